@@ -21,7 +21,7 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 LAYERS = {
     "accountant": (
         {"checksum", "foreign_text", "spelling", "times"},
-        {"errors", "html_table"},
+        {"errors"},
         {"made_by"},
         {"fractional"},
         {"amounts"},
@@ -40,6 +40,7 @@ LAYERS = {
         {"replay"},
         # Never used to decide.
         {"advice", "mechanisms"},
+        {"display"},
     ),
     "research": ({"comparators", "games"}, {"experiment"}, {"figures"}),
     "streams": (

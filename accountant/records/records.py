@@ -6,7 +6,6 @@ from typing import Final
 
 import msgspec
 
-from accountant.html_table import table_of
 from accountant.limits.wire import LevelLeft, LevelMoved, LevelNamed, LimitRecord
 from accountant.made_by import Format, reader
 from accountant.policy import Policy
@@ -163,18 +162,6 @@ class Decision(
 
     def __bool__(self) -> bool:
         raise TypeError("a decision is neither true nor false: read its `granted`")
-
-    def _repr_html_(self) -> str:
-        """Return the table that notebooks show."""
-        return table_of(self, *_SHOWN)
-
-
-_SHOWN: Final = (
-    *("outcome", "reason", "error", "dataset", "cost", "asked", "fits", "left", "odometers"),
-    *("level", "left_at", "crossed", "first", "policy", "budget", "owners", "member", "limit"),
-    "decided_at",
-    *("partition_sequence", "note"),
-)
 
 
 class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="snapshot"):

@@ -8,11 +8,10 @@ decisions that a view was given, and say so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
+from typing import Final, Literal
 
 import msgspec
 
-from accountant.html_table import table_of
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
     left_wire,
@@ -32,6 +31,8 @@ from accountant.views.joint import JointGuarantee
 
 UNKNOWN: Final = -1
 """Number of the last partition decision of a view that was made from a snapshot."""
+
+State = Literal["open", "exhausted", "halted", "closed"]
 
 
 class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=True):
@@ -81,15 +82,14 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     closed_at: str | None = None
     joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
 
-    def _repr_html_(self) -> str:
-        """Return the table that notebooks show."""
-        return table_of(self, *_SHOWN)
-
-
-_SHOWN: Final = (
-    *("dataset", "policy", "budget", "left", "spent_ratio", "odometers", "crossed", "exhausted"),
-    *("halted", "closed", "opened_at", "last_decided_at", "horizon_ends_at", "outcomes"),
-)
+    @property
+    def state(self) -> State:
+        """Whether the dataset still grants, in a word."""
+        if self.closed:
+            return "closed"
+        if self.halted:
+            return "halted"
+        return "exhausted" if self.exhausted else "open"
 
 
 class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -97,7 +97,7 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         alert_id: `dataset/generation/threshold`, the same however often it is sent; of a level
-            see `records.limits.limits.level_alert_id`.
+            see `limits.wire.level_alert_id`.
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
         scope, name: of a level whose limit it is; None of the dataset's own budget.

@@ -154,8 +154,9 @@ def _then(
     ledger: Accountant, dataset: str, claim: Claim, analyst: str | None, decision: Decision
 ) -> str | None:
     """Return how many more like a grant would be granted, None where that is not known."""
+    from accountant.display.datasets import more_words
     from accountant.errors import BudgetError
-    from streams.cli.printing.tables import about_more, request_of
+    from streams.cli.printing.tables import request_of
 
     if not decision.granted:
         return None
@@ -171,5 +172,5 @@ def _then(
     except BudgetError:  # the grant is to be told whatever becomes of this look
         return None
     if not shown.granted:
-        return about_more(0)
-    return about_more(None if shown.more is None else shown.more + 1)
+        return more_words(0)
+    return more_words(None if shown.more is None else shown.more + 1)

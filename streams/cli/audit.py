@@ -278,6 +278,7 @@ def _ledger_id(ledger: str | None) -> str | None:
 def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
+    from accountant.display.times import moment
     from accountant.replay.differing import REMAKE_ROWS
     from streams.cli.printing.output import stdout
 
@@ -286,7 +287,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
         stdout().print(
             f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
-            f"{loss.decided_at}: {lost}: {escape(loss.note)}; in the name of "
+            f"{moment(loss.decided_at)}: {lost}: {escape(loss.note)}; in the name of "
             f"key {escape(loss.rollback.key)}",
             soft_wrap=True,
         )
@@ -295,8 +296,8 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         unsigned = "" if change.signature else " (unsigned)"
         stdout().print(
             f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
-            f"{named.decided_at}: {escape(change.key)} after {escape(change.by)}{unsigned}: "
-            f"{escape(named.note)}",
+            f"{moment(named.decided_at)}: {escape(change.key)} after {escape(change.by)}"
+            f"{unsigned}: {escape(named.note)}",
             soft_wrap=True,
         )
     for each in report.administered:
@@ -305,7 +306,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             said = f"removed {each.member} from {each.dataset}"
         stdout().print(
             f"[yellow]administrator[/] partition {number}, decision {each.partition_sequence} at "
-            f"{each.decided_at}: {each.by} has {said}"
+            f"{moment(each.decided_at)}: {each.by} has {said}"
             f"{f': {escape(each.reason)}' if each.reason else ''}",
             soft_wrap=True,
         )

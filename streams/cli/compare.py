@@ -169,7 +169,8 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
     from rich.table import Table
     from rich.text import Text
 
-    from streams.cli.printing.output import short, spent_bar, stdout
+    from accountant.display.numbers import spent_amount
+    from streams.cli.printing.output import spent_bar, stdout
 
     for dataset in _datasets(alternatives):
         table = Table(title=dataset, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
@@ -187,7 +188,7 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             if alternative.why_not:
                 continue
             stands = alternative.at(dataset)
-            reading = "" if stands.reading is None else short(stands.reading, 4)
+            reading = "" if stands.reading is None else spent_amount(stands.reading)
             if not alternative.decides:
                 table.add_row(label, "", *["–"] * 4, reading)
                 continue

@@ -252,8 +252,9 @@ def show(
     And how many more requests like one would be granted.
     """
     from accountant.claims.text import parse_claim
+    from accountant.display.datasets import joint_sentence
     from streams.cli.printing.limits import limit_table
-    from streams.cli.printing.members import joint_line, member_lines
+    from streams.cli.printing.members import member_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
     from streams.cli.reading.connected import one_with_joint
@@ -274,7 +275,7 @@ def show(
     else:
         more = member_lines(found.policy, members)
         if found.joint_guarantee:
-            more.append(("together", joint_line(found.joint_guarantee)))
+            more.append(("together", joint_sentence(found.joint_guarantee)))
         stdout().print(dataset_details(found, like=claim, more=more))
         if limits:
             stdout().print(limit_table(limits))
@@ -292,7 +293,7 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
 
     And what all datasets of one population promise together, those that you do not see included.
     """
-    from streams.cli.printing.members import joint_line
+    from accountant.display.datasets import joint_sentence
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.connected import all_with_joint
@@ -308,4 +309,4 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     stdout().print(dataset_table(found))
     joint = {each.population: each for view in found if (each := view.joint_guarantee)}
     for name in sorted(joint):
-        stdout().print(f"population {joint_line(joint[name])}", soft_wrap=True)
+        stdout().print(joint_sentence(joint[name]), soft_wrap=True)

@@ -279,6 +279,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
     from rich.text import Text
 
     from accountant.claims.text import claim_text
+    from accountant.display.datasets import guarantee
     from streams.cli.printing.output import print_json, stdout
 
     if json:
@@ -297,7 +298,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
         note = note or (_at(choice) if choice.chosen else "")
         count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
         style = "bold green" if choice.name in best else ""
-        table.add_row(Text(choice.name, style=style), count, _guarantee(choice), note)
+        table.add_row(Text(choice.name, style=style), count, guarantee(choice.policy), note)
     stdout().print(table)
 
 
@@ -315,16 +316,3 @@ def _most(found: list[FilterChoice]) -> set[str]:
             counts[choice.name] = inf if choice.fit.count is None else choice.fit.count
     most = max(counts.values(), default=0)
     return {name for name, count in counts.items() if count == most > 0}
-
-
-def _guarantee(choice: FilterChoice) -> str:
-    from accountant.policy import guarantee_of
-
-    name, amount, delta = guarantee_of(choice.policy)
-    shown = f"{_short(amount)}, {_short(delta)}"
-    return f"({shown})-DP" if name == "epsilon" else f"ρ = {_short(amount)}, δ = {_short(delta)}"
-
-
-def _short(value: Decimal) -> str:
-    plain = not value or value >= Decimal("1e-3")
-    return f"{value.normalize():f}" if plain else f"{value.normalize():e}"

@@ -38,6 +38,7 @@ def _show(found: Me, url: str) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
+    from accountant.display.times import moment
     from streams.cli.printing.output import stdout
 
     if found.name is None:
@@ -57,7 +58,7 @@ def _show(found: Me, url: str) -> None:
     for column in ("dataset", "roles", "team", "until"):
         table.add_column(column, overflow="fold")
     for each in found.datasets:
-        table.add_row(each.dataset, ", ".join(each.roles), each.team or "", each.until or "")
+        table.add_row(each.dataset, ", ".join(each.roles), each.team or "", moment(each.until))
     stdout().print(table)
 
 

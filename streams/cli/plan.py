@@ -158,7 +158,8 @@ def _print_table(
     from rich.table import Table
 
     from accountant.claims.text import claim_text
-    from streams.cli.printing.output import short, stdout
+    from accountant.display.numbers import spent_amount, symbol
+    from streams.cli.printing.output import stdout
 
     what = "the answer" if people is None else f"a proportion of {people} people"
     title = f"within {error} of {what}, with probability {confidence}"
@@ -172,7 +173,9 @@ def _print_table(
     for choice, fits in rows:
         cells = [choice.mechanism, choice.noise, f"{choice.typical_error:.4g}"]
         if fits is not None:
-            cost = f"{short(fits.cost, 4)} {fits.unit}" if fits.accepted else "not taken"
+            cost = (
+                f"{symbol(fits.unit)} {spent_amount(fits.cost)}" if fits.accepted else "not taken"
+            )
             cells += [cost, _count(fits)]
         table.add_row(*cells)
     stdout().print(table)

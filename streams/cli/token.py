@@ -85,9 +85,11 @@ def list_tokens(tokens: Tokens = None, json: Json = False) -> None:
             return
         from rich.table import Table
 
+        from accountant.display.times import moment
+
         table = Table("id", "name", "state", "created", "expires", "revoked", box=None)
         for row in rows:
-            times = (row.created, row.expires or "", row.revoked or "")
+            times = map(moment, (row.created, row.expires, row.revoked))
             table.add_row(row.id, row.name, row.state(now), *times)
         stdout().print(table)
 

@@ -92,7 +92,8 @@ def _table(name: str, by: str, rows: Sequence[dict[str, Any]]) -> Table:
     from rich.table import Table
     from rich.text import Text
 
-    from streams.cli.printing.output import short
+    from accountant.display.numbers import spent_amount, symbol
+    from accountant.display.times import moment
 
     unit = rows[0]["unit"] if rows else ""
     table = Table(
@@ -101,9 +102,9 @@ def _table(name: str, by: str, rows: Sequence[dict[str, Any]]) -> Table:
     table.add_column(by, style="bold", overflow="fold")
     table.add_column("granted", justify="right")
     table.add_column("refused", justify="right")
-    table.add_column(f"spent ({unit})" if unit else "spent", justify="right")
+    table.add_column(f"spent ({symbol(unit)})" if unit else "spent", justify="right")
     table.add_column("last decision", overflow="fold")
     for row in rows:
-        counts = str(row["granted"]), str(row["refused"]), short(row["spent"])
-        table.add_row(Text(row[by]), *counts, row["last_decided_at"])
+        counts = str(row["granted"]), str(row["refused"]), spent_amount(row["spent"])
+        table.add_row(Text(row[by]), *counts, moment(row["last_decided_at"]))
     return table

@@ -94,7 +94,9 @@ class _Looks:
 def _line(alert: Alert) -> Text:
     from rich.text import Text
 
+    from accountant.display.datasets import alert_words
+    from accountant.display.times import moment
+
     style = "red" if float(alert.threshold) >= 1 else "yellow"
-    text = Text(f"{alert.decided_at}  ", style="dim")
-    text.append(f"{alert.dataset} has crossed {float(alert.threshold):.4g}", style=style)
-    return text.append(f" of its budget: {alert.spent_ratio:.1%} spent  ({alert.alert_id})")
+    text = Text(f"{moment(alert.decided_at)}  ", style="dim")
+    return text.append(alert_words(alert), style=style).append(f"  ({alert.alert_id})", style="dim")

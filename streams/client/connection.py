@@ -18,7 +18,7 @@ from accountant.records import Decision, decode_decision
 from streams.broadcast import Subscription
 from streams.client.connect import NoSuchLedger, connect_here
 from streams.client.http import HttpService
-from streams.client.notebooks.shown import client_html
+from streams.client.notebooks.display import client_html
 from streams.client.one_a_process import UsedAfterFork, is_last
 from streams.client.patience import GRACE_S
 from streams.client.requests import PreparedRequest

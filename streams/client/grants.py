@@ -15,12 +15,13 @@ from uuid import uuid4
 import msgspec
 from msgspec import UNSET
 
-from accountant.advice.refused import refused_at, when_more
 from accountant.claims.text import claim_text
+from accountant.display.numbers import left_line
+from accountant.display.refusals import refusal_words, when_more
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.given import given_text
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Outcome
 from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
 from streams.client.answers.runs import check_run
 from streams.client.answers.store import (
@@ -74,18 +75,17 @@ class NotGranted(BudgetError):
         self.reason = str(told.reason or told.outcome)
         self.fits = reply.fits
         self.request_id = reply.request_id
-        said = [f"{reply.dataset or 'the request'} not granted: {self.reason}"]
-        if at := refused_at(reply.decision):
-            said.append(at)
-        if reply.left:
-            left = ", ".join(f"{name} {amount}" for name, amount in reply.left.items())
-            said.append(f"left: {left}")
-        if reply.fits:
-            said.append(f"this would fit: {reply.fits}")
-        if reply.reason is Reason.EXHAUSTED and reply.decision.level is not None:
-            said.append(when_more(reply.decision))
-        said += [then] if then else []
-        super().__init__("; ".join(said))
+        more = when_more(reply.decision)
+        left = left_line(reply.decision.left)
+        said = (
+            f"{reply.dataset or 'the request'} not granted: {self.reason}.",
+            refusal_words(reply.decision),
+            f"Left: {left}." if left else "",
+            f"This would fit: {reply.fits}." if reply.fits else "",
+            "" if more is None else more.text,
+            then,
+        )
+        super().__init__(" ".join(each for each in said if each))
 
 
 class Codec(NamedTuple):
@@ -275,7 +275,7 @@ class Release:
         if self._once is None:
             raise NotGranted(reply)
         self._store.unbind(self._asked.request)
-        raise NotGranted(reply, then=f"the name {self._once!r} is free: release again to ask anew")
+        raise NotGranted(reply, then=f"The name {self._once!r} is free: release once more.")
 
     def run(self, reply: Reply, run: Callable[[], Any]) -> Any:
         """Return the answer: that of this run, or the stored one of another.
@@ -409,7 +409,7 @@ def only_granted(reply: Reply, call: RequestDraft) -> Reply:
         return reply
     then, known = "", IN_DOUBT if reply.outcome is Outcome.EXPIRED else NOT_SENT
     if reply.first is not None and reply.first.granted and reply.repeated:
-        then = "it was granted before, to run once: `release` serves the answer that was stored"
+        then = "It was granted before, to run once: `release` serves the answer that was stored."
         known = GRANTED
     error = NotGranted(reply, then=then)
     note_request(error, call, known)

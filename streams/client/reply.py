@@ -8,12 +8,12 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
-from accountant.advice.refused import refused_at
+from accountant.display.refusals import refusal_words
 from accountant.partition import hash_of
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.receipts import Receipt
-from streams.client.notebooks.shown import reply_html
+from streams.client.notebooks.display import reply_html
 
 T = TypeVar("T")
 Given = ParamSpec("Given")
@@ -159,8 +159,8 @@ class Reply:
             if value:
                 shown = value if isinstance(value, str) else _shown(value)
                 told.append(f"{name}={shown}")
-        if at := refused_at(self.decision):
-            told.append(f"why={at!r}")
+        if words := refusal_words(self.decision):
+            told.append(f"why={words!r}")
         return ", ".join(told) + ")"
 
 

@@ -2,32 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
+from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
-from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.display.limits import left_at_words
+from accountant.display.numbers import spent_line
+from accountant.display.reasons import REASONS
+from accountant.display.refusals import More, Paces, refusal_words, when_more
+from accountant.display.texts import cut
+from accountant.display.times import from_now
+from accountant.limits.wire import Scope
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import LevelView, PaceView
-from streams.pages.reasons import title, why
-from streams.pages.words import (
-    Moment,
-    charged,
-    cut,
-    from_now,
-    joined,
-    moment,
-    whose,
-)
 
 _LONG_CLAIM: Final = 80
 _FITS: Final = frozenset({Reason.EXHAUSTED, Reason.ABOVE_CAP})
-_SPENT: Final = "Waiting brings no more of it: "
+
+
+class Refusal(NamedTuple):
+    """What there is to say of a refusal, of a request or of a preview.
+
+    Attributes:
+        title: the reason in a few words. `why`: by which limit, and what to do.
+        fits: the largest of its kind that would have fitted; "" where nothing, or not said.
+        left: what was left at each level, a line each.
+        more: when more comes, None where that is no question. `more_in`: in how long.
+    """
+
+    title: str
+    why: str
+    fits: str
+    left: tuple[str, ...]
+    more: More | None
+    more_in: str
 
 
 class Asked(NamedTuple):
@@ -37,15 +51,12 @@ class Asked(NamedTuple):
         analyst, via: who asked, and through which engine; "" for none.
         claim: cut where it is long; `whole_claim` is not, and "" where nothing was cut.
         cost: of a grant what it was charged, of a refusal what it would have been.
-        told: of a refusal the reason in a few words. `why`: by which limit, and what to do.
-        fits: the largest of its kind that would have fitted; "" where nothing, or not said.
-        left: what was left at each level, a line each.
-        more_at, more_in: when more comes; `more` says it where no time can be told.
+        refusal: None of a grant.
     """
 
     number: int
     request_id: str
-    when: Moment
+    when: str
     analyst: str
     via: str
     claim: str
@@ -53,28 +64,7 @@ class Asked(NamedTuple):
     purpose: str
     granted: bool
     cost: str
-    told: str
-    why: str
-    fits: str
-    left: tuple[str, ...]
-    more_at: Moment | None
-    more_in: str
-    more: str
-
-
-class Refusal(NamedTuple):
-    """What there is to say of a refusal, of a request or of a preview."""
-
-    told: str
-    why: str
-    fits: str
-    left: tuple[str, ...]
-    more_at: Moment | None
-    more_in: str
-    more: str
-
-
-NO_REFUSAL: Final = Refusal("", "", "", (), None, "", "")
+    refusal: Refusal | None
 
 
 class _Request(msgspec.Struct):
@@ -101,87 +91,47 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
     request = _request(decision)
     granted = decision.outcome is Outcome.GRANTED
     claim = _claim(request.claim)
-    told = NO_REFUSAL
-    if not granted and decision.reason is not None:
-        told = refusal(
-            decision.reason,
-            decision.level,
-            decision.left_at,
-            decision.fits,
-            paces=paces_of(levels),
-            now=now,
-            decided_at=from_iso(decision.decided_at),
-        )
+    decided_at = from_iso(decision.decided_at)
+    refused = None if granted else refusal(decision, paces_of(levels), now, decided_at)
     cost = (decision.cost if granted else decision.asked) or {}
     counted = decision.left or cost
     return Asked(
         number=decision.sequence or 0,
         request_id=request.request_id,
-        when=moment(decision.decided_at),
+        when=decision.decided_at,
         analyst=request.analyst,
         via=request.via,
         claim=cut(claim, _LONG_CLAIM),
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
         purpose=cut(request.purpose),
         granted=granted,
-        cost=charged({name: cost[name] for name in counted if name in cost}),
-        **told._asdict(),
+        cost=spent_line({name: cost[name] for name in counted if name in cost}),
+        refusal=refused,
     )
 
 
-def refusal(
-    reason: Reason,
-    level: LevelNamed | None,
-    left_at: Sequence[LevelLeft],
-    fits: str | None,
-    *,
-    paces: Mapping[tuple[str, str | None], PaceView],
-    now: int,
-    decided_at: int,
-) -> Refusal:
-    """Return a refusal in words.
+def refusal(refused: Decision | Preview, paces: Paces, now: int, decided_at: int) -> Refusal | None:
+    """Return a refusal in words, None where there is no reason.
 
     Args:
-        paces: as they stand, by scope and name.
+        paces: as they stand.
         now, decided_at: milliseconds since 1970.
     """
-    more_at, more = None, ""
-    if reason is Reason.EXHAUSTED:
-        pace = paces.get((level.scope, level.name)) if level is not None else None
-        if level is not None and level.what == "pace":
-            more = "That pace was lifted since, or began anew: ask again."
-            if pace is not None:
-                more = "A new period has begun since: ask again."
-            if not any(each.more_at for each in left_at if _is_of(each, level)):
-                more = "A whole period has no room for it either: ask for less at a time."
-            elif pace is not None and _is_same_period(pace, decided_at):
-                more_at, more = moment(pace.ends_at), ""
-        elif level is not None and level.what == "limit":
-            more = f"{_SPENT}an owner would have to raise the limit."
-        elif level is not None:
-            more = f"{_SPENT}an owner would have to reserve less for others."
-        else:
-            more = f"{_SPENT}a dataset's budget is fixed."
+    reason = refused.reason
+    if reason is None:
+        return None
+    more = when_more(refused, paces, decided_at)
     return Refusal(
-        told=title(reason),
-        why=why(reason, level),
-        fits=(fits or "nothing of this kind") if reason in _FITS else "",
-        left=tuple(_left(each) for each in left_at),
-        more_at=more_at,
-        more_in="" if more_at is None else from_now(more_at.iso, now),
+        title=REASONS[reason].title,
+        why=refusal_words(refused),
+        fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
+        left=left_at_words(refused.left_at, refused.left),
         more=more,
+        more_in="" if more is None or more.at is None else from_now(more.at, now),
     )
 
 
-def _is_of(left: LevelLeft, level: LevelNamed) -> bool:
-    return (left.scope, left.name) == (level.scope, level.name)
-
-
-def _is_same_period(pace: PaceView, decided_at: int) -> bool:
-    return from_iso(pace.begins_at) <= decided_at < from_iso(pace.ends_at)
-
-
-def paces_of(levels: Sequence[LevelView]) -> dict[tuple[str, str | None], PaceView]:
+def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:
     """Return the paces of some limits, by scope and name."""
     return {(each.scope, each.name): each.pace for each in levels if each.pace is not None}
 
@@ -198,12 +148,3 @@ def _claim(raw: msgspec.Raw) -> str:
         return claim_text(_decode_claim(raw))
     except DECODE_ERRORS:
         return ""
-
-
-def _left(each: LevelLeft) -> str:
-    said = [
-        f"{joined(amounts, up=False)} {what}"
-        for what, amounts in (("left", each.left), ("left in the period", each.pace_left))
-        if amounts
-    ]
-    return f"{whose(each.scope, each.name)}: {', '.join(said)}"

@@ -6,22 +6,19 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import Literal, NamedTuple
 
+from accountant.display.limits import budget_words, pace_words, share_words, whose
+from accountant.display.numbers import (
+    Amount,
+    left_amounts,
+    moved,
+    part_of,
+    spent_amounts,
+    spent_percent,
+    unspent_percent,
+)
+from accountant.display.times import from_now
 from accountant.limits.wire import Scope, Texts
 from accountant.views.limit_views import LevelView, PaceView, ShareView
-from streams.pages.words import (
-    Amount,
-    Moment,
-    amounts,
-    from_now,
-    joined,
-    left_percent,
-    moment,
-    part_of,
-    period,
-    ratio_text,
-    used_percent,
-    whose,
-)
 
 _NEAR = 0.8
 
@@ -60,11 +57,11 @@ class Pace(NamedTuple):
     """What may be used in one period.
 
     Attributes:
-        ends, in_words: when more comes.
+        ends: when more comes, as the log has it. `in_words`: in how long.
     """
 
     limit: Limit
-    ends: Moment
+    ends: str
     in_words: str
 
 
@@ -97,14 +94,14 @@ class Level(NamedTuple):
     share: Share | None
 
 
-def bar_of(ratio: float) -> Bar:
+def bar_of(ratio: float | Decimal) -> Bar:
     """Return the bar of a used part, in [0, 1]."""
-    ratio = min(1.0, max(0.0, ratio))
+    width = float(ratio)
     tone: Literal["calm", "near", "full"] = "calm"
-    if ratio >= _NEAR:
+    if width >= _NEAR:
         tone = "full" if ratio >= 1 else "near"
-    width = round(max(0.5, 100 * ratio), 2) if ratio else 0.0
-    return Bar(width, used_percent(ratio), left_percent(1 - Decimal(str(ratio))), tone)
+    drawn = round(max(0.5, 100 * width), 2) if ratio else 0.0
+    return Bar(drawn, spent_percent(ratio), unspent_percent(ratio), tone)
 
 
 def levels_of(views: Sequence[LevelView], now: int) -> tuple[Level, ...]:
@@ -138,29 +135,20 @@ def _level(view: LevelView, now: int) -> Level:
 def _limit(view: LevelView) -> Limit | None:
     if view.budget is None:
         return None
-    if view.part is not None:
-        said = f"{ratio_text(view.part)} of the budget"
-    else:
-        said = f"a budget of its own, {joined(view.budget, up=False)}"
-    used, left = amounts(view.used, up=True), amounts(view.left, up=False)
-    used = tuple(each for i, each in enumerate(used) if not i or each.text != "0")
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
-    return Limit(said, bar, used, left)
+    used = moved(spent_amounts(view.used))
+    return Limit(budget_words(view), bar, used, left_amounts(view.left))
 
 
 def _pace(view: PaceView, now: int, *, is_default: bool) -> Pace:
-    said = f"{ratio_text(view.part)} of the budget in each {period(view.period)}"
-    used, left = amounts(view.used, up=True), amounts(view.left, up=False)
     bar = None if is_default else bar_of(part_of(first_of(view.used), first_of(view.budget)))
-    return Pace(Limit(said, bar, used, left), moment(view.ends_at), from_now(view.ends_at, now))
+    limit = Limit(pace_words(view), bar, spent_amounts(view.used), left_amounts(view.left))
+    return Pace(limit, view.ends_at, from_now(view.ends_at, now))
 
 
 def _share(view: ShareView) -> Share:
-    inside = "" if view.team is None else f", within the share of team {view.team}"
-    kept = Decimal(first_of(view.left))
-    whole = Decimal(first_of(view.budget))
+    kept, whole = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
     used = whole - kept if kept.is_finite() and whole.is_finite() else whole
     # To use up what is kept for one is what it is for.
-    bar = bar_of(part_of(str(used), str(whole)))._replace(tone="calm")
-    said = f"{ratio_text(view.part)} of the budget, for nobody else{inside}"
-    return Share(said, bar, amounts(view.left, up=False))
+    bar = bar_of(part_of(used, whole))._replace(tone="calm")
+    return Share(share_words(view), bar, left_amounts(view.left))

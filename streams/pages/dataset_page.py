@@ -25,13 +25,12 @@ from streams.pages.asked import asked
 from streams.pages.bars import levels_of
 from streams.pages.flash import Message, message
 from streams.pages.form_data import Typed
-from streams.pages.headline import headline, mine, state_of
+from streams.pages.headline import headline, mine
 from streams.pages.odometers import readings
 from streams.pages.page_data import Read, previewed, read
 from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import rendered
 from streams.pages.spending import note_of
-from streams.pages.words import day
 from streams.service import LedgerService
 
 _MOST_MEMBERS: Final = 200
@@ -97,7 +96,6 @@ def new_id(now: int) -> str:
 
 def _shown(found: Read) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
-    state = state_of(view)
     own_levels = () if found.budget is None else found.budget.levels
     sees_all = viewer.standing.sees_all
     return {
@@ -105,7 +103,7 @@ def _shown(found: Read) -> dict[str, Any]:
         "api": f"/datasets/{quote(view.dataset, safe='')}",
         "head": headline(view),
         "viewer": viewer,
-        "mine": None if found.budget is None else mine(found.budget, state, now),
+        "mine": None if found.budget is None else mine(found.budget, view.state, now),
         "levels": levels_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
         "used": found.used,
@@ -125,7 +123,7 @@ def _told_member(member: Member, now: int) -> dict[str, Any]:
         "name": member.member,
         "roles": ", ".join(member.roles),
         "team": member.team or "",
-        "until": "" if until is None else day(until),
+        "until": until,
         "is_over": until is not None and from_iso(until) <= now,
     }
 

@@ -9,6 +9,7 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from accountant.display.numbers import percent_digits
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.limits.wire import MOST_DAYS, days_of
@@ -82,13 +83,13 @@ def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
     if limit is None:
         return Typed(request_id, values)
-    values |= {"scope": limit.scope, "name": limit.name or "", "part": percent(limit.part)}
+    values |= {"scope": limit.scope, "name": limit.name or "", "part": _percent(limit.part)}
     values |= _budget(limit.policy)
     if limit.pace is not None:
-        values["pace_part"] = percent(limit.pace.part)
+        values["pace_part"] = percent_digits(limit.pace.part)
         values["pace_days"] = str(days_of(limit.pace.period))
     if limit.reserved is not None:
-        values["reserved"] = percent(limit.reserved.part)
+        values["reserved"] = percent_digits(limit.reserved.part)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
     return Typed(request_id, values, errors=errors, changes=True)
 
@@ -112,13 +113,8 @@ def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:
     return {name: str((policy or {}).get(name, "")) for name in _BUDGET}
 
 
-def percent(ratio: str | None) -> str:
-    """Return a ratio as somebody types a percentage: `20` of `0.2`."""
-    return (
-        ""
-        if ratio is None
-        else f"{_EXACT.multiply(Decimal(ratio), Decimal(100)).normalize(_EXACT):f}"
-    )
+def _percent(ratio: str | None) -> str:
+    return "" if ratio is None else percent_digits(ratio)
 
 
 def member_record(
@@ -225,9 +221,9 @@ def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | No
     pace, reserved = fields.get("pace"), fields.get("reserved")
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "")
     values |= {name: str(shown[name] or "") for name in ("scope", "name")}
-    values |= {"part": percent(shown["part"]), "reserved": percent(reserved)}
+    values |= {"part": _percent(shown["part"]), "reserved": _percent(reserved)}
     values |= _budget(shown["policy"])
     if pace is not None:
-        values |= {"pace_part": percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
+        values |= {"pace_part": _percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
     values["reason"] = fields.get("reason", "")
     return Typed(new_id, values, is_open=True)

@@ -9,6 +9,7 @@ from litestar import Response, post
 from litestar.params import FromPath
 from litestar.response import Redirect
 
+from accountant.display.reasons import REASONS
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, FieldError, decode_decision
 from accountant.records.outcomes import Outcome
@@ -25,7 +26,6 @@ from streams.pages.forms import checked_form
 from streams.pages.page_data import Viewer, viewer_of
 from streams.pages.paths import HOME
 from streams.pages.paths import dataset_page as dataset_address
-from streams.pages.reasons import meaning
 from streams.pages.render import rendered
 from streams.service import LedgerService
 
@@ -149,7 +149,7 @@ async def _not_taken(
         return await _again(request, dataset, kind, again, status=409, text=text)
     error = decision.error or FieldError("body", "could not be decided", "")
     if decision.reason is not None and decision.error is None:
-        return await _again(request, dataset, kind, again, text=meaning(decision.reason))
+        return await _again(request, dataset, kind, again, text=str(REASONS[decision.reason]))
     wrong = RequestInvalid(error.field, error.rule, error.value)
     return await _again(request, dataset, kind, form_data.wrong(again, wrong))
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final, NamedTuple
 
+from accountant.display.numbers import spent_amount
 from accountant.odometers import AnyOdometer
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
-from streams.pages.words import short
 
 _KINDS: Final = {
     "basic": "the sum of the epsilons of all that was granted",
@@ -46,7 +46,7 @@ def readings(view: DatasetView) -> tuple[Reading, ...]:
 
 
 def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView) -> Reading:
-    unit, shown = view.policy.unit, short(value, up=True)
+    unit, shown = view.policy.unit, spent_amount(value)
     if shown == "∞":
         read = (
             "A claim was granted that bounds no loss, such as one with a delta, so this odometer "
@@ -56,7 +56,7 @@ def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView)
         fails = Decimal(0) if kept is None else kept.failure()
         # What the claims may spend of delta is lost beside the odometer's own.
         fails += Decimal(view.policy.delta_for_claims or 0)
-        but = f", except with probability {short(str(fails), up=True)} over the whole history"
+        but = f", except with probability {spent_amount(fails)} over the whole history"
         but = but if fails else ""
         read = (
             f"Whenever you look, what has leaked so far about any one {unit} is at most {shown} "

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 
 from litestar import Response, get
 
-from accountant.policy import guarantee_of
+from accountant.display.datasets import guarantee
+from accountant.display.numbers import Amount, left_amounts, odometer_amounts, spent_percent
 from accountant.views.datasets import DatasetView
-from accountant.views.joint import JointGuarantee
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
@@ -26,12 +26,11 @@ class _Row(NamedTuple):
 
     dataset: str
     guarantee: str
-    delta: str
     unit: str
     ratio: float
     spent: str
-    left: list[tuple[str, str]]
-    odometers: list[tuple[str, str]]
+    left: tuple[Amount, ...]
+    odometers: tuple[Amount, ...]
     state: str
 
 
@@ -56,47 +55,25 @@ def _page(
         "overview.html",
         rows=[_row(view) for view in shown],
         more=more,
-        together=[_joint(each) for each in joint_guarantees(known, sight.sees, ordered=ordered)],
+        together=joint_guarantees(known, sight.sees, ordered=ordered),
     )
-
-
-def _joint(each: JointGuarantee) -> tuple[str, str, str]:
-    """Return a population, its datasets, and what they promise together."""
-    if each.why is not None:
-        return each.population, each.names, f"no (epsilon, delta): {each.why}"
-    return each.population, each.names, f"epsilon {each.epsilon}, delta {each.delta}"
 
 
 def _urgency(view: DatasetView) -> tuple[bool, float, str]:
     """Return what sorts first where an owner may still act: what grants, and is spent most."""
-    return state_of(view) != "open", -view.spent_ratio, view.dataset
-
-
-def state_of(view: DatasetView) -> str:
-    """Return in a word whether a dataset still grants."""
-    if view.closed:
-        return "closed"
-    if view.halted:
-        return "halted"
-    return "exhausted" if view.exhausted else "open"
+    return view.state != "open", -view.spent_ratio, view.dataset
 
 
 def _row(view: DatasetView) -> _Row:
-    policy = view.policy
-    name, amount, delta = guarantee_of(policy)
+    # What nothing was allotted to has nothing to tell: delta under pure budgets.
+    left = {name: text for name, text in view.left.items() if view.budget.get(name) != "0"}
     return _Row(
         view.dataset,
-        f"{name} {amount:f}",
-        f"delta {delta:f}",
-        policy.unit,
+        guarantee(view.policy),
+        view.policy.unit,
         view.spent_ratio,
-        f"{view.spent_ratio:.2%}",
-        # What nothing was allotted to has nothing to tell: delta under pure budgets.
-        [
-            (unit.replace("_", " "), amount)
-            for unit, amount in view.left.items()
-            if view.budget.get(unit) != "0"
-        ],
-        [*view.odometers.items()],
-        state_of(view),
+        spent_percent(view.spent_ratio),
+        left_amounts(left),
+        odometer_amounts(view.odometers),
+        view.state,
     )

@@ -8,6 +8,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.advice.preview import Preview
+from accountant.display.datasets import more_words
+from accountant.display.numbers import left_line, spent_line
+from accountant.display.texts import capital, cut
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.members import Member, Role
@@ -19,11 +22,10 @@ from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.visibility import Caller, DatasetAccess
-from streams.pages.asked import NO_REFUSAL, paces_of, refusal
-from streams.pages.preview_form import PreviewForm, Told, claim_of, more_words, reason_of
+from streams.pages.asked import paces_of, refusal
+from streams.pages.preview_form import PreviewForm, Told, claim_of
 from streams.pages.spending import Lasting, Spending, lasting, spending
 from streams.pages.usage import Refused, Usage, by_analyst, by_key, refusals
-from streams.pages.words import charged, cut, joined
 from streams.service import LedgerService
 
 _NO_PURPOSE: Final = "(none given)"
@@ -138,26 +140,15 @@ async def previewed(service: LedgerService, found: Read, form: PreviewForm) -> P
 
 def _told(claim: str, preview: Preview, found: Read) -> Told:
     levels = found.budget.levels if found.budget is not None else found.levels
-    refused = NO_REFUSAL
-    if not preview.granted:
-        refused = refusal(
-            reason_of(preview.reason),
-            preview.level,
-            preview.left_at,
-            preview.fits,
-            paces=paces_of(levels),
-            now=found.now,
-            decided_at=found.now,
-        )
     cost = (preview.cost if preview.granted else preview.asked) or {}
     counted = {name: text for name, text in cost.items() if name in preview.left}
     return Told(
         claim=cut(claim),
         granted=preview.granted,
-        cost=charged(counted),
-        left=joined(preview.left, up=False),
-        more=more_words(preview.more) if preview.granted else "",
-        refusal=refused,
+        cost=spent_line(counted),
+        left=left_line(preview.left),
+        more=f"{capital(more_words(preview.more))}." if preview.granted else "",
+        refusal=refusal(preview, paces_of(levels), found.now, found.now),
     )
 
 

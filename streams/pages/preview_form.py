@@ -8,8 +8,7 @@ from typing import Final, NamedTuple
 from accountant.claims import Claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
-from accountant.records.outcomes import Reason
-from streams.pages.asked import NO_REFUSAL, Refusal
+from streams.pages.asked import Refusal
 
 
 class Field(NamedTuple):
@@ -62,7 +61,7 @@ class Told(NamedTuple):
     cost: str
     left: str
     more: str
-    refusal: Refusal = NO_REFUSAL
+    refusal: Refusal | None
 
 
 class PreviewForm(NamedTuple):
@@ -136,15 +135,3 @@ def _input_of(kind: Kind, field: str) -> str:
         return last
     named = [each.name for each in kind.fields]
     return f"{kind.name}_{last if last in named else named[0]}"
-
-
-def more_words(count: int | None) -> str:
-    """Return how many more requests like one would be granted."""
-    if count is None:
-        return "Any number more like it would fit."
-    return f"About {count:,} more like it would fit after it." if count else "No more like it."
-
-
-def reason_of(text: Reason | str | None) -> Reason:
-    """Return the reason of a preview that is not granted."""
-    return Reason(text or Reason.EXHAUSTED)

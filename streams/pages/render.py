@@ -11,13 +11,15 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from litestar import Request, Response
 from litestar.datastructures import Cookie
 
+from accountant.display.datasets import joint_words
+from accountant.display.texts import capital
+from accountant.display.times import moment
 from accountant.foreign_text import escaped_lines
 from accountant.records.served import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, known
 from streams.pages.assets import address_of
 from streams.pages.forms import form_token
-from streams.pages.numbers import plain_time, short_down, short_up
 from streams.pages.paths import dataset_page
 from streams.pages.sessions import session_of
 
@@ -57,9 +59,9 @@ environment: Final = Environment(
     lstrip_blocks=True,
 )
 environment.filters |= {
-    "short_down": short_down,
-    "short_up": short_up,
-    "plain_time": plain_time,
+    "capital": capital,
+    "joint_words": joint_words,
+    "moment": moment,
     "dataset_page": dataset_page,
 }
 environment.globals |= {

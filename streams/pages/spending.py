@@ -7,11 +7,13 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.display.forecasts import earliest_to_latest, forecast_whose, runs_out, window_words
+from accountant.display.numbers import part_of, spent_amount, spent_percent, symbol
+from accountant.display.times import day
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageRow
 from accountant.views.why import Forecast, Why
 from streams.pages.bars import first_of
-from streams.pages.words import day, part_of, short, symbol, used_percent, whose
 
 WIDTH: Final = 720
 HEIGHT: Final = 200
@@ -81,9 +83,9 @@ def spending(view: DatasetView, days: Sequence[UsageRow], today: str) -> Spendin
         total += parse_units(row.spent)
         in_all = format_units(total)
         part = part_of(in_all, whole)
-        points.append((ends * WIDTH, HEIGHT * (1 - part)))
-        spent, so_far = short(row.spent, up=True), short(in_all, up=True)
-        told = f"{name} {spent}", f"{name} {so_far}", used_percent(part)
+        points.append((ends * WIDTH, HEIGHT * (1 - float(part))))
+        spent, so_far = spent_amount(row.spent), spent_amount(in_all)
+        told = f"{name} {spent}", f"{name} {so_far}", spent_percent(part)
         rows.append(DayRow(day(row.key), *told, row.granted, row.refused))
     points.append((float(WIDTH), points[-1][1]))
     line = _path(points)
@@ -137,7 +139,6 @@ def _marks(first: str, last: str, span: int) -> tuple[Mark, ...]:
 
 
 MOST: Final = 15
-_PACES: Final = {1: "the last day", 7: "the last 7 days", 30: "the last 30 days"}
 
 
 class Lasting(NamedTuple):
@@ -168,30 +169,14 @@ def lasting(why: Why, own: str) -> tuple[Lasting, ...]:
 
 
 def _lasting(each: Forecast, why: Why, own: str) -> Lasting:
-    who = "All together" if each.scope == "all" else "You"
-    if each.scope == "team":
-        who = whose("team", each.name)
     return Lasting(
-        whose=who,
-        pace=_PACES.get(each.days, f"the last {each.days:,} days"),
-        spent=f"{symbol(why.unit)} {short(each.spent, up=True)}",
-        runs_out=_runs_out(each),
-        range=_range(each),
+        whose=forecast_whose(each, own),
+        pace=window_words(each.days),
+        spent=f"{symbol(why.unit)} {spent_amount(each.spent)}",
+        runs_out=runs_out(each),
+        range=earliest_to_latest(each),
         note=each.note or "",
     )
-
-
-def _runs_out(each: Forecast) -> str:
-    if each.runs_out_at is not None:
-        return day(each.runs_out_at)
-    return "cannot be told" if each.left is None else "not at this pace"
-
-
-def _range(each: Forecast) -> str:
-    if each.earliest is None and each.latest is None:
-        return ""
-    first = "" if each.earliest is None else day(each.earliest)
-    return f"{first} to {'never' if each.latest is None else day(each.latest)}"
 
 
 def note_of(rows: Sequence[Lasting]) -> str:

@@ -7,14 +7,15 @@ from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
+from accountant.display.numbers import part_of, spent_amount, symbol
+from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS
+from accountant.display.texts import cut
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageRow, UsageView
 from accountant.views.why import Why
 from accountant.views.why.report import Refusals
 from streams.pages.bars import Bar, bar_of, first_of
-from streams.pages.reasons import AT_A_LIMIT, OF_THE_DATASET, meaning, title
-from streams.pages.words import cut, part_of, short, symbol
 
 MOST: Final = 20
 _LONGEST: Final = 120
@@ -98,7 +99,7 @@ def _usage(view: DatasetView, rows: list[_Row]) -> Usage:
 def _used(view: DatasetView, row: _Row) -> Used:
     spent, name = format_units(row.spent), symbol(next(iter(view.budget)))
     bar = bar_of(part_of(spent, first_of(view.budget)))
-    return Used(row.key, f"{name} {short(spent, up=True)}", bar, row.granted, row.refused)
+    return Used(row.key, f"{name} {spent_amount(spent)}", bar, row.granted, row.refused)
 
 
 def refusals(why: Why) -> tuple[Refused, ...]:
@@ -109,9 +110,10 @@ def refusals(why: Why) -> tuple[Refused, ...]:
 
 def _refused(each: Refusals, most: int) -> Refused:
     reason = Reason(each.reason)
-    where = _LEVELS.get(each.level or "", "")
-    means = meaning(reason)
+    words, where = REASONS[reason], _LEVELS.get(each.level or "", "")
+    meaning = words.meaning
     if reason is Reason.EXHAUSTED:
-        means = AT_A_LIMIT if where else OF_THE_DATASET
-    name = f"{title(reason)} {where}" if where else title(reason)
-    return Refused(each.reason, name, means, each.refused, round(100 * each.refused / most, 2))
+        meaning = NO_ROOM_AT_A_LIMIT if where else NO_ROOM
+    title = f"{words.title} {where}" if where else words.title
+    width = round(100 * each.refused / most, 2)
+    return Refused(each.reason, title, f"{meaning} {words.remedy}", each.refused, width)

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.foreign_text import csv_cell, csv_text, escaped, escaped_json, escaped_lines
-from accountant.html_table import grid, table
+from streams.client.notebooks.html_table import grid, table
 
 HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 import typer
 
+from accountant.display.reasons import REASONS
 from accountant.records import Decision, MechanismRequest
 from accountant.records.outcomes import Outcome, Reason
 from streams.cli.printing.exits import Exit
@@ -60,6 +61,16 @@ def test_every_reason_is_explained_in_the_order_of_precedence():
     reasons = page("reasons.md").split("## Reasons", 1)[1]
     places = [reasons.index(f"\n| `{reason}` |") for reason in Reason]
     assert places == sorted(places)
+
+
+@pytest.mark.parametrize("reason", Reason)
+def test_every_reason_is_explained_in_the_words_that_people_read(reason):
+    words, reasons = REASONS[reason], page("reasons.md").split("## Reasons", 1)[1]
+    row = re.search(rf"^\| `{reason}` \|.*$", reasons, re.MULTILINE)
+    assert row
+    _, _, _, meaning, remedy, _ = row[0].split("|")
+    assert meaning.strip().startswith(words.meaning)
+    assert remedy.strip().startswith(words.remedy)
 
 
 def allowed(schema):

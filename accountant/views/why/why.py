@@ -111,7 +111,7 @@ def why_of(
     members = [member for member in members if member.is_in_force(now)]
     teams = _teams(members)
     predicted: tuple[Forecast, ...] = ()
-    state = _state(view)
+    state = view.state
     if state not in {"closed", "halted"}:
         whole = left_of_dataset(view)
         of_whom = {Whose("all"): whole, **(left or {})}
@@ -153,14 +153,6 @@ def why_of(
         forecasts=predicted,
         since=sums.since if sums.since > 1 else None,
     )
-
-
-def _state(view: DatasetView) -> str:
-    if view.closed:
-        return "closed"
-    if view.halted:
-        return "halted"
-    return "exhausted" if view.exhausted else "open"
 
 
 def _part(units: Units, budget: Units) -> float:

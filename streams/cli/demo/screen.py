@@ -12,6 +12,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.claims.text import claim_text
+from accountant.display.numbers import percents
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.demo.refusals import OWN, asked_and_left, in_words, refused_by, would_fit
@@ -104,8 +105,7 @@ class Screen:
         if decision.reason is not None:
             line.append(f" {decision.reason}", style="red")
         if decision.crossed:
-            crossed = ", ".join(f"{float(ratio) * 100:g} %" for ratio in decision.crossed)
-            line.append(f"  crossed {crossed}", style="yellow")
+            line.append(f"  crossed {percents(decision.crossed)}", style="yellow")
         self._console.print(line)
         if decision.reason is Reason.EXHAUSTED:
             for told in (f"└ {asked_and_left(decision)}", f"  {would_fit(decision)}"):

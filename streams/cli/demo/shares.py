@@ -10,11 +10,13 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from accountant.advice.refused import moment
-from accountant.limits.wire import Texts, days_of
+from accountant.display.limits import budget_words, pace_words, share_words
+from accountant.display.numbers import left_amounts, part_of
+from accountant.display.times import moment
+from accountant.limits.wire import Texts
 from accountant.views.limit_views import LevelView
 from streams.cli.demo.teams import TEAMS
-from streams.cli.printing.output import short, spent_bar
+from streams.cli.printing.output import spent_bar
 
 if TYPE_CHECKING:
     from streams.client import AsyncAccountant
@@ -36,7 +38,7 @@ class Share(NamedTuple):
     who: str
     dataset: str
     may: str
-    used: float
+    used: Decimal
     left: str
     anew: str = ""
 
@@ -65,21 +67,21 @@ async def shares_of(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[Sh
 def _told(dataset: str, who: str, level: LevelView) -> Iterator[Share]:
     each = " each" if level.scope == "each" else ""
     if level.budget and level.left:
-        yield Share(who, dataset, f"{level.part} of it{each}", *_rest(level.budget, level.left))
+        yield Share(who, dataset, f"{budget_words(level)}{each}", *_rest(level.budget, level.left))
     pace, kept = level.pace, level.reserved
     if pace is not None:
-        may = f"{pace.part} of it in {days_of(pace.period)} days{each}"
+        may = f"{pace_words(pace)}{each}"
         yield Share(who, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
     if kept is not None:
-        may = f"{kept.part} of it is kept for them"
+        may = f"{share_words(kept)} reserved"
         yield Share(who, dataset, may, *_rest(kept.budget, kept.left))
 
 
-def _rest(budget: Texts, left: Texts) -> tuple[float, str]:
+def _rest(budget: Texts, left: Texts) -> tuple[Decimal, str]:
     """Return which part of the first sum is used, and what of it is left."""
     name, whole = next(iter(budget.items()))
-    rest = Decimal(left[name])
-    return float(1 - rest / Decimal(whole)), f"{name} {short(left[name], 4)}"
+    used = part_of(Decimal(whole) - Decimal(left[name]), whole)
+    return used, str(left_amounts({name: left[name]})[0])
 
 
 def shares_table(shares: Sequence[Share], title: str) -> Table:
@@ -93,6 +95,6 @@ def shares_table(shares: Sequence[Share], title: str) -> Table:
     for share in shares:
         left = Text(share.left)
         if share.anew:
-            left.append(f"\nall anew {share.anew}", style="dim")
+            left.append(f"\nagain from {share.anew}", style="dim")
         table.add_row(share.who, share.dataset, share.may, spent_bar(share.used), left)
     return table

@@ -119,6 +119,7 @@ def show_told(told: Told) -> None:
     """Print what the checkpoints say."""
     from rich.markup import escape
 
+    from accountant.display.times import moment
     from streams.cli.printing.output import stdout
 
     out = stdout()
@@ -143,7 +144,7 @@ def show_told(told: Told) -> None:
     for other in told.others[:_MOST_SHOWN]:
         out.print(
             f"[bold red]another ledger[/] {escape(other.ledger)}: {other.checkpoints} checkpoints "
-            f"of it are there, the last of decision {other.last} at {other.at}, signed by "
+            f"of it are there, the last of decision {other.last} at {moment(other.at)}, signed by "
             f"{escape(other.key)}\n"
             "   If you kept that id, this log was put in the place of the ledger: restore it. If "
             "you mean this log, name its id: --ledger ID",

@@ -6,16 +6,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from accountant.advice.refused import when_more
-from accountant.records.outcomes import Reason
-from streams.cli.printing.limits import level_words
+from accountant.display.datasets import more_words
+from accountant.display.refusals import when_more
 from streams.cli.printing.output import print_json, stdout
-from streams.cli.printing.tables import (
-    about_end,
-    about_more,
-    amount_lines,
-    meaning,
-)
+from streams.cli.printing.tables import about_end, amount_lines, refusal_lines
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
@@ -36,16 +30,14 @@ def _lines(shown: Preview) -> list[Text]:
     if shown.reason is not None:
         head.append(f" ({shown.reason})")
     lines = [head.append("; nothing was asked or written")]
-    if (means := meaning(shown.reason, shown.asked, shown.left)) is not None:
-        lines.append(Text(f"  {means}"))
-    lines += [Text(f"  {line}") for line in level_words(shown)]
+    lines += refusal_lines(shown)
     lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)
     if shown.granted:
-        lines.append(Text(f"  then  {about_more(shown.more)}", style="bold"))
+        lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
     elif shown.fits is not None:
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
-    if shown.reason is Reason.EXHAUSTED:
-        lines.append(Text(f"  then  {when_more(shown)}"))
+    if (more := when_more(shown)) is not None:
+        lines.append(Text(f"  then  {more.text}"))
     if shown.ends is not None:
         said = about_end(shown.ends, granted=shown.granted)
         lines.append(Text(f"  ends  {said}", style="yellow"))

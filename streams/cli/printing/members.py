@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
-from decimal import Decimal
 from typing import TYPE_CHECKING, Final
 
 from msgspec import UNSET
@@ -12,6 +11,8 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.display.members import role_words
+from accountant.display.times import moment
 from accountant.policy import sees_only_own
 from accountant.records.members import ROLES
 from accountant.times import from_iso
@@ -19,7 +20,6 @@ from accountant.times import from_iso
 if TYPE_CHECKING:
     from accountant.policy import Policy
     from accountant.records.members import Member
-    from accountant.views.joint import JointGuarantee
     from accountant.views.member_changes import Change
 
 _MOST_NAMED: Final = 8
@@ -38,7 +38,7 @@ def member_table(members: Sequence[Member], now: int) -> Table:
     for column in ("member", "roles", "team", "until"):
         table.add_column(column, overflow="fold")
     for member in members:
-        until = Text(member.until or "")
+        until = Text(moment(member.until))
         if is_over(member, now):
             until.append("  over", style="red")
         table.add_row(member.member, ", ".join(member.roles), member.team or "", until)
@@ -51,19 +51,13 @@ def change_table(changes: Sequence[Change]) -> Table:
     for column in ("", "member", "from", "to"):
         table.add_column(column, overflow="fold")
     for change in changes[:_MOST_ROWS]:
-        before = "" if change.before is None else _what(change.before)
-        after = _what(change.after) if change.after.roles else ""
+        before = "" if change.before is None else role_words(change.before)
+        after = role_words(change.after) if change.after.roles else ""
         kind = Text(change.kind, style=_STYLE[change.kind])
         table.add_row(kind, change.after.member, before, after)
     if len(changes) > _MOST_ROWS:
         table.add_row("", f"and {len(changes) - _MOST_ROWS:,} more")
     return table
-
-
-def _what(member: Member) -> str:
-    team = f", team {member.team}" if member.team else ""
-    until = f", until {member.until}" if member.until else ""
-    return f"{', '.join(member.roles)}{team}{until}"
 
 
 def count_words(changes: Sequence[Change]) -> str:
@@ -93,18 +87,3 @@ def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, s
     if policy.population is not UNSET:
         lines.append(("population", policy.population))
     return lines
-
-
-def joint_line(joint: JointGuarantee) -> str:
-    """Return what the datasets of a population promise together."""
-    if joint.epsilon is None or joint.delta is None:
-        return f"no (ε, δ) for {joint.population} ({joint.names}): {joint.why}"
-    epsilon, delta = rounded_up(joint.epsilon), rounded_up(joint.delta)
-    return f"{joint.population}: ε = {epsilon}, δ = {delta} together ({joint.names})"
-
-
-def rounded_up(amount: str, digits: int = 6) -> str:
-    """Return an amount of a guarantee with few digits, never less than it is."""
-    from accountant.amounts import rounded_up as rounded
-
-    return f"{rounded(Decimal(amount), digits=digits).normalize():g}"

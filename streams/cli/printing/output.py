@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
+from decimal import Decimal
 from functools import lru_cache
 from typing import Any, TypeVar, cast
 
@@ -22,6 +23,7 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
+from accountant.display.numbers import spent_percent
 from accountant.foreign_text import csv_text, escaped_json, escaped_lines
 
 T = TypeVar("T")
@@ -125,18 +127,9 @@ def outcome_text(outcome: str) -> Text:
     return Text(outcome, style=OUTCOME_STYLE.get(outcome, ""))
 
 
-def short(amount: str, digits: int = 6) -> str:
-    """Return a wire decimal with few digits, for tables; exact amounts are in the JSON."""
-    if amount == "inf":
-        return "∞"
-    return f"{float(amount):.{digits}g}"
-
-
-def spent_bar(ratio: float, width: int = 12) -> Text:
+def spent_bar(ratio: float | Decimal, width: int = 12) -> Text:
     """Return a bar of the spent part of a budget, with its percentage."""
     style = "green" if ratio < 0.8 else "yellow" if ratio < 0.95 else "red"
     full = min(width, round(ratio * width))
-    # Rounded down: 100 % is only shown once nothing is left.
-    percent = int(ratio * 1000) / 10
-    bar = Text("█" * full, style=style)
-    return bar.append("░" * (width - full), style="dim").append(f" {percent:5.1f} %", style="")
+    bar = Text("█" * full, style=style).append("░" * (width - full), style="dim")
+    return bar.append(f" {spent_percent(ratio):>6}", style="")

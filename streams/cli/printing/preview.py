@@ -14,10 +14,10 @@ from accountant.advice.compare import odometer_settings
 from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
+from accountant.display.datasets import cap_words, filter_words, guarantee
+from accountant.display.numbers import exact_percent, left_amounts, spent_amount, symbol
 from accountant.policy import guarantee_of
 from accountant.policy.compiled import CompiledPolicy
-from streams.cli.printing.output import short
-from streams.cli.printing.tables import filter_words, most_per_request
 
 TYPICAL: Final = (
     "pure:0.01",
@@ -60,17 +60,15 @@ def thresholds(plan: CompiledPolicy) -> dict[str, str]:
 def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
     """Return the preview for people."""
     policy, unit = plan.policy, plan.kind.sums[0]
-    kind, amount, delta = guarantee_of(policy)
-    symbol = "ε" if kind == "epsilon" else "ρ"
     rows = [
-        ("guarantee", f"{symbol} = {amount:f}, δ = {delta:f}, per {policy.unit}, for all releases"),
+        ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases"),
         ("filter", filter_words(policy)),
         ("neighbours", policy.neighbours),
-        *((f"budget, {sum_}", amount) for sum_, amount in plan.budget_wire.items()),
-        ("alerts", ", ".join(f"{at} at {short(of)}" for at, of in thresholds(plan).items())),
+        *((f"budget, {each.name}", each.text) for each in left_amounts(plan.budget_wire)),
+        ("alerts", ", ".join(map(_alert, thresholds(plan).items()))),
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),
-        ("one request", most_per_request(policy)),
+        ("one request", cap_words(policy)),
         ("a refusal", "is the end" if policy.halt_on_refusal is True else "costs nothing"),
     ]
     grid = Table.grid(padding=(0, 2))
@@ -80,17 +78,22 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         grid.add_row(label, value)
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     table.add_column("such claims", no_wrap=True)
-    table.add_column(f"cost ({unit})", justify="right")
+    table.add_column(f"cost ({symbol(unit)})", justify="right")
     table.add_column("fit", justify="right", style="bold")
     for text, found in fits_of(plan).items():
         count = "unlimited" if found.count is None else str(found.count)
-        cells = (short(found.cost, 4), count) if found.accepted else ("not taken", "–")
+        cells = (spent_amount(found.cost), count) if found.accepted else ("not taken", "–")
         table.add_row(text, *cells)
     if not Decimal(policy.delta_for_claims or "0"):
         remark = "No δ is for claims: one with a δ of its own never fits."
         table.caption, table.caption_justify = remark, "left"
     head = Text(f"{name}: a preview, nothing is opened", style="bold")
     return Group(head, grid, table)
+
+
+def _alert(threshold: tuple[str, str]) -> str:
+    ratio, amount = threshold
+    return f"{exact_percent(ratio)} at {spent_amount(amount)}"
 
 
 def _odometers(plan: CompiledPolicy) -> str:

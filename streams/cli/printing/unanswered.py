@@ -8,6 +8,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.display.times import moment
 from streams.cli.reading.unanswered import UnansweredRelease
 
 
@@ -22,7 +23,7 @@ def unanswered_table(releases: Iterable[UnansweredRelease]) -> Table:
             *map(
                 Text,
                 (
-                    each.asked_at,
+                    moment(each.asked_at),
                     each.dataset,
                     each.analyst,
                     each.claim,

@@ -9,15 +9,18 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
+from accountant.display.forecasts import earliest_to_latest, forecast_whose, runs_out, window_words
+from accountant.display.numbers import left_amount, spent_amount, spent_percent, symbol
+from accountant.display.times import moment
 from accountant.views.why import rows
-from streams.cli.printing.output import short, spent_bar
+from accountant.views.why.forecast import WINDOWS
+from streams.cli.printing.output import spent_bar
 
 if TYPE_CHECKING:
     from accountant.views.why import Forecast, Why, WhyBy
 
 _MOST: Final = 30  # rows; the rest is in --csv
 _FEW: Final = 5
-_WINDOW: Final = {1: "day", 7: "week", 30: "month"}
 _LEVEL: Final = {
     "dataset": "the whole dataset: its pace, or what is reserved for others",
     "team": "a team",
@@ -34,13 +37,13 @@ _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
 
 def sentences(why: Why, me: str | None) -> list[Text]:
     """Return what matters most: how much is spent, by whom most, and when it runs out."""
-    whole = f"{short(why.spent)} of {short(why.budget)} ({why.unit}) is spent"
+    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {left_amount(why.budget)} is spent"
     told = [spent_bar(why.spent_ratio).append(f" of {why.dataset}: {whole}, {why.state}")]
     if why.by_analyst and why.only is None:
         most = why.by_analyst[0]
         if most.ratio:
-            part = f"{100 * most.ratio:.1f} % of the budget"
-            told.append(Text(f"{most.analyst} has used most: {short(most.spent)}, {part}"))
+            part = f"{spent_percent(most.ratio)} of the budget"
+            told.append(Text(f"{most.analyst} has used most: {spent_amount(most.spent)}, {part}"))
     told += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
     if why.since is not None:
         told.append(
@@ -58,27 +61,19 @@ def _is(forecast: Forecast, me: str | None) -> bool:
 
 
 def _sentence(forecast: Forecast) -> str:
-    whose = "all" if forecast.scope == "all" else str(forecast.name)
-    begin = (
-        f"at the pace of the last {_WINDOW[forecast.days]}, {short(str(forecast.per_day), 3)} a day"
-    )
+    whose, window = forecast_whose(forecast, None), window_words(forecast.days)
+    per_day = spent_amount(forecast.per_day)
+    begin = f"at the pace of {window}, {per_day} a day by {whose}, it"
     if forecast.left is None:
-        return f"{begin} by {whose}, it is not known when it runs out: {forecast.note}"
+        return f"{begin} is not known when it runs out: {forecast.note}"
     if forecast.runs_out_at is None:
-        return f"{begin} by {whose}, it does not run out"
-    return f"{begin} by {whose}, it runs out on {_when(forecast)}"
+        return f"{begin} does not run out"
+    return f"{begin} runs out on {_when(forecast)}"
 
 
 def _when(forecast: Forecast) -> str:
-    if forecast.left is None:
-        return forecast.note or ""
-    if forecast.runs_out_at is None:
-        return "not at this pace"
-    day = forecast.runs_out_at[:10]
-    if forecast.earliest is None:
-        return day
-    latest = "never" if forecast.latest is None else forecast.latest[:10]
-    return f"{day} ({forecast.earliest[:10]} to {latest})"
+    between = earliest_to_latest(forecast)
+    return runs_out(forecast) + (f" ({between})" if between else "")
 
 
 def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table:
@@ -115,12 +110,12 @@ def _table(title: str, columns: Iterable[str]) -> Table:
 def _spending(why: Why, by: WhyBy, found: Sequence[dict[str, Any]], me: str | None) -> Table:
     keys = _KEYS[by]
     table = _table(f"{why.dataset} by {by}", [shown for _, shown in keys])
-    for column in ("granted", "refused", f"spent ({why.unit})"):
+    for column in ("granted", "refused", f"spent ({symbol(why.unit)})"):
         table.add_column(column, justify="right")
     table.add_column("share of the budget")
     for row in found:
         names = [Text(str(_shown(field, row[field]))) for field, _ in keys]
-        counts = str(row["granted"]), str(row["refused"]), short(row["spent"])
+        counts = str(row["granted"]), str(row["refused"]), spent_amount(row["spent"])
         own = "bold" if by == "analyst" and row["analyst"] == me else ""
         table.add_row(*names, *counts, spent_bar(row["ratio"], 20), style=own)
     return table
@@ -131,15 +126,22 @@ def _shown(field: str, value: object) -> object:
 
 
 def _grants(why: Why, found: Sequence[dict[str, Any]]) -> Table:
-    columns = ("granted at", "analyst", "purpose", f"cost ({why.unit})", "share", "request id")
+    columns = (
+        "granted at",
+        "analyst",
+        "purpose",
+        f"cost ({symbol(why.unit)})",
+        "share",
+        "request id",
+    )
     table = _table("largest grants", columns)
     for row in found:
         table.add_row(
-            row["decided_at"][:16],
+            moment(row["decided_at"]),
             row["analyst"],
             Text(row["purpose"]),
-            short(row["cost"]),
-            f"{100 * row['ratio']:.1f} %",
+            spent_amount(row["cost"]),
+            spent_percent(row["ratio"]),
             row["request_id"],
         )
     return table
@@ -147,17 +149,17 @@ def _grants(why: Why, found: Sequence[dict[str, Any]]) -> Table:
 
 def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
     """Return when it runs out, a line for all, each team, and each analyst."""
-    windows = [f"pace of the last {name}" for name in _WINDOW.values()]
+    windows = [f"pace of {window_words(days)}" for days in WINDOWS]
     table = _table("runs out, if it goes on so", ("of", "left", *windows))
     found: dict[tuple[str, str | None], dict[int, Forecast]] = {}
     for each in forecasts:
         found.setdefault((each.scope, each.name), {})[each.days] = each
     for (scope, name), windows_of in list(found.items())[:_MOST]:
-        who = "all" if scope == "all" else f"team {name}" if scope == "team" else str(name)
-        left = windows_of[1].left
-        cells = [_when(windows_of[days]) for days in _WINDOW]
+        first = windows_of[WINDOWS[0]]
+        left = "" if first.left is None else left_amount(first.left)
+        cells = [_when(windows_of[days]) for days in WINDOWS]
         own = "bold" if name == me and scope == "analyst" else ""
-        table.add_row(who, "" if left is None else short(left), *cells, style=own)
+        table.add_row(forecast_whose(first, None), left, *cells, style=own)
     if len(found) > _MOST:
         table.caption = f"and {len(found) - _MOST:,} more: --by forecast --csv has all"
     return table

@@ -6,9 +6,11 @@ from itertools import pairwise
 import pytest
 
 from accountant.claims import checked
+from accountant.display.reasons import NO_ROOM
 from streams.cli.demo import DATASETS, week
 from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
 
+WAITING = "Waiting will not help: an owner would have to "
 LEVELS = {"team/limit", "each/limit", "team/pace", "dataset/reserved"}
 
 
@@ -50,26 +52,23 @@ def test_each_refusal_is_told_with_its_level_what_would_fit_and_when_more_comes(
     told = done.out.split("teams on Sun evening", 1)[1].splitlines()
     pairs = list(pairwise(told))
     for by, then in (
-        ("the limit of team product has no room", "more comes if the owner raises the limit"),
+        ("The limit of team product has no room.", f"{WAITING}raise the limit."),
         (
-            "the limit of each analyst of team research has no room",
-            "more comes if the owner raises the limit",
+            "The limit of each analyst of team research has no room.",
+            f"{WAITING}raise the limit.",
         ),
-        ("the pace of team product has no room until its period ends", "more comes on 2"),
+        ("The pace of team product has no room in this period.", "More comes at 2"),
         (
-            "the rest of the budget is reserved for others",
-            "more comes if the owner frees what is kept for others",
+            "The rest of the budget is reserved for others.",
+            f"{WAITING}reserve less for others.",
         ),
-        (
-            "the dataset's own budget has no room",
-            "no more comes: a budget is never filled up again",
-        ),
+        (NO_ROOM, "Waiting will not help: a dataset's budget is fixed."),
     ):
         ((refused, offered),) = [pair for pair in pairs if pair[0].endswith(by)]
         who, of, team, asked = refused.split()[:4]
         assert (of, asked, TEAM_OF[who]) == ("of", "asked", team)
         assert offered.startswith("  would fit: ")
-        assert offered.split("; ")[1].startswith(then)
+        assert offered.split(". ", 1)[1].startswith(then)
     assert set(done.json["exhausted_by"]) == {*LEVELS, "dataset"}
     assert sum(done.json["exhausted_by"].values()) == done.json["refused"]["exhausted"]
 
@@ -80,15 +79,15 @@ def test_the_last_table_has_each_teams_part_what_is_used_and_left(accountant):
     rows = [line.split("  ") for line in table.splitlines() if " %" in line]
     told = [tuple(cell.strip() for cell in row if cell.strip())[:3] for row in rows]
     assert told == [
-        ("research: ana", "shop", "0.25 of it each"),
-        ("research: ben", "shop", "0.25 of it each"),
-        ("research: chloe", "shop", "0.25 of it each"),
-        ("product", "census", "0.25 of it"),
-        ("product", "clinic", "0.5 of it is kept for them"),
-        ("product", "shop", "0.3 of it in 7 days"),
+        ("research: ana", "shop", "25 % of the budget each"),
+        ("research: ben", "shop", "25 % of the budget each"),
+        ("research: chloe", "shop", "25 % of the budget each"),
+        ("product", "census", "25 % of the budget"),
+        ("product", "clinic", "50 % of the budget reserved"),
+        ("product", "shop", "30 % of the budget every 7 days"),
     ]
-    assert table.count("all anew 2") == 1
-    assert table.count("intrinsic_time") == 4
+    assert table.count("again from 2") == 1
+    assert table.count("intrinsic time") == 4
 
 
 def test_each_level_refuses_and_none_is_passed(accountant):

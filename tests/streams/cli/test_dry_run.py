@@ -21,7 +21,7 @@ def test_a_dry_run_tells_the_price_and_writes_nothing(opened):
     done = opened(*ASK, "--dry-run")
     assert (done.code, done.err) == (6, "")
     assert done.out.startswith("would be granted; nothing was asked or written")
-    assert "cost  rho 0.00125" in done.out
+    assert "cost  ρ 0.00125" in done.out
     dry = opened(*ASK, "--dry-run", "--json").json
     assert opened("log", "export").out == before
     granted = opened(*ASK, "--json").json

@@ -164,7 +164,7 @@ class TestEveryFilterSideBySide:
         }
         assert {name: counts[name] for name in expected} == expected
         for note in (
-            "(1, 1e-6)-DP",
+            "ε = 1, δ = 1e-6",
             "needs --rho",
             "--epsilon-ex-post must be given",
             "cannot take such a claim",

@@ -87,7 +87,7 @@ def test_thresholds_and_horizon_are_amended(opened):
     policy = opened("dataset", "show", "census", "--json").json["policy"]
     assert (policy["alert_at"], policy["horizon"]) == (["0.05", "0.9"], "P9D")
     assert policy["epsilon"] == "1"
-    assert "0.05, 0.9" in opened("dataset", "show", "census").out
+    assert "5 %, 90 %" in opened("dataset", "show", "census").out
     assert ask(opened, "pure:0.1", "--json").json["crossed"] == ["0.05"]
     assert (opened("audit").code, opened("dataset", "close", "census").code) == (0, 0)
     closed = opened("dataset", "amend", "census", "--horizon", "P9D", "--json")
@@ -177,7 +177,7 @@ def test_list_and_watch_show_what_is_spent_and_left(opened):
         text = opened(*command).out
         assert "census" in text
         assert "one_sided_mixture" in text
-        assert "10.0 %" in text
+        assert "10 %" in text
         rows = opened(*command, "--json").rows
         assert [row["dataset"] for row in rows] == ["census"]
         assert rows[0]["outcomes"] == {"opened": 1, "granted": 1, "refused": 1}
@@ -303,7 +303,7 @@ def test_watch_gives_what_is_crossed_and_only_that_where_alerts_are_asked_for(ac
     assert [row["alert_id"] for row in shown] == ["survey/1/0.5", "survey/1/0.8"]
     said = accountant("watch", "--alerts", "--once").out.splitlines()
     assert len(said) == 2
-    assert "survey has crossed 0.5 of its budget: 90.0% spent" in said[0]
+    assert "survey has crossed 50 % of its budget: 90 % is spent" in said[0]
     table = accountant("watch", "--once").out
     assert "survey/1/0.5" not in table, "the table has what comes while it runs"
 
@@ -370,5 +370,5 @@ def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
         again = opened("dataset", "amend", "census", "--lower-to", str(lower))
         said = " ".join(again.out.split())
         assert "already_granted" in said
-        assert "a whole policy replaces another before the first grant only" in said
+        assert "A whole policy replaces another before the first grant only" in said
         assert "can be lowered" not in said

@@ -32,25 +32,25 @@ def asked(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
 def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> None:
     done = census("limit", "set", "census", "--team", "blue", "--part", "0.3", *BY)
     assert done.code == 0, done.out + done.err
-    assert "limit_set: team blue, 0.3 of the budget (version 1)" in done.out + done.err
+    assert "limit_set: team blue may use 30 % of the budget (version 1)" in done.out + done.err
     assert asked(census, "ana", "0.2")["outcome"] == "granted"
     refused = asked(census, "ben", "0.2")
     assert (refused["reason"], refused["fits"]) == ("exhausted", "pure:0.1")
     assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
     told = census("ask", "census", "pure:0.2", "--analyst", "ben")
     assert told.code == 1
-    assert "the limit of team blue has no room" in told.out
-    assert "team blue: left epsilon 0.1" in told.out
+    assert "The limit of team blue has no room" in told.out
+    assert "team blue: ε 0.1" in told.out
 
 
 def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
     assert census("limit", "set", "census", "--each", "blue", "--pace", "0.1", *BY).code == 0
     assert census("limit", "set", "census", "--analyst", "zoe", "--reserved", "0.95", *BY).code == 0
     paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
-    assert "the rest of the budget is reserved for others" in paced
+    assert "The rest of the budget is reserved for others" in paced
     assert census("limit", "remove", "census", "--analyst", "zoe", *BY).code == 0
     paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
-    assert "the pace of each analyst of team blue has no room until its period ends" in paced
+    assert "The pace of each analyst of team blue has no room in this period" in paced
     assert census("audit").code == 0
 
 
@@ -74,7 +74,7 @@ def test_what_limits_nothing_or_by_nobody_is_told(
 def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     done = census("limit", "remove", "census", "--team", "blue", *BY)
     assert done.code == 1
-    assert "there is no such limit to lift" in done.out + done.err
+    assert "There is no such limit to lift" in done.out + done.err
 
 
 def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
@@ -93,4 +93,4 @@ def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
 
 def test_a_refusal_says_when_more_comes(census: Command) -> None:
     assert census("limit", "set", "census", "--team", "blue", "--part", "0.1", *BY).code == 0
-    assert "raises the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out
+    assert "raise the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out

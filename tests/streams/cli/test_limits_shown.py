@@ -53,8 +53,8 @@ def test_the_limits_are_listed_with_what_is_used_and_left(
     assert (done.code, done.err) == (0, "")
     columns = done.out.splitlines()[1].split()
     assert columns == ["limit", "of", "may", "use", "used", "left", "pace", "reserved"]
-    assert re.search(r"the whole .* 0\.5 in 7 days", done.out), done.out
-    assert re.search(r"team blue +0\.6 of .* epsilon 0\.4 ", done.out), done.out
+    assert re.search(r"the whole .* 50 % of the budget every 7 days", done.out), done.out
+    assert re.search(r"team blue +60 % of .* ε 0\.4 ", done.out), done.out
     assert re.search(r" until \d{4}-\d\d-\d\d \d\d:\d\d UTC ", done.out), done.out  # not broken
     narrow = census("limit", "list", "census", *where, COLUMNS="80")
     assert narrow.code == 0
@@ -101,14 +101,14 @@ def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ..
     told = [" ".join(line.split()) for line in done.out.splitlines()]
     assert told[0] == "census ana, team blue"
     by = "the limit of each analyst of team blue"
-    assert told[1] == f"you may still use 5 % of the budget (epsilon 0.05), by {by}"
+    assert told[1] == f"you may still use 5 % of the budget (ε 0.05), by {by}"
     for begin, end in (
-        ("the whole dataset █", "left, and not reserved for others, epsilon 0.8"),
-        ("team blue █", "left epsilon 0.4"),
-        ("each analyst of team blue █", "left epsilon 0.05"),
+        ("the whole dataset █", "left, and not reserved for others, ε 0.8"),
+        ("team blue █", "left ε 0.4"),
+        ("each analyst of team blue █", "left ε 0.05"),
     ):
         assert any(line.startswith(begin) and line.endswith(end) for line in told), done.out
-    assert re.search(r"left epsilon 0.3, anew on \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
+    assert re.search(r"left ε 0.3, again from \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
     (budget,) = census("mine", "--json", *where, ACCOUNTANT_ANALYST="ben").rows
     assert (budget["analyst"], budget["team"]) == ("ben", "blue")
     assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]
@@ -133,10 +133,10 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
     done = census("ask", "census", "pure:0.3", "--analyst", "ana", "--dry-run", *where)
     assert done.code == 1
     assert done.out.startswith("would be refused (exhausted); nothing was asked or written")
-    assert "the limit of each analyst of team blue has no room" in done.out
-    assert "team blue: left epsilon 0.4" in done.out
-    assert "each analyst of team blue: left epsilon 0.05" in done.out
-    assert "left in the period epsilon 0.3, delta 0, more comes at " in done.out
+    assert "The limit of each analyst of team blue has no room" in done.out
+    assert "team blue: ε 0.4, δ 0 left" in done.out
+    assert "each analyst of team blue: ε 0.05, δ 0 left" in done.out
+    assert "ε 0.3, δ 0 left in the period" in done.out
     assert "fits  pure:0.05" in done.out
     dry = census("ask", "census", "pure:0.6", "--analyst", "ana", "--dry-run", "--json", *where)
     assert dry.json["level"] == {"scope": "dataset", "what": "pace"}
@@ -167,7 +167,7 @@ def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
     none = census("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", *where)
     assert none.code == 1
     assert none.out.splitlines()[0] == "0"
-    assert "the limit of each analyst of team blue has no room" in none.out
+    assert "The limit of each analyst of team blue has no room" in none.out
     told = census(
         *("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", "--json"),
         *where,
@@ -240,7 +240,7 @@ def test_a_door_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> No
     assert known.done("ben", *fits).json["fits"] == 10
     assert known.done("olga", *fits, "--analyst", "ana").json["fits"] == 5
     dry = known.by("ana", "ask", "census", "pure:0.3", "--dry-run", *at)
-    assert "the limit of each analyst of team blue has no room" in dry.out
+    assert "The limit of each analyst of team blue has no room" in dry.out
     others = known.by("ana", *fits, "--analyst", "ben")
     assert others.code == 1
     assert "what others have left" in others.err

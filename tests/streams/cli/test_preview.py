@@ -43,9 +43,9 @@ def test_a_policy_that_would_be_refused_is_refused(accountant):
 
 def test_what_one_request_may_take_is_shown(accountant):
     arguments = ("dataset", "open", "x", "--epsilon", "1", "--filter", "basic")
-    assert "may take 0.1 of the budget" in accountant(*arguments, "--preview").out
+    assert "may take 10 % of the budget" in accountant(*arguments, "--preview").out
     assert accountant(*arguments).code == 0
-    assert "may take 0.1 of the budget" in accountant("dataset", "show", "x").out
+    assert "may take 10 % of the budget" in accountant("dataset", "show", "x").out
     accountant("dataset", "amend", "x", "--most-per-request", "1")
     assert "may take all that is left" in accountant("dataset", "show", "x").out
     (accountant.directory / "none.json").write_text('{"filter": "basic", "epsilon": "1"}')

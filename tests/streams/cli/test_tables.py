@@ -22,5 +22,5 @@ def test_no_figure_is_cut_short(width: int) -> None:
     shown = screen.file.getvalue()
     assert "…" not in shown
     assert max(map(len, shown.splitlines())) <= width
-    for figure in ("20.5 %", "0.01936"):
+    for figure in ("20.6 %", "0.01936"):
         assert figure in shown, shown

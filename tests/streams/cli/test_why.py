@@ -42,11 +42,11 @@ def test_the_first_look_says_who_used_most_and_when_it_runs_out(asked):
     done = asked("why", "plain", "--me", "ana")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert "4.6 % of plain: 0.046 of 1 (epsilon) is spent, open" in lines[0]
+    assert "4.6 % of plain: ε 0.04601 of 1 is spent, open" in lines[0]
     assert lines[1] == "ben has used most: 0.025, 2.5 % of the budget"
-    assert "by all, it runs out on 20" in lines[2]
-    assert lines[3].startswith("at the pace of the last week, ")
-    assert "by ana, it runs out on 20" in lines[3]
+    assert "by all together, it runs out on 20" in lines[2]
+    assert lines[3].startswith("at the pace of the last 7 days, ")
+    assert "by analyst ana, it runs out on 20" in lines[3]
     shown = done.out
     for table in ("plain by analyst", "plain by team", "largest grants", "runs out, if it goes on"):
         assert table in shown

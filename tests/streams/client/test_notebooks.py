@@ -112,7 +112,7 @@ def test_without_the_library_the_error_says_what_to_install(
 def test_a_client_and_its_replies_are_shown_as_tables(ledger: Accountant) -> None:
     html = client_html("sqlite:///<a>.db", ledger.datasets())
     assert "sqlite:///&lt;a&gt;.db: 2 datasets" in html
-    assert "epsilon 1, delta 0, for each person" in html
+    assert "ε = 1, δ = 0, for each person" in html
     reply = ledger.ask("census", "pure:5")
     shown = reply_html(reply)
     assert '<tr><th scope="row">granted</th><td>no</td></tr>' in shown

@@ -82,7 +82,9 @@ def test_a_grant_is_entered_or_raises(ledger: Accountant, draws: Draws) -> None:
         draws()
         assert grant.left["epsilon"] == Decimal("0.5")
     with (
-        pytest.raises(NotGranted, match=r"exhausted; left: .*0\.5.*would fit: pure:0\.5") as raised,
+        pytest.raises(
+            NotGranted, match=r"exhausted. .*Left: ε 0\.5.*would fit: pure:0\.5"
+        ) as raised,
         ledger.grant("census", "pure:0.6"),
     ):
         draws()

@@ -121,7 +121,7 @@ def test_a_tool_that_does_not_fit_does_not_run(ledger, budget):
     with budget:
         mean(0.9)
         with pytest.raises(
-            NotAdmitted, match=r"exhausted; .*this would fit: pure:0\.0999"
+            NotAdmitted, match=r"exhausted\. .*This would fit: pure:0\.0999"
         ) as refused:
             tools.sum(Data(), epsilon=0.25, bounds=(0, 1), accountant=budget)
         assert not Data.looked

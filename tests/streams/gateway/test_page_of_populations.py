@@ -39,12 +39,12 @@ def test_datasets_of_one_population_are_added_up(door: Door) -> None:
     door.open("city-1", epsilon="0.5", delta="1e-6", population="city")
     door.open("city-2", epsilon="0.25", population="city")
     page = door.http.get("/").text
-    assert "<td>city</td><td>city-1, city-2</td><td>epsilon 0.75, delta 0.000001</td>" in page
+    assert "<td>city</td><td>city-1, city-2</td><td>ε = 0.75, δ = 1e-6</td>" in page
     door.clock.pass_(seconds=1)  # type: ignore[attr-defined]
     door.ask(dataset="city-1")
     door.open("city-3", population="city")
     why = "city-3 was opened after something was granted on city-1"
-    assert f"<td>no (epsilon, delta): {why}</td>" in door.http.get("/").text
+    assert f"<td>no guarantee: {why}</td>" in door.http.get("/").text
 
 
 def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
@@ -66,7 +66,7 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
             "the ledger's clock was set back, so it is not known whether city-2 was opened after "
             "something was granted on city-1"
         )
-        assert f"<td>no (epsilon, delta): {why}</td>" in html.unescape(door.http.get("/").text)
+        assert f"<td>no guarantee: {why}</td>" in html.unescape(door.http.get("/").text)
         told = {row["dataset"]: row["joint_guarantee"] for row in door.http.get("/datasets").json()}
         assert told["city-1"] == told["city-2"]
         assert told["city-1"]["why"] == why

@@ -7,11 +7,13 @@ from typing import Any
 import msgspec
 import pytest
 
+from accountant.display.reasons import REASONS
+from accountant.display.refusals import More
 from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
-from streams.pages.asked import asked
-from streams.pages.reasons import meaning, title
+from accountant.views.limit_views import LevelView
+from streams.pages.asked import Refusal, asked
 from tests.streams.pages.dataset.shown_views import NOW, level, pace
 
 _ID = "00000000-0000-7000-8000-000000000000"
@@ -40,19 +42,24 @@ def refused(**fields: Any) -> Decision:
     return decision(**(told | fields))
 
 
+def refusal_of(decision: Decision, *levels: LevelView) -> Refusal:
+    told = asked(decision, levels, NOW).refusal
+    assert told is not None
+    return told
+
+
 def test_a_grant_is_its_cost() -> None:
     told = asked(decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW)
     assert told.granted
-    assert (told.claim, told.cost, told.why, told.fits) == ("pure:0.3", "ε 0.3", "", "")
+    assert (told.claim, told.cost, told.refusal) == ("pure:0.3", "ε 0.3", None)
 
 
 def test_want_of_the_datasets_budget() -> None:
-    told = asked(refused(fits="pure:0.1"), (), NOW)
-    assert told.told == "Did not fit"
+    told = refusal_of(refused(fits="pure:0.1"))
+    assert told.title == "Did not fit"
     assert told.fits == "pure:0.1"
-    assert told.more_at is None
-    assert told.more == "Waiting brings no more of it: a dataset's budget is fixed."
-    assert told.cost == "ε 0.3"
+    assert told.more == More("Waiting will not help: a dataset's budget is fixed.")
+    assert asked(refused(), (), NOW).cost == "ε 0.3"
 
 
 def test_a_pace_says_when_more_comes() -> None:
@@ -61,12 +68,14 @@ def test_a_pace_says_when_more_comes() -> None:
         LevelLeft("dataset", None, {"epsilon": "0.5"}),
         LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
     )
-    told = asked(refused(level=named, left_at=left), [level("team", "red", pace=pace("0"))], NOW)
-    assert told.why == "The pace of team red has no room for it in this period."
-    assert told.more_at is not None
-    assert told.more_at.text == "22 Nov 2026, 00:00 UTC"
+    told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
+    assert told.why == "The pace of team red has no room in this period."
+    assert told.more == More("More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z")
     assert told.more_in == "in 12 hours"
-    assert told.left == ("The whole dataset: ε 0.5 left", "Team red: ε 0 left in the period")
+    assert told.left == (
+        "the whole dataset: ε 0.5 left and not reserved for others",
+        "team red: ε 0 left in the period",
+    )
     assert told.fits == "nothing of this kind"
 
 
@@ -74,35 +83,34 @@ def test_a_period_that_is_over_says_to_ask_again() -> None:
     named = LevelNamed("team", "red", "pace")
     left = (LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
     before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
-    told = asked(before, [level("team", "red", pace=pace("0.1"))], NOW)
-    assert told.more_at is None
-    assert told.more == "A new period has begun since: ask again."
+    told = refusal_of(before, level("team", "red", pace=pace("0.1")))
+    assert told.more == More("A new period has begun since: ask again.")
 
 
 def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
     left = (LevelLeft("team", "red", None, {"epsilon": "0.1"}),)
     named = LevelNamed("team", "red", "pace")
-    told = asked(refused(level=named, left_at=left), [level("team", "red", pace=pace("0.1"))], NOW)
-    assert told.more_at is None
-    assert told.more == "A whole period has no room for it either: ask for less at a time."
+    told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
+    assert told.more is not None
+    assert told.more.text.startswith("Waiting will not help: a whole period has no room.")
+    assert told.more.at is None
 
 
 @pytest.mark.parametrize(
     ("what", "words"), [("limit", "raise the limit"), ("reserved", "reserve less")]
 )
 def test_what_only_an_owner_can_change(what: Any, words: str) -> None:
-    told = asked(refused(level=LevelNamed("analyst", "ana", what)), (), NOW)
-    assert words in told.more
+    told = refusal_of(refused(level=LevelNamed("analyst", "ana", what)))
+    assert told.more is not None
+    assert words in told.more.text
 
 
 def test_other_reasons_promise_nothing() -> None:
-    told = asked(decision(reason=Reason.UNIT_MISMATCH), (), NOW)
-    assert told.why == meaning(Reason.UNIT_MISMATCH)
-    assert (told.fits, told.more, told.more_at) == ("", "", None)
-    own = asked(
-        decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LevelNamed("team", "red")), (), NOW
-    )
-    assert own.why.endswith("So says the budget of team red.")
+    told = refusal_of(decision(reason=Reason.UNIT_MISMATCH))
+    assert told.why == str(REASONS[Reason.UNIT_MISMATCH])
+    assert (told.fits, told.more) == ("", None)
+    own = refusal_of(decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LevelNamed("team", "red")))
+    assert "The budget of team red decides so." in own.why
 
 
 def test_a_long_claim_is_cut_and_kept() -> None:
@@ -117,9 +125,3 @@ def test_an_input_that_is_no_request_is_shown_without_claim() -> None:
     odd = msgspec.Raw(b'{"analyst": 7, "claim": "none"}')
     told = asked(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
     assert (told.claim, told.analyst) == ("", "")
-
-
-def test_every_reason_has_words() -> None:
-    for reason in Reason:
-        assert title(reason)
-        assert meaning(reason).endswith(".")

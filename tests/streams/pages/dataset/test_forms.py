@@ -44,7 +44,7 @@ def test_a_member_is_set(paged: PagedDoor) -> None:
         reason="joins the team",
     )
     page = paged.followed("olga", answer)
-    assert "opie is analyst in team red until 1 Jan 2027, 00:00 UTC" in words(page.text)
+    assert "opie is analyst, in team red, until 2027-01-01 00:00 UTC" in words(page.text)
     until = "2027-01-01T00:00:00.000Z"
     assert member(paged, "opie") == {
         "member": "opie",
@@ -83,7 +83,7 @@ def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
     )
     page = words(paged.followed("olga", answer).text)
     assert (
-        "Analyst zoe may use 12.5 % of the budget, may use 1 % of the budget in each 7 days" in page
+        "Analyst zoe may use 12.5 % of the budget, may use 1 % of the budget every 7 days" in page
     )
     assert limit(paged, "analyst", "zoe")["part"] == "0.125"
     shown = form_of(paged.page("olga", scope="analyst", name="zoe").text, "limits")
@@ -95,7 +95,7 @@ def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
     shown = form_of(paged.page("olga", scope="analyst", name="zoe").text, "limits")
     assert (shown["epsilon"], shown["filter"]) == ("0.5", "basic")
     answer = paged.post_form("olga", "limits", {**shown, "action": "remove"})
-    assert "Analyst zoe is not limited any more" in words(paged.followed("olga", answer).text)
+    assert "Analyst zoe has no limit any more" in words(paged.followed("olga", answer).text)
     assert limit(paged, "analyst", "zoe") is None
 
 

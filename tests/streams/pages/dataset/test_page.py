@@ -69,8 +69,8 @@ def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: Page
     page = words(lasting.page("ana").text)
     assert "You may still use 0.6 % of the budget (ε 0.006)" in page
     assert "Your team, red, has 13.6 % of the budget (ε 0.136) left." in page
-    assert "More comes in 24 hours, at 1 Dec 2026, 12:00 UTC" in page
-    assert "The pace of team red has no room for it in this period." in page
+    assert "More comes in 24 hours, at 2026-12-01 12:00 UTC" in page
+    assert "The pace of team red has no room in this period." in page
     assert "What would fit: pure:0.006" in page
     assert "You the last 7 days" in page
 
@@ -80,7 +80,7 @@ def test_an_owner_sees_all_and_gets_the_forms(lasting: PagedDoor) -> None:
     for part in ("Spent over time", "Who used what", "Refusals by reason", "Members", "Shares"):
         assert part in page
     assert "Did not fit at a team's limit or pace exhausted 1" in words(page)
-    assert "All together the last 7 days 18 Dec 2026 7 Dec 2026 to never ε 0.294" in words(page)
+    assert "All together the last 7 days 2026-12-18 2026-12-07 to never ε 0.294" in words(page)
     assert 'action="/pages/datasets/survey/members"' in page
     assert 'action="/pages/datasets/survey/limits"' in page
     assert "as an administrator" not in page
@@ -122,10 +122,10 @@ def test_hostile_queries_are_text(lasting: PagedDoor) -> None:
 
 def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagedDoor) -> None:
     page = lasting.page("olga").text
-    assert '<title id="chart-title">Spent of the budget, 21 Nov 2026 to 30 Nov 2026</title>' in page
+    assert '<title id="chart-title">Spent of the budget, 2026-11-21 to 2026-11-30</title>' in page
     assert '<desc id="chart-about">A line that rises from nothing to 31.4 % of the budget' in page
-    assert "an even pace until 21 Nov 2027" in words(page)
-    assert words(page).count("30 Nov 2026 ε 0.054 ε 0.314 31.4 % 2 2") == 1
+    assert "an even pace until 2027-11-21" in words(page)
+    assert words(page).count("2026-11-30 ε 0.054 ε 0.314 31.4 % 2 2") == 1
 
 
 def test_looking_writes_nothing(paged: PagedDoor) -> None:

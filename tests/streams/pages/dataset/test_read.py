@@ -98,7 +98,7 @@ async def test_of_what_others_asked_nothing_is_read(lasting: PagedDoor) -> None:
     assert found is not None
     assert found.used.analysts is None
     assert found.used.refused == ()
-    assert {row.whose for row in found.used.lasting} == {"You"}
+    assert {row.whose for row in found.used.lasting} == {"you"}
     assert found.levels == ()
     assert [member.member for member in found.members] == ["ana"]
     assert found.budget is not None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from accountant.display.reasons import NO_ROOM
 from accountant.views.usage import UsageRow
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import Refusals
@@ -35,8 +36,8 @@ def test_a_step_for_each_day_of_which_something_was_spent() -> None:
     assert (WIDTH * 0.3, HEIGHT * 0.75) in ends, "by the end of the third of ten days"
     assert [each.total for each in told.rows] == ["ε 0.75", "ε 0.25"]
     assert told.rows[0].percent == "75 %"
-    assert told.title == "Spent of the budget, 1 Nov 2026 to 10 Nov 2026"
-    assert "75 % of the budget by the end of 10 Nov 2026" in told.about
+    assert told.title == "Spent of the budget, 2026-11-01 to 2026-11-10"
+    assert "75 % of the budget by the end of 2026-11-10" in told.about
 
 
 def test_nothing_asked_is_a_line_along_the_bottom() -> None:
@@ -101,7 +102,7 @@ def test_refusals_tell_of_which_limit_they_are() -> None:
         4,
         100,
     )
-    assert second.meaning.startswith("It was more than what is left of the dataset's budget.")
+    assert second.meaning.startswith(NO_ROOM)
     assert (third.code, third.width) == ("closed", 25)
     assert refusals(why()) == ()
 
@@ -122,9 +123,9 @@ def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
     other = Forecast(scope="analyst", name="ben", days=1, spent="0.01", per_day=0.01)
     rows = lasting(why(forecasts=(week, still, dark, other)), "ana")
     assert [(row.whose, row.pace, row.runs_out, row.range) for row in rows] == [
-        ("All together", "the last 7 days", "10 Jan 2027", "5 Jan 2027 to never"),
-        ("Team red", "the last 30 days", "not at this pace", ""),
-        ("You", "the last day", "cannot be told", ""),
+        ("all together", "the last 7 days", "2027-01-10", "2027-01-05 to never"),
+        ("team red", "the last 30 days", "not at this pace", ""),
+        ("you", "the last day", "not known", ""),
     ]
     assert note_of(rows) == "no sum"
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from accountant.display.numbers import exact_percent, percent_digits
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
 from streams.client.owner_records import OwnerRecord, limit_fields, member_fields
@@ -17,14 +18,12 @@ from streams.pages.form_data import (
     member_record,
     of_limit,
     of_member,
-    percent,
     refilled,
     typed,
     wrong,
 )
 from streams.pages.preview_form import claim_of
 from streams.pages.preview_form import typed as preview_typed
-from streams.pages.words import ratio_text
 from tests.streams.pages.dataset.shown_views import level, pace
 
 _ID = "0199a000-0000-7000-8000-000000000000"
@@ -251,8 +250,8 @@ def test_a_percentage_is_never_rounded(digits: int) -> None:
     typed_in = "99." + "9" * digits
     record = limited(limit(scope="team", name="red", part=typed_in, reserved=typed_in))
     assert record["part"] == record["reserved"] == "0.99" + "9" * digits
-    assert percent(record["part"]) == typed_in
-    assert ratio_text(record["part"]) == f"{typed_in} %"
+    assert percent_digits(record["part"]) == typed_in
+    assert exact_percent(record["part"]) == f"{typed_in} %"
 
 
 def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:

@@ -1,4 +1,4 @@
-"""Records as HTML tables, for notebooks: plain, escaped, with nothing from elsewhere."""
+"""HTML tables for notebooks: plain, escaped, with nothing from elsewhere."""
 
 from __future__ import annotations
 
@@ -10,16 +10,12 @@ import msgspec
 from accountant.foreign_text import escaped
 
 
-def table_of(record: msgspec.Struct, *fields: str) -> str:
-    """Return a table of a record's fields; what is empty is left out."""
-    rows = [(field.replace("_", " "), _text(getattr(record, field))) for field in fields]
-    return table(type(record).__name__, [(name, text) for name, text in rows if text])
-
-
 def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of names and texts, both escaped."""
+    """Return an HTML table of names and texts, both escaped, without those that are empty."""
     cells = [
-        f'<tr><th scope="row">{_html(name)}</th><td>{_html(text)}</td></tr>' for name, text in rows
+        f'<tr><th scope="row">{_html(name)}</th><td>{_html(text)}</td></tr>'
+        for name, text in rows
+        if text
     ]
     return f"<table><caption>{_html(caption)}</caption><tbody>{''.join(cells)}</tbody></table>"
 
@@ -39,7 +35,7 @@ def _html(text: str) -> str:
     return escape(escaped(text))
 
 
-def _text(value: object) -> str:
+def text_of(value: object) -> str:
     """Return a value as people read it, "" for what is nothing."""
     if value is None or value is msgspec.UNSET:
         return ""
@@ -48,12 +44,12 @@ def _text(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {_text(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {text_of(each)}" for name, each in value.items())
     if isinstance(value, tuple):
-        return ", ".join(map(_text, value))
+        return ", ".join(map(text_of, value))
     if isinstance(value, msgspec.Struct):
         kind = value.__struct_config__.tag
         fields = msgspec.structs.asdict(value).items()
         given = {name: each for name, each in fields if each not in (None, msgspec.UNSET, ())}
-        return " ".join(([str(kind)] if kind else []) + ([_text(given)] if given else []))
+        return " ".join(([str(kind)] if kind else []) + ([text_of(given)] if given else []))
     return str(value)

@@ -1,0 +1,84 @@
+"""Datasets for people: what they promise, whether they still grant, what they allow."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Final
+
+from msgspec import UNSET
+
+from accountant.display.limits import whose
+from accountant.display.numbers import exact_percent, spent_amount, spent_percent
+from accountant.policy import Policy, guarantee_of
+from accountant.views.datasets import Alert, State
+from accountant.views.joint import JointGuarantee
+
+STATES: Final[dict[State, str]] = {
+    "open": "Requests are decided as they come.",
+    "exhausted": "The budget is used up, or so nearly that a request did not fit. What is smaller "
+    "may still fit; there will never be more.",
+    "halted": "A request did not fit, and the policy lets that be the end: nothing more is "
+    "granted.",
+    "closed": "An owner has closed it: nothing more is granted.",
+}
+"""What the state of a dataset means."""
+
+
+def guarantee(policy: Policy) -> str:
+    """Return a policy's constants, as its owner has written them where that says the same."""
+    name, amount, delta = guarantee_of(policy)
+    sign, text = ("ρ", policy.rho) if name == "rho" else ("ε", policy.epsilon)
+    return f"{sign} = {_as_written(text or '0', amount)}, δ = {_as_written(policy.delta, delta)}"
+
+
+def _as_written(text: str, value: Decimal) -> str:
+    """Return the owner's own text where it says the same: 1e-6, not 0.000001."""
+    return text if Decimal(text) == value else f"{value:f}"
+
+
+def filter_words(policy: Policy) -> str:
+    """Return a policy's filter, what stands beside it, and what claims may spend of delta."""
+    beside = "" if policy.beside is UNSET else f", {policy.beside} composition beside it"
+    return f"{policy.filter}{beside}, δ for claims {policy.delta_for_claims}"
+
+
+def cap_words(policy: Policy) -> str:
+    """Return how much of the budget one request may take."""
+    ratio = policy.most_per_request
+    if ratio is UNSET or Decimal(ratio) == 1:
+        return "may take all that is left"
+    return f"may take {exact_percent(ratio)} of the budget"
+
+
+def more_words(count: int | None) -> str:
+    """Return how many more requests like one would be granted."""
+    if count is None:
+        return "any number more like this"
+    return f"about {count:,} more like this" if count else "no more like this"
+
+
+def joint_words(joint: JointGuarantee) -> str:
+    """Return what the datasets of a population promise together."""
+    if joint.epsilon is None or joint.delta is None:
+        return f"no guarantee: {joint.why}"
+    return f"ε = {spent_amount(joint.epsilon)}, δ = {spent_amount(joint.delta)}"
+
+
+def joint_sentence(joint: JointGuarantee) -> str:
+    """Return which datasets the same people are in, and what these promise together."""
+    return (
+        f"The people of population {joint.population} are in {joint.names}. Together these keep "
+        f"{joint_words(joint)}."
+    )
+
+
+def alert_words(alert: Alert) -> str:
+    """Return what an alert says."""
+    whom, what = alert.dataset, "budget"
+    if alert.scope is not None:
+        who = f"analyst {alert.analyst}" if alert.analyst else whose(alert.scope, alert.name)
+        whom, what = f"{who} in {alert.dataset}", "limit"
+    return (
+        f"{whom} has crossed {exact_percent(alert.threshold)} of its {what}: "
+        f"{spent_percent(alert.spent_ratio)} is spent"
+    )

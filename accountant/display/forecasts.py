@@ -1,0 +1,40 @@
+"""Forecasts for people: whose use is meant, of which days, and when the budget runs out."""
+
+from __future__ import annotations
+
+from accountant.display.limits import whose
+from accountant.display.times import day
+from accountant.views.why import Forecast
+
+
+def forecast_whose(forecast: Forecast, own: str | None) -> str:
+    """Return whose use a forecast is of.
+
+    Args:
+        own: the name of the reader.
+    """
+    if forecast.scope == "all":
+        return "all together"
+    if forecast.scope == "analyst" and forecast.name == own:
+        return "you"
+    return whose(forecast.scope, forecast.name)
+
+
+def window_words(days: int) -> str:
+    """Return the days that a forecast looks at: `the last 7 days`."""
+    return "the last day" if days == 1 else f"the last {days:,} days"
+
+
+def runs_out(forecast: Forecast) -> str:
+    """Return the day on which the budget runs out, or why there is none."""
+    if forecast.runs_out_at is not None:
+        return day(forecast.runs_out_at)
+    return "not known" if forecast.left is None else "not at this pace"
+
+
+def earliest_to_latest(forecast: Forecast) -> str:
+    """Return the days between which the budget runs out; "" where they are not known."""
+    if forecast.earliest is None:
+        return ""
+    latest = "never" if forecast.latest is None else day(forecast.latest)
+    return f"{day(forecast.earliest)} to {latest}"

@@ -1,0 +1,82 @@
+"""Limits for people: whom they hold for, what they allow, what is left at each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from accountant.advice.room import Room
+from accountant.display.numbers import Texts, exact_percent, left_line
+from accountant.display.times import each_period
+from accountant.limits.wire import LevelLeft, LimitRecord, Pace, ReservedRecord, Scope
+from accountant.views.limit_views import LevelView, PaceView, ShareView
+
+_WHOSE: Final[dict[Scope, str]] = {
+    "dataset": "the whole dataset",
+    "team": "team {name}",
+    "analyst": "analyst {name}",
+    "each": "each analyst of team {name}",
+}
+
+
+def whose(scope: Scope, name: str | None) -> str:
+    """Return whom a limit holds for: `team red`."""
+    return _WHOSE[scope].format(name=name)
+
+
+def budget_words(limit: LimitRecord | LevelView) -> str:
+    """Return what may be used in all: `20 % of the budget`; "" where that is not limited."""
+    if limit.part is not None:
+        return f"{exact_percent(limit.part)} of the budget"
+    return "" if limit.policy is None else f"a budget of its own, {left_line(limit.budget)}"
+
+
+def pace_words(pace: Pace | PaceView) -> str:
+    """Return what may be used in a period: `1 % of the budget each day`."""
+    return f"{exact_percent(pace.part)} of the budget {each_period(pace.period)}"
+
+
+def share_words(share: ReservedRecord | ShareView) -> str:
+    """Return what nobody else may use: `10 % of the budget, within the share of team red`."""
+    inside = "" if share.team is None else f", within the share of team {share.team}"
+    return f"{exact_percent(share.part)} of the budget{inside}"
+
+
+def limit_sentence(limit: LimitRecord) -> str:
+    """Return what an owner has set, without a full stop."""
+    who = whose(limit.scope, limit.name)
+    said = []
+    if allowed := budget_words(limit):
+        said.append(f"may use {allowed}")
+    if limit.pace is not None:
+        said.append(f"may use {pace_words(limit.pace)}")
+    if limit.reserved is not None:
+        said.append(f"has {share_words(limit.reserved)} reserved")
+    return f"{who} {', '.join(said)}" if said else f"{who} has no limit any more"
+
+
+def left_at_words(left_at: Iterable[LevelLeft], left: Texts | None) -> tuple[str, ...]:
+    """Return what was left at each level, a line each.
+
+    Args:
+        left: of the dataset, where nothing is kept back for others.
+    """
+    return tuple(_left_at(each, left) for each in left_at)
+
+
+def _left_at(each: LevelLeft, left: Texts | None) -> str:
+    said = []
+    if each.left is not None:
+        reserves = each.scope == "dataset" and each.left != left
+        beside = " and not reserved for others" if reserves else ""
+        said.append(f"{left_line(each.left)} left{beside}")
+    if each.pace_left is not None:
+        said.append(f"{left_line(each.pace_left)} left in the period")
+    return f"{whose(each.scope, each.name)}: {', '.join(said)}"
+
+
+def room_words(room: Room) -> str:
+    """Return what keeps somebody from using more: `the pace of team red`."""
+    if room.level is None:
+        return "what is left of the dataset, and not reserved for others"
+    return f"the {room.what} of {whose(room.level.scope, room.level.name)}"

@@ -1,0 +1,158 @@
+"""Amounts and percentages for people: what is spent is rounded up, what is left down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from typing import Final, NamedTuple
+
+Texts = Mapping[str, str]
+"""Exact amounts by the name of their sum."""
+
+_SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu": "μ", "eta": "η"}
+_DIGITS: Final = 4  # of an amount
+_WHOLE: Final = 1_000  # tenths of a percent
+_RATIO_DIGITS: Final = 14
+_EXACT: Final = Context(prec=100)  # more digits than a ratio, or two amounts, may have
+
+
+class Amount(NamedTuple):
+    """An amount of one sum.
+
+    Attributes:
+        name: the sum's symbol, or its name.
+        text: four digits. `exact`: all of them.
+    """
+
+    name: str
+    text: str
+    exact: str
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.text}"
+
+
+def symbol(name: str) -> str:
+    """Return the sign of a sum, its name in words where it has none."""
+    return _SYMBOLS.get(name) or name.replace("_", " ")
+
+
+def spent_amount(amount: str | float | Decimal) -> str:
+    """Return an amount that is spent, or a cost, with four digits, rounded up."""
+    return _short(amount, ROUND_CEILING)
+
+
+def left_amount(amount: str | float | Decimal) -> str:
+    """Return an amount that is left, or a budget, with four digits, rounded down."""
+    return _short(amount, ROUND_FLOOR)
+
+
+def _short(amount: str | float | Decimal, rounding: str) -> str:
+    value = Decimal(str(amount))
+    if not value.is_finite():
+        return "∞"
+    if not value:
+        return "0"
+    value = Context(prec=_DIGITS, rounding=rounding).plus(value).normalize()
+    return f"{value:f}" if -4 <= value.adjusted() <= 6 else f"{value:e}".replace("e+", "e")
+
+
+def spent_amounts(texts: Texts | None) -> tuple[Amount, ...]:
+    """Return amounts that are spent, by sum."""
+    found = (texts or {}).items()
+    return tuple(Amount(symbol(name), spent_amount(text), text) for name, text in found)
+
+
+def left_amounts(texts: Texts | None) -> tuple[Amount, ...]:
+    """Return amounts that are left, by sum."""
+    found = (texts or {}).items()
+    return tuple(Amount(symbol(name), left_amount(text), text) for name, text in found)
+
+
+def odometer_amounts(readings: Texts) -> tuple[Amount, ...]:
+    """Return readings of odometers, each by its name, in nats."""
+    return tuple(Amount(name, spent_amount(text), text) for name, text in readings.items())
+
+
+def line(amounts: Iterable[Amount]) -> str:
+    """Return amounts in a line: `ρ 0.0123, δ 1e-7`."""
+    return ", ".join(map(str, amounts))
+
+
+def spent_line(texts: Texts | None) -> str:
+    """Return a cost in a line; of sums behind the first one those that it moves."""
+    return line(moved(spent_amounts(texts)))
+
+
+def moved(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
+    """Return the first amount, and of those behind it those that are not 0."""
+    return tuple(each for i, each in enumerate(amounts) if not i or each.text != "0")
+
+
+def left_line(texts: Texts | None, budget: Texts | None = None) -> str:
+    """Return what is left in a line.
+
+    Args:
+        budget: leaves out the sums of which it has nothing.
+    """
+    has_none = {name for name, text in (budget or {}).items() if text == "0"}
+    shown = {name: text for name, text in (texts or {}).items() if name not in has_none}
+    return line(left_amounts(shown))
+
+
+def part_of(amount: str | Decimal, whole: str | Decimal) -> Decimal:
+    """Return which part of a whole an amount is, in [0, 1]; of a whole of nothing, 1."""
+    total, value = Decimal(whole), Decimal(amount)
+    if not total or not value.is_finite():
+        return Decimal(1)
+    return min(Decimal(1), max(Decimal(0), _EXACT.divide(value, total)))
+
+
+def spent_percent(ratio: float | Decimal) -> str:
+    """Return the spent part of a whole, rounded up to a tenth: `12.4 %`."""
+    return _percent(ratio, _tenths(ratio, ROUND_CEILING))
+
+
+def left_percent(ratio: float | Decimal) -> str:
+    """Return the part of a whole that is left, rounded down to a tenth: `12.3 %`."""
+    return _percent(ratio, _tenths(ratio, ROUND_FLOOR))
+
+
+def unspent_percent(ratio: float | Decimal) -> str:
+    """Return the part that is left where another part is spent, rounded down to a tenth."""
+    return _percent(1 - ratio, _WHOLE - _tenths(ratio, ROUND_CEILING))
+
+
+def _tenths(ratio: float | Decimal, rounding: str) -> int:
+    """Return a ratio in tenths of a percent."""
+    # Floats and costs are a little off, which must not become a tenth of a percent.
+    near = round(Decimal(str(ratio)), _RATIO_DIGITS)
+    return int((near * _WHOLE).to_integral_value(rounding))
+
+
+def _percent(ratio: float | Decimal, tenths: int) -> str:
+    """Return a percentage; 0 % and 100 % are said of nothing and of all alone."""
+    if ratio <= 0:
+        return "0 %"
+    if ratio >= 1:
+        return "100 %"
+    if tenths <= 0:
+        return "under 0.1 %"
+    if tenths >= _WHOLE:
+        return "over 99.9 %"
+    return exact_percent(str(Decimal(tenths) / _WHOLE))
+
+
+def exact_percent(ratio: str) -> str:
+    """Return an owner's ratio as a percentage with all its digits: `0.00125` is `0.125 %`."""
+    return f"{percent_digits(ratio)} %"
+
+
+def percents(ratios: Iterable[str]) -> str:
+    """Return an owner's ratios in a line: `50 %, 90 %`."""
+    return ", ".join(map(exact_percent, ratios))
+
+
+def percent_digits(ratio: str) -> str:
+    """Return an owner's ratio as somebody types a percentage: `0.2` is `20`."""
+    return f"{_EXACT.multiply(Decimal(ratio), Decimal(100)).normalize(_EXACT):f}"

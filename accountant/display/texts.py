@@ -1,0 +1,17 @@
+"""Texts of any length, and sentences that begin with a name."""
+
+from __future__ import annotations
+
+from typing import Final
+
+_LONGEST: Final = 300
+
+
+def cut(text: str, most: int = _LONGEST) -> str:
+    """Return a text that is not longer than a table bears."""
+    return text if len(text) <= most else f"{text[:most]}…"
+
+
+def capital(text: str) -> str:
+    """Return a text as the beginning of a sentence."""
+    return text[:1].upper() + text[1:]

@@ -1,0 +1,51 @@
+"""A limit reads the same as an owner sets it, as a table lists it, and where it refuses."""
+
+from __future__ import annotations
+
+import pytest
+
+from accountant.display.limits import left_at_words, limit_sentence, whose
+from accountant.limits.wire import LevelLeft, LimitRecord, PaceRecord, ReservedRecord
+
+
+def test_whom_a_limit_holds_for() -> None:
+    assert whose("each", "red") == "each analyst of team red"
+    assert whose("dataset", None) == "the whole dataset"
+
+
+@pytest.mark.parametrize(
+    ("limit", "said"),
+    [
+        (LimitRecord("team", "red"), "team red has no limit any more"),
+        (
+            LimitRecord("team", "red", part="0.2", budget={"epsilon": "0.2"}),
+            "team red may use 20 % of the budget",
+        ),
+        (
+            LimitRecord("analyst", "ana", policy={"epsilon": "1"}, budget={"epsilon": "1"}),
+            "analyst ana may use a budget of its own, ε 1",
+        ),
+        (
+            LimitRecord("dataset", pace=PaceRecord("0.01", "P1D", {})),
+            "the whole dataset may use 1 % of the budget each day",
+        ),
+        (
+            LimitRecord("analyst", "ana", reserved=ReservedRecord("0.1", {}, "red")),
+            "analyst ana has 10 % of the budget, within the share of team red reserved",
+        ),
+    ],
+)
+def test_what_an_owner_has_set(limit: LimitRecord, said: str) -> None:
+    assert limit_sentence(limit) == said
+
+
+def test_what_was_left_at_each_level() -> None:
+    left_at = (
+        LevelLeft("dataset", None, {"epsilon": "0.5"}),
+        LevelLeft("team", "red", {"epsilon": "0.29999"}, {"epsilon": "0"}),
+    )
+    assert left_at_words(left_at, {"epsilon": "0.7"}) == (
+        "the whole dataset: ε 0.5 left and not reserved for others",
+        "team red: ε 0.2999 left, ε 0 left in the period",
+    )
+    assert left_at_words(left_at[:1], {"epsilon": "0.5"}) == ("the whole dataset: ε 0.5 left",)

@@ -1,0 +1,106 @@
+"""Amounts are rounded to the safe side, and a percentage never says what is not so."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from accountant.display.numbers import (
+    exact_percent,
+    left_amount,
+    left_line,
+    left_percent,
+    part_of,
+    percents,
+    spent_amount,
+    spent_line,
+    spent_percent,
+    unspent_percent,
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "up", "down"),
+    [
+        ("0", "0", "0"),
+        ("1", "1", "1"),
+        ("0.1", "0.1", "0.1"),
+        ("99.9999", "100", "99.99"),
+        ("0.123456", "0.1235", "0.1234"),
+        ("1234567", "1235000", "1234000"),
+        ("1999999.9999", "2000000", "1999000"),
+        ("0.00000123456", "1.235e-6", "1.234e-6"),
+        ("1e-40", "1e-40", "1e-40"),
+        ("999999999", "1e9", "9.999e8"),
+        ("inf", "∞", "∞"),
+    ],
+)
+def test_an_amount_has_four_digits_rounded_outward(text: str, up: str, down: str) -> None:
+    assert spent_amount(text) == up
+    assert left_amount(text) == down
+
+
+@given(st.decimals(Decimal("1e-39"), Decimal("1e9"), allow_nan=False, allow_infinity=False))
+def test_a_short_amount_lies_on_its_side(value: Decimal) -> None:
+    text = f"{value:f}"
+    assert Decimal(left_amount(text)) <= value <= Decimal(spent_amount(text))
+
+
+@pytest.mark.parametrize(
+    ("ratio", "spent", "left", "unspent"),
+    [
+        (0.0, "0 %", "0 %", "100 %"),
+        (1e-9, "0.1 %", "under 0.1 %", "99.9 %"),
+        (0.1, "10 %", "10 %", "90 %"),
+        (0.10000000000000002, "10 %", "10 %", "90 %"),
+        (0.1234, "12.4 %", "12.3 %", "87.6 %"),
+        (0.99996, "over 99.9 %", "99.9 %", "under 0.1 %"),
+        (0.9999999999999999, "over 99.9 %", "over 99.9 %", "under 0.1 %"),
+        (Decimal("0.1") + Decimal("1e-27"), "10 %", "10 %", "90 %"),
+        (1 - Decimal("1e-27"), "over 99.9 %", "over 99.9 %", "under 0.1 %"),
+        (1.0, "100 %", "100 %", "0 %"),
+    ],
+)
+def test_all_is_said_of_all_alone(
+    ratio: float | Decimal, spent: str, left: str, unspent: str
+) -> None:
+    assert spent_percent(ratio) == spent
+    assert left_percent(ratio) == left
+    assert unspent_percent(ratio) == unspent
+
+
+OFF = Decimal("1e-14")  # what a float, or a cost, may be off
+
+
+@given(st.decimals(0, 1, places=20))
+def test_a_percentage_lies_on_its_side(ratio: Decimal) -> None:
+    for text, is_above in ((spent_percent(ratio), True), (left_percent(ratio), False)):
+        if text[0].isdigit():
+            shown = Decimal(text.removesuffix(" %")) / 100
+            assert shown >= ratio - OFF if is_above else shown <= ratio + OFF
+        else:
+            assert 0 < ratio < 1
+
+
+def test_a_part_is_within_its_bounds() -> None:
+    assert part_of("0.25", "1") == Decimal("0.25")
+    assert part_of("2", "1") == 1
+    assert part_of("inf", "1") == 1
+    assert part_of("0", "0") == 1
+
+
+def test_owners_words_are_exact() -> None:
+    assert exact_percent("0.2") == "20 %"
+    assert exact_percent("0.00125") == "0.125 %"
+    assert exact_percent("1") == "100 %"
+    assert percents(("0.5", "0.9")) == "50 %, 90 %"
+
+
+def test_sums_have_their_signs() -> None:
+    assert spent_line({"rho": "0.5", "loss_epsilon": "2", "delta": "0"}) == "ρ 0.5, loss epsilon 2"
+    assert left_line({"epsilon": "0.5", "delta": "0"}) == "ε 0.5, δ 0"
+    assert left_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
+    assert spent_line(None) == left_line(None) == ""
