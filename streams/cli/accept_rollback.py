@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-import asyncio
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,9 +12,12 @@ import typer
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
     from accountant.records.decided import Encoded
+    from streams.cli.stopped_ledger import StoppedLog
+    from streams.evidence.store import Kept
     from streams.settings import Settings
 
 
@@ -37,21 +41,20 @@ def accept_rollback(
     `audit` and metrics tell of it for ever.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load_command
 
     with explained():
-        settings = load_command(url=url)
-        kind = settings.ledger.kind
-        if kind == "http":
-            fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
-        if (kind == "kafka") == (partition is None):
+        settings = stopped_settings(url)
+        if (settings.ledger.kind == "kafka") == (partition is None):
             fail(Exit.USAGE, "--partition N goes with a ledger on Kafka, and with no other")
-        if partition is None:
-            done = _accept_in_file(settings, lost, reason)
-        else:
-            done = asyncio.run(_accept_on_kafka(settings, partition, lost, reason))
-    if done is None:
+        if partition is not None and settings.checkpoints in {None, "off"}:
+            what = "set ACCOUNTANT_CHECKPOINTS to the directory of the workers' checkpoints"
+            fail(Exit.USAGE, what)
+        written = write_records(
+            settings, lambda log: _accept(log, settings, lost, reason), only=partition
+        )
+    if not written:
         fail(Exit.FAILED, "the log goes on from its newest checkpoint: nothing was written")
+    (done,) = written
     if json:
         write_lines([done.value])
         return
@@ -61,57 +64,22 @@ def accept_rollback(
     )
 
 
-def _accept_in_file(settings: Settings, lost: str, reason: str) -> Encoded | None:
-    from streams.client.connect import check_there
-    from streams.clock import SystemClock
-    from streams.embedded.checkpointing import digest_at, kept_of
-    from streams.embedded.file_ownership import stopped_ledger
+async def _accept(log: StoppedLog, settings: Settings, lost: str, reason: str) -> Encoded | None:
     from streams.evidence.accept import accept
 
-    path, clock = Path(settings.ledger[1]).absolute(), SystemClock()
-    check_there(path)
-    with stopped_ledger(path, settings, clock.now()) as (journal, genesis):
-        made = accept(
-            journal,
-            genesis,
-            clock,
-            kept_of(path, settings),
-            lambda number: digest_at(path, number),
-            lost=lost,
-            note=reason,
-        )
-        return asyncio.run(made)
+    place, directory = log.place, settings.checkpoints
+    kept: Kept
+    digest: Callable[[int], str | None]
+    if isinstance(place, Path):
+        from streams.embedded import checkpointing
 
+        kept = checkpointing.kept_of(place, settings)
+        digest = partial(checkpointing.digest_at, place)
+    else:
+        from streams.worker import kept_heads
 
-async def _accept_on_kafka(
-    settings: Settings, partition: int, lost: str, reason: str
-) -> Encoded | None:
-    from streams.clock import SystemClock
-    from streams.evidence.accept import accept
-    from streams.kafka.deployment import deployment_of
-    from streams.kafka.genesis import checkpoints_name
-    from streams.kafka.journal import KafkaJournal
-    from streams.kafka.lost_inputs import NoInputs
-    from streams.kafka.restore import check_no_workers
-    from streams.worker.kept_heads import digest_at, kept_of
-
-    directory = settings.checkpoints
-    if directory is None or directory == "off":
-        fail(Exit.USAGE, "set ACCOUNTANT_CHECKPOINTS to the directory of the workers' checkpoints")
-    deployment = deployment_of(settings)
-    if partition >= deployment.partitions:
-        fail(Exit.USAGE, f"--partition must be at most {deployment.partitions - 1}")
-    await check_no_workers(deployment)
-    ledger = await checkpoints_name(deployment)
-    journal = KafkaJournal(
-        deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
-    )
-    return await accept(
-        journal,
-        deployment.genesis(partition),
-        SystemClock(),
-        kept_of(directory.absolute(), settings, ledger, partition),
-        lambda number: digest_at(deployment, partition, number),
-        lost=lost,
-        note=reason,
-    )
+        assert isinstance(directory, Path)
+        ledger = await log.ledger_id()
+        kept = kept_heads.kept_of(directory.absolute(), settings, ledger, log.partition)
+        digest = partial(kept_heads.digest_at, place, log.partition)
+    return await accept(log.journal, log.genesis, log.clock, kept, digest, lost=lost, note=reason)

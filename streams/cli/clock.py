@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,15 +9,10 @@ import typer
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
     from accountant.records.decided import Encoded
-    from streams.clock import Clock
-    from streams.kafka.deployment import Deployment
-    from streams.settings import Settings
-
-Tell = Callable[[int, "Encoded | None"], None]
-"""Called with each partition and its decision, None if its log is not ahead."""
 
 app = typer.Typer(help="Mend what a wrong clock has left in a log.", no_args_is_help=True)
 
@@ -45,15 +37,10 @@ def reset_clock(
     after that.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load_command
-
-    written = 0
+    from streams.processing.clock_reset import reset
 
     def tell(partition: int, done: Encoded | None) -> None:
-        nonlocal written
-        where = f"partition {partition}: " if kind == "kafka" else ""
-        if done is not None:
-            written += 1
+        where = f"partition {partition}: " if settings.ledger.kind == "kafka" else ""
         if json:
             write_lines([] if done is None else [done.value])
         elif done is not None:
@@ -62,45 +49,12 @@ def reset_clock(
             say(f"{where}not ahead, nothing was written")
 
     with explained():
-        settings = load_command(url=url)
-        kind, _ = settings.ledger
-        if kind == "http":
-            fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
-        _reset(settings, reason, tell)
+        settings = stopped_settings(url)
+        written = write_records(
+            settings, lambda log: reset(log.journal, log.genesis, log.clock, reason), tell
+        )
     if not written:
         fail(Exit.FAILED, "the log is not ahead of this machine's clock: nothing was written")
-
-
-def _reset(settings: Settings, reason: str, tell: Tell) -> None:
-    from streams.client.connect import check_there
-    from streams.clock import SystemClock
-    from streams.embedded.file_ownership import stopped_ledger
-    from streams.kafka.deployment import deployment_of
-    from streams.processing.clock_reset import reset
-
-    kind, target = settings.ledger
-    clock = SystemClock()
-    if kind == "kafka":
-        asyncio.run(_reset_partitions(deployment_of(settings), clock, reason, tell))
-        return
-    check_there(Path(target))
-    with stopped_ledger(Path(target), settings, clock.now()) as (journal, genesis):
-        tell(0, asyncio.run(reset(journal, genesis, clock, reason)))
-
-
-async def _reset_partitions(deployment: Deployment, clock: Clock, reason: str, tell: Tell) -> None:
-    from streams.kafka.journal import KafkaJournal
-    from streams.kafka.lost_inputs import NoInputs
-    from streams.kafka.restore import check_no_workers
-    from streams.processing.clock_reset import reset
-
-    # A worker that waits for the right time owns its partition again every few seconds.
-    await check_no_workers(deployment)
-    for partition in range(deployment.partitions):
-        journal = KafkaJournal(
-            deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
-        )
-        tell(partition, await reset(journal, deployment.genesis(partition), clock, reason))
 
 
 def _told(done: Encoded, skew_ms: int) -> str:

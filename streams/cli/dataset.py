@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from contextlib import nullcontext
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, cast
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from msgspec import UNSET
 
 from accountant.policy.proposed import PROPOSED_CAP, proposed
+from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.printing.print_decision import tell_record
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_words,
     excluded,
@@ -24,7 +24,6 @@ from streams.cli.reading.policy_options import (
 )
 
 if TYPE_CHECKING:
-    from accountant.policy import Access, Visibility
     from accountant.policy.compiled import CompiledPolicy
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
@@ -58,6 +57,7 @@ _BESIDE_EXPLAINED = (
 
 @app.command("open")
 @policy_options(*_OF_A_POLICY, after="name")
+@admin_command
 def open_(
     context: typer.Context,
     name: Name,
@@ -75,12 +75,8 @@ def open_(
         list[str] | None,
         typer.Option(help="Who decides about it from then on; repeat it. Without it --by alone."),
     ] = None,
-    by: By = None,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
+    *,
+    admin: AdminOptions,
     **fields: str | None,
 ) -> None:
     """Open a dataset under a policy. The budget is fixed from then on.
@@ -90,7 +86,6 @@ def open_(
     from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
     from accountant.records.names import check_name
-    from streams.cli.reading.connected import connected, said_by
     from streams.client import PolicyDiffers
 
     with explained():
@@ -104,34 +99,28 @@ def open_(
             plan = open_plan(resolve(wanted))
         if preview:
             check_name("dataset", name)
-            _preview(name, plan, json)
+            _preview(name, plan, admin.json)
             return
-        with connected(url, token_file, wait=wait) as ledger:
+        with admin.ledger() as ledger:
             try:
-                decision = ledger.open(
-                    name,
-                    wanted,
-                    by=said_by(ledger, by),
-                    owners=owner,
-                    as_given=True,  # what is proposed is in it
-                    reason=reason,
-                    wait=wait,
-                )
+                # What is proposed is in `wanted` already.
+                more = admin.fields(ledger) | {"owners": owner, "as_given": True}
+                decision = ledger.open(name, wanted, **more)
             except PolicyDiffers as error:
                 say(str(error), err=True)
                 decision = error.decision
     opened = decision.policy
-    closes = opened is not None and wanted.access is UNSET and opened.access == "members"
-    if closes and not json and decision.outcome == "opened":
-        owners = " or ".join(decision.owners or ["its owner"])
-        say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
-    if policy is None and proposes_cap and not json and decision.outcome == "opened":
-        say(_CAP_EXPLAINED)
-    if not json and decision.outcome == "opened" and _keeps_no_delta(plan):
-        say(_DELTA_EXPLAINED)
-    if not json and decision.outcome == "opened" and plan.policy.beside is not UNSET:
-        say(_BESIDE_EXPLAINED)
-    tell_record(decision, as_json=json)
+    if not admin.json and decision.outcome == "opened":
+        if opened is not None and wanted.access is UNSET and opened.access == "members":
+            owners = " or ".join(decision.owners or ["its owner"])
+            say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
+        if policy is None and proposes_cap:
+            say(_CAP_EXPLAINED)
+        if _keeps_no_delta(plan):
+            say(_DELTA_EXPLAINED)
+        if plan.policy.beside is not UNSET:
+            say(_BESIDE_EXPLAINED)
+    admin.end(decision)
 
 
 def _keeps_no_delta(plan: CompiledPolicy) -> bool:
@@ -150,6 +139,7 @@ def _preview(name: str, plan: CompiledPolicy, json: bool) -> None:
 
 
 @app.command("amend")
+@admin_command
 def amend(
     name: Name,
     alert_at: Annotated[
@@ -178,59 +168,41 @@ def amend(
         int | None,
         typer.Option(help="Refuse unless this is the number of the dataset's last decision."),
     ] = None,
-    by: By = None,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
+    *,
+    admin: AdminOptions,
 ) -> None:
     """Change a dataset's thresholds, horizon, cap or access; or lower its budget before any grant.
 
     What is not given stays as it is.
     """
-    from streams.cli.reading.connected import connected, said_by
-
     given = (horizon, most_per_request, lower_to, access, visibility)
     if not alert_at and all(each is None for each in given):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
         fail(Exit.USAGE, "nothing to change", hint=f"{hint}, --access members")
     check_words(access=access, visibility=visibility)
     policy = None if lower_to is None else policy_in(lower_to)
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        decision = ledger.amend(
-            name,
-            alert_at=alert_at or None,
-            horizon=horizon,
-            most_per_request=most_per_request,
-            policy=policy,
-            as_given=True,
-            access=cast("Access | None", access),
-            visibility=cast("Visibility | None", visibility),
-            follows=follows,
-            by=said_by(ledger, by),
-            reason=reason,
-            wait=wait,
-        )
-    tell_record(decision, as_json=json)
+    fields = {
+        "alert_at": alert_at or None,
+        "horizon": horizon,
+        "most_per_request": most_per_request,
+        "policy": policy,
+        "as_given": True,
+        "access": access,
+        "visibility": visibility,
+        "follows": follows,
+    }
+    admin.send(lambda ledger, **more: ledger.amend(name, **fields, **more))
 
 
 @app.command("close")
+@admin_command
 def close(
     name: Name,
-    by: By = None,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
+    *,
+    admin: AdminOptions,
 ) -> None:
     """Close a dataset: nothing more is granted, and its name is used up."""
-    from streams.cli.reading.connected import connected, said_by
-
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        decision = ledger.close_dataset(name, by=said_by(ledger, by), reason=reason, wait=wait)
-    tell_record(decision, as_json=json)
+    admin.send(lambda ledger, **more: ledger.close_dataset(name, **more))
 
 
 @app.command("show")

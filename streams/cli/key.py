@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,13 +10,12 @@ import typer
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
+from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
     from accountant.records.decided import Encoded
+    from streams.cli.stopped_ledger import StoppedLog
     from streams.evidence.keys import SigningKey, Verifier
-    from streams.settings import Settings
-
-    Tell = Callable[[int, Encoded | None], None]
 
 app = typer.Typer(help="Keys that sign checkpoints of a log.", no_args_is_help=True)
 
@@ -71,13 +68,9 @@ def rotate(
     given to them again; `audit` tells of it for ever.
     """
     from streams.cli.printing.output import write_lines
-    from streams.settings import load_command
-
-    written = 0
+    from streams.evidence.rotate import rotate
 
     def tell(partition: int, done: Encoded | None) -> None:
-        nonlocal written
-        written += done is not None
         if json:
             write_lines([] if done is None else [done.value])
         elif done is None:
@@ -88,75 +81,35 @@ def rotate(
     if (old is None) == (lost is None):
         fail(Exit.USAGE, "give the key before it", hint="--old FILE, or --lost PUBLIC without it")
     with explained():
-        settings = load_command(url=url)
-        if settings.ledger.kind == "http":
-            fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
-        _rotate(settings, new, old, lost, reason, tell)
+        settings = stopped_settings(url)
+        public, before, key = _keys(new, old, lost)
+        ledger = ""
+
+        async def write(log: StoppedLog) -> Encoded | None:
+            nonlocal ledger
+            ledger = ledger or await log.ledger_id()
+            return await rotate(
+                log.journal,
+                log.genesis,
+                log.clock,
+                ledger,
+                new=public,
+                old=before,
+                key=key,
+                note=reason,
+            )
+
+        written = write_records(settings, write, tell)
     if not written:
         fail(Exit.FAILED, "the log has this key: nothing was written")
 
 
-def _rotate(
-    settings: Settings, new: str, old: Path | None, lost: str | None, reason: str, tell: Tell
-) -> None:
+def _keys(
+    new: str, old: Path | None, lost: str | None
+) -> tuple[Verifier, Verifier, SigningKey | None]:
+    """Return the new key and the one before it, with its secret where that is given."""
     from streams.evidence.keys import SigningKey, Verifier
 
     public = SigningKey.load(Path(new)).verifier if Path(new).is_file() else Verifier.parse(new)
     key = None if old is None else SigningKey.load(old)
-    before = Verifier.parse(lost or "") if key is None else key.verifier
-    if settings.ledger.kind == "kafka":
-        asyncio.run(_rotate_partitions(settings, public, before, key, reason, tell))
-    else:
-        _rotate_file(settings, public, before, key, reason, tell)
-
-
-def _rotate_file(
-    settings: Settings,
-    new: Verifier,
-    old: Verifier,
-    key: SigningKey | None,
-    reason: str,
-    tell: Tell,
-) -> None:
-    from streams.client.connect import check_there
-    from streams.clock import SystemClock
-    from streams.embedded.checkpointing import ledger_id
-    from streams.embedded.file_ownership import stopped_ledger
-    from streams.evidence.rotate import rotate
-
-    path, clock = Path(settings.ledger[1]).absolute(), SystemClock()
-    check_there(path)
-    with stopped_ledger(path, settings, clock.now()) as (journal, genesis):
-        ledger = ledger_id(path)
-        changed = rotate(journal, genesis, clock, ledger, new=new, old=old, key=key, note=reason)
-        tell(0, asyncio.run(changed))
-
-
-async def _rotate_partitions(
-    settings: Settings,
-    new: Verifier,
-    old: Verifier,
-    key: SigningKey | None,
-    reason: str,
-    tell: Tell,
-) -> None:
-    from streams.clock import SystemClock
-    from streams.evidence.rotate import rotate
-    from streams.kafka.deployment import deployment_of
-    from streams.kafka.genesis import checkpoints_name
-    from streams.kafka.journal import KafkaJournal
-    from streams.kafka.lost_inputs import NoInputs
-    from streams.kafka.restore import check_no_workers
-
-    deployment = deployment_of(settings)
-    await check_no_workers(deployment)
-    ledger = await checkpoints_name(deployment)
-    for partition in range(deployment.partitions):
-        journal = KafkaJournal(
-            deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
-        )
-        genesis = deployment.genesis(partition)
-        changed = rotate(
-            journal, genesis, SystemClock(), ledger, new=new, old=old, key=key, note=reason
-        )
-        tell(partition, await changed)
+    return public, Verifier.parse(lost or "") if key is None else key.verifier, key

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.printing.print_decision import tell_record
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -31,6 +31,7 @@ Each = Annotated[
 
 
 @app.command("set")
+@admin_command
 def set_(
     dataset: Dataset,
     team: Team = None,
@@ -53,20 +54,14 @@ def set_(
     reserved: Annotated[
         str | None, typer.Option(help="A part of the budget that nobody else may use, a ratio.")
     ] = None,
-    by: By = None,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
+    *,
+    admin: AdminOptions,
 ) -> None:
     """Say how much somebody may use, how fast, and what is kept for them, in place of what was.
 
     Without --team, --analyst and --each it is the pace of the whole dataset. Exit code 1 if it is
     refused.
     """
-    from streams.cli.reading.connected import connected, said_by
-
     scope, name = _whom(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
     policy = {field: text for field, text in own.items() if text is not None}
@@ -76,8 +71,8 @@ def set_(
             "nothing is limited: give --part, --epsilon, --pace or --reserved",
             hint="`accountant limit remove` lifts a limit",
         )
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        standing = ([], []) if json else _standing(ledger, dataset)
+    with admin.ledger() as ledger:
+        standing = ([], []) if admin.json else _standing(ledger, dataset)
         decision = ledger.set_limit(
             dataset,
             scope,
@@ -86,41 +81,31 @@ def set_(
             policy=policy or None,
             pace=None if pace is None else (pace, period),
             reserved=reserved,
-            by=said_by(ledger, by),
-            reason=reason,
-            wait=wait,
+            **admin.fields(ledger),
         )
     if decision.outcome == "limit_set":
         given = {"part": part or policy, "pace": pace, "reserved": reserved}
         for note in _notes(*standing, scope, name, given):
             say(f"note: {note}", err=True)
-    tell_record(decision, as_json=json)
+    admin.end(decision)
 
 
 @app.command("remove")
+@admin_command
 def remove(
     dataset: Dataset,
     team: Team = None,
     analyst: Analyst = None,
     each: Each = None,
-    by: By = None,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
+    *,
+    admin: AdminOptions,
 ) -> None:
     """Lift a limit, with its pace and its reserved share; what was used stays counted.
 
     Exit code 1 if it is refused.
     """
-    from streams.cli.reading.connected import connected, said_by
-
     scope, name = _whom(team, analyst, each)
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        by = said_by(ledger, by)
-        decision = ledger.set_limit(dataset, scope, name, by=by, reason=reason, wait=wait)
-    tell_record(decision, as_json=json)
+    admin.send(lambda ledger, **more: ledger.set_limit(dataset, scope, name, **more))
 
 
 @app.command("list")

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.printing.print_decision import tell_record
-from streams.cli.reading.options import DEFAULT_URL, By, Json, Reason, TokenFile, Url, Wait
-
-if TYPE_CHECKING:
-    pass
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Say who may do what on a dataset.", no_args_is_help=True)
 
@@ -28,6 +25,7 @@ AsAdministrator = Annotated[
 
 
 @app.command("set")
+@admin_command
 def set_(
     dataset: Dataset,
     who: Who,
@@ -42,19 +40,14 @@ def set_(
         str | None,
         typer.Option(help="When it is over: P90D, PT8H, or a day such as 2027-01-01."),
     ] = None,
-    by: By = None,
+    *,
+    admin: AdminOptions,
     as_administrator: AsAdministrator = False,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
 ) -> None:
     """Give somebody roles on a dataset, in place of those that they had.
 
     An owner says so, or an administrator with --as-administrator. Exit code 1 if it is refused.
     """
-    from streams.cli.reading.connected import connected, said_by
     from streams.cli.reading.member_file import check_role
     from streams.cli.reading.options import until_of
     from streams.clock import SystemClock
@@ -64,49 +57,37 @@ def set_(
     if until is not None and "owner" in role:
         fail(Exit.USAGE, "--until excludes --role owner: an owner does not expire")
     over = None if until is None else until_of(until, SystemClock().now())
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        decision = ledger.set_member(
+    admin.send(
+        lambda ledger, **more: ledger.set_member(
             dataset,
             who,
             roles=list(dict.fromkeys(role)),
             team=team,
             until=over,
             as_administrator=as_administrator,
-            by=said_by(ledger, by),
-            reason=reason,
-            wait=wait,
+            **more,
         )
-    tell_record(decision, as_json=json)
+    )
 
 
 @app.command("remove")
+@admin_command
 def remove(
     dataset: Dataset,
     who: Who,
-    by: By = None,
+    *,
+    admin: AdminOptions,
     as_administrator: AsAdministrator = False,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
 ) -> None:
     """Take all roles on a dataset from somebody; it holds from the next record on.
 
     Exit code 1 if it is refused: the last owner stays.
     """
-    from streams.cli.reading.connected import connected, said_by
-
-    with explained(), connected(url, token_file, wait=wait) as ledger:
-        decision = ledger.remove_member(
-            dataset,
-            who,
-            as_administrator=as_administrator,
-            by=said_by(ledger, by),
-            reason=reason,
-            wait=wait,
+    admin.send(
+        lambda ledger, **more: ledger.remove_member(
+            dataset, who, as_administrator=as_administrator, **more
         )
-    tell_record(decision, as_json=json)
+    )
 
 
 @app.command("list")
@@ -138,6 +119,7 @@ def list_(
 
 
 @app.command("sync")
+@admin_command
 def sync(
     dataset: Dataset,
     file: Annotated[
@@ -151,13 +133,9 @@ def sync(
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Show what would change; write nothing.")
     ] = False,
-    by: By = None,
+    *,
+    admin: AdminOptions,
     as_administrator: AsAdministrator = False,
-    reason: Reason = "",
-    wait: Wait = 10.0,
-    url: Url = DEFAULT_URL,
-    token_file: TokenFile = None,
-    json: Json = False,
 ) -> None:
     """Make a dataset's members those of a file: who is not in it is removed.
 
@@ -167,6 +145,4 @@ def sync(
     from streams.cli.member_sync import Sync
 
     with explained():
-        Sync(dataset, file, url, token_file, wait, json).run(
-            dry_run=dry_run, by=by, as_administrator=as_administrator, reason=reason
-        )
+        Sync(dataset, file, admin, as_administrator).run(dry_run=dry_run)

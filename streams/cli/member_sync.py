@@ -11,6 +11,7 @@ from accountant.errors import BudgetError
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
 from accountant.views.member_changes import Change, member_changes
+from streams.cli.admin_command import AdminOptions
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.printing.members import change_table, count_words
 from streams.cli.printing.output import print_json, progress, stdout
@@ -35,34 +36,30 @@ class Sync(NamedTuple):
 
     dataset: str
     file: Path
-    url: str
-    token_file: Path | None
-    wait: float
-    json: bool
+    admin: AdminOptions
+    as_administrator: bool
 
-    def run(self, *, dry_run: bool, by: str | None, as_administrator: bool, reason: str) -> None:
+    def run(self, *, dry_run: bool) -> None:
         """Show what is to change, and change it; end the command at the first refusal."""
         now = SystemClock().now()
         listed = members_in(self.file)
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
-        if len(wanted) < len(listed) and not self.json:
+        if len(wanted) < len(listed) and not self.admin.json:
             say(f"{len(listed) - len(wanted):,} of the file are left out: their time is over")
-        how = {"as_administrator": as_administrator, "reason": reason, "wait": self.wait}
-        asyncio.run(self._run(wanted, by, how, dry_run=dry_run))
+        asyncio.run(self._run(wanted, dry_run=dry_run))
 
-    async def _run(
-        self, wanted: Sequence[Any], by: str | None, how: dict[str, Any], *, dry_run: bool
-    ) -> None:
-        settings = settings_for(self.url, self.token_file)
-        async with AsyncAccountant(settings=settings, wait=self.wait) as ledger:
+    async def _run(self, wanted: Sequence[Any], *, dry_run: bool) -> None:
+        admin = self.admin
+        settings = settings_for(admin.url, admin.token_file)
+        async with AsyncAccountant(settings=settings, wait=admin.wait) as ledger:
             if await ledger.dataset(self.dataset) is None:
                 fail_unopened(self.dataset)
             name = (await ledger.me()).name if ledger.shows_token else None
-            own = by or name or "owner"
+            own = admin.by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
             changes = [change for step in steps for change in step]
             self._show(changes, dry_run=dry_run)
-            if not self.json and any(_leaves(change, own) for change in changes):
+            if not self.admin.json and any(_leaves(change, own) for change in changes):
                 say(f"{own}, who runs this, is no owner of {self.dataset} from then on")
             if dry_run or not steps:
                 return
@@ -70,13 +67,13 @@ class Sync(NamedTuple):
             with progress() as bars:
                 task = bars.add_task("setting members", total=sent.all)
                 for step in steps:
-                    await self._send(ledger, step, own, how, sent, lambda: bars.advance(task))
+                    await self._send(ledger, step, own, sent, lambda: bars.advance(task))
                     if sent.has_stopped:
                         break
         self._end(sent)
 
     def _show(self, changes: Sequence[Change], *, dry_run: bool) -> None:
-        if self.json:
+        if self.admin.json:
             for change in changes:
                 print_json({"change": change.kind, "before": change.before, "after": change.after})
             return
@@ -92,7 +89,6 @@ class Sync(NamedTuple):
         ledger: AsyncAccountant,
         step: Sequence[Change],
         by: str,
-        how: dict[str, Any],
         sent: _Sent,
         advance: Callable[[], None],
     ) -> None:
@@ -112,8 +108,10 @@ class Sync(NamedTuple):
                         roles=after.roles,
                         team=after.team,
                         until=after.until,
+                        as_administrator=self.as_administrator,
                         by=by,
-                        **how,
+                        reason=self.admin.reason,
+                        wait=self.admin.wait,
                     )
                 except BudgetError as error:
                     sent.error = sent.error or error
@@ -134,7 +132,7 @@ class Sync(NamedTuple):
             )
             raise sent.error
         if sent.refused is None:
-            if not self.json:
+            if not self.admin.json:
                 say(f"done: {sent.made:,} of {sent.all:,}")
             return
         change, decision = sent.refused

@@ -2,25 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
-import typer
-
-from streams.cli.printing.exits import Exit, complain
+from streams.cli.printing.exits import complain
 
 if TYPE_CHECKING:
     from accountant.records import Decision
-
-
-def tell_record(decision: Decision, *, as_json: bool) -> NoReturn:
-    """Print what an owner's record came to, and end the command: exit code 1 if it is refused."""
-    from accountant.records.outcomes import SETS_LIMITS, SETS_MEMBERS, Outcome
-    from streams.cli.printing.tables import verdict
-
-    tell(decision, as_json=as_json)
-    outcome, _ = verdict(decision)
-    done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS, *SETS_LIMITS}
-    raise typer.Exit(Exit.OK if done else Exit.FAILED)
 
 
 def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:

@@ -40,11 +40,6 @@ def connected(url: str, token_file: Path | None, *, wait: float = WAIT_S) -> Acc
     return Accountant(settings=settings_for(url, token_file), wait=wait)
 
 
-def said_by(ledger: Accountant, by: str | None) -> str | None:
-    """Return who an owner's record is by; None for whom the door knows the client as."""
-    return by if by is not None or ledger.shows_token else "owner"
-
-
 def one_with_joint(view: DatasetView, views: Views) -> DatasetView:
     """Return a dataset with the joint guarantee of its population, where it has one.
 

@@ -38,14 +38,6 @@ TokenFile = Annotated[
         exists=True,
     ),
 ]
-By = Annotated[
-    str | None,
-    typer.Option(
-        envvar="ACCOUNTANT_OWNER",
-        help="Who you are; with a token by default its name, else `owner`, which nobody verifies.",
-    ),
-]
-Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
 Archives = Annotated[
     list[Path] | None,
     typer.Option(

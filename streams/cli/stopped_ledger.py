@@ -1,0 +1,116 @@
+"""A stopped ledger, owned by a command that writes an operator's record into its log."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from streams.cli.printing.exits import Exit, fail
+
+if TYPE_CHECKING:
+    from accountant.records import Genesis
+    from accountant.records.decided import Encoded
+    from streams.clock import Clock
+    from streams.kafka.deployment import Deployment
+    from streams.processing.journal import Journal
+    from streams.settings import Settings
+
+
+class StoppedLog(NamedTuple):
+    """A partition's log of a stopped ledger.
+
+    Attributes:
+        journal: to be owned.
+        place: the ledger's file, or its deployment on Kafka.
+    """
+
+    partition: int
+    journal: Journal
+    genesis: Genesis
+    clock: Clock
+    place: Path | Deployment
+
+    async def ledger_id(self) -> str:
+        """Return what checkpoints call the ledger."""
+        if isinstance(self.place, Path):
+            from streams.embedded.checkpointing import ledger_id
+
+            return ledger_id(self.place)
+        from streams.kafka.genesis import checkpoints_name
+
+        return await checkpoints_name(self.place)
+
+
+def stopped_settings(url: str) -> Settings:
+    """Return the settings of the ledger at an address; end the command for a server's."""
+    from streams.settings import load_command
+
+    settings = load_command(url=url)
+    if settings.ledger.kind == "http":
+        fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
+    return settings
+
+
+def write_records(
+    settings: Settings,
+    write: Callable[[StoppedLog], Awaitable[Encoded | None]],
+    tell: Callable[[int, Encoded | None], None] | None = None,
+    *,
+    only: int | None = None,
+) -> list[Encoded]:
+    """Write an operator's record into each partition of a stopped ledger, and return them.
+
+    Args:
+        write: writes one; returns None where nothing is to be written.
+        tell: called with each partition and its decision.
+        only: on Kafka, the one partition to write into.
+    Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none.
+    """
+    from streams.client.connect import check_there
+    from streams.clock import SystemClock
+    from streams.embedded.file_ownership import stopped_ledger
+
+    clock = SystemClock()
+    done: list[Encoded] = []
+
+    async def write_into(log: StoppedLog) -> None:
+        written = await write(log)
+        if written is not None:
+            done.append(written)
+        if tell is not None:
+            tell(log.partition, written)
+
+    if settings.ledger.kind == "kafka":
+        asyncio.run(_each_partition(settings, clock, write_into, only))
+        return done
+    path = Path(settings.ledger.target)
+    check_there(path)
+    with stopped_ledger(path.absolute(), settings, clock.now()) as (journal, genesis):
+        asyncio.run(write_into(StoppedLog(0, journal, genesis, clock, path.absolute())))
+    return done
+
+
+async def _each_partition(
+    settings: Settings,
+    clock: Clock,
+    write_into: Callable[[StoppedLog], Awaitable[None]],
+    only: int | None,
+) -> None:
+    from streams.kafka.deployment import deployment_of
+    from streams.kafka.journal import KafkaJournal
+    from streams.kafka.lost_inputs import NoInputs
+    from streams.kafka.restore import check_no_workers
+
+    deployment = deployment_of(settings)
+    if only is not None and only >= deployment.partitions:
+        fail(Exit.USAGE, f"--partition must be at most {deployment.partitions - 1}")
+    # A worker that waits for the right time owns its partition again every few seconds.
+    await check_no_workers(deployment)
+    for partition in range(deployment.partitions) if only is None else [only]:
+        journal = KafkaJournal(
+            deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()
+        )
+        genesis = deployment.genesis(partition)
+        await write_into(StoppedLog(partition, journal, genesis, clock, deployment))
