@@ -1,0 +1,52 @@
+"""Every command of an owner has the same options, with the same words."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import pytest
+import typer.main
+
+from streams.cli import dataset, limit, member
+from streams.cli.admin_command import AdminOptions, admin_command
+
+OF_OWNERS = {
+    dataset.app: {"open", "amend", "close"},
+    member.app: {"set", "remove", "sync"},
+    limit.app: {"set", "remove"},
+}
+
+
+def commands() -> list[Any]:
+    found = []
+    for app, names in OF_OWNERS.items():
+        group: Any = typer.main.get_command(app)
+        found += [group.commands[name] for name in sorted(names)]
+    return found
+
+
+@pytest.mark.parametrize("command", commands(), ids=lambda command: command.callback.__module__)
+def test_an_owners_command_has_the_common_options(command: Any) -> None:
+    names = [option.name for option in command.params]
+    common = [name for name in names if name in AdminOptions._fields]
+    assert common == list(AdminOptions._fields)
+    assert names[-5:] == common[1:]
+    first: Any = {option.name: option for option in commands()[0].params}
+    for option in command.params:
+        if option.name in AdminOptions._fields:
+            same = first[option.name]
+            assert (option.opts, option.help) == (same.opts, same.help)
+            assert (option.default, option.envvar) == (same.default, same.envvar)
+
+
+def test_what_follows_the_place_stands_behind_by() -> None:
+    seen: dict[str, Any] = {}
+
+    @admin_command
+    def command(name: str, *, admin: AdminOptions, more: bool = False) -> None:
+        seen.update(name=name, admin=admin, more=more)
+
+    assert [*inspect.signature(command).parameters][:4] == ["name", "by", "more", "reason"]
+    command(name="census", more=True, **AdminOptions(by="olga")._asdict())
+    assert seen == {"name": "census", "admin": AdminOptions(by="olga"), "more": True}
