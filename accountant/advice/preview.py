@@ -103,19 +103,15 @@ def preview(
         standing = None if divided is None else divided.standing("", "")
         after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, standing)
     else:
-        levels, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
+        store, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
         asks = _Asks(analyst, asked.via, asked.unit, asked.neighbours)
-        after, verdict = judge(ledger, asks, claim, members, levels, at, resets)
+        after, verdict = judge(ledger, asks, claim, members, store, at, resets)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0
     if granted and verdict.price is not None:
-        plan = after.plan
-        if divided is None:
-            more = plan.kind.count(plan.capacity, after.spent, verdict.price)
-        else:
-            more = _more(
-                divided.after(after, verdict.charged).standing(analyst, team), after, claim
-            )
+        levels = [each.level for each in verdict.charged]
+        limits = divided and divided.standing_after(after, levels, analyst, team)
+        more = _more(limits, after, claim)
     refused = None if granted else verdict.price
     return Preview(
         dataset=view.dataset,
@@ -133,13 +129,10 @@ def preview(
     )
 
 
-def _more(standing: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
-    """Return how many such claims fit at every level, one after another."""
-    if standing is None:
-        plan = ledger.plan
-        return plan.kind.count(plan.capacity, ledger.spent, price(claim, plan.priced))
-    kind = budgets_of(standing, ledger)
-    return kind.count((), (), price(claim, kind.needs))
+def _more(limits: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
+    """Return how many such claims all budgets admit, one after another."""
+    kind = budgets_of(ledger, limits).offered
+    return kind.count(ledger.plan.capacity, ledger.spent, price(claim, kind.needs))
 
 
 def more_like(claim: Claim, view: DatasetView, *, decision: Decision | None = None) -> int | None:

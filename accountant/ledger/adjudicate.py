@@ -14,18 +14,17 @@ from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
 from accountant.filters import BesideBasic
 from accountant.fractional import Fractional
-from accountant.ledger import Ledger
-from accountant.ledger.budgets import budgets_of, never_fits
-from accountant.ledger.charge import Charge, Denial, charge
+from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.largest_fit import largest
+from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable import ApplicableLimits, remaining_at
-from accountant.limits.state import Level
+from accountant.limits.charge import ChargedLevel, charge
 from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
-_NO_LEVEL: Final = Charge()
+_NO_LEVELS: Final[tuple[ChargedLevel, ...]] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -43,8 +42,6 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         level: that has refused, None where it was the dataset itself.
         left_at: what each level has left, of what was refused for want of budget.
         charged: of a grant, each level that it was charged to.
-        told: the same as the decision tells them, in JSON with a comma between.
-        crossed_at_levels: whether one of them has reached a threshold.
     """
 
     outcome: Outcome
@@ -56,9 +53,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     ends: str | None = None
     level: LevelNamed | None = None
     left_at: tuple[LevelLeft, ...] = ()
-    charged: tuple[Level, ...] = ()
-    told: str = ""
-    crossed_at_levels: bool = False
+    charged: tuple[ChargedLevel, ...] = ()
 
 
 def adjudicate(
@@ -67,7 +62,7 @@ def adjudicate(
     unit: str,
     neighbours: str,
     at: int,
-    standing: ApplicableLimits | None = None,
+    limits: ApplicableLimits | None = None,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -76,7 +71,7 @@ def adjudicate(
         claim: what the mechanism promises, its fields checked.
         unit, neighbours: what the claim was made for.
         at: the decision's time, milliseconds since 1970.
-        standing: the levels that apply to who asks, None where the dataset has no limits.
+        limits: those that apply to the caller, None where the dataset has none.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
     Reasons in the order in which they are looked for: closed, halted, unit_mismatch,
     claim_not_accepted, above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
@@ -92,28 +87,15 @@ def adjudicate(
     if claim.only_for and claim.only_for != policy.neighbours:
         return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
     asked = price(claim, plan.priced)
-    totals = ledger.totals
-    width = plan.width
-    spent = plan.kind.charge(plan.capacity, totals[:width], asked)
-    if plan.cap is not None and not plan.cap.admits(asked) and not _never(plan, claim, asked):
-        # Not for want of budget: it halts nothing and crosses no threshold.
-        fits = _offer(ledger, claim, standing)
-        return moved(ledger, at), Verdict(
-            Outcome.REFUSED,
-            Reason.ABOVE_CAP,
-            asked,
-            _NONE_CROSSED,
-            fits,
-            ends=would_end(plan, ledger.spent, fits),
-        )
-    if spent is None:
-        if _never(plan, claim, asked):
-            return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, asked)
-        return _refuse_exhausted(ledger, claim, at, asked, standing)
-    levels = _NO_LEVEL if standing is None else charge(standing, ledger, claim, asked)
-    if isinstance(levels, Denial):
-        return _refuse_at_level(ledger, claim, at, asked, levels)
-    after = spent + tuple(map(add, totals[width:], asked.amounts[plan.needed :]))
+    budgets = budgets_of(ledger, limits)
+    used = budgets.charge(claim, asked)
+    if isinstance(used, Denial):
+        return _refuse_denied(ledger, claim, at, asked, budgets, used, limits)
+    charged = _NO_LEVELS
+    if limits is not None:
+        charged = charge(limits, ledger, asked, used[1 + bool(limits.reserved) :])
+    spent, totals = used[0], ledger.totals
+    after = spent + tuple(map(add, totals[plan.width :], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
     if not plan.additive:
         named = _shared if plan.kind.adds_up else _named
@@ -145,20 +127,17 @@ def adjudicate(
         ledger.owners,
         ledger.members,
         ledger.granted_at or (at if plan.dates_grants else 0),
-        ledger.levels + levels.new,
+        # Only the first use under a default has no row yet.
+        ledger.levels + sum(not each.before.sequence for each in charged)
+        if charged
+        else ledger.levels,
         ledger.limits,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
-    charged, told = levels.levels, levels.told
     return granted, Verdict(
-        *(Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged, told),
-        levels.crossed,
+        Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged
     )
-
-
-def _never(plan: CompiledPolicy, claim: CheckedClaim, asked: Price) -> bool:
-    return never_fits(plan.kind, plan.capacity, claim, asked)
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
@@ -191,55 +170,43 @@ def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tup
     return moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
 
 
-def _refuse_at_level(
+def _refuse_denied(
     ledger: Ledger,
     claim: CheckedClaim,
     at: int,
     asked: Price,
+    budgets: AllBudgets,
     denial: Denial,
+    limits: ApplicableLimits | None,
 ) -> tuple[Ledger, Verdict]:
-    """Refuse what the dataset itself would take: it is not exhausted, nor halted."""
-    after = moved(ledger, at)
-    if denial.reason is not Reason.EXHAUSTED:
-        return after, Verdict(Outcome.REFUSED, denial.reason, asked, level=denial.level)
-    fits = _offer(ledger, claim, denial.standing)
+    """Refuse what some budget denies; only the dataset's own is exhausted or halted by it."""
+    plan, reason, place = ledger.plan, denial.reason, denial.place
+    after, crossed, halts = moved(ledger, at), _NONE_CROSSED, False
+    if reason is Reason.CLAIM_NOT_ACCEPTED:
+        return after, Verdict(Outcome.REFUSED, reason, asked, level=place)
+    if reason is Reason.EXHAUSTED and place is None:
+        halts = bool(plan.policy.halt_on_refusal)
+        after, crossed = _exhausted(ledger, at, halts=halts)
+    left: tuple[LevelLeft, ...] = ()
+    if reason is Reason.EXHAUSTED and limits is not None:
+        # Waiting for another period helps only where the dataset itself has room.
+        left = remaining_at(limits, ledger, None if place is None else asked)
+    # After a halt nothing would be granted any more, so nothing is offered.
+    fits = None if halts else largest(claim.claim, budgets.offered, plan.capacity, ledger.spent)
+    ends = would_end(plan, ledger.spent, fits)
     verdict = Verdict(
-        Outcome.REFUSED,
-        Reason.EXHAUSTED,
-        asked,
-        fits=fits,
-        ends=would_end(ledger.plan, ledger.spent, fits),
-        level=denial.level,
-        left_at=remaining_at(denial.standing, ledger, asked),
+        *(Outcome.REFUSED, reason, asked, crossed, fits), ends=ends, level=place, left_at=left
     )
     return after, verdict
 
 
-def _refuse_exhausted(
-    ledger: Ledger, claim: CheckedClaim, at: int, asked: Price, standing: ApplicableLimits | None
-) -> tuple[Ledger, Verdict]:
+def _exhausted(ledger: Ledger, at: int, *, halts: bool) -> tuple[Ledger, tuple[str, ...]]:
+    """Return the ledger after its own budget has denied a claim, and the thresholds crossed."""
     plan = ledger.plan
-    crossed: tuple[str, ...] = _NONE_CROSSED
-    crossed_after, exhausted = ledger.crossed, ledger.exhausted
-    if plan.progress(ledger.totals) >= plan.nearly:
-        exhausted = True
-        crossed_after = len(plan.thresholds)
-        crossed = plan.policy.alert_at[ledger.crossed :]
-    halts = bool(plan.policy.halt_on_refusal)
-    # After a halt nothing would be granted any more, so nothing is offered.
-    fits = None if halts else _offer(ledger, claim, standing)
-    ends = would_end(plan, ledger.spent, fits)
-    left = () if standing is None else remaining_at(standing, ledger)
-    verdict = Verdict(
-        *(Outcome.REFUSED, Reason.EXHAUSTED, asked, crossed, fits), ends=ends, left_at=left
-    )
-    return moved(ledger, at, crossed_after, exhausted, halts), verdict
-
-
-def _offer(ledger: Ledger, claim: CheckedClaim, standing: ApplicableLimits | None) -> str | None:
-    plan = ledger.plan
-    kind = plan.offered if standing is None else budgets_of(standing, ledger)
-    return largest(claim.claim, kind, plan.capacity, ledger.spent)
+    if plan.progress(ledger.totals) < plan.nearly:
+        return moved(ledger, at, halts=halts), _NONE_CROSSED
+    crossed = plan.policy.alert_at[ledger.crossed :]
+    return moved(ledger, at, len(plan.thresholds), exhausted=True, halts=halts), crossed
 
 
 def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) -> str | None:

@@ -4,61 +4,97 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import lru_cache
+from typing import NamedTuple
+
+import msgspec
 
 from accountant.amounts import INFINITE, Units
 from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
-from accountant.ledger import Ledger
+from accountant.ledger.largest_fit import Offered
+from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable import ApplicableLimits
-from accountant.limits.compiled import is_over
-from accountant.limits.reserved import plus
-from accountant.policy.cap import CappedFilter
+from accountant.limits.compiled import CompiledLimit, reserved_of, whole_of
+from accountant.limits.reserved import Sums, plus
+from accountant.limits.wire import LevelNamed
+from accountant.records.outcomes import Reason
+
+Part = tuple[CompiledLimit, Sums]
+"""One budget, and what was used of it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """One of the budgets, and what was spent of it."""
+class Denial(NamedTuple):
+    """Why a claim is not granted, and which limit denies it; None where the dataset does."""
 
-    kind: Filter | CappedFilter
-    capacity: tuple[Units, ...]
-    spent: tuple[Units, ...]
-
-    @property
-    def is_over(self) -> bool:
-        """Whether a lowered limit of a filter that has a state leaves nothing of it."""
-        kind = self.kind
-        return isinstance(kind, Filter) and is_over(kind, self.capacity, self.spent)
-
-    def admits(self, price: Price) -> bool:
-        """Tell whether it admits one claim of a price in its own sums."""
-        return not self.is_over and self.kind.fits(self.capacity, self.spent, price)
+    reason: Reason
+    place: LevelNamed | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class AllBudgets:
-    """Admits what each of some budgets admits; asked as a filter, it goes by their own state.
+class AllBudgets(msgspec.Struct, frozen=True, gc=False):
+    """Admits what each of some budgets admits.
 
-    Equal ones are the same to a cache of what fits.
+    The decision on a request charges all of them; the search for the largest claim that fits asks
+    all of them, as it asks a filter. Equal ones are the same to a cache of what fits.
+
+    Attributes:
+        parts: the dataset's own budget, then what is left of it beside what is reserved for
+            others, then the budgets of limits and periods.
     """
 
-    parts: tuple[Budget, ...]
+    parts: tuple[Part, ...]
+
+    def charge(self, claim: CheckedClaim, asked: Price) -> list[Sums] | Denial:
+        """Return what was used of each budget after a claim, or why it is denied.
+
+        Args:
+            asked: what the claim costs the dataset.
+        """
+        after: list[Sums] = []
+        for budget, used in self.parts:
+            charged = budget.charge(used, budget.price(claim, asked))
+            if charged is None:
+                return self._denial(budget, claim, asked)
+            after.append(charged)
+        return after
+
+    def _denial(self, denying: CompiledLimit, claim: CheckedClaim, asked: Price) -> Denial:
+        """Return why a budget denies a claim, with the most telling of the reasons.
+
+        Precedence: claim_not_accepted, above_cap, exhausted. The dataset comes before all limits.
+        """
+        whole = denying.place is None
+        for budget, _ in self.parts[:1] if whole else self.parts[1:]:
+            # A claim has another price at a limit with a filter of its own alone.
+            if whole or budget.own:
+                own = budget.price(claim, asked)
+                if never_fits(budget.kind, budget.capacity, claim, own):
+                    place = budget.place
+                    return Denial(Reason.CLAIM_NOT_ACCEPTED, place)
+        if denying.cap is not None and not denying.cap.admits(asked):
+            return Denial(Reason.ABOVE_CAP)
+        return Denial(Reason.EXHAUSTED, denying.place)
+
+    @property
+    def offered(self) -> Offered:
+        """What the search for the largest claim that fits asks: a lone budget by itself."""
+        return self if len(self.parts) > 1 else self.parts[0][0].offered
 
     @property
     def needs(self) -> tuple[str, ...]:
         """Names of the sums that it needs of a price."""
-        return _needs(tuple([part.kind.needs for part in self.parts]))
+        return _needs(tuple([budget.kind.needs for budget, _ in self.parts]))
 
     @property
     def adds_up(self) -> bool:
         """Whether a batch costs each of them what its mechanisms cost, and none has a cap."""
-        return all(part.kind.adds_up for part in self.parts)
+        return all(budget.offered.adds_up for budget, _ in self.parts)
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
-        """Tell whether all of them admit a price."""
-        return all(part.admits(own) for part, own in self._each(price))
+        """Tell whether all of them admit a price; they go by what was used of each."""
+        return all(budget.charge(used, own) is not None for budget, used, own in self._each(price))
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
@@ -67,8 +103,10 @@ class AllBudgets:
         # A limit may be lowered below what is used, in a sum that the claim does not touch, too:
         # a filter's own count would not look at that sum.
         counts = [
-            part.kind.count(part.capacity, part.spent, own) if part.admits(own) else 0
-            for part, own in self._each(price)
+            0
+            if budget.charge(used, own) is None
+            else budget.offered.count(budget.capacity, used, own)
+            for budget, used, own in self._each(price)
         ]
         return min([count for count in counts if count is not None], default=None)
 
@@ -77,23 +115,23 @@ class AllBudgets:
     ) -> float | None:
         """As `Filter.excess`, of the budget that is passed furthest."""
         furthest = -math.inf
-        for part, own in self._each(price):
-            if part.is_over:
+        for budget, used, own in self._each(price):
+            if budget.is_over(used):
                 return math.inf
             if INFINITE in own.amounts:
                 return None  # too large for this budget whatever is left: a smaller one may fit
-            excess = part.kind.excess(part.capacity, part.spent, own)
+            excess = budget.offered.excess(budget.capacity, used, own)
             if excess is None:
                 return None
             furthest = max(furthest, excess)
         return furthest
 
-    def _each(self, price: Price) -> list[tuple[Budget, Price]]:
+    def _each(self, price: Price) -> list[tuple[CompiledLimit, Sums, Price]]:
         needs = self.needs
         return [
-            (part, replace(price, amounts=tuple([price.amounts[i] for i in places])))
-            for part in self.parts
-            for places in (_places(part.kind.needs, needs),)
+            (budget, used, replace(price, amounts=tuple([price.amounts[i] for i in places])))
+            for budget, used in self.parts
+            for places in (_places(budget.kind.needs, needs),)
         ]
 
 
@@ -107,19 +145,20 @@ def _places(own: tuple[str, ...], every: tuple[str, ...]) -> tuple[int, ...]:
     return tuple([every.index(name) for name in own])
 
 
-def budgets_of(standing: ApplicableLimits, ledger: Ledger) -> AllBudgets:
-    """Return what an analyst's requests are granted by: the dataset, its cap, and every level."""
+def budgets_of(ledger: Ledger, limits: ApplicableLimits | None) -> AllBudgets:
+    """Return the budgets that must admit a claim.
+
+    Args:
+        limits: those that apply to the request, None where the dataset has none.
+    """
     plan = ledger.plan
-    parts = [Budget(plan.offered, plan.capacity, ledger.spent)]
-    if standing.others:
-        parts.append(Budget(plan.kind, plan.capacity, plus(ledger.spent, standing.others)))
-    for each in standing.limits:
-        limit, pace = each.bounds
-        if limit is not None:
-            parts.append(Budget(limit.kind, limit.capacity, each.counted))
-        if pace is not None:
-            parts.append(Budget(pace.kind, pace.capacity, each.paced))
-    return AllBudgets(tuple(parts))
+    whole = whole_of(plan), ledger.totals[: plan.width]
+    if limits is None:
+        return AllBudgets((whole,))
+    parts: list[Part] = [whole]
+    if limits.reserved:
+        parts.append((reserved_of(plan), plus(ledger.spent, limits.reserved)))
+    return AllBudgets((*parts, *limits.budgets))
 
 
 def never_fits(

@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from accountant.amounts import format_units
 from accountant.claims.price import Price
-from accountant.fractional import written
 from accountant.ledger.ledger import Ledger
-from accountant.limits.compiled import CompiledLimits
+from accountant.limits.compiled import CompiledLimit, CompiledLimits, reserved_of
 from accountant.limits.reserved import Sums, is_any, minus, plus
 from accountant.limits.state import Key, Level, LimitState
 from accountant.limits.store import LimitStore, of_team
@@ -24,36 +22,48 @@ class ApplicableLimit(NamedTuple):
     Attributes:
         level: as it was moved last.
         rule: the limit; of an analyst under a default, the team's.
-        bounds: what the limit comes to.
+        compiled: what the limit comes to.
         counted, paced: what was used under the limit, and in this period.
         window: the period.
     """
 
     level: Level
     rule: LimitState
-    bounds: CompiledLimits
+    compiled: CompiledLimits
     counted: Sums
     paced: Sums
     window: int
 
 
 class ApplicableLimits(NamedTuple):
-    """The levels that apply to an analyst's requests on one dataset.
+    """The limits that apply to an analyst's requests on one dataset.
 
     Attributes:
         limits: in the order in which they are checked.
-        others: what is withheld for others, in the dataset's sums; empty for nothing.
-        elsewhere: the level of the team within whose share the analyst's lies, if it is another
-            than the analyst's own now.
-        own: what is left of the analyst's own share.
+        reserved: for others, in the dataset's sums; empty for nothing.
+        former_team: the level of the team within whose share the analyst's lies, if that is
+            another than the analyst's own now.
+        own_unused: what is left of the analyst's own share.
         resets: how often the clock was set back.
     """
 
     limits: tuple[ApplicableLimit, ...]
-    others: Sums = ()
-    elsewhere: Level | None = None
-    own: Sums = ()
+    reserved: Sums = ()
+    former_team: Level | None = None
+    own_unused: Sums = ()
     resets: int = 0
+
+    @property
+    def budgets(self) -> list[tuple[CompiledLimit, Sums]]:
+        """The budgets of limits, then periods, level by level, each with what was used of it."""
+        found = []
+        for each in self.limits:
+            limit, pace = each.compiled
+            if limit is not None:
+                found.append((limit, each.counted))
+            if pace is not None:
+                found.append((pace, each.paced))
+        return found
 
 
 def limit_at(
@@ -64,27 +74,27 @@ def limit_at(
     Args:
         resets: how often the clock was set back, and to which time at last.
     """
-    bounds, counted = rule.under(plan), level.counted
+    compiled, counted = rule.under(plan), level.counted
     spent: Sums = ()
-    if bounds.limit is not None:
-        spent = bounds.limit.nothing
+    if compiled.limit is not None:
+        spent = compiled.limit.nothing
         if counted is not None and counted.since == rule.counted_since:
             spent = counted.amounts
     periods, paced = rule.periods, level.paced
-    if bounds.pace is None or periods is None:
-        return ApplicableLimit(level, rule, bounds, spent, (), 0)
+    if compiled.pace is None or periods is None:
+        return ApplicableLimit(level, rule, compiled, spent, (), 0)
     window = periods.number(at)
     if paced is None:
-        return ApplicableLimit(level, rule, bounds, spent, bounds.pace.nothing, window)
-    # A clock that was set back takes with it what the latest period had used.
+        return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
+    # After a clock reset, usage of the latest period counts in the period of the new time.
     held = periods.number(paced.begins_at if paced.resets == resets[0] else resets[1])
     if window > held:
-        return ApplicableLimit(level, rule, bounds, spent, bounds.pace.nothing, window)
-    return ApplicableLimit(level, rule, bounds, spent, paced.amounts, held)
+        return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
+    return ApplicableLimit(level, rule, compiled, spent, paced.amounts, held)
 
 
 def remaining_at(
-    applicable: ApplicableLimits, ledger: Ledger, asked: Price | None = None
+    limits: ApplicableLimits, ledger: Ledger, asked: Price | None = None
 ) -> tuple[LevelLeft, ...]:
     """Return what each level has left, for somebody whose request did not fit.
 
@@ -93,11 +103,11 @@ def remaining_at(
             anew, if a whole period has room for that.
     """
     found: list[LevelLeft] = []
-    whole = left_of_others(applicable, ledger)
-    for each in applicable.limits:
-        told, (limit, pace) = each.rule.record, each.bounds
+    whole = unreserved(limits, ledger)
+    for each in limits.limits:
+        record, (limit, pace) = each.rule.record, each.compiled
         left = None if limit is None else limit.left(each.counted)
-        if told.scope == "dataset":
+        if record.scope == "dataset":
             left, whole = whole, None
         pace_left, more_at = None, None
         if pace is not None:
@@ -106,20 +116,17 @@ def remaining_at(
             if asked is not None and periods and pace.charge(pace.nothing, asked) is not None:
                 more_at = iso(periods.end(each.window))
         if left is not None or pace_left is not None:
-            found.append(LevelLeft(told.scope, told.name, left, pace_left, more_at))
+            found.append(LevelLeft(record.scope, record.name, left, pace_left, more_at))
     if whole is not None:
         found.insert(0, LevelLeft("dataset", None, whole))
     return tuple(found)
 
 
-def left_of_others(applicable: ApplicableLimits, ledger: Ledger) -> Texts | None:
-    """Return what a dataset has left where others' shares are kept back, None where none is."""
-    if not applicable.others:
+def unreserved(limits: ApplicableLimits, ledger: Ledger) -> Texts | None:
+    """Return what a dataset has left beside what is reserved for others, None where nothing is."""
+    if not limits.reserved:
         return None
-    plan = ledger.plan
-    taken = written(plus(ledger.spent, applicable.others))
-    room = plan.kind.left(plan.capacity, taken)
-    return {n: format_units(max(0, a)) for n, a in zip(plan.kind.sums, room, strict=True)}
+    return reserved_of(ledger.plan).left(plus(ledger.spent, limits.reserved))
 
 
 def team_of(member: MemberRow | None, at: int) -> str:
@@ -160,28 +167,34 @@ def applicable_limits(
     others = _others(levels, dataset, crew, own, team)
     if not found and not others:
         return None
-    elsewhere = None
+    former_team = None
     if own is not None and own.share and own.within not in ("", team):
-        elsewhere = levels.get((dataset, "team", "", own.within))
-        if elsewhere is not None and not elsewhere.share:
-            elsewhere = None
-    withheld = own.withheld if own is not None else ()
-    return ApplicableLimits(tuple(found), others, elsewhere, withheld, resets[0])
+        former_team = levels.get((dataset, "team", "", own.within))
+        if former_team is not None and not former_team.share:
+            former_team = None
+    own_unused = own.unused if own is not None else ()
+    return ApplicableLimits(tuple(found), others, former_team, own_unused, resets[0])
 
 
 def _others(
     levels: LimitStore, dataset: str, crew: Level | None, own: Level | None, team: str
 ) -> Sums:
-    """Return what is withheld for others than an analyst, empty for nothing."""
-    withheld = levels.withheld(dataset)
-    if not is_any(withheld):
+    """Return what is reserved for others than an analyst, empty for nothing."""
+    reserved = levels.reserved(dataset)
+    if not is_any(reserved):
         return ()
-    share = own.withheld if own is not None else ()
+    share = own.unused if own is not None else ()
     here = bool(team) and own is not None and own.within == team
     if team:
-        booked = levels.booked(dataset, team)
-        rest = minus(booked.withheld, share) if here else booked.withheld
-        withheld = minus(withheld, minus(of_team(crew, booked), rest))
+        inside = levels.reserved_in(dataset, team)
+        rest = minus(inside.unused, share) if here else inside.unused
+        reserved = minus(reserved, minus(of_team(crew, inside), rest))
     if not here:
-        withheld = minus(withheld, share)
-    return withheld if is_any(withheld) else ()
+        reserved = minus(reserved, share)
+    return reserved if is_any(reserved) else ()
+
+
+def reserved_for_other_teams(levels: LimitStore, dataset: str, team: str) -> Sums:
+    """Return what is reserved for others than a team and its analysts within its share."""
+    crew = levels.get((dataset, "team", "", team))
+    return minus(levels.reserved(dataset), of_team(crew, levels.reserved_in(dataset, team)))

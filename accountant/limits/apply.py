@@ -114,9 +114,9 @@ def apply_record(
     if told.reserved is not None:
         shared_since, used = old.shared_since or told.version, level.used
     rule = LimitState(told, kind, counted_since, periods, shared_since)
-    withheld = unused_of(rule, used)
+    unused = unused_of(rule, used)
     return Level(
-        dataset, told.scope, "", level.name, sequence, rule, counted, level.paced, used, withheld
+        dataset, told.scope, "", level.name, sequence, rule, counted, level.paced, used, unused
     )
 
 

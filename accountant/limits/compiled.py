@@ -1,9 +1,10 @@
-"""One budget of a level, ready to decide with: a filter and its capacity."""
+"""A budget ready to decide with: a filter and its capacity, of a dataset or of a limit."""
 
 from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 from operator import gt
 from typing import NamedTuple
 
@@ -12,28 +13,36 @@ from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
 from accountant.fractional import written
-from accountant.limits.wire import LimitRecord, PaceRecord, Texts
+from accountant.limits.wire import LevelNamed, LimitRecord, Texts
 from accountant.policy import filter_of
+from accountant.policy.cap import CappedFilter
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records.limit_fields import own_policy
 
 
 class CompiledLimit(NamedTuple):
-    """What a level's limit or pace admits.
+    """A budget that must admit a claim.
 
     Attributes:
-        kind: the dataset's filter, or the level's own.
+        kind: the dataset's filter, or the limit's own.
         capacity: the limit of each of its sums, in units of 1e-40.
-        own: the filter is the level's own, so a claim has another price there.
+        place: which limit it is; None of the dataset's whole budget.
+        own: the filter is the limit's own, so a claim has another price there.
         thresholds: the spent amounts that cross each of the dataset's `alert_at`.
-        form: JSON of its sums, with a place for each amount.
+        cap: what one request may take at most.
     """
 
     kind: Filter
     capacity: tuple[Units, ...]
+    place: LevelNamed | None = None
     own: bool = False
     thresholds: tuple[int, ...] = ()
-    form: str = ""
+    cap: CappedFilter | None = None
+
+    @property
+    def offered(self) -> Filter | CappedFilter:
+        """What the search for the largest claim that fits goes by."""
+        return self.cap or self.kind
 
     @property
     def nothing(self) -> tuple[Units, ...]:
@@ -50,9 +59,18 @@ class CompiledLimit(NamedTuple):
 
     def charge(self, spent: tuple[Units, ...], cost: Price) -> tuple[Units, ...] | None:
         """Return the spent amounts after a claim, None if it does not fit."""
-        if self.own and is_over(self.kind, self.capacity, spent):
+        if self.own and self.is_over(spent):
+            return None
+        if self.cap is not None and not self.cap.admits(cost):
             return None
         return self.kind.charge(self.capacity, spent, cost)
+
+    def is_over(self, spent: tuple[Units, ...]) -> bool:
+        """Tell whether a lowered limit of a filter that has a state leaves nothing of it.
+
+        Filters that compare sums refuse by themselves; a residue below 0 has no square root.
+        """
+        return self.own and not self.kind.adds_up and any(map(gt, spent, self.capacity))
 
     def left(self, spent: tuple[Units, ...]) -> Texts:
         """Return what each sum may still grow by, rounded down; a lowered limit may leave 0."""
@@ -83,43 +101,45 @@ class CompiledLimit(NamedTuple):
 
 
 class CompiledLimits(NamedTuple):
-    """What a limit comes to under the policy of its dataset."""
+    """What a limit comes to under the policy of its dataset: its budget, and that of a period."""
 
     limit: CompiledLimit | None
     pace: CompiledLimit | None
 
 
-def is_over(kind: Filter, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
-    """Tell whether a lowered limit leaves nothing to a filter that has a state.
-
-    Filters that compare sums refuse by themselves; a residue below 0 has no square root.
-    """
-    return not kind.adds_up and any(map(gt, spent, capacity))
+@lru_cache(maxsize=4096)
+def whole_of(plan: CompiledPolicy) -> CompiledLimit:
+    """Return the whole budget of the datasets with a policy."""
+    return CompiledLimit(plan.kind, plan.capacity, cap=plan.cap)
 
 
-def compile_limit(told: LimitRecord, plan: CompiledPolicy) -> CompiledLimits:
+@lru_cache(maxsize=4096)
+def reserved_of(plan: CompiledPolicy) -> CompiledLimit:
+    """Return the same where what is reserved for others counts as spent."""
+    return CompiledLimit(plan.kind, plan.capacity, LevelNamed("dataset", None, "reserved"))
+
+
+def compile_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimits:
     """Return a limit ready to decide with, by the budgets that its decision has stored."""
-    return CompiledLimits(_limit(told, plan), _pace(told.pace, plan))
+    return CompiledLimits(_limit(record, plan), _pace(record, plan))
 
 
-def _limit(told: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
-    if told.budget is None:
+def _limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
+    if record.budget is None:
         return None
-    capacity = amounts_of(told.budget)
-    kind = plan.kind if told.policy is None else filter_of(own_policy(told.policy))
+    capacity = amounts_of(record.budget)
+    kind = plan.kind if record.policy is None else filter_of(own_policy(record.policy))
     most = int(capacity[0])
     thresholds = tuple([math.ceil(Fraction(ratio) * most) for ratio in plan.policy.alert_at])
-    return CompiledLimit(kind, capacity, told.policy is not None, thresholds, _form(kind))
+    place = LevelNamed(record.scope, record.name, "limit")
+    return CompiledLimit(kind, capacity, place, record.policy is not None, thresholds)
 
 
-def _pace(pace: PaceRecord | None, plan: CompiledPolicy) -> CompiledLimit | None:
-    if pace is None:
+def _pace(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
+    if record.pace is None:
         return None
-    return CompiledLimit(plan.kind, amounts_of(pace.budget), form=_form(plan.kind))
-
-
-def _form(kind: Filter) -> str:
-    return "{" + ",".join([f'"{name}":"%s"' for name in kind.state]) + "}"
+    place = LevelNamed(record.scope, record.name, "pace")
+    return CompiledLimit(plan.kind, amounts_of(record.pace.budget), place)
 
 
 def amounts_of(texts: Texts) -> tuple[Units, ...]:

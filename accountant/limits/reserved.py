@@ -1,7 +1,7 @@
-"""What reserved shares withhold from everybody else: sums that are kept, never lists.
+"""What shares reserve, withheld from everybody else: running sums, never lists.
 
 Amounts are exact, fractions of a unit too: a share that is used up to the last part of a unit
-withholds nothing more. Proof that every share can be used: docs/theory.md, section 3.
+reserves nothing more. Proof that every share can be used: docs/theory.md, section 3.
 """
 
 from __future__ import annotations
@@ -20,12 +20,12 @@ class ReservedTotals(NamedTuple):
     """The shares of analysts within one team's.
 
     Attributes:
-        withheld: what they still withhold together.
-        whole: what they come to together, used or not.
+        unused: what they still reserve together.
+        total: what they come to together, used or not.
     """
 
-    withheld: Sums = ()
-    whole: Sums = ()
+    unused: Sums = ()
+    total: Sums = ()
 
 
 def plus(one: Sums, other: Sums) -> Sums:
@@ -52,13 +52,13 @@ def smaller(one: Sums, other: Sums) -> Sums:
     return minus(plus(one, other), larger(one, other))
 
 
-def unused(share: Sums, used: Sums) -> Sums:
+def rest_of(share: Sums, used: Sums) -> Sums:
     """Return what is left of a share, nothing below 0."""
     return larger(minus(share, used), (0,) * len(share))
 
 
 def is_any(amounts: Sums) -> bool:
-    """Tell whether something is withheld."""
+    """Tell whether something is reserved."""
     return any(amounts)
 
 

@@ -11,7 +11,7 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
 from accountant.limits.compiled import CompiledLimits, amounts_of, compile_limit
 from accountant.limits.periods import Periods
-from accountant.limits.reserved import Sums, unused
+from accountant.limits.reserved import Sums, rest_of
 from accountant.limits.wire import (
     DAY_MS,
     CountRow,
@@ -71,11 +71,10 @@ class LimitState:
         periods: of its pace, and of the last one where it has none now; None if it never had one.
         share: what is reserved, empty for nothing; `share_sums` are the names of its sums.
         team: within whose share an analyst's lies.
-        head: how the text of a decision begins that tells of it.
     """
 
     __slots__ = (
-        *("_under", "counted_since", "head", "is_in_force", "kind", "periods", "record"),
+        *("_under", "counted_since", "is_in_force", "kind", "periods", "record"),
         *("share", "share_sums", "shared_since", "team"),
     )
 
@@ -95,8 +94,6 @@ class LimitState:
         self.share: Sums = amounts_of(record.reserved.budget) if record.reserved else ()
         self.share_sums = tuple(record.reserved.budget) if record.reserved else ()
         self.team = (record.reserved.team or "") if record.reserved else ""
-        name = "" if record.name is None else f',"name":"{record.name}"'
-        self.head = f'{{"scope":"{record.scope}"{name},"version":{record.version}'
         self._under: tuple[CompiledPolicy | None, CompiledLimits] = None, CompiledLimits(None, None)
 
     def under(self, plan: CompiledPolicy) -> CompiledLimits:
@@ -119,7 +116,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
         sequence: number of the dataset's decision that has set or moved it last, 0 for none yet.
         rule: None of the use under a default.
         counted, paced, used: under the limit, in the pace's period, of the share.
-        withheld: what its share still withholds by itself, see `unused_of`.
+        unused: what its share still reserves by itself, see `unused_of`.
     """
 
     dataset: str
@@ -131,7 +128,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     counted: Count | None = None
     paced: Paced | None = None
     used: Count | None = None
-    withheld: Sums = ()
+    unused: Sums = ()
 
     @property
     def key(self) -> Key:
@@ -144,7 +141,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
         counted: Count | None,
         paced: Paced | None,
         used: Count | None,
-        withheld: Sums,
+        unused: Sums,
     ) -> Level:
         """Return it after a grant, the dataset's decision `sequence`."""
         return Level(
@@ -157,7 +154,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
             counted,
             paced,
             used,
-            withheld,
+            unused,
         )
 
     @property
@@ -177,10 +174,10 @@ class Level(msgspec.Struct, frozen=True, gc=False):
 
 
 def unused_of(rule: LimitState | None, used: Count | None) -> Sums:
-    """Return what a level's share still withholds by itself."""
+    """Return what a level's share still reserves by itself."""
     if rule is None or not rule.share:
         return ()
-    return unused(rule.share, used.amounts if used is not None else ())
+    return rest_of(rule.share, used.amounts if used is not None else ())
 
 
 _NO_RULE: Final = RuleRow()

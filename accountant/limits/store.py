@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Any, Final, Protocol
+from collections.abc import Callable, Iterator
+from typing import Any, Final, NamedTuple, Protocol
 
 from accountant.checksum import Checksum, crc_of_row
 from accountant.limits.reserved import ReservedTotals, Sums, larger, minus, plus
@@ -11,35 +11,35 @@ from accountant.limits.state import Key, Level, row_of
 from accountant.limits.wire import level_row_key
 from accountant.records import encode
 
-_NOT_BOOKED: Final = ReservedTotals()
+_NONE_RESERVED: Final = ReservedTotals()
 
 
 class LimitStore(Protocol):
-    """Where levels and sums of shares are kept.
+    """Where levels and what their shares reserve are kept.
 
-    What shares withhold is kept in sums, by team and by dataset, which move with each level: no
-    request adds up shares, however many there are.
+    Running totals of what is reserved, by team and by dataset, move with each level: no request
+    adds up shares, however many there are.
     """
 
     def get(self, key: Key) -> Level | None: ...
-    def booked(self, dataset: str, team: str) -> ReservedTotals: ...
-    def withheld(self, dataset: str) -> Sums: ...
+    def reserved_in(self, dataset: str, team: str) -> ReservedTotals: ...
+    def reserved(self, dataset: str) -> Sums: ...
 
 
 class LevelTable:
-    """Levels by key, and sums of their shares; every call is O(1).
+    """Levels by key, and totals of their shares; every call is O(1).
 
     Attributes:
         levels: by key.
     """
 
-    __slots__ = ("_booked", "_limits", "_withheld", "levels")
+    __slots__ = ("_limits", "_reserved", "_reserved_in", "levels")
 
     def __init__(self) -> None:
         self.levels: dict[Key, Level] = {}
         self._limits: dict[str, dict[Key, None]] = {}
-        self._booked: dict[tuple[str, str], ReservedTotals] = {}
-        self._withheld: dict[str, Sums] = {}
+        self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
+        self._reserved: dict[str, Sums] = {}
 
     @property
     def count(self) -> int:
@@ -50,13 +50,13 @@ class LevelTable:
         """Return a level, None for one that was never set or used."""
         return self.levels.get(key)
 
-    def booked(self, dataset: str, team: str) -> ReservedTotals:
+    def reserved_in(self, dataset: str, team: str) -> ReservedTotals:
         """Return the analysts' shares within a team's; of team "", those within nobody's."""
-        return self._booked.get((dataset, team), _NOT_BOOKED)
+        return self._reserved_in.get((dataset, team), _NONE_RESERVED)
 
-    def withheld(self, dataset: str) -> Sums:
-        """Return what all shares of a dataset withhold together, empty for nothing."""
-        return self._withheld.get(dataset, ())
+    def reserved(self, dataset: str) -> Sums:
+        """Return what all shares of a dataset reserve together, empty for nothing."""
+        return self._reserved.get(dataset, ())
 
     def of_one(self, dataset: str, analyst: str, team: str) -> LevelTable:
         """Return a copy of what an analyst's requests are checked at, which nothing moves.
@@ -73,8 +73,8 @@ class LevelTable:
             level = self.get(key)
             if level is not None:
                 found.keep(key, level)
-        booked = {(dataset, name): self.booked(dataset, name) for name in teams}
-        found.take_sums(booked, {dataset: self.withheld(dataset)})
+        totals = {(dataset, name): self.reserved_in(dataset, name) for name in teams}
+        found.take_totals(totals, {dataset: self.reserved(dataset)})
         return found
 
     def put(self, level: Level) -> None:
@@ -85,8 +85,8 @@ class LevelTable:
         """Replace a level, or drop it."""
         before = self.levels.get(key)
         if _moves_shares(before, level):
-            shares = reserved_after(self, before, level)
-            self.take_sums(shares.booked, {key[0]: shares.withheld})
+            after = reserved_after(self, before, level)
+            self.take_totals(after.teams, {key[0]: after.total})
         if level is None:
             self.levels.pop(key, None)
             self._limits.get(key[0], {}).pop(key, None)
@@ -94,7 +94,7 @@ class LevelTable:
             self.keep(key, level)
 
     def keep(self, key: Key, level: Level) -> None:
-        """Replace a level whose sums of shares are replaced by somebody else."""
+        """Replace a level; the caller replaces the totals of shares."""
         if level.rule is not None and key not in self.levels:
             self._limits.setdefault(key[0], {})[key] = None
         self.levels[key] = level
@@ -104,12 +104,12 @@ class LevelTable:
         keys = self._limits.get(dataset, {}).copy()
         return [level for key in keys if (level := self.levels.get(key)) is not None]
 
-    def take_sums(
-        self, booked: dict[tuple[str, str], ReservedTotals], withheld: dict[str, Sums]
+    def take_totals(
+        self, teams: dict[tuple[str, str], ReservedTotals], datasets: dict[str, Sums]
     ) -> None:
-        """Replace sums of shares by those that go with levels which were replaced."""
-        self._booked.update(booked)
-        self._withheld.update(withheld)
+        """Replace totals of shares by those that go with levels which were replaced."""
+        self._reserved_in.update(teams)
+        self._reserved.update(datasets)
 
     def __iter__(self) -> Iterator[Level]:
         """Yield every level, by dataset, scope, team and name."""
@@ -117,96 +117,105 @@ class LevelTable:
             yield level
 
 
-class Reserved:
-    """Sums of shares as they are with some level replaced.
+class Reserved(NamedTuple):
+    """Totals of shares as they are with some level replaced.
 
     Attributes:
-        booked: by dataset and team, those that change.
-        withheld: by all shares of the dataset.
+        teams: by dataset and team, those that change.
+        total: by all shares of the dataset.
     """
 
-    __slots__ = ("booked", "withheld")
-
-    def __init__(self, booked: dict[tuple[str, str], ReservedTotals], withheld: Sums) -> None:
-        self.booked = booked
-        self.withheld = withheld
+    teams: dict[tuple[str, str], ReservedTotals]
+    total: Sums
 
 
 def _moves_shares(before: Level | None, after: Level | None) -> bool:
     if before is not None and after is not None and before.rule is after.rule:
-        return before.withheld != after.withheld  # a grant, or a share that is used up
+        return before.unused != after.unused  # a grant, or a share that is used up
     return any(each is not None and bool(each.share) for each in (before, after))
 
 
-def reserved_after(places: LimitStore, before: Level | None, after: Level | None) -> Reserved:
-    """Return the sums of shares with a level replaced; nothing is changed."""
+def reserved_after(store: LimitStore, before: Level | None, after: Level | None) -> Reserved:
+    """Return the totals of shares with a level replaced; nothing is changed."""
     level = after or before
     assert level is not None
-    dataset, withheld = level.dataset, places.withheld(level.dataset)
+    dataset, total = level.dataset, store.reserved(level.dataset)
     if level.scope == "team":
-        booked = places.booked(dataset, level.name)
-        withheld = minus(plus(withheld, of_team(after, booked)), of_team(before, booked))
-        return Reserved({}, withheld)
+        inside = store.reserved_in(dataset, level.name)
+        total = minus(plus(total, of_team(after, inside)), of_team(before, inside))
+        return Reserved({}, total)
     changed: dict[tuple[str, str], ReservedTotals] = {}
     for each, move in ((after, plus), (before, minus)):
         if each is None or not each.share:
             continue
         place = dataset, each.within
-        old = changed.get(place) or places.booked(*place)
-        changed[place] = ReservedTotals(
-            move(old.withheld, each.withheld), move(old.whole, each.share)
-        )
+        old = changed.get(place) or store.reserved_in(*place)
+        changed[place] = ReservedTotals(move(old.unused, each.unused), move(old.total, each.share))
     for place, new in changed.items():
-        team = places.get((dataset, "team", "", place[1])) if place[1] else None
-        old = places.booked(*place)
-        withheld = minus(plus(withheld, of_team(team, new)), of_team(team, old))
-    return Reserved(changed, withheld)
+        team = store.get((dataset, "team", "", place[1])) if place[1] else None
+        old = store.reserved_in(*place)
+        total = minus(plus(total, of_team(team, new)), of_team(team, old))
+    return Reserved(changed, total)
 
 
-def of_team(team: Level | None, booked: ReservedTotals) -> Sums:
-    """Return what a team's share withholds, those of its analysts within it: whichever is more."""
-    return larger(team.withheld if team is not None else (), booked.withheld)
+def of_team(team: Level | None, inside: ReservedTotals) -> Sums:
+    """Return what a team's share reserves, those of its analysts within it: whichever is more."""
+    return larger(team.unused if team is not None else (), inside.unused)
 
 
-class LevelChanges:
-    """Changes to a table that are decided but not committed."""
+class LimitOverlay:
+    """A store with some levels replaced, which leaves the one below as it is."""
 
-    __slots__ = ("_below", "_booked", "_crcs", "_levels", "_table", "_undo", "_withheld")
+    __slots__ = ("_below", "_get", "_levels", "_reserved", "_reserved_in")
 
-    def __init__(self, table: LevelTable) -> None:
-        self._table = table
-        self._below = table.levels
+    def __init__(self, below: LimitStore) -> None:
+        self._below = below
+        self._get: Callable[[Key], Level | None] = below.get
         self._levels: dict[Key, Level] = {}
-        self._booked: dict[tuple[str, str], ReservedTotals] = {}
-        self._withheld: dict[str, Sums] = {}
-        self._crcs: dict[Key, tuple[Level, int]] = {}  # of the rows written last
-        self._undo: list[tuple[dict[Any, Any], Any, bool, Any]] = []
+        self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
+        self._reserved: dict[str, Sums] = {}
 
     def get(self, key: Key) -> Level | None:
         """Return a level as it is now."""
         level = self._levels.get(key)
-        return self._below.get(key) if level is None else level
+        return self._get(key) if level is None else level
 
-    def booked(self, dataset: str, team: str) -> ReservedTotals:
-        """As `LevelTable.booked`, as it is now."""
-        booked = self._booked.get((dataset, team))
-        return self._table.booked(dataset, team) if booked is None else booked
+    def reserved_in(self, dataset: str, team: str) -> ReservedTotals:
+        """As `LevelTable.reserved_in`, as it is now."""
+        inside = self._reserved_in.get((dataset, team))
+        return self._below.reserved_in(dataset, team) if inside is None else inside
 
-    def withheld(self, dataset: str) -> Sums:
-        """As `LevelTable.withheld`, as it is now."""
-        withheld = self._withheld.get(dataset)
-        return self._table.withheld(dataset) if withheld is None else withheld
+    def reserved(self, dataset: str) -> Sums:
+        """As `LevelTable.reserved`, as it is now."""
+        total = self._reserved.get(dataset)
+        return self._below.reserved(dataset) if total is None else total
 
     def put(self, level: Level) -> None:
         """Replace a level."""
         key = level.key
         before = self.get(key)
         if _moves_shares(before, level):
-            shares = reserved_after(self, before, level)
-            for place, booked in shares.booked.items():
-                self._set(self._booked, place, booked)
-            self._set(self._withheld, level.dataset, shares.withheld)
+            after = reserved_after(self, before, level)
+            for place, inside in after.teams.items():
+                self._set(self._reserved_in, place, inside)
+            self._set(self._reserved, level.dataset, after.total)
         self._set(self._levels, key, level)
+
+    def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
+        where[key] = value
+
+
+class LevelChanges(LimitOverlay):
+    """Changes to a table that are decided but not committed."""
+
+    __slots__ = ("_crcs", "_table", "_undo")
+
+    def __init__(self, table: LevelTable) -> None:
+        super().__init__(table)
+        self._table = table
+        self._get = table.levels.get  # every request asks, of each level
+        self._crcs: dict[Key, tuple[Level, int]] = {}  # of the rows written last
+        self._undo: list[tuple[dict[Any, Any], Any, bool, Any]] = []
 
     def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
         self._undo.append((where, key, key in where, where.get(key)))
@@ -253,4 +262,4 @@ class LevelChanges:
             else:  # nobody asked for its row
                 sums.forget(name)
             table.keep(key, level)
-        table.take_sums(self._booked, self._withheld)
+        table.take_totals(self._reserved_in, self._reserved)

@@ -167,13 +167,13 @@ def _is_over_reserved(
     ledger: Ledger, levels: LimitStore, before: Level | None, level: Level
 ) -> bool:
     """Tell whether more would be promised than is there, or to analysts than to their team."""
-    shares = reserved_after(levels, before, level)
-    if any(map(gt, plus(ledger.spent, shares.withheld), ledger.plan.capacity)):
+    after = reserved_after(levels, before, level)
+    if any(map(gt, plus(ledger.spent, after.total), ledger.plan.capacity)):
         return True
     team = level.name if level.scope == "team" else level.within
     place = ledger.dataset, team
     crew = level if level.scope == "team" else levels.get((ledger.dataset, "team", "", team))
     if not team or crew is None or not crew.share:
         return False
-    booked = shares.booked.get(place) or levels.booked(*place)
-    return any(map(gt, booked.whole, crew.share))
+    inside = after.teams.get(place) or levels.reserved_in(*place)
+    return any(map(gt, inside.total, crew.share))

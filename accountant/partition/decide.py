@@ -188,13 +188,18 @@ def _grant(
         analyst=analyst,
         # As the cost says it: what the total grows by as it is written.
         charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
-        crossed=bool(verdict.crossed) or verdict.crossed_at_levels,
+        crossed=bool(verdict.crossed) or _crosses_limit(verdict),
     )
     draft.put(after, amounts)
-    for level in verdict.charged:
-        draft.levels.put(level)
+    for each in verdict.charged:
+        draft.levels.put(each.level)
     _remember(draft, identity, encoded, verdict.cost)
     return encoded
+
+
+def _crosses_limit(verdict: Verdict) -> bool:
+    charged = verdict.charged
+    return bool(charged) and any(each.moved.crossed for each in charged)
 
 
 def _ledger_decision(

@@ -15,6 +15,7 @@ from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
+from accountant.limits.charge import ChargedLevel
 from accountant.policy.compiled import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
 
@@ -117,7 +118,7 @@ def grant(
         body,
         place[1],
         place[2],
-        b',"levels":[%b]' % verdict.told.encode() if verdict.told else b"",
+        _levels(verdict.charged) if verdict.charged else b"",
     )
     return value, amounts
 
@@ -133,6 +134,10 @@ def _units(units: Units) -> bytes:
 
 def _reading(value: float) -> bytes:
     return format_reading(value).encode()
+
+
+def _levels(charged: tuple[ChargedLevel, ...]) -> bytes:
+    return b',"levels":%b' % encode([each.moved for each in charged])
 
 
 def _cost(verdict: Verdict) -> bytes:

@@ -54,8 +54,8 @@ def judge(
         lookup = partial(members, dataset)
         if not may_ask(plan.policy, lookup, request, at):
             return moved(ledger, at), _NOT_PERMITTED
-    standing = None
+    limits = None
     if levels is not None:
         team = team_of(members(dataset, request.analyst), at)
-        standing = applicable_limits(ledger, levels, request.analyst, team, at, resets)
-    return adjudicate(ledger, claim, request.unit, request.neighbours, at, standing)
+        limits = applicable_limits(ledger, levels, request.analyst, team, at, resets)
+    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits)

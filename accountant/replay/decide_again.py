@@ -11,7 +11,6 @@ from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import would_end
 from accountant.ledger.budgets import budgets_of
-from accountant.ledger.largest_fit import Offered
 from accountant.limits.applicable import applicable_limits, team_of
 from accountant.partition import Partition
 from accountant.partition.decide import decide
@@ -91,13 +90,13 @@ def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
     A search in floats finds that claim, so another machine may offer another last digit.
     """
     plan = ledger.plan
-    kind: Offered = plan.offered
+    limits = None
     if ledger.limits:
         analyst = decode_identity(decision.request).analyst
         at = draft.decided_at
         team = team_of(draft.members.get(ledger.dataset, analyst), at)
         limits = applicable_limits(ledger, draft.levels, analyst, team, at, draft.resets)
-        kind = kind if limits is None else budgets_of(limits, ledger)
+    kind = budgets_of(ledger, limits).offered
     try:
         asked = price(checked(parse_claim(decision.fits or "")), kind.needs)
     except RequestInvalid:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -14,15 +15,17 @@ from accountant.limits.applicable import (
     ApplicableLimit,
     ApplicableLimits,
     applicable_limits,
-    left_of_others,
     limit_at,
+    unreserved,
 )
 from accountant.limits.compiled import CompiledLimit
 from accountant.limits.reserved import Sums
 from accountant.limits.state import Level, LimitState
-from accountant.limits.store import LevelChanges, LevelTable
+from accountant.limits.store import LevelTable, LimitOverlay
 from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts
 from accountant.times import iso
+
+_ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
 
 
 class PaceView(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,9 +111,6 @@ decode_analyst_budget = msgspec.json.Decoder(AnalystBudget).decode
 decode_analyst_budgets = msgspec.json.Decoder(list[AnalystBudget]).decode
 
 
-_ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
-
-
 class Divided(NamedTuple):
     """A dataset and how it is divided, at one moment.
 
@@ -133,25 +133,19 @@ class Divided(NamedTuple):
         """
         return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
-    def after(self, ledger: Ledger, charged: tuple[Level, ...]) -> Charged:
-        """Return the same after a grant that moves some levels; nothing here is changed."""
-        changes = LevelChanges(self.levels)
+    def standing_after(
+        self, ledger: Ledger, charged: Iterable[Level], analyst: str, team: str
+    ) -> ApplicableLimits | None:
+        """As `standing`, after a grant that nobody has made.
+
+        Args:
+            ledger: after it.
+            charged: the levels after it.
+        """
+        overlay = LimitOverlay(self.levels)
         for level in charged:
-            changes.put(level)
-        return Charged(ledger, changes, self.at, self.resets)
-
-
-class Charged(NamedTuple):
-    """As `Divided`, after a grant that nobody has made."""
-
-    ledger: Ledger
-    levels: LevelChanges
-    at: int
-    resets: tuple[int, int]
-
-    def standing(self, analyst: str, team: str) -> ApplicableLimits | None:
-        """As `Divided.standing`."""
-        return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
+            overlay.put(level)
+        return applicable_limits(ledger, overlay, analyst, team, self.at, self.resets)
 
 
 def level_views(divided: Divided) -> list[LevelView]:
@@ -171,7 +165,7 @@ def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
         team: the analyst's at this time, "" for none.
     """
     ledger, standing = divided.ledger, divided.standing(analyst, team)
-    left = None if standing is None else left_of_others(standing, ledger)
+    left = None if standing is None else unreserved(standing, ledger)
     applied_now = () if standing is None else standing.limits
     return AnalystBudget(
         dataset=ledger.dataset,
@@ -197,7 +191,7 @@ def level_view(divided: Divided, level: Level, rule: LimitState) -> LevelView:
 
 
 def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
-    told, level, limit = each.rule.record, each.level, each.bounds.limit
+    told, level, limit = each.rule.record, each.level, each.compiled.limit
     used, left, ratio = None, None, None
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.left(each.counted)
@@ -219,7 +213,7 @@ def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
 
 
 def _pace_view(each: ApplicableLimit) -> PaceView | None:
-    told, pace, periods = each.rule.record.pace, each.bounds.pace, each.rule.periods
+    told, pace, periods = each.rule.record.pace, each.compiled.pace, each.rule.periods
     if told is None or pace is None or periods is None:
         return None
     return PaceView(
@@ -237,7 +231,7 @@ def _share_view(told: LimitRecord, level: Level) -> ShareView | None:
     share = told.reserved
     if share is None:
         return None
-    left = zip(share.budget, map(_down, level.withheld), strict=True)
+    left = zip(share.budget, map(_down, level.unused), strict=True)
     return ShareView(
         part=share.part,
         budget=share.budget,

@@ -34,3 +34,15 @@ def test_no_batch_is_offered_below_what_is_used_of_a_sum_that_it_does_not_cost()
     assert "fits" not in refused
     assert code(world.ask("1*pure:0.01", analyst="ana")) == "exhausted"
     assert sound(world)
+
+
+def test_a_filter_that_has_let_in_more_than_basic_composition_beside_it_still_offers() -> None:
+    world = divided({"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "beside": "basic"})
+    divide(world, "analyst", "ana", policy={"filter": "zcdp", "rho": "0.02", "delta": "1e-6"})
+    for _ in range(150):
+        assert asked(world, "ana", "0.01")["outcome"] == "granted"
+    refused = asked(world, "ana", "0.9")
+    assert refused["totals"]["epsilon"] == "1.5"
+    assert refused["fits"].startswith("pure:0.1")
+    assert code(world.ask(refused["fits"], analyst="ana")) == "granted"
+    assert sound(world)

@@ -126,10 +126,10 @@ def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analy
     whole = applicable_limits(world.ledger(), state.levels, analyst, team, at, state.resets)
     assert applicable_limits(world.ledger(), copy, analyst, team, at, state.resets) == whole
     assert whole is not None
-    elsewhere = None if whole.elsewhere is None else whole.elsewhere.name
+    elsewhere = None if whole.former_team is None else whole.former_team.name
     assert elsewhere == ("blue" if analyst == "ana" else None)
     for name in {team, elsewhere or ""}:
-        assert copy.booked("census", name) == state.levels.booked("census", name)
+        assert copy.reserved_in("census", name) == state.levels.reserved_in("census", name)
 
 
 def test_of_two_shares_that_differ_by_less_than_a_unit_the_larger_is_kept() -> None:
@@ -310,7 +310,7 @@ def test_shares_are_those_of_lists_added_up_and_always_there(seed: int) -> None:
         found, due = play(world, kept, chance)
         assert code(found) == due
         assert kept.holds()
-    whole: Any = world.draft.levels.withheld("census")
+    whole: Any = world.draft.levels.reserved("census")
     assert Fraction(int(whole[0]) if whole else 0, 10**40) >= kept.whole() - Fraction(1, 10**40)
     for who in kept.analysts:
         # Whatever the others did, what is left of one's own share is granted now.

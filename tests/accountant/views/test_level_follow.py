@@ -83,18 +83,18 @@ class Reader:
         assert self.levels.resets(0) == self.state.resets
         for dataset in self.state.ledgers:
             table, right = self.levels.table, self.state.levels
-            found, kept = table.withheld(dataset), right.withheld(dataset)
+            found, kept = table.reserved(dataset), right.reserved(dataset)
             assert found == kept or not (any(found) or any(kept))
             for team in ("", *(f"t{number}" for number in range(10))):
-                one, other = table.booked(dataset, team), right.booked(dataset, team)
-                assert one == other or not any((*one.withheld, *other.withheld))
+                one, other = table.reserved_in(dataset, team), right.reserved_in(dataset, team)
+                assert one == other or not any((*one.unused, *other.unused))
             limits = {level.key for level in right if level.dataset == dataset and level.rule}
             assert {level.key for level in table.limits_of(dataset)} == limits
 
 
 def told(table: LevelTable) -> dict[str, object]:
     """Return every level as its row tells it, with what its share withholds."""
-    return {str(level.key): (encode(row_of(level)), level.withheld) for level in table}
+    return {str(level.key): (encode(row_of(level)), level.unused) for level in table}
 
 
 def refolded(life: Past) -> Partition:

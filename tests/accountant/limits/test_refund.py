@@ -1,0 +1,215 @@
+"""A refund is the inverse of a charge: exactly, at every limit, in every period and share."""
+
+from __future__ import annotations
+
+import random
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from accountant.amounts import Units
+from accountant.claims import checked
+from accountant.claims.text import parse_claim
+from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import adjudicate
+from accountant.limits.applicable import ApplicableLimits, applicable_limits, team_of
+from accountant.limits.charge import LevelCharge, charges_of, refund, returned
+from accountant.limits.reserved import Sums, minus, plus
+from accountant.limits.store import LimitOverlay
+from accountant.records.outcomes import Outcome
+from tests.accountant.partition.circle import BASIC, enrol
+from tests.accountant.partition.division import TEAMS, days, divide, divided, limit, said
+from tests.accountant.world import World
+from tests.nightly import rounds
+
+PEOPLE = (*TEAMS, "eve")
+CLAIMS = (
+    *("pure:0.02", "pure:0.05", "pure:0.2", "gaussian:sigma=9,sensitivity=1"),
+    *("laplace:scale=90,sensitivity=1", "laplace:scale=33,sensitivity=1"),
+)
+POLICIES: tuple[dict[str, Any], ...] = (
+    BASIC,
+    {"filter": "zcdp", "rho": "0.5", "delta": "1e-6"},
+    {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"},
+)
+
+
+class Held(NamedTuple):
+    """What one grant was charged."""
+
+    totals: tuple[Units, ...]
+    levels: list[LevelCharge]
+
+
+class Trial:
+    """Grants and refunds over a world's state, which they leave as it is."""
+
+    def __init__(self, world: World) -> None:
+        world.commit()
+        self.members = world.state.members
+        self.resets = world.state.resets
+        self.store = LimitOverlay(world.state.levels)
+        self.ledger = world.ledger()
+        self.at = world.now
+
+    def limits(self, who: str) -> ApplicableLimits | None:
+        team = team_of(self.members.get("census", who), self.at)
+        return applicable_limits(self.ledger, self.store, who, team, self.at, self.resets)
+
+    def grant(self, who: str, claim: str) -> Held | None:
+        limits, before = self.limits(who), self.ledger
+        asked = checked(parse_claim(claim))
+        after, verdict = adjudicate(before, asked, "person", "add_remove", self.at, limits)
+        if verdict.outcome is not Outcome.GRANTED:
+            return None
+        charges = [] if limits is None else charges_of(limits, verdict.charged)
+        for each in verdict.charged:
+            self.store.put(each.level)
+        self.ledger = after
+        return Held(minus(after.totals, before.totals), charges)
+
+    def refund(self, held: Held) -> None:
+        totals = returned(self.ledger.totals, held.totals)
+        self.ledger = moved(self.ledger, totals)
+        for level in refund(self.store, held.levels, self.ledger):
+            self.store.put(level)
+
+    def promised(self) -> Sums:
+        return plus(self.ledger.spent, self.store.reserved("census"))
+
+    def shown(self) -> object:
+        """Return all that later decisions depend on."""
+        return self.ledger.totals, self.reserved(), [self.used(who) for who in PEOPLE]
+
+    def used(self, who: str) -> object:
+        limits = self.limits(who)
+        if limits is None:
+            return None
+        former = limits.former_team
+        return (
+            [(each.counted, each.paced, each.window) for each in limits.limits],
+            (limits.reserved, limits.own_unused, former and former.unused),
+        )
+
+    def reserved(self) -> object:
+        teams = [self.store.reserved_in("census", team) for team in ("blue", "red", "")]
+        return self.store.reserved("census"), teams
+
+
+def moved(ledger: Ledger, totals: tuple[Units, ...]) -> Ledger:
+    return msgspec.structs.replace(ledger, totals=totals, sequence=ledger.sequence + 1)
+
+
+def divided_at_random(chance: random.Random) -> World:
+    policy = chance.choice(POLICIES)
+    world = divided(policy)
+    own = {"filter": "basic", "epsilon": "0.7", "delta": "1e-6"}
+    residue = {"filter": "gdp_residue", "epsilon": "0.9", "delta": "1e-6"}
+    for _ in range(chance.randrange(2, 9)):
+        scope = chance.choice(["team", "analyst", "analyst", "each", "dataset"])
+        name = {"team": ["blue", "red"], "each": ["blue", "red"], "analyst": [*PEOPLE]}
+        fields: dict[str, object] = {}
+        if scope != "dataset" and chance.random() < 0.6:
+            kind = chance.choice(["part", "policy"])
+            fields[kind] = "0.7" if kind == "part" else chance.choice([own, residue])
+        if chance.random() < 0.6:
+            fields["pace"] = {"part": chance.choice(["0.3", "0.5"]), "period": "P1D"}
+        if scope in ("team", "analyst") and chance.random() < 0.7:
+            fields["reserved"] = chance.choice(["0.1", "0.25", "0.3333333333333333333"])
+        limit(world, scope, chance.choice(name[scope]) if scope in name else None, **fields)
+        if chance.random() < 0.4:
+            world.ask(chance.choice(CLAIMS), analyst=chance.choice(PEOPLE))
+        if chance.random() < 0.2:
+            world.now += days(0.7)
+        if chance.random() < 0.3:
+            enrol(world, chance.choice(PEOPLE), "analyst", team=chance.choice(["blue", "red"]))
+    return world
+
+
+@pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
+def test_what_comes_back_in_turn_leaves_exactly_the_state_before(seed: int) -> None:
+    chance = random.Random(seed)
+    trial = Trial(divided_at_random(chance))
+    for _ in range(4):
+        stack: list[tuple[object, Held]] = []
+        for _ in range(chance.randrange(1, 6)):
+            before = trial.shown()
+            held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+            if held is not None:
+                stack.append((before, held))
+        while stack:
+            before, held = stack.pop()
+            trial.refund(held)
+            assert trial.shown() == before
+        trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+
+
+@pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
+def test_whatever_order_it_comes_back_in_every_promise_is_kept(seed: int) -> None:
+    chance = random.Random(seed)
+    world = divided_at_random(chance)
+    adds_up = world.ledger().plan.kind.adds_up
+    trial = Trial(world)
+    start, outstanding = trial.ledger.totals, list[Held]()
+    for _ in range(30):
+        if outstanding and chance.random() < 0.5:
+            trial.refund(outstanding.pop(chance.randrange(len(outstanding))))
+        else:
+            held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
+            outstanding += [] if held is None else [held]
+        capacity = trial.ledger.plan.capacity
+        assert all(a <= b for a, b in zip(trial.promised(), capacity, strict=False))
+        if chance.random() < 0.1:
+            trial.at += days(0.6)
+    for held in outstanding:
+        trial.refund(held)
+    assert trial.ledger.totals == start or not adds_up
+
+
+def test_a_refund_goes_to_everybody_where_the_shares_it_used_were_given_away() -> None:
+    world = divided()
+    divide(world, "team", "blue", reserved="0.4")
+    divide(world, "analyst", "ana", reserved="0.4")
+    enrol(world, "ana", "analyst", team="red")
+    divide(world, "team", "red", reserved="0.4")
+    trial = Trial(world)
+    held = trial.grant("ana", "pure:0.4")
+    assert held is not None
+    assert len(held.levels) == 3
+    assert trial.grant("eve", "pure:0.6") is not None
+    trial.refund(held)
+    assert trial.promised()[0] == trial.ledger.spent[0]
+    assert trial.grant("eve", "pure:0.4") is not None
+
+
+def test_a_refund_in_a_later_period_lowers_nothing_there() -> None:
+    world = divided()
+    divide(world, "analyst", "ana", part="0.9", pace={"part": "0.3", "period": "P1D"})
+    trial = Trial(world)
+    early = trial.grant("ana", "pure:0.2")
+    assert early is not None
+    assert trial.grant("ana", "pure:0.2") is None
+    trial.at += days(1)
+    assert trial.grant("ana", "pure:0.3") is not None
+    trial.refund(early)
+    assert trial.grant("ana", "pure:0.1") is None
+    limits = trial.limits("ana")
+    assert limits is not None
+    assert limits.limits[0].counted == (3 * 10**39, 0)
+    trial.at += days(1)
+    assert trial.grant("ana", "pure:0.3") is not None
+
+
+def test_a_refund_does_not_reach_a_count_that_begins_later() -> None:
+    world = divided()
+    divide(world, "analyst", "ana", part="0.5")
+    trial = Trial(world)
+    held = trial.grant("ana", "pure:0.2")
+    assert held is not None
+    divide(world, "analyst", "ana", policy={"filter": "zcdp", "rho": "0.1", "delta": "1e-6"})
+    assert said(world, "ana", "0.1") == "granted"
+    later = Trial(world)
+    before = later.used("ana")
+    later.refund(Held((0,) * len(later.ledger.totals), held.levels))
+    assert later.used("ana") == before
