@@ -78,7 +78,7 @@ def _about(values: Iterable[tuple[int, bytes]], request_id: str) -> Iterator[byt
     import msgspec
 
     from accountant.records import decode_decision
-    from streams.cli.reading.json_lines import decoded
+    from accountant.records.decoding import decoded
 
     needle = request_id.encode()
     for number, value in values:

@@ -17,6 +17,19 @@ from streams.index import Beginning, UsageReader
 from streams.service import MOST_PAGE_BYTES
 
 
+def checked_slice(db: apsw.Connection, first: int, most: int) -> list[bytes]:
+    """Return decisions from number `first` on, as `DecisionReader.slice`."""
+    found = list(numbered_decisions(db, first=first, most=most))
+    kept = first_kept(db)
+    for number, (sequence, _) in enumerate(found, first):
+        if sequence == number:
+            continue
+        if number < kept:
+            raise Gone(f"decision {number} of the log is in an archive")
+        raise LogDamaged(f"decision {number} of the log is missing")
+    return [value for _, value in found]
+
+
 class DecisionReader:
     """A read-only connection that several threads share."""
 
@@ -37,15 +50,7 @@ class DecisionReader:
         Raises: Gone: it was archived. LogDamaged: it is missing. Unavailable, Refused.
         """
         with self._reading() as db:
-            found = list(numbered_decisions(db, first=first, most=most))
-            kept = first_kept(db)
-        for number, (sequence, _) in enumerate(found, first):
-            if sequence == number:
-                continue
-            if number < kept:
-                raise Gone(f"decision {number} of the log is in an archive")
-            raise LogDamaged(f"decision {number} of the log is missing")
-        return [value for _, value in found]
+            return checked_slice(db, first, most)
 
     def first_kept(self) -> int:
         """Return the number of the first decision of the log's unbroken end."""
@@ -111,11 +116,11 @@ class DecisionPages:
 class LogSlices:
     """The log in a ledger's file, read slice by slice beside its writer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, *, traceless: bool = False) -> None:
         self._path = path
         self._open = contextlib.ExitStack()
         with self._translated():
-            self._db = self._open.enter_context(reader(path))
+            self._db = self._open.enter_context(reader(path, traceless=traceless))
 
     def read(self, first: int, most: int) -> Sequence[bytes]:
         """Return decisions from number `first` on.

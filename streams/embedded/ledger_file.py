@@ -329,33 +329,49 @@ def stored_genesis(path: Path) -> Genesis:
     raise Refused(f"{path} holds no genesis: restore it from a backup")
 
 
+class WrittenMeanwhile(Refused):
+    """A file that was read as it lay there, without a lock, was written at the same time."""
+
+
 @contextlib.contextmanager
-def reader(path: Path) -> Iterator[apsw.Connection]:
+def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     """Open the file for reading only; a writer may have it open.
 
     A copy where nothing may be written beside it (a read-only mount, another user's directory) is
     read as it lies there, if it is whole: without the -wal of a writer.
 
-    Raises: Refused: the file is missing or no ledger's file, or it changed while it was read as it
-        lies there.
+    Args:
+        traceless: read a file that nobody has open as it lies there, too.
+
+    Raises:
+        Refused: the file is missing or no ledger's file.
+        WrittenMeanwhile: it changed while it was read as it lies there; read it again.
     """
     check_mark(path)
     with _refusing(path):
-        try:
-            db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
-            still = None
-        except (apsw.CantOpenError, apsw.ReadOnlyError):
-            still = _stillness(path)
-            if still is None:
-                raise
+        # Where nobody has the file open, SQLite would make a -wal and a -shm beside it.
+        still = _stillness(path) if traceless and not _wal_of(path).exists() else None
+        if still is not None:
             db = _checked(_open_still(path), path)
+        else:
+            try:
+                db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
+            except (apsw.CantOpenError, apsw.ReadOnlyError):
+                still = _stillness(path)
+                if still is None:
+                    raise
+                db = _checked(_open_still(path), path)
         try:
             yield db
         finally:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
         if still is not None and _stillness(path) != still:
-            raise Refused(f"{path} was written while it was read: read it again")
+            raise WrittenMeanwhile(f"{path} was written while it was read: read it again")
+
+
+def _wal_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}-wal")
 
 
 def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:

@@ -35,8 +35,8 @@ def heads_of(source: LogSource) -> list[Head]:
     from accountant.errors import LogDamaged
     from accountant.partition import hash_of
     from accountant.records import decode_decision
+    from accountant.records.decoding import decoded
     from accountant.views.heads import ledger_of
-    from streams.cli.reading.json_lines import decoded
 
     found, ledger = list[Head](), ""
     for part in source.parts():

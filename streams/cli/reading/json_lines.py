@@ -1,14 +1,9 @@
-"""JSON lines that others wrote: read in bounded memory, decoded with the line named."""
+"""Read JSON lines that others wrote, of any length, in bounded memory."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import BinaryIO, TypeVar
-
-from accountant.errors import LogDamaged
-from accountant.records import DECODE_ERRORS
-
-T = TypeVar("T")
+from collections.abc import Iterator
+from typing import BinaryIO
 
 
 def numbered_lines(stream: BinaryIO, most: int) -> Iterator[tuple[int, bytes]]:
@@ -30,16 +25,3 @@ def read_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
     A line that is cut is longer than `most`, which is how its reader notices.
     """
     return (line for _, line in numbered_lines(stream, most))
-
-
-def decoded(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
-    """Return what a decision says.
-
-    Args:
-        number: of the decision, for the message.
-    Raises: LogDamaged: it cannot be read.
-    """
-    try:
-        return decode(value)
-    except DECODE_ERRORS as error:
-        raise LogDamaged(f"decision {number} cannot be read: {error}") from error

@@ -13,6 +13,7 @@ from accountant.claims import Claim
 from accountant.errors import LogDamaged, RequestInvalid
 from accountant.limits.applicable import team_of
 from accountant.records import decode_snapshot
+from accountant.records.decoding import decoded
 from accountant.records.members import Member, decode_member_row, member_keys
 from accountant.records.names import is_name
 from accountant.records.outcomes import Outcome
@@ -21,7 +22,6 @@ from accountant.views.datasets import DatasetView, view_of_snapshot
 from accountant.views.follow import counted, decode_line, fold_run, runs
 from accountant.views.limit_views import AnalystBudget, LevelView, analyst_budget, level_views
 from accountant.views.population import ordered_before
-from streams.cli.reading.json_lines import decoded
 from streams.cli.reading.views.base import Views
 from streams.cli.reading.views.limits_of_file import divided_in
 

@@ -1,0 +1,454 @@
+"""A ledger's file for readers alone, beside its writer or without one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
+from contextlib import closing
+from itertools import islice
+from pathlib import Path
+from typing import Any, Final, NoReturn, TypeVar
+
+import apsw
+
+from accountant.advice.preview import Preview, preview
+from accountant.errors import LogDamaged
+from accountant.limits.applicable import team_of
+from accountant.limits.state import level_of
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import decode_level_row, level_row_keys
+from accountant.partition.ids import decode_identity
+from accountant.records import Decision, Source, decode_snapshot
+from accountant.records.decided import CountedDecision
+from accountant.records.decoding import decoded
+from accountant.records.members import (
+    Member,
+    MemberRow,
+    decode_member_row,
+    member_keys,
+    member_row_key,
+)
+from accountant.records.names import is_name
+from accountant.records.previews import PreviewRequest
+from accountant.replay.sealed import partition_row as sealed_partition_row
+from accountant.times import issued_at
+from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
+from accountant.views.follow import counted, decode_line, fold_run, runs
+from accountant.views.heads import Head
+from accountant.views.ledgers import ledger_of
+from accountant.views.limit_views import (
+    AnalystBudget,
+    Divided,
+    LevelView,
+    analyst_budget,
+    level_views,
+)
+from accountant.views.overview import Overview
+from accountant.views.population import ordered_before
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import Caller, DecisionLine, decode_decision_line
+from accountant.views.why import UsedSums, Why
+from streams.clock import Clock
+from streams.dataset_reads import overview_of, usage_of, why_of_dataset
+from streams.embedded.decision_reader import LogSlices, checked_slice
+from streams.embedded.ledger_file import (
+    ROWS,
+    WrittenMeanwhile,
+    decoded_row,
+    numbered_decisions,
+    partition_row,
+    reader,
+    sound_row,
+)
+from streams.embedded.sealed_log import first_kept, read_sealed
+from streams.errors import Gone, Refused
+from streams.index import UsageIndex
+from streams.service import MOST_PAGE_BYTES, Answer, Readiness, heads_of
+
+_AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is decoded whole
+_SNAPSHOT: Final = b'{"type":"snapshot"'
+_MOST_APART: Final = 100  # datasets whose decisions are folded apart
+_READ_ONLY: Final = "this ledger was opened for readers alone: open it without `read_only`"
+
+T = TypeVar("T")
+
+
+class _Fold:
+    """The log of a ledger's file, folded as it grows.
+
+    Args:
+        only: the one dataset that is folded; without it, all are.
+    """
+
+    def __init__(self, path: Path, *, only: str | None = None) -> None:
+        self._path = path
+        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
+        self._within = b"" if only is None else only.encode()
+        self._read = -1
+        self._views: dict[str, DatasetView] = {}
+        self._rows: dict[bytes, bytes] = {}  # that agree with them
+
+    def read(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
+        """Return the datasets that have a row, as the log has them at the same moment.
+
+        Args:
+            which: the query from its WHERE or ORDER on.
+        """
+        query = f"{ROWS} {which}"
+        with reader(self._path, traceless=True) as db:
+            if not db.execute(f"{query} LIMIT 1", bindings).fetchall():
+                return []
+            self._catch_up(db)  # before the transaction, which is short for that
+            with db:  # one transaction, so one moment
+                rows: list[Any] = db.execute(query, bindings).fetchall()
+                self._catch_up(db)
+        found = [(row[0], sound_row(*row)) for row in rows]
+        return [self._view(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
+
+    def _catch_up(self, db: apsw.Connection) -> None:
+        """Take in the decisions since the last time.
+
+        No statement lasts: outside a transaction, the writer's WAL goes back into the file
+        meanwhile.
+
+        Raises: LogDamaged: a decision cannot be read. Refused: as `numbered_decisions`.
+        """
+        if self._read < 0:
+            self._begin(db)
+        lines = self._counted(numbered_decisions(db, first=self._read + 1))
+        while found := runs(islice(lines, _AT_A_TIME)):
+            for name, run in found.items():
+                for view in fold_run(self._views.get(name), run):
+                    self._views[name] = view
+
+    def _begin(self, db: apsw.Connection) -> None:
+        """Begin with the snapshot of a log whose beginning was archived."""
+        sealed = read_sealed(db)
+        if sealed is None:
+            return
+        for value in sealed.state[:-1]:
+            if value.startswith(_SNAPSHOT) and self._within in value:
+                row = decoded(0, value, decode_snapshot)
+                self._views[row.dataset] = view_of_snapshot(row)
+        self._read = sealed_partition_row(sealed).partition_sequence
+
+    def _counted(self, values: Iterable[tuple[int, bytes]]) -> Iterator[CountedDecision]:
+        for number, value in values:
+            self._read = number
+            if self._within in value:
+                line = decoded(number, value, decode_line)
+                if line.dataset is not None:
+                    yield counted(line, value, usage=False)
+
+    def _view(self, key: bytes, value: bytes) -> DatasetView:
+        """Return the dataset of a row of `state`.
+
+        Raises: LogDamaged: row and log disagree. Refused: the row cannot be read.
+        """
+        if self._rows.get(key) != value:
+            row = view_of_snapshot(decoded_row(key, value, decode_snapshot))
+            view = self._views.setdefault(row.dataset, row)
+            if (row.sequence, row.totals) != (view.sequence, view.totals):
+                # The bytes of a decision have no checksum that is looked at here; a row has.
+                raise LogDamaged(
+                    f"the row of {row.dataset} in `state` must be as its decisions leave it: "
+                    "`accountant audit` tells which is wrong"
+                )
+            self._rows[key] = value
+        return self._views[key.decode()]
+
+
+class FileReader:
+    """A `LedgerService` over a ledger's file that nothing is submitted to.
+
+    It takes no lock, makes no file and writes no byte; a writer may have the file open. It keeps
+    what it has read: another call reads the log's new end alone. One event loop uses it.
+
+    Args:
+        path: absolute.
+        index: the index of usage that is copied to begin with, where there is one.
+    """
+
+    def __init__(self, path: Path, clock: Clock, *, index: Path | None = None) -> None:
+        self._path = path
+        self._clock = clock
+        self._fold = _Fold(path)
+        self._apart: dict[str, _Fold] = {}
+        self._index_path = index
+        self._index: UsageIndex | None = None
+        self._one_at_a_time = asyncio.Lock()
+
+    async def _in_thread(self, call: Callable[..., T], *args: Any) -> T:
+        async with self._one_at_a_time:
+            try:
+                return await asyncio.to_thread(call, *args)
+            except WrittenMeanwhile:  # a writer has begun; from now on the file has a -wal
+                self._forget()
+                return await asyncio.to_thread(call, *args)
+
+    def _forget(self) -> None:
+        """Forget what was read."""
+        self._fold = _Fold(self._path)
+        self._apart.clear()
+        if self._index is not None:
+            self._index.close()
+            self._index = None
+
+    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+        """Refuse: nothing is decided here.
+
+        Raises: Refused.
+        """
+        raise Refused(_READ_ONLY)
+
+    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        return await self._in_thread(self._find, dataset, who, request_id)
+
+    async def datasets(self) -> list[DatasetView]:
+        return await self._in_thread(self._datasets)
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        return await self._in_thread(self._dataset, name)
+
+    async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
+        view = await self.dataset(dataset)
+        return None if view is None else await self._in_thread(self._preview, view, asked)
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        view = await self.dataset(dataset)
+        if view is None:
+            return []
+        return await self._in_thread(lambda: level_views(self._divided(view)[0]))
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        view = await self.dataset(dataset)
+        return None if view is None else await self._in_thread(self._budget, view, analyst)
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """As `LedgerService.usage_by`."""
+        return await self._in_thread(self._usage, dataset, by)
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        """Return all that `why` is made of, None of a dataset that was never opened."""
+        return await self._in_thread(self._sums, dataset, since_day)
+
+    async def usage(self, dataset: str) -> list[UsageView]:
+        return await usage_of(self, dataset)
+
+    async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
+        return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
+
+    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
+        """As `LedgerService.overview`."""
+        return await overview_of(self, dataset, caller, self._clock)
+
+    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+        return await self._in_thread(self._decisions, dataset, after, most)
+
+    async def members(self, dataset: str) -> list[Member]:
+        rows = await self._in_thread(self._members, dataset)
+        return [row.told for row in rows]
+
+    async def heads(self) -> list[Head]:
+        return await heads_of(self)
+
+    def ordered_before(self) -> int | None:
+        with reader(self._path, traceless=True) as db:
+            row = partition_row(db)
+        return 0 if row is None else ordered_before([(row.resets or 0, row.reset_at or 0)])
+
+    def events(self) -> AsyncIterator[Decision]:
+        """Refuse: a file tells no one that it grows.
+
+        Raises: Refused.
+        """
+        raise Refused(_READ_ONLY)
+
+    def alerts(self) -> AsyncIterator[Alert]:
+        """Refuse, as `events`.
+
+        Raises: Refused.
+        """
+        raise Refused(_READ_ONLY)
+
+    def readiness(self) -> Readiness:
+        return Readiness(ready=False, reasons=[_READ_ONLY])
+
+    async def close(self) -> None:
+        self._forget()
+
+    @property
+    def partitions(self) -> int:
+        """1: a file has one partition."""
+        return 1
+
+    def member(self, dataset: str, name: str) -> MemberRow | None:
+        """As `LedgerService.member`."""
+        found = [row for row in self._members(dataset) if row.member == name]
+        return found[0] if found else None
+
+    def memberships(self, name: str) -> list[MemberRow]:
+        """As `LedgerService.memberships`."""
+        views = self._datasets()
+        found = (self.member(view.dataset, name) for view in views)
+        return [row for row in found if row is not None]
+
+    def decided_at(self, dataset: str) -> int:
+        """As `LedgerService.decided_at`."""
+        with reader(self._path, traceless=True) as db:
+            row = partition_row(db)
+        return 0 if row is None else row.decided_at
+
+    def appended(self) -> NoReturn:
+        """Refuse, as `events`.
+
+        Raises: Refused.
+        """
+        raise Refused(_READ_ONLY)
+
+    async def read_log(self, partition: int, first: int, most: int) -> Sequence[bytes]:
+        """As `LedgerService.read_log`."""
+        return await self._in_thread(self._slice, first, most)
+
+    async def last_decision(self, partition: int) -> tuple[int, bytes]:
+        """As `LedgerService.last_decision`."""
+        return await self._in_thread(self._last_decision)
+
+    def branch(self, partition: int) -> int | None:
+        """As `LedgerService.branch`."""
+        with reader(self._path, traceless=True) as db:
+            row = partition_row(db)
+        return 0 if row is None else row.branch or 0
+
+    def newest_checkpoint(self, partition: int) -> None:
+        """None: a reader has no key."""
+
+    def _datasets(self) -> list[DatasetView]:
+        return self._fold.read("ORDER BY key", ())
+
+    def _dataset(self, name: str) -> DatasetView | None:
+        if not is_name(name):
+            return None
+        if len(self._apart) >= _MOST_APART and name not in self._apart:
+            self._apart.clear()
+        fold = self._apart.setdefault(name, _Fold(self._path, only=name))
+        found = fold.read("WHERE key = ?", (name.encode(),))
+        return found[0] if found else None
+
+    def _preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
+        divided, rows = self._divided(view, asked.analyst or "", asked.via or "")
+        return preview(view, asked, divided, lambda _, name: rows.get(name))
+
+    def _budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
+        divided, rows = self._divided(view, analyst)
+        return analyst_budget(divided, analyst, team_of(rows.get(analyst), divided.at))
+
+    def _divided(self, view: DatasetView, *names: str) -> tuple[Divided, dict[str, MemberRow]]:
+        """Return the limits of a dataset, and the rows of those of some names who are members.
+
+        Raises: LogDamaged, Refused, Unavailable.
+        """
+        first, last = level_row_keys(view.dataset)
+        with reader(self._path, traceless=True) as db, db:  # one transaction, so one moment
+            levels: list[Any] = db.execute(
+                f"{ROWS} WHERE key > ? AND key < ?", (first, last)
+            ).fetchall()
+            members: list[Any] = []
+            for name in names:
+                key = member_row_key(view.dataset, name)
+                members += db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+            own = partition_row(db)
+        table = LevelTable()
+        for each in levels:
+            row = decoded_row(each[0], sound_row(*each), decode_level_row)
+            try:
+                table.put(level_of(row))
+            except ValueError as error:
+                what = f"a row of a limit of {view.dataset} is damaged: {error}"
+                raise LogDamaged(what) from error
+        # Not the dataset's own last decision: where the clock was set back, that lies ahead.
+        decided = 0 if own is None else own.decided_at
+        resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
+        at = max(self._clock.now(), decided)
+        rows = [decoded_row(each[0], sound_row(*each), decode_member_row) for each in members]
+        return Divided(ledger_of(view), table, at, resets), {row.member: row for row in rows}
+
+    def _members(self, dataset: str) -> list[MemberRow]:
+        if not is_name(dataset):
+            return []
+        first, last = member_keys(dataset)
+        with reader(self._path, traceless=True) as db:
+            found: list[Any] = db.execute(
+                f"{ROWS} WHERE key > ? AND key < ? ORDER BY key", (first, last)
+            ).fetchall()
+        rows = [decoded_row(row[0], sound_row(*row), decode_member_row) for row in found]
+        return sorted(rows, key=lambda row: row.member)
+
+    def _caught_up(self) -> UsageIndex:
+        if self._index is None:
+            self._index = UsageIndex.temporary(self._index_path)
+        with closing(LogSlices(self._path, traceless=True)) as log:
+            self._index.catch_up(log)
+        return self._index
+
+    def _usage(self, dataset: str, by: By) -> list[UsageRow]:
+        with self._caught_up().at_last() as rows:
+            return rows.usage(dataset, by)
+
+    def _sums(self, dataset: str, since_day: str) -> UsedSums | None:
+        with self._caught_up().at_last() as rows:
+            return rows.sums(dataset, since_day=since_day)
+
+    def _decisions(self, dataset: str, after: int, most: int) -> list[bytes]:
+        """As `Service.decisions`: from the log itself, since a reader writes no index."""
+        found, size = list[bytes](), 0
+        for value, line in self._lines(dataset):
+            if line.sequence is None or line.sequence <= after:
+                continue
+            if not found and line.sequence > after + 1:
+                raise Gone(
+                    f"decisions {after + 1} to {line.sequence - 1} of {dataset} are in an archive "
+                    f"of the log: read on after={line.sequence - 1}",
+                    after=line.sequence - 1,
+                )
+            found.append(value)
+            size += len(value)
+            if len(found) >= most or size >= MOST_PAGE_BYTES:
+                break
+        return found
+
+    def _find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+        if issued_at(request_id) is None:
+            return None
+        for value, line in self._lines(dataset, within=request_id.encode()):
+            asked = decode_identity(bytes(line.request))
+            if line.sequence is not None and (asked.who, asked.request_id) == (who, request_id):
+                return value
+        return None
+
+    def _lines(self, dataset: str, *, within: bytes = b"") -> Iterator[tuple[bytes, DecisionLine]]:
+        """Yield the decisions on a dataset in the order of the log, with their headers.
+
+        Args:
+            within: only those that hold these bytes.
+        """
+        name = dataset.encode()
+        with reader(self._path, traceless=True) as db:
+            for number, value in numbered_decisions(db, first=first_kept(db)):
+                if name in value and within in value:
+                    line = decoded(number, value, decode_decision_line)
+                    if line.dataset == dataset:
+                        yield value, line
+
+    def _slice(self, first: int, most: int) -> list[bytes]:
+        with reader(self._path, traceless=True) as db:
+            return checked_slice(db, first, most)
+
+    def _last_decision(self) -> tuple[int, bytes]:
+        with reader(self._path, traceless=True) as db:
+            row = partition_row(db)
+            last = -1 if row is None else row.partition_sequence
+            found = list(numbered_decisions(db, first=max(0, last), most=1))
+        if not found:
+            raise LogDamaged(f"decision {last} of the log is missing")
+        return found[-1]

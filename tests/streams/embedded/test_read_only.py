@@ -1,0 +1,153 @@
+"""Readers of a file see what its service says, and leave no trace."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from accountant.claims import Pure
+from accountant.records import decode_decision, encode
+from accountant.records.previews import PreviewRequest
+from accountant.views.visibility import Caller
+from streams.embedded import ledger_file
+from streams.embedded.ledger_file import WrittenMeanwhile
+from streams.embedded.read_only import FileReader
+from streams.embedded.service import EmbeddedService
+from streams.errors import Refused
+from streams.settings import Settings
+from tests.streams.auth.roles_door import KINDS, RolesDoor
+from tests.streams.gateway.door import TestClock
+
+DATASETS = [*KINDS, "elsewhere", "nowhere"]
+ASKED = PreviewRequest(Pure(epsilon="0.1"), "person", "add_remove", "ana")
+
+
+class Furnished:
+    def __init__(self, directory: Path) -> None:
+        self.path, self.clock = directory / "ledger.db", TestClock()
+        self.first = dict[str, str]()
+        with RolesDoor(directory, clock=self.clock) as door:
+            door.furnish()
+            for dataset in KINDS:
+                for name in ("ana", "ben"):
+                    body = door.granted(dataset, name)
+                    self.first[dataset] = body["request_id"]
+                    door.granted(dataset, name, via="eng")
+
+
+@pytest.fixture(scope="module")
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
+    return Furnished(tmp_path_factory.mktemp("read-only"))
+
+
+Read = Callable[[Any, str], Any]
+
+
+async def _recent(service: Any, dataset: str) -> Any:
+    return [each async for each in _pages(service, dataset)]
+
+
+async def _pages(service: Any, dataset: str) -> Any:
+    after = 0
+    while page := await service.decisions(dataset, after=after, most=3):
+        for value in page:
+            yield value
+        after = decode_decision(page[-1]).sequence
+
+
+READS: dict[str, Read] = {
+    "datasets": lambda service, _: service.datasets(),
+    "dataset": lambda service, name: service.dataset(name),
+    "members": lambda service, name: service.members(name),
+    "levels": lambda service, name: service.levels(name),
+    "budget": lambda service, name: service.budget_for(name, "ana"),
+    "preview": lambda service, name: service.preview(name, ASKED),
+    "usage": lambda service, name: service.usage(name),
+    "days": lambda service, name: service.usage_by(name, "day"),
+    "why": lambda service, name: service.why(name, analyst="ana"),
+    "overview": lambda service, name: service.overview(name, Caller("ana")),
+    "overview of all": lambda service, name: service.overview(name, None),
+    "decisions": _recent,
+    "heads": lambda service, _: service.heads(),
+}
+
+
+@pytest.mark.parametrize("what", READS)
+@pytest.mark.parametrize("dataset", DATASETS)
+async def test_a_reader_sees_what_the_service_says(
+    furnished: Furnished, what: str, dataset: str
+) -> None:
+    service = EmbeddedService.open(
+        furnished.path, Settings(checkpoints="off"), clock=furnished.clock
+    )
+    reader = FileReader(furnished.path, furnished.clock)
+    try:
+        beside = await READS[what](reader, dataset)
+        assert _plain(beside) == _plain(await READS[what](service, dataset))
+    finally:
+        await service.close()
+    assert _plain(await READS[what](reader, dataset)) == _plain(beside)
+    await reader.close()
+
+
+def _plain(found: Any) -> Any:
+    if isinstance(found, list):
+        return [_plain(each) for each in found]
+    # The service counts requests since its start; a reader counts those of the whole log.
+    told = json.loads(encode(found)) if isinstance(found, msgspec.Struct) else found
+    if isinstance(told, dict):
+        for view in (told, told.get("dataset")):
+            if isinstance(view, dict):
+                for counted in ("outcomes", "reasons", "partition_sequence"):
+                    view.pop(counted, None)
+    return told
+
+
+async def test_a_decision_is_found_by_its_id(furnished: Furnished) -> None:
+    reader = FileReader(furnished.path, furnished.clock)
+    for dataset, request_id in furnished.first.items():
+        found = await reader.find(dataset, "ben", request_id)
+        assert found is not None
+        assert decode_decision(found).outcome == "granted"
+        assert await reader.find(dataset, "ana", request_id) is None
+    assert await reader.find("nowhere", "ben", request_id) is None
+    await reader.close()
+
+
+async def test_a_reader_writes_nothing_and_locks_nothing(furnished: Furnished) -> None:
+    def traces() -> dict[str, tuple[int, bytes]]:
+        # SQLite keeps its readers' marks in a -shm that a writer has made.
+        files = [each for each in furnished.path.parent.iterdir() if each.suffix != ".db-shm"]
+        return {each.name: (each.stat().st_mtime_ns, each.read_bytes()) for each in files}
+
+    for suffix in ("-wal", "-shm"):  # as the end of a writer leaves it
+        furnished.path.with_name(f"ledger.db{suffix}").unlink(missing_ok=True)
+    before = traces()
+    reader = FileReader(furnished.path, furnished.clock)
+    for read in READS.values():
+        for dataset in DATASETS:
+            await read(reader, dataset)
+    assert traces() == before
+    service = EmbeddedService.open(
+        furnished.path, Settings(checkpoints="off"), clock=furnished.clock
+    )
+    await service.close()
+    with pytest.raises(Refused, match="read_only"):
+        await reader.submit("requests", b"{}", wait=0)
+    await reader.close()
+
+
+async def test_what_is_read_while_a_writer_begins_is_read_again(tmp_path: Path) -> None:
+    furnished = Furnished(tmp_path)
+    for suffix in ("-wal", "-shm"):
+        furnished.path.with_name(f"ledger.db{suffix}").unlink(missing_ok=True)
+    settings = Settings(checkpoints="off")
+    with pytest.raises(WrittenMeanwhile), ledger_file.reader(furnished.path, traceless=True) as db:
+        service = EmbeddedService.open(furnished.path, settings, clock=furnished.clock)
+        assert list(ledger_file.numbered_decisions(db))
+    await service.close()
