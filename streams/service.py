@@ -98,10 +98,26 @@ class Service(Protocol):
         """Return what an analyst may still use of a dataset, None if it was never opened."""
         ...
 
+    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
+        """Return all that a caller sees of a dataset; None where they see nothing, or it is none.
+
+        Args:
+            caller: the authenticated one; None where authentication is off, so that all is seen. A
+                client of a server gives None: the server goes by the token.
+        """
+        ...
+
     async def usage(self, dataset: str) -> list[UsageView]:
         """Return who has used a dataset, by analyst, since its log began.
 
         Raises: Unavailable: the index of usage is behind, or cannot be read.
+        """
+        ...
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, in the order of the keys.
+
+        Raises: Unavailable: the index is behind, or cannot be read.
         """
         ...
 
@@ -192,21 +208,6 @@ class Appending(Protocol):
 
 class LedgerService(Service, Protocol):
     """A ledger that reads its log itself, as a server has it."""
-
-    async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
-        """Return all that a caller sees of a dataset; None where they see nothing, or it is none.
-
-        Args:
-            caller: the authenticated one; None where authentication is off.
-        """
-        ...
-
-    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, in the order of the keys.
-
-        Raises: Unavailable: the index is behind, or cannot be read.
-        """
-        ...
 
     @property
     def partitions(self) -> int:

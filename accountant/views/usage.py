@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
-from typing import Any, Final, Literal, get_args
+from typing import Any, Final, Literal, Self, get_args
 
 import msgspec
 
@@ -88,6 +88,14 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
             spent=self.spent,
             last_decided_at=self.last_decided_at,
         )
+
+    @classmethod
+    def of_named(cls, row: dict[str, Any], by: By) -> Self:
+        """Return what `named` has made a row of.
+
+        Raises: DECODE_ERRORS: it is no such row.
+        """
+        return msgspec.convert({"key" if name == by else name: row[name] for name in row}, cls)
 
     def named(self, by: By) -> dict[str, Any]:
         """Return the row with its key under the name of what it is."""

@@ -129,23 +129,17 @@ def _dry_run(
     json: bool,
 ) -> NoReturn:
     """Print what a request would be told, and end the command."""
-    from msgspec import UNSET
-
-    from accountant.records.previews import PreviewRequest
     from streams.cli.printing.dry_run import tell_preview
-    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.dataset_reader import existing, reader
 
-    with open_views(url, token_file) as views:
-        view = views.one(dataset)
-        if view is None:
-            fail_unopened(dataset)
-        policy = view.policy
-        wanted = unit or policy.unit, neighbours or policy.neighbours
+    with reader(url, token_file) as ledger:
+        policy = existing(ledger, dataset).policy
         matters = via is not None or policy.access == "members"
-        if analyst is None and matters and not views.knows_caller:
+        if analyst is None and matters and not ledger.shows_token:
             fail(Exit.USAGE, "who asks?", hint="--analyst NAME, or ACCOUNTANT_ANALYST")
-        engine = UNSET if via is None else via
-        shown = views.preview(view, PreviewRequest(claim, *wanted, analyst, engine))
+        shown = ledger.cost(
+            dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours, via=via
+        )
     tell_preview(shown, as_json=json)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 

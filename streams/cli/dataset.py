@@ -229,19 +229,23 @@ def show(
     from streams.cli.printing.members import member_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
-    from streams.cli.reading.connected import one_with_joint
-    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.dataset_reader import (
+        existing,
+        last_granted,
+        limits_shown,
+        members_shown,
+        one_with_joint,
+        reader,
+    )
 
-    with explained(), open_views(url, token_file) as views:
+    with explained(), reader(url, token_file) as ledger:
         wanted = None if like is None else parse_claim(like)
-        found = views.one(name)
-        if found is None:
-            fail_unopened(name)
-        claim = wanted or views.last_granted(name)
-        rollbacks = views.rollbacks()
-        found = one_with_joint(found, views)
-        members = [] if json else views.members(name)
-        limits = [] if json else views.levels(name)
+        found = existing(ledger, name)
+        claim = wanted or (None if json else last_granted(ledger, found))
+        rollbacks = {each.partition: each.branch for each in ledger.heads() if each.branch}
+        found = one_with_joint(found, ledger)
+        members = [] if json else members_shown(ledger, name)
+        limits = [] if json else limits_shown(ledger, name)
     if json:
         print_json(found)
     else:
@@ -268,12 +272,11 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     from accountant.display.datasets import joint_sentence
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
-    from streams.cli.reading.connected import all_with_joint
-    from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.dataset_reader import all_with_joint, reader
 
-    with explained(), open_views(url, token_file) as views:
-        read = views.read()
-        found = all_with_joint(read, read, views)
+    with explained(), reader(url, token_file) as ledger:
+        read = ledger.datasets()
+        found = all_with_joint(read, read, ledger)
     if json:
         for view in found:
             print_json(view)

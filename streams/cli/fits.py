@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from accountant.advice.fit import Fit
     from accountant.advice.preview import Preview
     from accountant.claims import Claim
-    from accountant.records.previews import PreviewRequest
     from accountant.views.datasets import DatasetView
 
 
@@ -73,7 +72,7 @@ def fits(
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
-    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.dataset_reader import existing, reader
 
     policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else proposed(budget))
     with explained():
@@ -81,11 +80,9 @@ def fits(
         if dataset is not None:
             why = "the budget is what is left of the dataset's"
             excluded(context, "--dataset", _OF_A_BUDGET, why=why)
-            with open_views(url, token_file) as views:
-                view = views.one(dataset)
-                if view is None:
-                    fail_unopened(dataset)
-                shown = views.preview(view, _asked(view, wanted, analyst))
+            with reader(url, token_file) as ledger:
+                view = existing(ledger, dataset)
+                shown = ledger.cost(dataset, wanted, analyst=analyst)
             _print_of_dataset(view, wanted, shown, json=json)
             return
         if analyst is not None:
@@ -102,12 +99,6 @@ def fits(
         _print_one(found[0], wanted, json=json)
     if not any(choice.fit and choice.fit.count != 0 for choice in found):
         raise typer.Exit(Exit.FAILED)
-
-
-def _asked(view: DatasetView, claim: Claim, analyst: str | None) -> PreviewRequest:
-    from accountant.records.previews import PreviewRequest
-
-    return PreviewRequest(claim, view.policy.unit, view.policy.neighbours, analyst)
 
 
 def _within_limits(found: Fit, shown: Preview) -> Fit:

@@ -122,12 +122,11 @@ def list_(
     """
     from streams.cli.printing.limits import limit_table
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.dataset_reader import existing, limits_shown, reader
 
-    with explained(), open_views(url, token_file) as views:
-        if views.one(dataset) is None:
-            fail_unopened(dataset)
-        found = views.levels(dataset)
+    with explained(), reader(url, token_file) as ledger:
+        existing(ledger, dataset)
+        found = limits_shown(ledger, dataset)
     if json:
         for level in found:
             print_json(level)

@@ -86,10 +86,10 @@ def mine(
         return
     from streams.cli.printing.limits import budget_lines
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.dataset_reader import reader
 
-    with explained(), open_views(url, token_file) as views:
-        found = views.budgets(analyst)
+    with explained(), reader(url, token_file) as ledger:
+        found = ledger.budgets(analyst)
     if json:
         for budget in found:
             print_json(budget)

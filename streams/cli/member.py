@@ -104,13 +104,12 @@ def list_(
     """
     from streams.cli.printing.members import member_table
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import fail_unopened, open_views
+    from streams.cli.reading.dataset_reader import existing, members_shown, reader
     from streams.clock import SystemClock
 
-    with explained(), open_views(url, token_file) as views:
-        if views.one(dataset) is None:
-            fail_unopened(dataset)
-        found = views.members(dataset)
+    with explained(), reader(url, token_file) as ledger:
+        existing(ledger, dataset)
+        found = members_shown(ledger, dataset)
     if json:
         for member in found:
             print_json(member)

@@ -125,9 +125,10 @@ def _of_file(path: Path | None) -> Budget | None:
 
 def _of_dataset(name: str, url: str, token_file: Path | None) -> Budget:
     from accountant.advice.fit import budget_of
-    from streams.cli.reading.dataset_reader import opened
+    from streams.cli.reading.dataset_reader import existing, reader
 
-    return budget_of(opened(name, url, token_file))
+    with reader(url, token_file) as ledger:
+        return budget_of(existing(ledger, name))
 
 
 def _print_json(

@@ -45,13 +45,13 @@ def watch(
     from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
-    from streams.cli.reading.dataset_reader import open_views
+    from streams.cli.reading.dataset_reader import reader
 
-    with explained(), open_views(url, token_file) as views:
+    with explained(), reader(url, token_file) as ledger:
         looks = _Looks(all_that_is_crossed=alerts)
         if alerts or json or once or not stdout().is_terminal:
             while True:
-                found = views.read()
+                found = ledger.datasets()
                 if not alerts:
                     if json:
                         for view in found:
@@ -69,7 +69,7 @@ def watch(
         latest: list[Text] = []
         with Live(console=stdout(), auto_refresh=False, screen=False) as live:
             while True:
-                found = views.read()
+                found = ledger.datasets()
                 latest = [*latest, *map(_line, looks.take(found))][-_SHOWN:]
                 title = f"{url}  {time.strftime('%H:%M:%S')}"
                 live.update(Group(dataset_table(found, title=title), *latest), refresh=True)

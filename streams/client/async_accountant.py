@@ -25,7 +25,8 @@ from accountant.records.served import Me
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.usage import UsageView
+from accountant.views.overview import Overview
+from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
 from streams.client.answers.store import AnswerStore
 from streams.client.async_sender import AsyncSender
@@ -110,6 +111,8 @@ class AsyncAccountant:
         settings: all of them, instead of those in the environment.
         wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
             process holds without an address.
+        read_only: read a file beside its owner, whoever that is, without a lock and without a
+            byte written; what would be written is refused.
 
     Attributes:
         settings, url, analyst, via: as given.
@@ -126,6 +129,7 @@ class AsyncAccountant:
         settings: Settings | None = None,
         clock: Clock | None = None,
         wait: float = CONNECT_S,
+        read_only: bool = False,
     ) -> None:
         self.settings = settings_of(url, token, settings)
         self.url = self.settings.url
@@ -135,7 +139,7 @@ class AsyncAccountant:
         self._statements: dict[str, Statement] = {}
         self._ledger_id = ""
         self._connection = AsyncConnection(
-            self.settings, self.clock, wait=given_seconds("wait", wait)
+            self.settings, self.clock, wait=given_seconds("wait", wait), read_only=read_only
         )
         self._sender = AsyncSender(self._connection)
 
@@ -258,6 +262,26 @@ class AsyncAccountant:
         """
         dataset = given_text("dataset", dataset)
         return await self._connection.read(lambda service: service.usage(dataset))
+
+    @must_be_awaited
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return who used a dataset, by analyst, purpose, day or month, in the order of the keys.
+
+        Raises:
+            NotPermitted: by other than the analyst, and a server hides what others ask.
+            Unavailable: the index of usage is still behind; ask again.
+        """
+        dataset = given_text("dataset", dataset)
+        return await self._connection.read(lambda service: service.usage_by(dataset, by))
+
+    @must_be_awaited
+    async def overview(self, dataset: str) -> Overview | None:
+        """Return all that is shown of a dataset: what its page has. None if it was never opened.
+
+        A server shows each part as to whom the token stands for; a file and Kafka show all.
+        """
+        dataset = given_text("dataset", dataset)
+        return await self._connection.read(lambda service: service.overview(dataset, None))
 
     @must_be_awaited
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:

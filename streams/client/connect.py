@@ -12,8 +12,10 @@ from streams.client.http import HttpService
 from streams.client.http.bearer import bearer_for
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
+from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.index import index_path
 from streams.settings import Settings, load_client
 
 _HELD_LOOK_S: Final = 0.05
@@ -41,8 +43,13 @@ def _missing(path: Path) -> str:
 
 
 def connect_here(
-    settings: Settings, clock: Clock | None, *, make: bool = False, wait: float = 0.0
-) -> EmbeddedService | HttpService | None:
+    settings: Settings,
+    clock: Clock,
+    *,
+    make: bool = False,
+    wait: float = 0.0,
+    read_only: bool = False,
+) -> EmbeddedService | FileReader | HttpService | None:
     """Return the service of a file or a gateway, None where the ledger is on Kafka.
 
     A file that another process holds is reached through the address that it published; where
@@ -51,8 +58,12 @@ def connect_here(
     Args:
         make: make the file if it is not there.
         wait: seconds to wait for a file that another process holds.
+        read_only: read a file without a lock, whoever holds it.
     Raises: NoSuchLedger: there is no file. Refused, LogDamaged: as `EmbeddedService.open`.
     """
+    kind, target = settings.ledger
+    if read_only and kind == "sqlite":
+        return _reader(Path(target), settings, clock)
     until = time.monotonic() + wait
     while True:
         try:
@@ -63,8 +74,17 @@ def connect_here(
         time.sleep(_HELD_LOOK_S)
 
 
+def _reader(path: Path, settings: Settings, clock: Clock) -> FileReader:
+    """Return a reader of a file, which takes no lock.
+
+    Raises: NoSuchLedger: there is no file. Refused: it is a directory.
+    """
+    check_there(path)
+    return FileReader(path, clock, index=index_path(path, settings))
+
+
 def _connect_once(
-    settings: Settings, clock: Clock | None, *, make: bool
+    settings: Settings, clock: Clock, *, make: bool
 ) -> EmbeddedService | HttpService | None:
     kind, target = settings.ledger
     if kind == "http":

@@ -40,9 +40,13 @@ class ConnectedLedger:
 
     Args:
         wait: seconds to wait for Kafka, or for a file that another process holds.
+        read_only: read a file without a lock, whoever holds it.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, *, wait: float) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, *, wait: float, read_only: bool = False
+    ) -> None:
+        self._read_only = read_only
         self._settings = settings
         self._clock = clock
         self._wait = wait
@@ -85,7 +89,8 @@ class ConnectedLedger:
         return self._service
 
     def _find(self, *, make: bool = False) -> None:
-        found = connect_here(self._settings, self._clock, make=make, wait=self._wait)
+        settings, read_only = self._settings, self._read_only
+        found = connect_here(settings, self._clock, make=make, wait=self._wait, read_only=read_only)
         self._service, self._is_absent = found, False
 
     def _find_first(self) -> bool:
@@ -169,8 +174,10 @@ class Connection(ConnectedLedger):
     of a thread that starts with the first such call.
     """
 
-    def __init__(self, settings: Settings, clock: Clock, *, wait: float) -> None:
-        super().__init__(settings, clock, wait=wait)
+    def __init__(
+        self, settings: Settings, clock: Clock, *, wait: float, read_only: bool = False
+    ) -> None:
+        super().__init__(settings, clock, wait=wait, read_only=read_only)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
         if not self._find_first():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
 from itertools import islice
@@ -67,6 +68,7 @@ from streams.service import MOST_PAGE_BYTES, Answer, Readiness, heads_of
 
 _AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is decoded whole
 _SNAPSHOT: Final = b'{"type":"snapshot"'
+_LATEST: Final = 100  # decisions of a dataset that are kept
 _MOST_APART: Final = 100  # datasets whose decisions are folded apart
 _READ_ONLY: Final = "this ledger was opened for readers alone: open it without `read_only`"
 
@@ -87,6 +89,8 @@ class _Fold:
         self._read = -1
         self._views: dict[str, DatasetView] = {}
         self._rows: dict[bytes, bytes] = {}  # that agree with them
+        self.latest = deque[tuple[int, bytes]](maxlen=_LATEST)
+        """The latest decisions on the one dataset, with their numbers in it."""
 
     def read(self, which: str, bindings: tuple[bytes, ...]) -> list[DatasetView]:
         """Return the datasets that have a row, as the log has them at the same moment.
@@ -138,6 +142,8 @@ class _Fold:
             if self._within in value:
                 line = decoded(number, value, decode_line)
                 if line.dataset is not None:
+                    if line.sequence is not None and line.dataset.encode() == self._within:
+                        self.latest.append((line.sequence, value))
                     yield counted(line, value, usage=False)
 
     def _view(self, key: bytes, value: bytes) -> DatasetView:
@@ -402,6 +408,9 @@ class FileReader:
     def _decisions(self, dataset: str, after: int, most: int) -> list[bytes]:
         """As `Service.decisions`: from the log itself, since a reader writes no index."""
         found, size = list[bytes](), 0
+        fold = self._apart.get(dataset)
+        if fold is not None and fold.latest and fold.latest[0][0] <= after + 1:
+            return [value for number, value in fold.latest if number > after][:most]
         for value, line in self._lines(dataset):
             if line.sequence is None or line.sequence <= after:
                 continue

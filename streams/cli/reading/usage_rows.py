@@ -6,17 +6,14 @@ import contextlib
 from collections.abc import Iterator, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-from urllib.parse import quote
+from typing import TYPE_CHECKING, Any
 
-from streams.cli.printing.exits import Exit, fail
+from streams.cli.reading.dataset_reader import existing, fail_unopened, reader
 
 if TYPE_CHECKING:
     from accountant.views.usage import By
     from streams.index import UsageIndex
     from streams.kafka.deployment import Deployment
-
-_HTTP_S: Final = 30.0
 
 
 def usage_rows(
@@ -26,15 +23,30 @@ def usage_rows(
 
     Raises: Unavailable, Refused, LogDamaged.
     """
-    from streams.address import ledger_url
+    if reads_log(url):
+        index, partition = indexed(url, dataset)
+        with contextlib.closing(index), index.at_last() as rows:
+            if not rows.knows(dataset, partition):
+                fail_unopened(dataset)
+            return [row.named(by) for row in rows.usage(dataset, by)]
+    with reader(url, token_file) as ledger:
+        found = ledger.usage_by(dataset, by)
+        if not found:
+            existing(ledger, dataset)
+    return [row.named(by) for row in found]
 
-    if ledger_url(url).kind == "http":
-        return _asked(url, dataset, by, token_file)
-    index, partition = indexed(url, dataset)
-    with contextlib.closing(index), index.at_last() as rows:
-        if not rows.knows(dataset, partition):
-            fail(Exit.FAILED, f"no dataset {dataset} was ever opened")
-        return [row.named(by) for row in rows.usage(dataset, by)]
+
+def reads_log(url: str) -> bool:
+    """Tell whether usage is counted from the log here: of an export, and on Kafka.
+
+    A service on Kafka would read every partition first; a command reads the dataset's alone.
+    """
+    from streams.address import AddressInvalid, ledger_url
+
+    try:
+        return ledger_url(url).kind == "kafka"
+    except AddressInvalid:  # a path
+        return True
 
 
 def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
@@ -42,17 +54,10 @@ def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
 
     With the number of the only partition that it was compared with, if there are others.
     """
-    from streams.cli.reading.log_reader import KafkaLog, SqliteLog, log_source
-    from streams.embedded.decision_reader import LogSlices
-    from streams.index import UsageIndex, index_path
-    from streams.settings import load_command
+    from streams.cli.reading.log_reader import KafkaLog, log_source
+    from streams.index import UsageIndex
 
     source = log_source(url)
-    if isinstance(source, SqliteLog):
-        index = UsageIndex.temporary(index_path(source.path, load_command()))
-        with contextlib.closing(LogSlices(source.path)) as log:
-            index.catch_up(log)
-        return index, 0
     if isinstance(source, KafkaLog):
         return _on_kafka(source.deployment, dataset)
     index = UsageIndex.temporary()
@@ -109,41 +114,3 @@ class _Streamed:
 
     def close(self) -> None:
         """There is nothing to let go of."""
-
-
-def _asked(url: str, dataset: str, by: By, token_file: Path | None) -> list[dict[str, Any]]:
-    import httpx
-
-    from streams.cli.reading.connected import settings_for
-    from streams.client.http.bearer import bearer_for, is_this_machine, verification
-    from streams.client.http.problems import check_certificate, problem_of, raised
-    from streams.client.http.question import check_place, is_not_found
-    from streams.errors import Unavailable
-
-    where = f"{url.rstrip('/')}/datasets/{quote(dataset, safe='')}/usage"
-    bearer = bearer_for(url, settings_for(url, token_file))
-    try:
-        answer = httpx.get(
-            where,
-            params={"by": by},
-            timeout=_HTTP_S,
-            auth=bearer,
-            verify=verification(url),
-            trust_env=not is_this_machine(url),
-        )
-        body = answer.json()
-    except (httpx.HTTPError, ValueError) as error:
-        check_certificate(error, url)
-        raise Unavailable(f"{url} does not answer: {error}") from error
-    if answer.status_code == 200:
-        check_place(url, answer, f"/datasets/{dataset}/usage?by={by}")
-        return list(body)
-    problem = problem_of(answer)
-    if answer.status_code == 404:
-        is_not_found(url, problem, dataset)
-    if answer.status_code in {401, 403}:
-        raise raised(answer.status_code, problem, url, has_token=bearer is not None)
-    message = str(body.get("message", answer.status_code)) if isinstance(body, dict) else where
-    if answer.status_code == 503:
-        raise Unavailable(message)
-    return fail(Exit.FAILED if answer.status_code == 404 else Exit.USAGE, message)

@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streams.cli.reading.dataset_reader import fail_unopened
+from streams.cli.reading.dataset_reader import existing, fail_unopened, members_shown, reader
+from streams.cli.reading.usage_rows import indexed, reads_log
 
 if TYPE_CHECKING:
-    from accountant.views.why import Why
+    from accountant.records.members import Member
+    from accountant.views.datasets import DatasetView
+    from accountant.views.limit_views import AnalystBudget, LevelView
+    from accountant.views.usage import By, UsageRow
+    from accountant.views.why import UsedSums, Why
+    from streams.client import Accountant
+    from streams.index import UsageIndex
 
 
 def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None = None) -> Why:
@@ -17,40 +25,46 @@ def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None 
 
     Raises: AddressInvalid, Unavailable, Refused, LogDamaged.
     """
-    from streams.address import ledger_url
+    from streams.clock import SystemClock
+    from streams.dataset_reads import why_of_dataset
 
-    if ledger_url(url).kind == "http":
-        from streams.cli.reading.connected import connected
-
-        with connected(url, token_file) as ledger:
+    with reader(url, token_file) as ledger:
+        existing(ledger, dataset)
+        if not reads_log(url):
             found = ledger.why(dataset, analyst=analyst)
-    else:
-        found = _counted(url, dataset, analyst, token_file)
+        else:
+            index, _ = indexed(url, dataset)
+            with contextlib.closing(index):
+                source, now = _OwnIndex(ledger, index), SystemClock().now()
+                found = asyncio.run(why_of_dataset(source, dataset, now=now, analyst=analyst))
     if found is None:
         fail_unopened(dataset)
     return found
 
 
-def _counted(url: str, dataset: str, analyst: str | None, token_file: Path | None) -> Why | None:
-    """Return what the log and an index of this process alone say."""
-    from accountant.views.why import lefts, since_day, spenders, why_of
-    from streams.cli.reading.dataset_reader import open_views
-    from streams.cli.reading.usage_rows import indexed
-    from streams.clock import SystemClock
+class _OwnIndex:
+    """A ledger with an index of this process alone, as a `UsageSource`."""
 
-    now = SystemClock().now()
-    with open_views(url, token_file) as views:
-        view = views.one(dataset)
-        if view is None:
-            return None
-        members = views.members(dataset)
-        index, _ = indexed(url, dataset)
-        with contextlib.closing(index), index.at_last() as rows:
-            sums = rows.sums(dataset, since_day=since_day(now))
-        if sums is None:
-            return None
-        levels = views.levels(dataset)
-        analysts = spenders(sums, members, analyst)[1] if levels else []
-        budgets = views.budgets_in(view, analysts) if analysts else {}
-        left = lefts(view, levels, budgets, {each.team for each in members if each.team})
-    return why_of(view, sums, members, now=now, analyst=analyst, left=left)
+    def __init__(self, ledger: Accountant, index: UsageIndex) -> None:
+        self._ledger = ledger
+        self._index = index
+
+    async def dataset(self, name: str) -> DatasetView | None:
+        return self._ledger.dataset(name)
+
+    async def members(self, dataset: str) -> list[Member]:
+        return members_shown(self._ledger, dataset)
+
+    async def levels(self, dataset: str) -> list[LevelView]:
+        return self._ledger.limits(dataset)
+
+    async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
+        return self._ledger.budget(dataset, analyst)
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        with self._index.at_last() as rows:
+            return rows.usage(dataset, by)
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        with self._index.at_last() as rows:
+            return rows.sums(dataset, since_day=since_day)

@@ -26,7 +26,8 @@ from accountant.views.limit_views import (
     decode_level_views,
 )
 from accountant.views.overview import Overview, decode_overview
-from accountant.views.usage import UsageView
+from accountant.views.usage import By, UsageRow, UsageView
+from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
 from streams.client.http.lasting_events import lasting_events
@@ -56,7 +57,7 @@ _decode_datasets = msgspec.json.Decoder(list[DatasetView]).decode
 _decode_me = msgspec.json.Decoder(Me).decode
 _decode_heads = msgspec.json.Decoder(list[Head]).decode
 _decode_members = msgspec.json.Decoder(list[Member]).decode
-_decode_usage = msgspec.json.Decoder(list[UsageView]).decode
+_decode_rows = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
 class _Place(msgspec.Struct):
@@ -183,13 +184,19 @@ class HttpService:
             check_names(self._url, budgets, analyst=await self.own_name())
         return budgets
 
-    async def overview(self, dataset: str) -> Overview | None:
-        """Return all that this client's token is shown of a dataset, None if there is nothing."""
+    async def overview(self, dataset: str, caller: Caller | None = None) -> Overview | None:
+        assert caller is None, "the server goes by the token"
         found = self._found(await self._send("GET", f"{_path(dataset)}/overview"), dataset)
         return None if found is None else self._decoded(found, decode_overview)
 
     async def usage(self, dataset: str) -> list[UsageView]:
-        rows = await self._list(dataset, "usage?by=analyst", _decode_usage) or []
+        return [row.view() for row in await self.usage_by(dataset, "analyst")]
+
+    async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        def decode(content: bytes) -> list[UsageRow]:
+            return [UsageRow.of_named(row, by) for row in _decode_rows(content)]
+
+        rows = await self._list(dataset, f"usage?by={by}", decode) or []
         check_names(self._url, rows, dataset=dataset)
         return rows
 

@@ -12,6 +12,7 @@ import pytest
 
 from streams.client.connect import connect_here
 from streams.client.http import HttpService
+from streams.clock import SystemClock
 from streams.embedded.file_lock import FileLock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
@@ -59,7 +60,7 @@ def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner = FileLock(path).owner()
         assert owner is None or owner.address is None
-    found = connect_here(settings, None)
+    found = connect_here(settings, SystemClock())
     assert not isinstance(found, HttpService)
     assert isinstance(found, EmbeddedService)
     found.close_sync()

@@ -13,7 +13,7 @@ import pytest
 
 from accountant.errors import LogDamaged
 from accountant.views.datasets import DatasetView
-from streams.cli.reading.dataset_reader import open_views
+from streams.cli.reading.dataset_reader import find, reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
@@ -21,7 +21,7 @@ from tests.streams.gateway.door import Door, TestClock, closing, opening, reques
 
 
 def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:
-    with open_views(f"sqlite:///{file}") as views:
+    with reader(f"sqlite:///{file}") as views:
         for _ in range(2):
             once = request(door.clock)
             for body in (once, once, {**once, "purpose": "another"}):
@@ -30,11 +30,11 @@ def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:
             door.ask(unit="household")
             door.ask(dataset="nowhere")
             shown = msgspec.json.decode(door.http.get("/datasets").content, type=list[DatasetView])
-            assert views.read() == shown
+            assert views.datasets() == shown
         door.post("/datasets/census/close", closing(door.clock))
         door.ask()
         shown = msgspec.json.decode(door.http.get("/datasets").content, type=list[DatasetView])
-        assert views.read() == shown
+        assert views.datasets() == shown
         assert shown[0].reasons["exhausted"] == 2
 
 
@@ -45,13 +45,13 @@ def test_one_dataset_is_shown_as_among_all(door: Door, file: Path) -> None:
         door.ask(dataset=name)
         door.ask(dataset=name, unit="household")
     door.ask(purpose='about "adult" and "census-2"')
-    with open_views(f"sqlite:///{file}") as views, open_views(door.url) as of_door:
-        for each in views.read():
-            assert views.one(each.dataset) == each
-            assert of_door.one(each.dataset) == each
+    with reader(f"sqlite:///{file}") as views, reader(door.url) as of_door:
+        for each in views.datasets():
+            assert find(views, each.dataset) == each
+            assert find(of_door, each.dataset) == each
         for name in ("a", "nowhere", "", '{"partition":0}', "cen/sus", "\udcff", "x" * 200):
-            assert views.one(name) is None
-            assert of_door.one(name) is None
+            assert find(views, name) is None
+            assert find(of_door, name) is None
 
 
 def _damage(file: Path, change: str) -> None:
@@ -69,10 +69,10 @@ def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path)
         """UPDATE state SET value = CAST('{"type":"snapshot"' AS BLOB)
         WHERE key = CAST('adult' AS BLOB)""",
     )
-    with open_views(f"sqlite:///{file}") as views:
-        shown = views.one("census")
+    with reader(f"sqlite:///{file}") as views:
+        shown = find(views, "census")
         with pytest.raises(Refused, match="the row of adult in its `state` cannot be read"):
-            views.read()
+            views.datasets()
     assert shown is not None
     assert shown.outcomes == {"opened": 1, "granted": 1}
 
@@ -80,11 +80,11 @@ def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path)
 def test_a_next_look_makes_only_what_changed_anew(door: Door, file: Path) -> None:
     for name in ("adult", "survey"):
         door.open(name)
-    with open_views(f"sqlite:///{file}") as views:
-        before = {view.dataset: view for view in views.read()}
+    with reader(f"sqlite:///{file}") as views:
+        before = {view.dataset: view for view in views.datasets()}
         door.ask(dataset="census")
         door.ask(dataset="survey", unit="household")  # its row stays: refused, not numbered
-        after = {view.dataset: view for view in views.read()}
+        after = {view.dataset: view for view in views.datasets()}
     assert after["adult"] is before["adult"]
     assert after["census"].outcomes == {"opened": 1, "granted": 1}
     assert before["census"].outcomes == {"opened": 1}
@@ -134,9 +134,9 @@ def test_the_wal_goes_back_into_the_file_while_the_log_is_counted(
             taken_back.append(busy == 0)
             traced.append(write)
 
-    with open_views(f"sqlite:///{file}") as views:
+    with reader(f"sqlite:///{file}") as views:
         traced.append(write)
-        (shown,) = views.read()
+        (shown,) = views.datasets()
     assert sum(shown.outcomes.values()) == 2501
     assert len(taken_back) > 3
     # The last is in the transaction that makes the rows and the counts of one moment.
@@ -150,23 +150,23 @@ def test_a_decision_that_cannot_be_read_is_damage_and_is_named(
 ) -> None:
     door.ask()
     _damage(file, f"UPDATE decisions SET value = x'{value.hex()}' WHERE sequence = 2")
-    with open_views(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
-        views.read()
+    with reader(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
+        views.datasets()
 
 
 def test_a_sum_of_the_log_that_is_not_its_rows_is_damage(door: Door, file: Path) -> None:
     door.ask()
-    with open_views(f"sqlite:///{file}") as views:
-        before = views.read()
+    with reader(f"sqlite:///{file}") as views:
+        before = views.datasets()
     _damage(
         file,
         """UPDATE decisions SET value = CAST(replace(
             CAST(value AS TEXT), '"mechanisms":1,"epsilon":"0.1"', '"mechanisms":1,"epsilon":"0.2"'
         ) AS BLOB) WHERE sequence = 2""",
     )
-    with open_views(f"sqlite:///{file}") as views:
+    with reader(f"sqlite:///{file}") as views:
         with pytest.raises(LogDamaged, match="the row of census"):
-            views.read()
+            views.datasets()
         with pytest.raises(LogDamaged, match="the row of census"):
-            views.one("census")
+            find(views, "census")
     assert before[0].totals["epsilon"] == "0.1"

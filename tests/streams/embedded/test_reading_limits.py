@@ -19,10 +19,10 @@ from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.records.previews import PreviewRequest
 from accountant.views.limit_views import AnalystBudget, LevelView
-from streams.cli.reading.views.of_file import FileViews
 from streams.client.http import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_ownership import stopped_ledger
+from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.processing.clock_reset import reset
 from streams.service import Service
@@ -180,15 +180,12 @@ async def looks(service: Service, dataset: str = "census") -> Looks:
     )
 
 
-def looks_in_file(file: Path, dataset: str = "census") -> Looks:
-    with FileViews(file) as views:
-        view = views.one(dataset)
-        assert view is not None
-        return Looks(
-            views.levels(dataset),
-            [views.budget(dataset, who) for who in WHO if who is not None],
-            [views.preview(view, asked(claim, who)) for claim in CLAIMS for who in WHO],
-        )
+async def looks_in_file(file: Path, dataset: str = "census") -> Looks:
+    reader = FileReader(file, SystemClock())
+    try:
+        return await looks(reader, dataset)
+    finally:
+        await reader.close()
 
 
 def ahead() -> TestClock:
@@ -214,7 +211,7 @@ async def test_a_file_its_writer_and_its_door_tell_the_same(file: Path) -> None:
                         "granted"
                     ]
                 told = await looks(door.service)
-                assert told == looks_in_file(file)
+                assert told == await looks_in_file(file)
                 assert told == await looks(remote)
             assert [len(budget.levels) for budget in told.budgets if budget is not None] == [
                 *(3, 3, 3, 1),
@@ -249,7 +246,7 @@ async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) 
     clock.pass_(seconds=400)  # ids of before have expired
     service = EmbeddedService.open(file, Settings(), clock=clock)
     try:
-        told = looks_in_file(file)
+        told = await looks_in_file(file)
         assert told == await looks(service)
         (level,) = told.levels
         assert level.pace is not None

@@ -15,8 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.cli.reading.connected import one_with_joint
-from streams.cli.reading.views.of_file import FileViews
+from streams.cli.reading.dataset_reader import find, one_with_joint, reader
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger
 from streams.pages.paths import dataset_page
@@ -72,11 +71,11 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
         assert told["city-1"]["why"] == why
         assert told["town-1"]["epsilon"] == "2"
         assert door.http.get("/datasets/city-1").json()["joint_guarantee"] == told["city-1"]
-        with FileViews(file) as views:
+        with reader(f"sqlite:///{file}") as ledger:
             for name, joint in told.items():
-                view = views.one(name)
+                view = find(ledger, name)
                 assert view is not None
-                shown = one_with_joint(view, views)
+                shown = one_with_joint(view, ledger)
                 assert json.loads(msgspec.json.encode(shown.joint_guarantee)) == joint
         asked = door.ask(dataset="town-2").json()
         assert asked["outcome"] == "granted"
