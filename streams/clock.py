@@ -19,6 +19,11 @@ MOST_AHEAD_MS: Final = 400 * DAY_MS
 _BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
+def steady() -> float:
+    """Return seconds that pass as a thread's waits do: not while the machine sleeps."""
+    return time.monotonic()
+
+
 class Clock(Protocol):
     """Where the time comes from."""
 

@@ -50,7 +50,7 @@ LAYERS = {
         {"dataset_reads"},
         {"settings"},
         {"logs"},
-        {"private_files"},
+        {"background", "private_files"},
         {"index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},

@@ -1,11 +1,10 @@
-"""An embedded ledger's alerts to a webhook, from a thread of its own."""
+"""An embedded ledger's alerts to a webhook: a task that posts one at a time."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Final
@@ -14,7 +13,8 @@ from accountant.partition import hash_of
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
-from streams.alerts.webhook import Answer, Trying, Webhook, webhook_of
+from streams.alerts.webhook import Answer, Tried, Trying, Webhook, webhook_of
+from streams.background import THREADS, Background
 from streams.settings import Settings
 
 MOST_WAITING: Final = 10_000
@@ -34,6 +34,7 @@ class Outbox:
             than may wait.
         patience: seconds after which an alert is given up, until the next start.
         most: how many may wait.
+        background: calls the steps.
     """
 
     def __init__(
@@ -45,6 +46,7 @@ class Outbox:
         crossed: Callable[[], Iterable[Alert]],
         patience: float,
         most: int = MOST_WAITING,
+        background: Background = THREADS,
     ) -> None:
         self._webhook = webhook
         self._delivered = delivered
@@ -55,15 +57,13 @@ class Outbox:
         self._waiting: dict[str, Trying] = {}  # by id, in their order
         self._overflown = False
         self._lock = threading.Lock()
-        self._loop = asyncio.new_event_loop()
-        self._woken = asyncio.Event()
-        self._stopping = asyncio.Event()
-        self._thread = threading.Thread(target=self._serve, name="alert-webhook", daemon=True)
+        self._due = 0.0
+        self._loop = asyncio.new_event_loop()  # runs while something is posted
+        self._posting: asyncio.Task[Tried] | None = None
+        self._is_over = False
+        self._steady = background.steady
+        self._runner = background.runner(self, "alert-webhook")
         counts.waiting["webhook"] = lambda: len(self._waiting)
-
-    def start(self) -> None:
-        """Begin to post."""
-        self._thread.start()
 
     def put(self, alerts: Iterable[Alert]) -> None:
         """Have alerts posted, those left out that were put or delivered before. Any thread."""
@@ -75,82 +75,61 @@ class Outbox:
                 if len(self._waiting) >= self._most:
                     self._overflown = True
                     break
-                made = Trying(alert, self._counts, now=time.monotonic(), patience=self._patience)
+                made = Trying(alert, self._counts, now=self._steady(), patience=self._patience)
                 self._waiting[alert.alert_id] = made
-        self._call(self._woken.set)
+        self._runner.wake()
 
     def close(self) -> None:
         """End; what waits is left for the next start, after two seconds at most."""
-        self._call(self._stopping.set)
-        if self._thread.ident is None:
-            self._loop.close()
-        else:
-            self._thread.join()
+        with contextlib.suppress(RuntimeError):  # the loop is closed
+            self._loop.call_soon_threadsafe(self._loop.call_later, _LAST_S, self._cancel)
+        self._runner.stop()
+        self._runner.join(None)
+        self._loop.close()
         self._delivered.close()
 
-    def _call(self, what: Callable[[], None]) -> None:
-        with contextlib.suppress(RuntimeError):  # the loop is closed
-            self._loop.call_soon_threadsafe(what)
+    def step(self) -> float | None:
+        """Post the first alert that waits, if its time has come."""
+        with self._lock:
+            first = next(iter(self._waiting.values()), None)
+        if first is None:
+            if not self._overflown:
+                return None
+            self._overflown = False
+            self.put(self._crossed())
+            return 0
+        if (left := self._due - self._steady()) > 0:
+            return left
+        self._post(first)
+        return 0
 
-    def _serve(self) -> None:
-        asyncio.set_event_loop(self._loop)
+    def finish(self) -> None:
+        """Post what waits, until one is not taken or the time is up."""
+        for trying in [*self._waiting.values()]:
+            if self._is_over or self._due > self._steady() or not self._post(trying):
+                break
+        self._loop.run_until_complete(self._webhook.close())
+
+    def _post(self, trying: Trying) -> bool:
+        """Try once; return whether the alert is taken or given up."""
+        self._posting = self._loop.create_task(self._webhook.post(trying.alert))
         try:
-            self._loop.run_until_complete(self._run())
-        finally:
-            self._loop.close()
+            tried = self._loop.run_until_complete(self._posting)
+        except asyncio.CancelledError:  # the process ends
+            return False
+        if tried.answer is Answer.TAKEN:
+            self._delivered.add(trying.alert)
+        pause = trying.pause(tried, self._steady())
+        if pause is None:
+            self._delivered.leave_out(trying.alert)
+            del self._waiting[trying.alert.alert_id]
+        self._due = self._steady() + (pause or 0.0)
+        return pause is None
 
-    async def _run(self) -> None:
-        posting = asyncio.create_task(self._post_all())
-        stopping = asyncio.create_task(self._stopping.wait())
-        await asyncio.wait({posting, stopping}, return_when=asyncio.FIRST_COMPLETED)
-        await asyncio.wait({posting}, timeout=_LAST_S)
-        for task in (posting, stopping):
-            task.cancel()
-        await asyncio.wait({posting, stopping})
-        await self._webhook.close()
-
-    async def _post_all(self) -> None:
-        while True:
-            with self._lock:
-                first = next(iter(self._waiting.values()), None)
-            if first is not None:
-                if not await self._post(first):
-                    return
-                del self._waiting[first.alert.alert_id]
-            elif self._overflown:
-                self._overflown = False
-                self.put(self._crossed())
-            elif self._stopping.is_set():
-                return
-            else:
-                self._woken.clear()
-                await self._either(None)
-
-    async def _post(self, trying: Trying) -> bool:
-        """Post until taken or given up; False where the process ends before."""
-        while True:
-            tried = await self._webhook.post(trying.alert)
-            if tried.answer is Answer.TAKEN:
-                self._delivered.add(trying.alert)
-            pause = trying.pause(tried, time.monotonic())
-            if pause is None:
-                self._delivered.leave_out(trying.alert)
-                return True
-            await self._rest(pause)
-            if self._stopping.is_set():
-                return False
-
-    async def _rest(self, seconds: float) -> None:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
-                await self._stopping.wait()
-
-    async def _either(self, timeout: float | None) -> None:
-        """Return once alerts came or the end did."""
-        waits = [asyncio.create_task(event.wait()) for event in (self._woken, self._stopping)]
-        await asyncio.wait(waits, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        for task in waits:
-            task.cancel()
+    def _cancel(self) -> None:
+        self._is_over = True
+        if self._posting is not None:
+            self._posting.cancel()
 
 
 def outbox_of(
@@ -159,6 +138,7 @@ def outbox_of(
     settings: Settings,
     counts: AlertCounts,
     crossed: Callable[[], list[Alert]],
+    background: Background,
 ) -> Outbox | None:
     """Return the outbox of the ledger in a file, None without a webhook.
 
@@ -175,4 +155,5 @@ def outbox_of(
         counts,
         crossed=crossed,
         patience=settings.alert_webhook_patience_seconds,
+        background=background,
     )

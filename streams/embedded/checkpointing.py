@@ -11,6 +11,7 @@ from accountant.errors import LedgerFault
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS
 from accountant.views.heads import ledger_of
+from streams.background import Background
 from streams.clock import Clock
 from streams.embedded.file_ownership import OwnedFile
 from streams.embedded.ledger_file import numbered_decisions, read_decisions, reader
@@ -24,7 +25,11 @@ if TYPE_CHECKING:
 
 
 def own_heads(
-    file: OwnedFile, settings: Settings, clock: Clock, senders: Senders | None
+    file: OwnedFile,
+    settings: Settings,
+    clock: Clock,
+    senders: Senders | None,
+    background: Background,
 ) -> Heads | None:
     """Return what keeps a ledger's checkpoints, None where a setting turns them off.
 
@@ -42,6 +47,7 @@ def own_heads(
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
         send=None if senders is None else senders.take,
+        background=background,
     )
 
 
@@ -68,7 +74,7 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     check_name(directory.absolute(), str(file.path), ledger, begins=begins)
 
 
-def senders_of(settings: Settings) -> Senders | None:
+def senders_of(settings: Settings, background: Background) -> Senders | None:
     """Return what sends checkpoints to other places, None where no setting names any.
 
     Raises: Refused: a place cannot be used, or no checkpoints are kept.
@@ -77,7 +83,7 @@ def senders_of(settings: Settings) -> Senders | None:
         return None
     from streams.kafka.checkpoint_places import senders_to
 
-    return senders_to(settings, kept=settings.checkpoints != "off")
+    return senders_to(settings, kept=settings.checkpoints != "off", background=background)
 
 
 def kept_of(path: Path, settings: Settings) -> KeptOfFile:

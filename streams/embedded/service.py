@@ -27,6 +27,7 @@ from accountant.views.visibility import Caller
 from accountant.views.why import UsedSums, Why
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
+from streams.background import THREADS, Background
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import CheckedClock, Clock, SystemClock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
@@ -68,12 +69,14 @@ class EmbeddedService:
         *,
         clock: Clock,
         decide: Decide,
+        background: Background,
     ) -> None:
         self._lock = file.lock
         self._clock = clock
         self._inbox = InputQueue(settings.most_waiting)
         self._reader = DecisionReader(file.path)
-        self._usage = UsageReader(lambda _: LogSlices(file.path), index_path(file.path, settings))
+        index = index_path(file.path, settings)
+        self._usage = UsageReader(lambda _: LogSlices(file.path), index, background=background)
         self._pages = DecisionPages(self._reader, self._usage)
         self.live_ledgers = LiveLedgers(
             clock,
@@ -95,10 +98,10 @@ class EmbeddedService:
             settings,
             self.alert_counts,
             self._crossed,
+            background,
         )
-        self.checkpoint_places = senders_of(settings)
-        self._heads = own_heads(file, settings, clock, self.checkpoint_places)
-        index = index_path(file.path, settings)
+        self.checkpoint_places = senders_of(settings, background)
+        self._heads = own_heads(file, settings, clock, self.checkpoint_places, background)
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity, index=index)
 
         def make(observer: Observer, entitlement: Entitlement) -> Processor:
@@ -122,6 +125,7 @@ class EmbeddedService:
             CheckedClock(clock, settings.most_ahead_ms),
             begun=self._begun,
             publish=self._publish,
+            background=background,
         )
 
     @classmethod
@@ -132,8 +136,12 @@ class EmbeddedService:
         *,
         clock: Clock | None = None,
         decide: Decide = decide_record,
+        background: Background = THREADS,
     ) -> Self:
         """Open the file, make it if it is missing, and return once requests can be decided.
+
+        Args:
+            background: runs the writer, the index, checkpoints and alerts.
 
         Raises:
             Refused: another process has the file open, a setting differs from the file's
@@ -148,9 +156,7 @@ class EmbeddedService:
             check_ledger(file, settings)
             if private:
                 keep_private(file.path, index_path(file.path, settings))
-            service = cls(file, settings, clock=clock, decide=decide)
-            if service._outbox is not None:
-                service._outbox.start()
+            service = cls(file, settings, clock=clock, decide=decide, background=background)
             try:
                 service._writer.start()
             except BaseException:

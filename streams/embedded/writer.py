@@ -4,7 +4,7 @@
     ---------------                    -----                    --------------------
     submit(here=True) --+                                       gather: wait for bodies
       lock is free?     |                                         |
-      queue is empty? --+--> lock --> _step([body]) <-- lock <----+
+      queue is empty? --+--> lock --> _resume([body]) <-- lock <--+
                         |               |
                         |no             the processor's coroutine resumes from one NextBatch
                         v               and runs to the next one: it takes the bodies,
@@ -29,6 +29,7 @@ import apsw
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
+from streams.background import THREADS, Background
 from streams.clock import CLOCK_OUT_OF_RANGE, CheckedClock
 from streams.embedded.queue import InputQueue, NextBatch, QueuedBody
 from streams.errors import ClockOutOfRange, Fenced, Refused, Unavailable
@@ -83,6 +84,7 @@ class Writer:
         live_ledgers: the readers' view; updated before the callers are answered.
         begun: called with the state after each refold.
         publish: called with the decisions of each commit.
+        background: runs the steps for all but single requests in a caller's thread.
 
     Attributes:
         partition: the state, None while there is none; only the processor changes it.
@@ -98,6 +100,7 @@ class Writer:
         *,
         begun: Callable[[Partition], None],
         publish: Callable[[Committed], None],
+        background: Background = THREADS,
     ) -> None:
         self._make = make
         self._inbox = inbox
@@ -109,12 +112,11 @@ class Writer:
         self._run = self._begin()
         self._at: NextBatch | Pause | None = Pause(0)
         self._began = threading.Event()
-        self._stopping = threading.Event()
         self._on_end: list[Callable[[BaseException], None]] = []
         self._trouble: BaseException | None = None
         self.partition: Partition | None = None
         self.fatal: BaseException | None = None
-        self._thread = threading.Thread(target=self._serve, name="ledger-writer", daemon=True)
+        self._runner = background.runner(self, "ledger-writer")
 
     def _begin(self) -> Coroutine[Any, Any, None]:
         return self._make(self, UntilDiskFails()).run()
@@ -124,7 +126,7 @@ class Writer:
 
         Raises: Refused, LogDamaged, Unavailable: requests cannot be decided; the thread has ended.
         """
-        self._thread.start()
+        self._runner.start()
         # A refold may take any time. A fault may pass, so it gets a bounded time to do so.
         waited = 0.0
         while not self._began.wait(_POLL_S):
@@ -133,7 +135,7 @@ class Writer:
                 self.stop()
                 raise self._trouble
         if self.fatal is not None:
-            self._thread.join()
+            self._runner.join(None)
             raise self.fatal
         trouble = self._trouble
         if self.partition is None and isinstance(trouble, Unavailable):
@@ -148,10 +150,9 @@ class Writer:
 
     def stop(self) -> None:
         """End the writer; undecided requests stay undecided."""
-        self._stopping.set()
+        self._runner.stop()
         self._inbox.wake()
-        if self._thread.ident is not None:
-            self._thread.join(_STOP_S)
+        self._runner.join(_STOP_S)
         self._fail_all(Unavailable("the ledger is closed"))
 
     def submit(self, entry: QueuedBody, *, here: bool) -> None:
@@ -161,7 +162,7 @@ class Writer:
             here: decide it in this thread, before this returns, if no other thread is deciding.
         Raises: Unavailable: the writer has ended, the clock is wrong, or too many bodies wait.
         """
-        if self.fatal is not None or self._stopping.is_set():
+        if self.fatal is not None or self._runner.is_stopping:
             raise Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed")
         trouble = self._trouble_now()
         if isinstance(trouble, ClockOutOfRange):
@@ -169,7 +170,7 @@ class Writer:
         if here and not len(self._inbox) and self._lock.acquire(blocking=False):
             try:
                 if isinstance(self._at, NextBatch) and not self._inbox.gathered:
-                    self._step([entry])
+                    self._resume([entry], here=True)
                     return
             finally:
                 self._lock.release()
@@ -192,29 +193,36 @@ class Writer:
         # no drop and no later refold clears the trouble, so ask the clock again.
         return _clock_trouble(self._clock, partition)
 
-    def _serve(self) -> None:
-        """Run the processor for all but single requests in a caller's thread.
+    def step(self) -> float | None:
+        """Run the processor once for all but single requests in a caller's thread.
 
-        That is: its refolds, its pauses, its batches, and its idle checks of the clock.
+        That is: a refold, a batch, or an idle check of the clock. The queue wakes this step, not
+        its runner: one hand-over less for each body.
         """
-        while (at := self._at) is not None and not self._stopping.is_set():
-            if isinstance(at, Pause):
-                self._stopping.wait(at.seconds)
-            else:
-                self._inbox.gather(at)
-            with self._lock:
-                if isinstance(self._at, Pause):
-                    self._step(None)
-                elif self._at is not None:
-                    self._step(self._inbox.next(self._at.most))
+        if isinstance(at := self._at, NextBatch):
+            self._inbox.gather(at)
+        with self._lock:
+            if isinstance(self._at, Pause):
+                self._resume(None)
+            elif self._at is not None:
+                self._resume(self._inbox.next(self._at.most))
+            at = self._at
+        return at.seconds if isinstance(at, Pause) else 0
+
+    def finish(self) -> None:
+        """Cancel the processor; undecided requests stay undecided."""
         with self._lock:
             if self._at is not None:
                 self._cancel()
         self._began.set()
         self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
 
-    def _step(self, value: Sequence[QueuedBody] | None) -> None:
-        """Run the processor to its next suspension. The caller holds the lock."""
+    def _resume(self, value: Sequence[QueuedBody] | None, *, here: bool = False) -> None:
+        """Run the processor to its next suspension. The caller holds the lock.
+
+        Args:
+            here: this is a caller's thread.
+        """
         try:
             self._at = self._run.send(value)
         except StopIteration:
@@ -224,7 +232,7 @@ class Writer:
             # its journal. A new coroutine refolds the committed decisions.
             self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
             self._run, self._at = self._begin(), Pause(0)
-            if threading.current_thread() is not self._thread:
+            if here:
                 raise
 
     def _cancel(self) -> None:
@@ -238,6 +246,7 @@ class Writer:
     def _end(self, why: BaseException) -> None:
         self._at, self.partition, self.fatal = None, None, why
         _log.error("ledger_ended", why=explained(why))
+        self._runner.stop()
         self._inbox.wake()
         self._began.set()
         for callback in self._on_end:

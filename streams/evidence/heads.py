@@ -1,8 +1,8 @@
-"""A thread that keeps signed checkpoints of a ledger behind its commits, and a look at its start.
+"""A task that keeps signed checkpoints of a ledger behind its commits, and a look at its start.
 
-    deciding thread                 this thread
-    ---------------                 -----------
-    commit, then wake() --------->  wait: woken, then `seconds`
+    deciding thread                 the task's thread
+    ---------------                 -----------------
+    commit, then wake() --------->  step: `seconds` after the first commit that has none,
                                     sign the last committed head, keep it
 
 A head is signed only after its commit has returned, and outside of it: a crash in between leaves
@@ -11,12 +11,12 @@ an older checkpoint, never one of a decision that was not made.
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
 from accountant.times import iso
+from streams.background import THREADS, Background
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.note import Checkpoint
@@ -52,11 +52,12 @@ class Heads:
     Args:
         open_kept: opens the place; called again until that succeeds.
         digest: as of `rollbacks.lost_of`; may wait.
-        at_once: `begin` may wait for it; else it looks at the last decision alone, and the thread
-            compares the rest.
+        at_once: `begin` may wait for it; else it looks at the last decision alone, and the first
+            step compares the rest.
         seconds: at least so long between two checkpoints.
         required: refuse to decide while the checkpoints cannot be read.
         send: is given each checkpoint that was kept, with its note; must not wait.
+        background: calls the steps.
 
     Attributes:
         notes: what a person should know, for `/readyz`.
@@ -75,6 +76,7 @@ class Heads:
         required: bool,
         at_once: bool = True,
         send: Callable[[Checkpoint, bytes], None] | None = None,
+        background: Background = THREADS,
     ) -> None:
         self._open_kept = open_kept
         self._digest = digest
@@ -90,11 +92,12 @@ class Heads:
         self._compared = False
         self._head: Head | None = None
         self._done: Head | None = None
-        self._woken = threading.Event()
-        self._stopping = threading.Event()
-        self._thread: threading.Thread | None = None
+        self._is_behind = False  # a head waits to be signed
+        self._due: float | None = None
+        self._steady = background.steady
+        self._runner = background.runner(self, "ledger-checkpoints")
         self._lost: Refused | None = None
-        self._found_late = False  # by the thread, behind the start
+        self._found_late = False  # by a step, behind the start
         self._trouble: str | None = None
         self._told: list[str] = []
 
@@ -109,8 +112,8 @@ class Heads:
 
     @property
     def is_running(self) -> bool:
-        """Whether the thread may still keep something."""
-        return self._thread is not None and self._thread.is_alive()
+        """Whether something may still be kept."""
+        return self._runner.is_running
 
     def begin(self, partition: Partition) -> None:
         """Compare the log with its newest checkpoint; from now on keep its heads.
@@ -192,34 +195,35 @@ class Heads:
         if self._lost is not None:
             raise self._lost
         self._head = Head.of(partition)
-        if not self._woken.is_set():
-            self._woken.set()
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="ledger-checkpoints", daemon=True
-                )
-                self._thread.start()
+        if not self._is_behind:
+            self._is_behind = True
+            self._runner.wake()
 
     def end(self) -> None:
-        """Have the thread keep the last head, and end; wait for nothing."""
-        self._stopping.set()
-        self._woken.set()
+        """Have the last head kept, and end; wait for nothing."""
+        self._runner.stop()
 
     def close(self, within: float = _STOP_S) -> None:
         """Keep the last head, and end; wait so many seconds at most."""
-        self.end()
-        if self._thread is not None:
-            self._thread.join(max(0.0, within))
+        self._runner.stop()
+        self._runner.join(within)
 
-    def _run(self) -> None:
-        while not self._stopping.is_set():
-            self._woken.wait()
-            self._stopping.wait(self._seconds)
-            self._woken.clear()
-            self._keep()
-        self._keep()
+    def step(self) -> float | None:
+        """Keep the last head, `seconds` after there was one to keep."""
+        if not self._is_behind:
+            return None
+        now = self._steady()
+        if self._due is None:
+            self._due = now + self._seconds
+        if now < self._due:
+            return self._due - now
+        # Before the head is read: a commit meanwhile is behind again.
+        self._due, self._is_behind = None, False
+        self.finish()
+        return 0
 
-    def _keep(self) -> None:
+    def finish(self) -> None:
+        """Keep the last head, unless that was done."""
         head = self._head
         if head is None or head == self._done or self._lost is not None:
             return
@@ -237,7 +241,7 @@ class Heads:
         except (Unavailable, Refused) as error:
             self._found_late = self._lost is not None
             self._tell(str(error))
-            self._woken.set()  # tried again, until it can be kept
+            self._is_behind = True  # tried again, until it can be kept
         else:
             self._done = head
             self._tell(None)

@@ -1,8 +1,8 @@
-"""Sends each ledger's newest checkpoint to places outside of its machine, a thread for each place.
+"""Sends each ledger's newest checkpoint to places outside of its machine, a task for each place.
 
     who keeps checkpoints          the place's thread
     ---------------------          ------------------
-    kept, then take() ---------->  half the interval after the last one that it has sent,
+    kept, then take() ---------->  step: half the interval after the last one that it has sent,
                                    put the newest; where that fails, again after a pause
 
 Only what was kept is sent, so what was signed after its commit. A place that hangs holds up its
@@ -12,7 +12,6 @@ own thread and nothing else: `take` waits for nobody.
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -21,6 +20,7 @@ from prometheus_client.core import GaugeMetricFamily, Metric
 from prometheus_client.registry import Collector
 
 from accountant.errors import LedgerFault
+from streams.background import THREADS, Background
 from streams.evidence.note import Checkpoint
 from streams.evidence.sinks import Place
 from streams.logs import get_logger
@@ -58,97 +58,97 @@ class Sender:
         number: of the place, from 1, as settings list them.
         seconds: within which a checkpoint is to be there.
         slow: seconds of one try after which the place is said to hang.
+        background: calls the steps.
     """
 
-    def __init__(self, place: Place, number: int, seconds: float, *, slow: float = _SLOW_S) -> None:
+    def __init__(
+        self,
+        place: Place,
+        number: int,
+        seconds: float,
+        *,
+        slow: float = _SLOW_S,
+        background: Background = THREADS,
+    ) -> None:
         self.place = place
         self.number = number
         self._seconds = seconds
         self._slow = slow
-        self._changed = threading.Condition()
+        self._lock = threading.Lock()
         self._partitions: dict[tuple[str, int], _Partition] = {}
         self._trying_since: float | None = None
-        self._stopping = False
-        self._thread: threading.Thread | None = None
+        self._steady = background.steady
+        self._runner = background.runner(self, f"checkpoint-place-{number}")
 
     @property
     def trouble(self) -> str | None:
         """Why the place lacks a checkpoint, in words."""
-        with self._changed:
+        with self._lock:
             failed = (each.failed for each in self._partitions.values())
             why = next((each for each in failed if each is not None), None)
             since = self._trying_since
-        if since is not None and time.monotonic() - since > self._slow:
+        if since is not None and self._steady() - since > self._slow:
             why = f"{self.place.name} hangs"
         return None if why is None else f"checkpoint place {self.number}: {why}"
 
     @property
     def overdue(self) -> float:
         """For how many seconds longer than the interval the place has lacked a checkpoint."""
-        with self._changed:
+        with self._lock:
             lacking = [each for each in self._partitions.values() if each.newest is not None]
             since = min((each.since for each in lacking), default=None)
-        return 0.0 if since is None else max(0.0, time.monotonic() - since - self._seconds)
+        return 0.0 if since is None else max(0.0, self._steady() - since - self._seconds)
 
     def take(self, checkpoint: Checkpoint, note: bytes) -> None:
         """Have a checkpoint sent that was kept, instead of an older one of its partition."""
-        with self._changed:
+        with self._lock:
             part = self._partitions.setdefault(
                 (checkpoint.ledger, checkpoint.partition), _Partition()
             )
             if part.newest is None:
-                part.since = time.monotonic()
+                part.since = self._steady()
             elif _order(checkpoint) < _order(part.newest[0]):
                 return  # whoever had the partition before has kept its last one late
             part.newest = checkpoint, note
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name=f"checkpoint-place-{self.number}", daemon=True
-                )
-                self._thread.start()
-            self._changed.notify()
+        self._runner.wake()
 
     def end(self) -> None:
-        """Have the thread try once more to send what is left, and end; wait for nothing."""
-        with self._changed:
-            self._stopping = True
-            self._changed.notify()
+        """Try once more to send what is left, and end; wait for nothing."""
+        self._runner.stop()
 
     def join(self, within: float) -> None:
-        """Wait for the thread's end, so many seconds at most."""
-        if self._thread is not None:
-            self._thread.join(max(0.0, within))
+        """Wait for the end, so many seconds at most."""
+        self._runner.join(within)
 
-    def _run(self) -> None:
-        while (part := self._next()) is not None:
-            self._send(part)
+    def step(self) -> float | None:
+        """Send the checkpoint that is due first, if it is."""
+        with self._lock:
+            waiting = [each for each in self._partitions.values() if each.newest is not None]
+        first = min(waiting, key=lambda each: each.due, default=None)
+        if first is None:
+            return None
+        if (pause := first.due - self._steady()) > 0:
+            return pause
+        self._send(first)
+        return 0
+
+    def finish(self) -> None:
+        """Try once more to send what is left."""
         left = [part for part in self._partitions.values() if part.newest is not None]
         for part in left:
             self._send(part)
             if part.failed is not None:  # nor would the others get there
                 return
 
-    def _next(self) -> _Partition | None:
-        """Return the partition whose turn it is, once that has come; None at the end."""
-        with self._changed:
-            while not self._stopping:
-                waiting = [each for each in self._partitions.values() if each.newest is not None]
-                first = min(waiting, key=lambda each: each.due, default=None)
-                left = None if first is None else first.due - time.monotonic()
-                if left is not None and left <= 0:
-                    return first
-                self._changed.wait(left)
-        return None
-
     def _send(self, part: _Partition) -> None:
         """Try once to put the newest checkpoint of a partition."""
-        with self._changed:
+        with self._lock:
             if part.newest is None:
                 return
             sent = part.newest
-            self._trying_since = begun = time.monotonic()
+            self._trying_since = begun = self._steady()
         failed = self._put(*sent)
-        with self._changed:
+        with self._lock:
             self._trying_since = None
             before, part.failed = part.failed, failed
             if failed is None:
@@ -156,7 +156,7 @@ class Sender:
                 part.newest = None if part.newest is sent else part.newest
                 part.since = begun  # of one that has come meanwhile
             else:
-                part.due = time.monotonic() + min(part.pause, self._seconds / 2)
+                part.due = self._steady() + min(part.pause, self._seconds / 2)
                 part.pause *= 2
         told = {"place": self.number, "where": self.place.name, "partition": sent[0].partition}
         if failed is not None and before is None:
@@ -179,11 +179,16 @@ class Senders(Collector):
     """Sends to each of some places, and tells a scrape how late they are.
 
     Args:
-        seconds: as of `Sender`.
+        seconds, background: as of `Sender`.
     """
 
-    def __init__(self, places: Iterable[Place], seconds: float) -> None:
-        self._senders = [Sender(place, i, seconds) for i, place in enumerate(places, 1)]
+    def __init__(
+        self, places: Iterable[Place], seconds: float, *, background: Background = THREADS
+    ) -> None:
+        self._steady = background.steady
+        self._senders = [
+            Sender(place, i, seconds, background=background) for i, place in enumerate(places, 1)
+        ]
 
     @property
     def notes(self) -> list[str]:
@@ -197,11 +202,11 @@ class Senders(Collector):
 
     def close(self, within: float = _STOP_S) -> None:
         """Try once more to send what is left, for so many seconds in all."""
-        until = time.monotonic() + within
+        until = self._steady() + within
         for sender in self._senders:
             sender.end()
         for sender in self._senders:
-            sender.join(until - time.monotonic())
+            sender.join(until - self._steady())
 
     def collect(self) -> Iterator[Metric]:
         overdue = GaugeMetricFamily(

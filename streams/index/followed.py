@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from typing import Final
 
@@ -26,13 +25,14 @@ class Followed:
         open_log: called in the follower's thread.
         alone: nobody else writes to the index.
         most: decisions of one transaction.
+        steady: the clock of `again_at`, in seconds.
 
     Attributes:
         reached: the last decision taken in.
         placed: the log was seen to have that decision, since the index was opened.
         whole: the log's end was reached once since this process began.
         trouble: why the log cannot be read, in words; None while it can.
-        again_at: before that time, by the monotonic clock, it is not read again; None while it
+        again_at: before that time, by the steady clock, it is not read again; None while it
             can be read.
     """
 
@@ -43,11 +43,13 @@ class Followed:
         *,
         alone: bool = False,
         most: int = SLICE,
+        steady: Callable[[], float],
     ) -> None:
         self.number = number
         self._open_log = open_log
         self._alone = alone
         self._most = most
+        self._steady = steady
         self._log: Log | None = None
         self._times_anew = 0
         self._is_ours = False  # this process has taken in or found decisions of its log
@@ -104,7 +106,7 @@ class Followed:
         if self.trouble != why:
             _log.warning("usage_index_trouble", partition=self.number, why=why, then="tried again")
         self.trouble, self.placed = why, False
-        self.again_at = time.monotonic() + self._retry
+        self.again_at = self._steady() + self._retry
         self._retry = min(2 * self._retry, _MOST_RETRY_S)
         self.close()
 

@@ -1,9 +1,10 @@
-"""A thread that keeps an index behind the commits of a log that this process can read.
+"""A task that keeps an index behind the commits of a log that this process can read.
 
     deciding thread        follower's thread                      reader's thread
     ---------------        -----------------                      ---------------
-    commit                 wait: woken, then a pause
-    wake() ------------->  read a slice of the log       <------- read(upto): hurry, wait
+    commit
+    wake() ------------->  step, after a pause:
+                           read a slice of the log       <------- read(upto): hurry, wait
                            count it, write it, say how far ------> the index
 
 Nothing here decides, and nothing that decides waits for it. Whatever goes wrong with the index
@@ -13,6 +14,7 @@ its turn; one whose log cannot be read keeps none of the others from being whole
 
 from __future__ import annotations
 
+import math
 import threading
 import time
 from collections import deque
@@ -23,6 +25,7 @@ from typing import Final, TypeVar
 import apsw
 
 from accountant.errors import BudgetError
+from streams.background import THREADS, Background
 from streams.errors import Unavailable
 from streams.index.file_alone import FileAlone, Taken
 from streams.index.followed import SLICE, Followed
@@ -44,15 +47,16 @@ _FILES: Final = ("", "-wal", "-shm", "-journal")
 
 
 class Follower:
-    """Keeps the index of a log. Its thread begins at the first `wake` or `read`.
+    """Keeps the index of a log. Its steps begin with the first `wake` or `read`.
 
     Args:
-        open_log: called with a partition's number in the follower's thread.
+        open_log: called with a partition's number in a step.
         path: of the index; None for one of this process alone, which is gone with it.
         partitions: how many the log has.
         shared_log: other processes may read this log, too: the file is locked, and a reader, who
             knows no number of the last decision, waits until the log's end was reached once.
         most: decisions of one transaction.
+        background: calls the steps.
     """
 
     def __init__(
@@ -63,19 +67,25 @@ class Follower:
         partitions: int = 1,
         shared_log: bool = False,
         most: int = SLICE,
+        background: Background = THREADS,
     ) -> None:
         self._path = path
         self._shared_log = shared_log
         self.parts = [
-            Followed(number, open_log, alone=shared_log, most=most) for number in range(partitions)
+            Followed(number, open_log, alone=shared_log, most=most, steady=background.steady)
+            for number in range(partitions)
         ]
         self._grown = set[int]()
-        self._stopping = threading.Event()
-        self._woken = threading.Event()
-        self._hurry = threading.Event()
+        self._due = set[int]()  # partitions whose log's end was not reached
+        self._woken = False
+        self._hurried = False
+        self._next_at: float | None = None
+        self._before: list[Reached] = []
+        self._retry = _RETRY_S
         self._moved = threading.Condition()
         self._index: UsageIndex | None = None
-        self._thread: threading.Thread | None = None
+        self._steady = background.steady
+        self._runner = background.runner(self, "usage-index")
         self._unfit: str | None = None
         self._trouble: str | None = None
         self._alone: FileAlone | None = None
@@ -91,19 +101,15 @@ class Follower:
 
     def wake(self, partition: int = 0) -> None:
         """Say that the log has grown. Returns at once."""
-        # In this order: the thread clears the event before it empties the set.
+        # In this order: a step clears the mark before it empties the set.
         self._grown.add(partition)
-        if not self._woken.is_set():
-            self._woken.set()
-            if self._thread is None:
-                self.start()
+        if not self._woken:
+            self._woken = True
+            self._runner.wake()
 
     def start(self) -> None:
-        """Begin the thread, unless it has begun or `close` was called."""
-        with self._moved:
-            if self._thread is None and not self._stopping.is_set():
-                self._thread = threading.Thread(target=self._run, name="usage-index", daemon=True)
-                self._thread.start()
+        """Begin the steps, unless they have begun or `close` was called."""
+        self._runner.start()
 
     def read(self, uptos: Mapping[int, int], take: Callable[[Rows], T], *, wait: float) -> T:
         """Return what `take` makes of the index, once that has taken in some decisions.
@@ -113,7 +119,7 @@ class Follower:
 
         Raises: Unavailable: that takes longer than `wait` seconds, or fails.
         """
-        until = time.monotonic() + wait
+        until = self._steady() + wait
         while True:
             index, reached = self._wait(uptos, until)
             try:
@@ -121,7 +127,7 @@ class Follower:
                     return take(rows)
             except Moved:  # by another process: wait for this one's thread to look at the log
                 self._ask(uptos)
-                if time.monotonic() >= until:
+                if self._steady() >= until:
                     raise Unavailable("the index of usage is being written to: ask again") from None
                 time.sleep(_YIELD_S)
             except apsw.Error as error:  # closed, locked or damaged meanwhile
@@ -134,8 +140,8 @@ class Follower:
         with self._moved:
             while (behind := self._behind(uptos)) is not None or self._index is None:
                 self._ask(uptos)
-                left = until - time.monotonic()
-                if left <= 0 or self._stopping.is_set():
+                left = until - self._steady()
+                if left <= 0 or self._runner.is_stopping:
                     raise Unavailable(self._explained(behind, uptos))
                 self._moved.wait(min(left, _RETRY_S))
             return self._index, {number: self.parts[number].reached for number in uptos}
@@ -163,36 +169,42 @@ class Follower:
 
     def _ask(self, partitions: Iterable[int]) -> None:
         self._grown.update(partitions)
-        self._hurry.set()
-        self._woken.set()
+        self._hurried = self._woken = True
+        self._runner.wake()
 
     def close(self, within: float = 5.0) -> None:
-        """End the thread, in the middle of the log; the next process goes on from there."""
-        self._stopping.set()
-        self._woken.set()
-        self._hurry.set()
+        """End, in the middle of the log; the next process goes on from there."""
+        self._runner.stop()
         with self._moved:
-            thread = self._thread
             self._moved.notify_all()
-        if thread is not None:
-            thread.join(timeout=within)
+        self._runner.join(within)
 
-    def _run(self) -> None:
-        self._hurry.wait(PAUSE_S)  # a command that decides once and ends leaves the index alone
-        retry = _RETRY_S
-        while not self._stopping.is_set():
-            before = [part.reached for part in self.parts]
-            try:
-                self._follow()
-            except Exception as error:  # whatever it is, the ledger goes on without an index
-                self._handle(error)
-            finally:
-                self._let_go()
-            moved = before != [part.reached for part in self.parts]
-            retry = _RETRY_S if moved else min(2 * retry, _MOST_RETRY_S)
-            self._hurry.clear()
-            if not self._stopping.is_set():
-                self._hurry.wait(retry)
+    def step(self) -> float | None:
+        """Keep up with the log for a moment, if it is time to."""
+        if not self._hurried and (pause := self._pause()) > 0:
+            return None if math.isinf(pause) else pause
+        self._woken = self._hurried = False
+        is_open = False
+        try:
+            is_open = self._follow()
+        except Exception as error:  # whatever it is, the ledger goes on without an index
+            self._handle(error)
+        if not is_open:
+            self.finish()
+            moved = self._before != [part.reached for part in self.parts]
+            self._retry = _RETRY_S if moved else min(2 * self._retry, _MOST_RETRY_S)
+            self._hurried = False
+            self._next_at = self._steady() + self._retry
+        return 0
+
+    def _pause(self) -> float:
+        """Return the seconds until it is time to read the log."""
+        now = self._steady()
+        if self._next_at is None:  # a command that decides once and ends leaves the index alone
+            self._next_at = now + PAUSE_S
+        elif self._woken and self._index is not None:
+            self._next_at = min(self._next_at, now + PAUSE_S)
+        return self._next_at - now
 
     def _handle(self, error: Exception) -> None:
         self._tell(_in_words(error))
@@ -203,33 +215,26 @@ class Follower:
         elif isinstance(error, Unfit):
             self._unfit = str(error)
 
-    def _follow(self) -> None:
-        """Keep up with the log until `close`, or until the file is free."""
-        index = self._opened()
-        with self._moved:
-            self._index = index
-        if index.partitions() - {part.number for part in self.parts}:
-            index.begin_anew()  # it is of a ledger with more
-        due = set(range(len(self.parts)))
-        while not self._stopping.is_set():
-            self._woken.clear()
-            self._hurry.clear()
-            while self._grown:
-                due.add(self._grown.pop())
-            due = self._catch_up(index, due)
-            if self._is_file_free():
-                return
-            if not due:
-                self._woken.wait(self._longest_wait())
-                self._hurry.wait(PAUSE_S)
-                due = {part.number for part in self.parts if part.again_at is not None}
+    def _follow(self) -> bool:
+        """Take in what is due; return whether the index stays open."""
+        index = self._open() if self._index is None else self._index
+        while self._grown:
+            self._due.add(self._grown.pop())
+        self._due = self._catch_up(index, self._due)
+        if self._is_file_free():
+            return False
+        self._next_at = self._steady()
+        if not self._due:
+            self._next_at += self._longest_wait() + PAUSE_S
+            self._due = {part.number for part in self.parts if part.again_at is not None}
+        return True
 
     def _catch_up(self, index: UsageIndex, due: Iterable[int]) -> set[int]:
         """Take in slices for a moment, turn by turn; return who is not at the end yet."""
-        turns, until = deque(sorted(due)), time.monotonic() + PAUSE_S
-        while turns and not self._stopping.is_set() and time.monotonic() < until:
+        turns, until = deque(sorted(due)), self._steady() + PAUSE_S
+        while turns and not self._runner.is_stopping and self._steady() < until:
             part = self.parts[turns.popleft()]
-            if part.again_at is not None and time.monotonic() < part.again_at:
+            if part.again_at is not None and self._steady() < part.again_at:
                 continue
             try:
                 is_end = part.take_slice(index)
@@ -242,15 +247,25 @@ class Follower:
             self._trouble = self._unfit
             if not is_end:
                 turns.append(part.number)
-                self._stopping.wait(_YIELD_S)
+                time.sleep(_YIELD_S)
         return set(turns)
 
-    def _longest_wait(self) -> float | None:
+    def _longest_wait(self) -> float:
         """Return after how many seconds there is something to do although nothing has grown."""
         times = [part.again_at for part in self.parts if part.again_at is not None]
         if self._look_at is not None:
             times.append(self._look_at)
-        return max(0.0, min(times) - time.monotonic()) if times else None
+        return max(0.0, min(times) - self._steady()) if times else math.inf
+
+    def _open(self) -> UsageIndex:
+        self._before = [part.reached for part in self.parts]
+        index = self._opened()
+        with self._moved:
+            self._index = index
+        if index.partitions() - {part.number for part in self.parts}:
+            index.begin_anew()  # it is of a ledger with more
+        self._due = set(range(len(self.parts)))
+        return index
 
     def _opened(self) -> UsageIndex:
         """Return the index in its file; one of this process alone where the file is unfit."""
@@ -263,7 +278,7 @@ class Follower:
                 return UsageIndex.open(self._path)
             except Taken as error:
                 self._unfit = str(error)
-                self._look_at = time.monotonic() + _TAKEN_S
+                self._look_at = self._steady() + _TAKEN_S
             except Unfit as error:
                 self._unfit = str(error)
         self._tell(self._unfit)
@@ -271,17 +286,18 @@ class Follower:
 
     def _is_file_free(self) -> bool:
         """Return whether the process that had the file has let go of it; look now and then."""
-        if self._path is None or self._look_at is None or time.monotonic() < self._look_at:
+        if self._path is None or self._look_at is None or self._steady() < self._look_at:
             return False
         try:
             FileAlone(self._path).release()
         except Unfit:
-            self._look_at = time.monotonic() + _TAKEN_S
+            self._look_at = self._steady() + _TAKEN_S
             return False
         self._unfit = self._look_at = None
         return True
 
-    def _let_go(self) -> None:
+    def finish(self) -> None:
+        """Let go of the index and the logs."""
         with self._moved:
             index, self._index = self._index, None
             self._moved.notify_all()

@@ -9,6 +9,7 @@ from typing import Final, NamedTuple
 
 from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsedSums
+from streams.background import THREADS, Background
 from streams.errors import Unavailable
 from streams.index.followed import SLICE
 from streams.index.follower import Follower
@@ -44,7 +45,7 @@ class UsageReader:
 
     Args:
         open_log: called with a partition's number in a thread of its own.
-        path, partitions, shared_log, most: see `Follower`.
+        path, partitions, shared_log, most, background: see `Follower`.
     """
 
     def __init__(
@@ -55,9 +56,15 @@ class UsageReader:
         partitions: int = 1,
         shared_log: bool = False,
         most: int = SLICE,
+        background: Background = THREADS,
     ) -> None:
         self._follower = Follower(
-            open_log, path, partitions=partitions, shared_log=shared_log, most=most
+            open_log,
+            path,
+            partitions=partitions,
+            shared_log=shared_log,
+            most=most,
+            background=background,
         )
         self.start = self._follower.start
         self.wake = self._follower.wake

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from streams.background import THREADS, Background
 from streams.errors import NotInstalled, Refused, extras_named
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Address, Place, ReadablePlace, address_of, addresses_of
@@ -34,7 +35,7 @@ def readable_place_of(text: str, settings: Settings) -> ReadablePlace:
     return _topic(address, settings) if address.kind == "topic" else Directory(Path(address.target))
 
 
-def senders_to(settings: Settings, *, kept: bool) -> Senders:
+def senders_to(settings: Settings, *, kept: bool, background: Background = THREADS) -> Senders:
     """Return what sends checkpoints to the places that a setting names.
 
     Args:
@@ -57,7 +58,7 @@ def senders_to(settings: Settings, *, kept: bool) -> Senders:
     webhooks = sum(place.kind == "webhook" for place in places)
     if settings.checkpoint_places_authorization is not None and webhooks > 1:
         raise Refused(f"setting {name}_AUTHORIZATION: {webhooks} webhooks would get the same")
-    return Senders(places, settings.checkpoint_places_seconds)
+    return Senders(places, settings.checkpoint_places_seconds, background=background)
 
 
 def _made(address: Address, settings: Settings, *, must_exist: bool) -> Place:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from streams.testing.doubles import (
         Crash,
         CrashPoints,
+        ManualBackground,
         ManualClock,
         MemoryJournal,
         MemoryLog,
@@ -27,6 +28,7 @@ __all__ = [
     "CrashPoints",
     "KafkaUnavailable",
     "LocalBroker",
+    "ManualBackground",
     "ManualClock",
     "MemoryJournal",
     "MemoryLog",
@@ -40,6 +42,7 @@ _HOMES = {
     "CrashPoints": "streams.testing.doubles",
     "KafkaUnavailable": "streams.testing.kafka_install",
     "LocalBroker": "streams.testing.broker",
+    "ManualBackground": "streams.testing.doubles",
     "ManualClock": "streams.testing.doubles",
     "MemoryJournal": "streams.testing.doubles",
     "MemoryLog": "streams.testing.doubles",

@@ -1,4 +1,4 @@
-"""Doubles for programs that run a processor in their tests: clock, crashes, observer.
+"""Doubles for programs that run a ledger in their tests: clock, background, crashes, observer.
 
 `MemoryJournal` on a `MemoryLog` is the journal for them. The contract tests that hold the journals
 on a disk and on a broker hold it, too.
@@ -7,6 +7,7 @@ on a disk and on a broker hold it, too.
 from __future__ import annotations
 
 import asyncio
+import math
 import os
 import signal
 from collections import Counter
@@ -17,11 +18,20 @@ from typing import Literal
 from accountant.partition import Partition
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
+from streams.background import BackgroundTask
 from streams.errors import CommitUnknown
 from streams.processing.memory_journal import MemoryJournal, MemoryLog
 from streams.processing.observers import Committed
 
-__all__ = ["Crash", "CrashPoints", "ManualClock", "MemoryJournal", "MemoryLog", "RecordingObserver"]
+__all__ = [
+    "Crash",
+    "CrashPoints",
+    "ManualBackground",
+    "ManualClock",
+    "MemoryJournal",
+    "MemoryLog",
+    "RecordingObserver",
+]
 
 
 class ManualClock:
@@ -52,6 +62,78 @@ class ManualClock:
     def jump(self, ms: int) -> None:
         """Set the wall clock forward or back, and leave the steady clock as it is."""
         self.wall += ms
+
+
+class ManualRunner:
+    """Calls the steps of one task when `ManualBackground` says so.
+
+    Attributes:
+        due: when the next step is; infinite: once the task is woken.
+    """
+
+    def __init__(self, task: BackgroundTask, name: str, clock: ManualClock) -> None:
+        self.name = name
+        self.due = math.inf
+        self.is_running = False
+        self.is_stopping = False
+        self._task = task
+        self._clock = clock
+
+    def start(self) -> None:
+        if not self.is_running and not self.is_stopping:
+            self.is_running, self.due = True, self._clock.monotonic()
+
+    def wake(self) -> None:
+        self.start()
+        if self.is_running:
+            self.due = self._clock.monotonic()
+
+    def stop(self) -> None:
+        self.is_stopping = True
+
+    def join(self, within: float | None) -> None:
+        """Have the task finish now."""
+        if self.is_running:
+            self.is_running, self.due = False, math.inf
+            self._task.finish()
+
+    def step(self) -> None:
+        """Call the step that is due."""
+        self.due = math.inf
+        pause = self._task.step()
+        if pause is not None:  # the step itself may have woken its task
+            self.due = min(self.due, self._clock.monotonic() + pause)
+
+
+class ManualBackground:
+    """Runs background tasks without threads, by a clock that moves only by `pass_`.
+
+    Attributes:
+        runners: of the tasks, in the order in which they were made.
+    """
+
+    def __init__(self, clock: ManualClock) -> None:
+        self.runners: list[ManualRunner] = []
+        self._clock = clock
+
+    def steady(self) -> float:
+        return self._clock.monotonic()
+
+    def runner(self, task: BackgroundTask, name: str) -> ManualRunner:
+        self.runners.append(ManualRunner(task, name, self._clock))
+        return self.runners[-1]
+
+    def pass_(self, ms: int) -> None:
+        """Let time pass, and call each step at its time."""
+        end = self._clock.wall + ms
+        while True:
+            first = min(self.runners, key=lambda each: each.due, default=None)
+            left = math.inf if first is None else (first.due - self.steady()) * 1000
+            if first is None or self._clock.wall + left > end:
+                break
+            self._clock.pass_(max(0, math.ceil(left)))
+            first.step()
+        self._clock.pass_(max(0, end - self._clock.wall))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Final
 
@@ -11,7 +10,7 @@ from prometheus_client.registry import Collector
 
 from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
-from streams.clock import SystemClock
+from streams.clock import SystemClock, steady
 from streams.errors import Unavailable
 from streams.evidence.heads import Heads
 from streams.evidence.names import check_name
@@ -113,9 +112,9 @@ class PartitionHeads:
 
     def close(self) -> None:
         """Keep and send the last heads, for a few seconds in all; after every partition's end."""
-        until = time.monotonic() + _CLOSE_S
+        until = steady() + _CLOSE_S
         for heads in self._ending:
-            heads.close(until - time.monotonic())
+            heads.close(until - steady())
         if self.senders is not None:
             self.senders.close()
 

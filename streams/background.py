@@ -1,0 +1,148 @@
+"""Background tasks: each does one step at a time, and one runner for each decides when.
+
+    caller's thread            the runner's thread
+    ---------------            -------------------
+    wake() ----------------->  step(): what is due, and the seconds until the next one
+                               wait so long, or for the next `wake`
+    stop() ----------------->  finish()
+
+Each task has a thread of its own, so a step that blocks delays no other task. A simulation runs
+the same steps without threads, by a clock of its own: `streams.testing.ManualBackground`.
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Final, Protocol
+
+from streams.clock import steady
+from streams.logs import get_logger
+
+_log = get_logger(__name__)
+_PAUSE_S: Final = 1.0  # after a step that failed unexpectedly
+
+
+class BackgroundTask(Protocol):
+    """Work beside the decisions."""
+
+    def step(self) -> float | None:
+        """Do what is due; return the seconds until the next step, None: once it is woken.
+
+        A step may come early: whoever wakes a task does not know what is due.
+        """
+        ...
+
+    def finish(self) -> None:
+        """Do what remains at the end. Called once, after the last step."""
+        ...
+
+
+class Runner(Protocol):
+    """Calls the steps of one task."""
+
+    @property
+    def is_running(self) -> bool:
+        """Whether steps may still be called."""
+        ...
+
+    @property
+    def is_stopping(self) -> bool:
+        """Whether `stop` was called."""
+        ...
+
+    def start(self) -> None:
+        """Begin to call steps, unless this has begun or `stop` was called."""
+        ...
+
+    def wake(self) -> None:
+        """Have the next step called now; begins as `start`. Returns at once."""
+        ...
+
+    def stop(self) -> None:
+        """Have the last step be the last, and the task finish; wait for nothing."""
+        ...
+
+    def join(self, within: float | None) -> None:
+        """Wait for the end, so many seconds at most; None: as long as it takes."""
+        ...
+
+
+class Background(Protocol):
+    """Where background tasks run, and the clock of their pauses."""
+
+    def steady(self) -> float:
+        """Return seconds that never jump."""
+        ...
+
+    def runner(self, task: BackgroundTask, name: str) -> Runner:
+        """Return what runs a task, not yet started."""
+        ...
+
+
+class ThreadRunner:
+    """Calls the steps of one task in a thread of its own, a daemon."""
+
+    def __init__(self, task: BackgroundTask, name: str) -> None:
+        self._task = task
+        self._name = name
+        self._lock = threading.Lock()
+        self._woken = threading.Event()
+        self._stopping = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    @property
+    def is_running(self) -> bool:
+        return self._thread is not None and self._thread.is_alive()
+
+    @property
+    def is_stopping(self) -> bool:
+        return self._stopping.is_set()
+
+    def start(self) -> None:
+        with self._lock:
+            if self._thread is None and not self._stopping.is_set():
+                self._thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+                self._thread.start()
+
+    def wake(self) -> None:
+        self._woken.set()
+        if self._thread is None:
+            self.start()
+
+    def stop(self) -> None:
+        self._stopping.set()
+        self._woken.set()
+
+    def join(self, within: float | None) -> None:
+        with self._lock:
+            thread = self._thread
+        if thread is not None:
+            thread.join(None if within is None else max(0.0, within))
+
+    def _run(self) -> None:
+        while not self._stopping.is_set():
+            self._woken.clear()
+            pause = self._step()
+            if pause != 0 and not self._stopping.is_set():
+                self._woken.wait(pause)
+        self._task.finish()
+
+    def _step(self) -> float | None:
+        try:
+            return self._task.step()
+        except Exception:  # else the thread would end, and nobody would know
+            _log.exception("background_step_failed", task=self._name, then="tried again")
+            return _PAUSE_S
+
+
+class Threads:
+    """Runs each task in a thread of its own, by the machine's clock."""
+
+    def steady(self) -> float:
+        return steady()
+
+    def runner(self, task: BackgroundTask, name: str) -> Runner:
+        return ThreadRunner(task, name)
+
+
+THREADS: Final = Threads()
