@@ -15,7 +15,6 @@ import pytest
 from accountant.records import encode
 from accountant.records.members import Member
 from streams.auth import token_file
-from streams.auth.decision_pages import MOST_LOOKED_AT
 from streams.client import (
     Accountant,
     AsyncAccountant,
@@ -25,6 +24,7 @@ from streams.client import (
 )
 from streams.client.http.bearer import Bearer, bearer_for
 from streams.errors import Refused
+from streams.service import MOST_READ
 from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.known_door import KnownDoor, wall
@@ -310,7 +310,7 @@ def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
 
 def test_ones_own_decisions_are_found_behind_very_many_of_others(door: RolesDoor) -> None:
     door.granted("closed-own", "ana")
-    for _ in range(MOST_LOOKED_AT + 1):
+    for _ in range(MOST_READ + 1):
         body = encode(request(door.clock, dataset="closed-own", analyst="ben", claim=TINY))
         door.service.decide_sync("requests", body, 10.0)
     door.granted("closed-own", "ana")
