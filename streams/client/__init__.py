@@ -16,10 +16,10 @@ from streams.client.answers.store import AnswerMissing, AnswerStore, NameTaken, 
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
-from streams.client.one_a_process import UsedAfterFork
 from streams.client.owner_records import PolicyDiffers
 from streams.client.reply import Call, Reply
 from streams.client.requests import StatedClaim, Unanswered
+from streams.client.shared_files import UsedAfterFork
 from streams.errors import (
     AccountantWarning,
     Gone,

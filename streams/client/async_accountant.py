@@ -51,7 +51,6 @@ from streams.client.owner_records import (
     open_fields,
     was_open,
 )
-from streams.client.patience import CONNECT_S, WAIT_S
 from streams.client.reading import (
     Statement,
     budget_of,
@@ -74,6 +73,7 @@ from streams.client.requests import (
     own_analyst,
     prepared,
 )
+from streams.client.retry import CONNECT_S, WAIT_S
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning
 from streams.settings import Settings

@@ -7,9 +7,9 @@ import time
 from pathlib import Path
 from typing import Final
 
-from streams.client import one_a_process
-from streams.client.http import HttpService
+from streams.client import shared_files
 from streams.client.http.bearer import bearer_for
+from streams.client.http.service import HttpService
 from streams.clock import Clock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.read_only import FileReader
@@ -92,7 +92,7 @@ def _connect_once(
     if kind == "kafka":
         return None
     path = Path(target)
-    here = one_a_process.found(path, settings, clock)
+    here = shared_files.get_open(path, settings, clock)
     if here is not None:
         return here
     owner = FileLock(path).owner()
@@ -100,7 +100,7 @@ def _connect_once(
         return HttpService(owner.address, bearer_for(owner.address, settings))
     if owner is None and not make and not path.exists():
         raise NoSuchLedger(_missing(path))
-    return one_a_process.opened(path, settings, clock)
+    return shared_files.open_shared(path, settings, clock)
 
 
 def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:

@@ -17,11 +17,11 @@ from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from streams.broadcast import Subscription
 from streams.client.connect import NoSuchLedger, connect_here
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.client.notebooks.display import client_html
-from streams.client.one_a_process import UsedAfterFork, is_last
-from streams.client.patience import GRACE_S
 from streams.client.requests import PreparedRequest
+from streams.client.retry import GRACE_S
+from streams.client.shared_files import UsedAfterFork, release
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
@@ -112,7 +112,7 @@ class ConnectedLedger:
         service, self._service, self._is_absent = self._service, None, False
         if service is None or os.getpid() != self._made_by:
             return None
-        return None if isinstance(service, EmbeddedService) and not is_last(service) else service
+        return None if isinstance(service, EmbeddedService) and not release(service) else service
 
 
 class AsyncConnection(ConnectedLedger):

@@ -9,9 +9,9 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records.served import Me
 from accountant.views.limit_views import AnalystBudget
-from streams.client.http import HttpService
-from streams.client.patience import GRACE_S
+from streams.client.http.service import HttpService
 from streams.client.requests import ANALYST, RequestDraft
+from streams.client.retry import GRACE_S
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NotPermitted, Refused, Unavailable
 from streams.service import Service

@@ -11,7 +11,6 @@ from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from streams.client.connection import Connection
 from streams.client.matching import Matching
-from streams.client.patience import GRACE_S, Patience
 from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, note_request, noted
 from streams.client.requests import (
@@ -22,6 +21,7 @@ from streams.client.requests import (
     undecided,
     words,
 )
+from streams.client.retry import GRACE_S, Deadline
 from streams.errors import Refused, Unavailable, Unreadable
 from streams.service import Service
 
@@ -65,12 +65,12 @@ class Sender:
         self, service: Service, call: PreparedRequest, wait: float
     ) -> tuple[Decision, bytes | None]:
         """Return the decision on a call, with the log's record where its bytes are known."""
-        patience = Patience(wait)
+        deadline = Deadline(wait)
         trouble = "nothing was heard"
         heard = True  # no attempt has ended without an answer
         while True:
             try:
-                answer = self._connection.submit(service, call, patience.left)
+                answer = self._connection.submit(service, call, deadline.left)
             except Unreadable as error:
                 raise unanswered(call, words(error)) from error
             except (RequestInvalid, Undecodable, Refused) as error:
@@ -83,7 +83,7 @@ class Sender:
             except Unavailable as error:
                 heard = False
                 trouble = words(error)
-                pause = patience.pause(error.after)
+                pause = deadline.pause(error.after)
                 if pause is None:
                     raise unanswered(call, trouble) from error
             else:
@@ -112,15 +112,15 @@ class Sender:
 
         Raises: Unanswered: it cannot be read in time.
         """
-        patience = Patience(wait)
+        deadline = Deadline(wait)
         while True:
             try:
-                return self._connection.read(look, within=patience.left + GRACE_S)
+                return self._connection.read(look, within=deadline.left + GRACE_S)
             except TimeoutError:
                 why = f"the ledger does not answer within {wait:g} s: nothing was heard"
                 raise unanswered(call, why) from None
             except Unavailable as error:
-                pause = patience.pause(error.after)
+                pause = deadline.pause(error.after)
                 if pause is None:
                     raise unanswered(call, words(error)) from error
             self._connection.pause(pause)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.errors import Unavailable
 from streams.server.serve import GatewayServer, run_gateway
 from streams.service import MOST_PAGE_BYTES, Service

@@ -1,5 +1,1 @@
-"""A ledger behind a gateway: its calls, and streams that go on where they were cut."""
-
-from streams.client.http.service import HttpService
-
-__all__ = ["HttpService"]
+"""A ledger behind a gateway: its calls, and streams that resume where they were cut."""

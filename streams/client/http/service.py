@@ -30,7 +30,6 @@ from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, verification
-from streams.client.http.lasting_events import lasting_events
 from streams.client.http.problems import (
     check_certificate,
     is_untaken,
@@ -39,6 +38,7 @@ from streams.client.http.problems import (
     stranger,
 )
 from streams.client.http.question import check_names, check_place, is_not_found
+from streams.client.http.reconnecting_events import reconnecting_events
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
@@ -236,12 +236,12 @@ class HttpService:
         return 0
 
     async def events(self) -> AsyncIterator[Decision]:
-        async for data in lasting_events(self._http, self._check_stream, "decision"):
+        async for data in reconnecting_events(self._http, self._check_stream, "decision"):
             for decision in self._readable(data, decode_decision):
                 yield decision
 
     async def alerts(self) -> AsyncIterator[Alert]:
-        async for data in lasting_events(self._http, self._check_stream, "alert"):
+        async for data in reconnecting_events(self._http, self._check_stream, "alert"):
             for alert in self._readable(data, decode_alert):
                 yield alert
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from streams.client.connect import connect_here
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_lock import FileLock
 from streams.embedded.service import EmbeddedService

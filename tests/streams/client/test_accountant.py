@@ -17,8 +17,8 @@ from accountant.policy import Policy
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant
-from streams.client.http import HttpService
-from streams.client.patience import Patience
+from streams.client.http.service import HttpService
+from streams.client.retry import Deadline
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
@@ -276,10 +276,10 @@ async def test_a_ledger_that_another_lets_go_of_in_time_is_used(
 
 
 def test_a_call_is_tried_again_as_long_as_there_is_time() -> None:
-    patient = Patience(3600)
+    patient = Deadline(3600)
     pauses = [patient.pause() for _ in range(50)]
     assert all(pause is not None and 0 < pause <= 2 for pause in pauses)
-    assert Patience(0).pause() is None
+    assert Deadline(0).pause() is None
 
 
 def test_a_client_that_was_let_go_says_so(file: Path, clock: TestClock) -> None:

@@ -18,7 +18,7 @@ import pytest
 from accountant.records import FORMAT, RULES, Decision, encode
 from accountant.records.outcomes import Outcome
 from streams.client import Accountant
-from streams.client.http.lasting_events import events_in
+from streams.client.http.reconnecting_events import events_in
 from streams.errors import Refused
 from streams.evidence.names import check_name
 

@@ -19,7 +19,7 @@ from accountant.records.inputs import Checked
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.served import served
 from streams.client import Accountant, AnswerMissing, AsyncAccountant, NotGranted, Unanswered
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
 from streams.service import Answer
 from streams.settings import Settings

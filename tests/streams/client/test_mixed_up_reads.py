@@ -12,7 +12,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.clock import Clock
 from streams.errors import Unreadable
 from tests.streams.client.test_garbled_answers import ONE, Proxy

@@ -24,7 +24,7 @@ from streams.client import (
 )
 from streams.client.answers.codec import encode_answer
 from streams.client.connect import NoSuchLedger
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.gateway.door import Door, TestClock

@@ -19,7 +19,7 @@ from accountant.advice.preview import Preview
 from accountant.claims.text import parse_claim
 from accountant.records.previews import PreviewRequest
 from accountant.views.limit_views import AnalystBudget, LevelView
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.read_only import FileReader

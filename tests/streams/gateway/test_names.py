@@ -13,7 +13,7 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 
 from accountant.views.datasets import Alert
 from streams.alerts.delivered_ids import Delivered
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.settings import Settings
 from tests.streams.gateway.door import Door, TestClock, request
 

@@ -12,7 +12,7 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.records.previews import PreviewRequest
 from streams.client import Accountant, NoSuchLedger
-from streams.client.http import HttpService
+from streams.client.http.service import HttpService
 from streams.service import Service
 from tests.streams.gateway.door import Door
 

@@ -1,4 +1,4 @@
-"""A gateway's events as a client reads them: a stream that is cut goes on where it ended."""
+"""A gateway's events as a client reads them: a stream that is cut resumes where it ended."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _MOST_PAUSE_S: Final = 2.0
 _END: Final = re.compile(rb"\r\n|\r|\n")
 
 
-async def lasting_events(
+async def reconnecting_events(
     http: httpx.AsyncClient, check: Callable[[httpx.Response], Awaitable[None]], kind: str
 ) -> AsyncIterator[bytes]:
     """Yield the data of one kind of events, none lost and none twice, wherever the stream is cut.
@@ -35,8 +35,8 @@ async def lasting_events(
     loop = asyncio.get_running_loop()
     while True:
         try:
-            # Each try by a connection of its own: one that is kept may lead to a gateway that is
-            # stopping, hold it up, and then be answered by nobody.
+            # A fresh connection for each attempt: a pooled one may lead to a gateway that is
+            # stopping, delay its stop, and get no answer.
             headers = {"Connection": "close"}
             if position:
                 headers["Last-Event-ID"] = position.decode("latin-1")

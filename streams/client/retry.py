@@ -1,4 +1,4 @@
-"""How long a call goes on asking a ledger that does not answer."""
+"""How long a call retries a ledger that does not answer, and how long it pauses in between."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ GRACE_S: Final = 1.5
 """How long after its wait a call may still take, for what is under way then."""
 
 
-class Patience:
-    """How long a call may still take, all of its retries together."""
+class Deadline:
+    """The time that a call may still take, with all its retries."""
 
     def __init__(self, wait: float) -> None:
         self._until = time.monotonic() + wait

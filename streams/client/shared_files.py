@@ -1,6 +1,6 @@
-"""One owner of a ledger's file in a process, however often its programs open it.
+"""Clients of one process that open the same file share its ledger.
 
-A cell of a notebook that is run twice opens the file twice. Both clients get the same ledger.
+A notebook's cell that runs twice opens the file twice.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 
-# What says nothing of the ledger in the file: a token is for doors alone.
+# Settings that do not concern a ledger in a file: a token is for servers.
 _OF_THE_CLIENT: Final = {"url", "token", "token_file", "token_unencrypted"}
 
 
@@ -49,7 +49,7 @@ class _Files:
         self.forget()
 
     def forget(self) -> None:
-        """Begin anew: what a fork inherits is the parent's, neither to use nor to let go of."""
+        """Reset after a fork: the child must neither use nor close the parent's files."""
         self.lock = threading.RLock()
         self.opened = {}
 
@@ -58,7 +58,7 @@ _files: Final = _Files()
 os.register_at_fork(after_in_child=_files.forget)
 
 
-def found(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService | None:
+def get_open(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService | None:
     """Return the service by which a client of this process has the file open, if one has.
 
     Raises: Refused: that client has other settings or another clock.
@@ -76,13 +76,13 @@ def found(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedServic
         return known.service
 
 
-def opened(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService:
+def open_shared(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService:
     """Open a file that no client of this process has open.
 
     Raises: Refused, LogDamaged: as `EmbeddedService.open`.
     """
     with _files.lock:  # a second thread waits, and then finds it
-        here = found(path, settings, clock)
+        here = get_open(path, settings, clock)
         if here is not None:
             return here
         clock = clock or SystemClock()
@@ -98,8 +98,8 @@ def opened(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedServi
         return service
 
 
-def is_last(service: EmbeddedService) -> bool:
-    """Count one client less; tell whether it was the last, so that the file is to be closed."""
+def release(service: EmbeddedService) -> bool:
+    """Count one client less; return whether it was the last, which closes the file."""
     with _files.lock:
         for identity, known in _files.opened.items():
             if known.service is service:

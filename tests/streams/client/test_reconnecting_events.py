@@ -19,7 +19,7 @@ import pytest
 from accountant.records import Decision
 from accountant.views.datasets import Alert
 from streams.client import Accountant, Gone, Refused
-from streams.client.http.lasting_events import lasting_events
+from streams.client.http.reconnecting_events import reconnecting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
 from tests.streams.embedded.archived import archive_file, fill
@@ -202,6 +202,6 @@ async def test_each_try_has_a_connection_of_its_own() -> None:
     server = await asyncio.start_server(answer, "127.0.0.1", 0)
     port = server.sockets[0].getsockname()[1]
     async with server, httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as http:
-        events = lasting_events(http, check, "decision")
+        events = reconnecting_events(http, check, "decision")
         assert [await anext(events) for _ in range(3)] == [b"1.1", b"2.1", b"3.1"]
         await events.aclose()
