@@ -91,9 +91,11 @@ def adjudicate(
     used = budgets.charge(claim, asked)
     if isinstance(used, Denial):
         return _refuse_denied(ledger, claim, at, asked, budgets, used, limits)
-    charged = _NO_LEVELS
+    charged, new = _NO_LEVELS, 0
     if limits is not None:
         charged = charge(limits, ledger, asked, used[1 + bool(limits.reserved) :])
+        # Only the first use under a default has no row yet.
+        new = sum(not each.before.sequence for each in charged)
     spent, totals = used[0], ledger.totals
     after = spent + tuple(map(add, totals[plan.width :], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
@@ -127,10 +129,7 @@ def adjudicate(
         ledger.owners,
         ledger.members,
         ledger.granted_at or (at if plan.dates_grants else 0),
-        # Only the first use under a default has no row yet.
-        ledger.levels + sum(not each.before.sequence for each in charged)
-        if charged
-        else ledger.levels,
+        ledger.levels + new,
         ledger.limits,
     )
     ended = plan.ended

@@ -25,7 +25,7 @@ from accountant.limits.wire import (
     length_of,
 )
 from accountant.policy.compiled import CompiledPolicy, open_plan
-from accountant.records.limit_fields import kind_of, own_policy, told_policy
+from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.requests import SetLimit
 
 _SHARED: Final = (
@@ -57,66 +57,66 @@ def _is_nothing(part: str, plan: CompiledPolicy) -> bool:
 def record_of(
     record: SetLimit, plan: CompiledPolicy, version: int, team: str | None
 ) -> LimitRecord:
-    """Return a record as its decision tells it.
+    """Return a record as its decision stores it.
 
     Args:
         version: of this scope and name.
         team: that of an analyst at this time.
     """
-    told = LimitRecord(record.scope, record.name, version, record.part)
+    found = LimitRecord(record.scope, record.name, version, record.part)
     if record.part is not None:
-        told = _with(told, budget=part_of(record.part, plan))
+        found = _with(found, budget=part_of(record.part, plan))
     elif record.policy is not None:
         own = open_plan(own_policy(record.policy))
-        told = _with(told, policy=told_policy(record.policy), budget=own.budget_wire)
+        found = _with(found, policy=stored_policy(record.policy), budget=own.budget_wire)
     if record.pace is not None:
         budget = part_of(record.pace.part, plan)
-        told = _with(told, pace=PaceRecord(record.pace.part, record.pace.period, budget))
+        found = _with(found, pace=PaceRecord(record.pace.part, record.pace.period, budget))
     if record.reserved is not None:
         within = team if record.scope == "analyst" else None
         share = ReservedRecord(record.reserved, part_of(record.reserved, plan), within)
-        told = _with(told, reserved=share)
-    return told
+        found = _with(found, reserved=share)
+    return found
 
 
-def _with(told: LimitRecord, **fields: object) -> LimitRecord:
-    return msgspec.structs.replace(told, **fields)
+def _with(found: LimitRecord, **fields: object) -> LimitRecord:
+    return msgspec.structs.replace(found, **fields)
 
 
 def apply_record(
     before: Level | None,
     dataset: str,
-    told: LimitRecord,
+    record: LimitRecord,
     plan: CompiledPolicy,
     at: int,
     sequence: int,
 ) -> Level:
-    """Return the level after a record, as its decision tells it; live as in a refold.
+    """Return the level after a record, as its decision stores it; live as in a refold.
 
     Args:
         before: None for the first record about it.
         at: the decision's time, milliseconds since 1970.
         sequence: the decision's number in the dataset.
     """
-    level = before or Level(dataset, told.scope, "", told.name or "")
-    old = level.rule or LimitState(LimitRecord(told.scope))
+    level = before or Level(dataset, record.scope, "", record.name or "")
+    old = level.rule or LimitState(LimitRecord(record.scope))
     kind, counted_since, counted = old.kind, old.counted_since, level.counted
-    if told.limits:
-        kind = kind_of(plan.policy if told.policy is None else own_policy(told.policy))
+    if record.limits:
+        kind = kind_of(plan.policy if record.policy is None else own_policy(record.policy))
         if kind != old.kind:
-            counted_since, counted = told.version, None
+            counted_since, counted = record.version, None
     # Periods go on without a pace: the running one's use counts when there is a pace again.
     periods = old.periods
-    if told.pace is not None:
-        length = length_of(told.pace.period)
+    if record.pace is not None:
+        length = length_of(record.pace.period)
         periods = periods.changed(length, at) if periods else Periods(length, at, length)
     shared_since, used = 0, None
-    if told.reserved is not None:
-        shared_since, used = old.shared_since or told.version, level.used
-    rule = LimitState(told, kind, counted_since, periods, shared_since)
+    if record.reserved is not None:
+        shared_since, used = old.shared_since or record.version, level.used
+    rule = LimitState(record, kind, counted_since, periods, shared_since)
     unused = unused_of(rule, used)
     return Level(
-        dataset, told.scope, "", level.name, sequence, rule, counted, level.paced, used, unused
+        dataset, record.scope, "", level.name, sequence, rule, counted, level.paced, used, unused
     )
 
 

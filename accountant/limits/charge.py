@@ -23,7 +23,8 @@ class ChargedLevel(msgspec.Struct, frozen=True, gc=False):
     """A level after a grant.
 
     Attributes:
-        before: as it was; of a level without a row yet, its number is 0.
+        before: as it was; the number of one that has no row yet is 0.
+        level: as the grant leaves it.
         rule: the limit that it was charged by.
         moved: what the decision says of it.
     """

@@ -102,8 +102,8 @@ def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
     return resolved
 
 
-def told_policy(given: LimitPolicy) -> LimitPolicy:
-    """Return a level's own budget as decisions tell it, from a record that is sound."""
+def stored_policy(given: LimitPolicy) -> LimitPolicy:
+    """Return a level's own budget as decisions store it, from a record that is sound."""
     resolved = own_policy(given)
     told = {**given, "filter": resolved.filter}
     told["delta_for_claims"] = resolved.delta_for_claims or "0"

@@ -13,7 +13,7 @@ from accountant.limits.wire import is_level_row_key, level_row_key
 from accountant.policy import PARAMETERS, Policy
 from accountant.records import SetLimit
 from accountant.records.inputs import check
-from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, told_policy
+from accountant.records.limit_fields import BUDGET_FIELDS, kind_of, own_policy, stored_policy
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.times import uuid7
 
@@ -96,14 +96,14 @@ def test_a_budget_of_its_own_may_have_every_parameter_of_every_filter() -> None:
         given: dict[str, Any] = {"filter": kind.name, "delta": "1e-6"}
         given["epsilon" if "epsilon" in kind.budget_fields else "rho"] = "1"
         given |= {field: each.example for field, each in kind.parameters.items()}
-        told = told_policy(given)
+        told = stored_policy(given)
         assert list(told) == [field for field in BUDGET_FIELDS if field in told]
-        assert own_policy(told) == own_policy(told_policy(told))
+        assert own_policy(told) == own_policy(stored_policy(told))
         assert kind_of(own_policy(told)).startswith(kind.name)
 
 
 def test_a_budget_of_its_own_is_told_resolved_and_nothing_else() -> None:
-    told = told_policy({"delta": "1e-6", "epsilon": "1", "delta_for_claims": "1e-7"})
+    told = stored_policy({"delta": "1e-6", "epsilon": "1", "delta_for_claims": "1e-7"})
     assert told == {
         "filter": "zcdp_tight",
         "epsilon": "1",
