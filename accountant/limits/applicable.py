@@ -164,7 +164,7 @@ def applicable_limits(
             key: Key = (dataset, "each", team, analyst)
             use = levels.get(key) or Level(*key)
             found.append(limit_at(use, default.rule, plan, at, resets))
-    others = _others(levels, dataset, crew, own, team)
+    others = _others(levels, dataset, own, team)
     if not found and not others:
         return None
     former_team = None
@@ -176,9 +176,7 @@ def applicable_limits(
     return ApplicableLimits(tuple(found), others, former_team, own_unused, resets[0])
 
 
-def _others(
-    levels: LimitStore, dataset: str, crew: Level | None, own: Level | None, team: str
-) -> Sums:
+def _others(levels: LimitStore, dataset: str, own: Level | None, team: str) -> Sums:
     """Return what is reserved for others than an analyst, empty for nothing."""
     reserved = levels.reserved(dataset)
     if not is_any(reserved):
@@ -186,9 +184,9 @@ def _others(
     share = own.unused if own is not None else ()
     here = bool(team) and own is not None and own.within == team
     if team:
-        inside = levels.reserved_in(dataset, team)
-        rest = minus(inside.unused, share) if here else inside.unused
-        reserved = minus(reserved, minus(of_team(crew, inside), rest))
+        inside = levels.reserved_in(dataset, team).unused
+        rest = minus(inside, share) if here else inside
+        reserved = plus(reserved_for_other_teams(levels, dataset, team), rest)
     if not here:
         reserved = minus(reserved, share)
     return reserved if is_any(reserved) else ()

@@ -6,6 +6,11 @@ from collections.abc import Iterable, Mapping
 
 from accountant.amounts import Units, parse_units
 from accountant.ledger.snapshots import totals_from
+from accountant.limits.applicable import reserved_for_other_teams
+from accountant.limits.compiled import amounts_of
+from accountant.limits.state import Level, LimitState
+from accountant.limits.store import LevelTable
+from accountant.limits.wire import LimitRecord, ReservedRecord
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
 from accountant.views.limit_views import AnalystBudget, LevelView
@@ -36,8 +41,8 @@ def lefts(
 ) -> dict[Whose, Left]:
     """Return what is left for all, for teams, and for some analysts.
 
-    Of a team nothing that is kept for others is left, so somewhat less than its members may use,
-    of whom one may have a share of their own.
+    A team is left nothing that is reserved for others, so somewhat less than its members, of whom
+    one may have a share of their own outside of it.
 
     Args:
         levels: the dataset's limits that are in force.
@@ -49,9 +54,11 @@ def lefts(
     if whole.units is None:
         return found
     known = list(levels)
+    shares = _shares(view.dataset, known)
     limited = {level.name: level for level in known if level.scope == "team"}
     for team in {*teams, *(name for name in limited if name is not None)}:
-        units = max(0, whole.units - _kept_for_others(known, team, unit))
+        reserved = reserved_for_other_teams(shares, view.dataset, team)
+        units = max(0, whole.units - sum(reserved[:1]))
         own = [limited[team]] if team in limited else []
         found[Whose("team", team)] = _least(units, own, unit)
     for name, budget in budgets.items():
@@ -60,24 +67,17 @@ def lefts(
     return found
 
 
-def _kept_for_others(levels: Iterable[LevelView], team: str, unit: str) -> Units:
-    """Return what is still reserved for other teams, and for analysts whose share is not within it.
-
-    Of a team's share and those of its analysts within it, whichever is more: as `decide` keeps it.
-    """
-    teams, within = dict[str, Units](), dict[str, Units]()
-    for level in levels:
-        share = level.reserved
-        if share is None:
-            continue
-        left = parse_units(share.left.get(unit, "0"))
-        if level.scope == "team":
-            teams[level.name or ""] = left
-        else:
-            place = share.team or ""
-            within[place] = within.get(place, 0) + left
-    names = (teams.keys() | within.keys()) - {team}
-    return sum(max(teams.get(name, 0), within.get(name, 0)) for name in names)
+def _shares(dataset: str, levels: Iterable[LevelView]) -> LevelTable:
+    """Return the shares of a dataset as a partition keeps them, with what is left of each."""
+    table = LevelTable()
+    for view in levels:
+        share = view.reserved
+        if share is not None:
+            reserved = ReservedRecord(share.part, share.budget, share.team)
+            record = LimitRecord(view.scope, view.name, view.version, reserved=reserved)
+            rule, unused = LimitState(record), amounts_of(share.left)
+            table.put(Level(dataset, view.scope, "", view.name or "", rule=rule, unused=unused))
+    return table
 
 
 def _least(units: Units, levels: Iterable[LevelView], unit: str) -> Left:

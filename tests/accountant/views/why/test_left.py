@@ -80,6 +80,19 @@ def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
     assert found[Whose("team", "red")] == Left(units("1"))
 
 
+def test_what_is_reserved_within_a_team_is_the_teams_and_kept_from_other_teams() -> None:
+    world = divided_world()
+    limit(world, "team", "red", reserved="0.3")
+    limit(world, "analyst", "cy", reserved="0.25")
+    limit(world, "analyst", "ana", reserved="0.125")
+    limit(world, "team", "blue", part="1")
+    world.ask("pure:0.2", analyst="ben")
+    found = left_in(world)
+    # Of red's share 0.1 is left, of cy's within it still 0.25.
+    assert found[Whose("team", "blue")] == Left(units("0.55"))
+    assert found[Whose("team", "red")] == Left(units("0.675"))
+
+
 def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
     world = divided_world()
     limit(world, "team", "blue", policy={"filter": "zcdp", "rho": "0.1"})
