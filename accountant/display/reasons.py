@@ -159,6 +159,14 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
 }
 
+REFUSED_AT: Final[dict[str | None, str]] = {
+    None: "the dataset's own budget",
+    "dataset": "the whole dataset's pace, or what is reserved for others",
+    "team": "a team's limit or pace",
+    "analyst": "an analyst's own limit or pace",
+    "each": "what each analyst of a team may use",
+}
+"""Where requests were refused that did not fit, by the scope of the limit."""
 NO_ROOM: Final = "The dataset's budget has no room."
 """What `exhausted` means where no limit has refused it."""
 NO_ROOM_AT_A_LIMIT: Final = "The dataset has room, and a limit has not."

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from msgspec import UNSET
 
+from accountant.display.numbers import exact_percent
 from accountant.policy.proposed import PROPOSED_CAP, proposed
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
@@ -36,7 +37,7 @@ _OF_A_POLICY = (
 )
 """The options of `open` that a policy's file says instead."""
 _CAP_EXPLAINED = (
-    f"no single request may take more than {PROPOSED_CAP} of the budget, so that a mistyped one "
+    "no single request may take more than {cap} of the budget, so that a mistyped one "
     "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
 )
 
@@ -115,7 +116,7 @@ def open_(
             owners = " or ".join(decision.owners or ["its owner"])
             say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
         if policy is None and proposes_cap:
-            say(_CAP_EXPLAINED)
+            say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
         if _keeps_no_delta(plan):
             say(_DELTA_EXPLAINED)
         if plan.policy.beside is not UNSET:

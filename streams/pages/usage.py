@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.display.numbers import part_of, spent_amount, symbol
-from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS
+from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS, REFUSED_AT
 from accountant.display.texts import cut
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
@@ -19,12 +19,6 @@ from streams.pages.bars import Bar, bar_of, first_of
 
 MOST: Final = 20
 _LONGEST: Final = 120
-_LEVELS: Final = {
-    "dataset": "at the whole dataset's pace, or beside what is reserved",
-    "team": "at a team's limit or pace",
-    "analyst": "at an analyst's own limit or pace",
-    "each": "at what each analyst of a team may use",
-}
 
 
 class Used(NamedTuple):
@@ -110,10 +104,9 @@ def refusals(why: Why) -> tuple[Refused, ...]:
 
 def _refused(each: Refusals, most: int) -> Refused:
     reason = Reason(each.reason)
-    words, where = REASONS[reason], _LEVELS.get(each.level or "", "")
-    meaning = words.meaning
+    title, meaning, remedy = REASONS[reason]
     if reason is Reason.EXHAUSTED:
-        meaning = NO_ROOM_AT_A_LIMIT if where else NO_ROOM
-    title = f"{words.title} {where}" if where else words.title
+        title = f"{title} at {REFUSED_AT[each.level]}"
+        meaning = NO_ROOM if each.level is None else NO_ROOM_AT_A_LIMIT
     width = round(100 * each.refused / most, 2)
-    return Refused(each.reason, title, f"{meaning} {words.remedy}", each.refused, width)
+    return Refused(each.reason, title, f"{meaning} {remedy}", each.refused, width)

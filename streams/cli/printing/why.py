@@ -11,7 +11,9 @@ from rich.text import Text
 
 from accountant.display.forecasts import earliest_to_latest, forecast_whose, runs_out, window_words
 from accountant.display.numbers import left_amount, spent_amount, spent_percent, symbol
+from accountant.display.reasons import REFUSED_AT
 from accountant.display.times import moment
+from accountant.records.outcomes import Reason
 from accountant.views.why import rows
 from accountant.views.why.forecast import WINDOWS
 from streams.cli.printing.output import spent_bar
@@ -21,12 +23,6 @@ if TYPE_CHECKING:
 
 _MOST: Final = 30  # rows; the rest is in --csv
 _FEW: Final = 5
-_LEVEL: Final = {
-    "dataset": "the whole dataset: its pace, or what is reserved for others",
-    "team": "a team",
-    "analyst": "one analyst",
-    "each": "each analyst of a team",
-}
 _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
     "analyst": (("analyst", "analyst"), ("team", "team")),
     "team": (("team", "team"), ("analysts", "analysts")),
@@ -84,20 +80,15 @@ def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table
     if by == "grants":
         table = _grants(why, found[:most])
     elif by == "reason":
-        table = _table("refused for", ("reason", "at the limit of", "requests"))
+        table = _table("refused for", ("reason", "at", "requests"))
         for row in found[:most]:
-            table.add_row(row["reason"], _at(row), str(row["refused"]))
+            where = REFUSED_AT[row["level"]] if row["reason"] == Reason.EXHAUSTED else ""
+            table.add_row(row["reason"], where, str(row["refused"]))
     else:
         table = _spending(why, by, found[:most], me)
     if len(found) > most:
         table.caption = f"and {len(found) - most:,} more: --csv has all"
     return table
-
-
-def _at(row: dict[str, Any]) -> str:
-    if row["level"] is None and row["reason"] == "exhausted":
-        return "the dataset's own budget"
-    return _LEVEL.get(row["level"], "")
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:

@@ -346,7 +346,7 @@ def test_watch_ends_with_ctrl_c_and_says_so_by_its_code(opened):
 def test_an_opening_proposes_a_cap_and_explains_it(accountant):
     done = accountant("dataset", "open", "census", "--filter", "basic", "--epsilon", "1")
     assert done.code == 0
-    assert "no single request may take more than 0.1 of the budget" in done.out
+    assert "no single request may take more than 10 % of the budget" in done.out
     refused = ask(accountant, "pure:0.995")
     assert refused.code == 1
     assert "above_cap" in refused.out
