@@ -35,7 +35,7 @@ RULES: Final = (
     ("awaited=True", "awaited=False"),
     # Names.
     (r"\bclient\.async_", "client."),
-    (r"\bAsync(Accountant|Connection|Grant|Iterator|Sender)\b", r"\1"),
+    (r"\bAsync(Accountant|Connection|Grant|Iterator|RequestSender)\b", r"\1"),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
     (r"\brun_async\b", "run"),
     # A loop that only yields.

@@ -74,7 +74,7 @@ from streams.client.requests import (
     prepared,
 )
 from streams.client.retry import CONNECT_S, WAIT_S
-from streams.client.sender import Sender
+from streams.client.sender import RequestSender
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning
 from streams.settings import Settings
@@ -142,7 +142,7 @@ class Accountant:
         self._connection = Connection(
             self.settings, self.clock, wait=given_seconds("wait", wait), read_only=read_only
         )
-        self._sender = Sender(self._connection)
+        self._sender = RequestSender(self._connection)
 
     def __enter__(self) -> Self:
         return self

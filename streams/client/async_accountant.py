@@ -29,7 +29,7 @@ from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
 from streams.client.answers.store import AnswerStore
-from streams.client.async_sender import AsyncSender
+from streams.client.async_sender import AsyncRequestSender
 from streams.client.connect import settings_of
 from streams.client.connection import AsyncConnection
 from streams.client.grants import (
@@ -141,7 +141,7 @@ class AsyncAccountant:
         self._connection = AsyncConnection(
             self.settings, self.clock, wait=given_seconds("wait", wait), read_only=read_only
         )
-        self._sender = AsyncSender(self._connection)
+        self._sender = AsyncRequestSender(self._connection)
 
     async def __aenter__(self) -> Self:
         await self._connection.connect()

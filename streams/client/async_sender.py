@@ -1,4 +1,4 @@
-"""`AsyncSender`: a call is sent until it is answered, the same bytes each time."""
+"""`AsyncRequestSender`: a call is sent until it is answered, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from streams.service import Service
 T = TypeVar("T")
 
 
-class AsyncSender:
+class AsyncRequestSender:
     """Sends requests and owners' records, and compares each answer with its question.
 
     Attributes:

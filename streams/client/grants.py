@@ -27,10 +27,10 @@ from streams.client.answers.runs import check_run
 from streams.client.answers.store import (
     AnswerMissing,
     AnswerStore,
-    Asked,
     Busy,
     StillRunning,
     Stored,
+    StoredRequest,
     Turn,
     ledger_name,
 )
@@ -98,7 +98,7 @@ class Codec(NamedTuple):
 TAGGED_JSON: Final = Codec()
 
 
-class Encoded(NamedTuple):
+class EncodedAnswer(NamedTuple):
     """An answer on its way to the store.
 
     Attributes:
@@ -321,15 +321,15 @@ class Release:
             await run_to_its_end(self.end, turn, encoded)
             return encoded.answer
 
-    def encoded(self, answer: Any) -> Encoded:
+    def encoded(self, answer: Any) -> EncodedAnswer:
         """Return an answer as every retry will get it, where it can be stored."""
         try:
             data = self._codec.encode(answer)
             if not isinstance(data, bytes):
                 raise TypeError(f"the codec's encode returned {type(data).__name__}, not bytes")
-            return Encoded(data, self._codec.decode(data))
+            return EncodedAnswer(data, self._codec.decode(data))
         except Exception as error:
-            return Encoded(
+            return EncodedAnswer(
                 None,
                 answer,
                 f"the answer of request_id {self.call.request_id} is not stored: {error}. "
@@ -337,7 +337,7 @@ class Release:
                 "runs again: keep it",
             )
 
-    def end(self, turn: Turn, encoded: Encoded) -> None:
+    def end(self, turn: Turn, encoded: EncodedAnswer) -> None:
         """Store an answer, or that it cannot be stored, before the caller gets it."""
         if encoded.data is None:
             self._store.unstored(turn)
@@ -349,13 +349,13 @@ class Release:
         return self._codec.decode(stored.answer)
 
 
-def asked_of(call: PreparedRequest, ledger: str) -> Asked:
+def asked_of(call: PreparedRequest, ledger: str) -> StoredRequest:
     """Return a request as the store notes it."""
     asked = _decode_request(call.body)
     claim = f"{claim_text(asked.claim)}, unit {asked.unit}, neighbours {asked.neighbours}"
     if asked.via is not UNSET:
         claim += f", via {asked.via}"
-    return Asked(
+    return StoredRequest(
         hashlib.sha256(call.body).hexdigest(),
         call.request_id,
         ledger,

@@ -21,7 +21,7 @@ _SPACE: Final = b" \t\r\n"
 _Key = tuple[str, str, str]
 
 
-class _Asked(msgspec.Struct):
+class _RequestKey(msgspec.Struct):
     """Whose request a decision is on, of whatever kind it is."""
 
     dataset: str = ""
@@ -30,7 +30,7 @@ class _Asked(msgspec.Struct):
     by: str = ""
 
 
-_decode_asked: Final = msgspec.json.Decoder(_Asked).decode
+_decode_key: Final = msgspec.json.Decoder(_RequestKey).decode
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
@@ -70,9 +70,9 @@ class Matching:
         """
         body = bytes(decision.request).strip(_SPACE)
         try:
-            asked = _decode_asked(body)
+            asked = _decode_key(body)
         except DECODE_ERRORS:
-            asked = _Asked()
+            asked = _RequestKey()
         names = (asked.dataset, asked.analyst or asked.by, asked.request_id)
         if decision.dataset != dataset or names != (dataset, who, request_id):
             what = "the answer is a decision on another request: does a proxy mix them up?"

@@ -1,5 +1,5 @@
 # Generated from async_sender.py by `make client`: change that file instead.
-"""`Sender`: a call is sent until it is answered, the same bytes each time."""
+"""`RequestSender`: a call is sent until it is answered, the same bytes each time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from streams.service import Service
 T = TypeVar("T")
 
 
-class Sender:
+class RequestSender:
     """Sends requests and owners' records, and compares each answer with its question.
 
     Attributes:

@@ -103,7 +103,7 @@ class Turn(NamedTuple):
     run: str
 
 
-class Asked(NamedTuple):
+class StoredRequest(NamedTuple):
     """A request as the store notes it before it is sent.
 
     Attributes:
@@ -129,7 +129,7 @@ class OpenRequest(NamedTuple):
         granted: the ledger has granted it; False where this store does not know.
     """
 
-    asked: Asked
+    asked: StoredRequest
     since: float
     granted: bool
 
@@ -157,7 +157,7 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
 
-    def asking(self, asked: Asked, *, own: bool) -> None:
+    def asking(self, asked: StoredRequest, *, own: bool) -> None:
         """Note that `release` is about to ask.
 
         Args:
@@ -166,7 +166,7 @@ class AnswerStore:
         with self._changing() as db:
             _note(db, asked, own=own)
 
-    def bind(self, name: str, asked: Asked, body: bytes, ledger_id: str = "") -> bytes:
+    def bind(self, name: str, asked: StoredRequest, body: bytes, ledger_id: str = "") -> bytes:
         """Bind a name to a request that is about to be asked, unless it is bound already.
 
         The name is of one ledger, dataset and analyst.
@@ -219,7 +219,7 @@ class AnswerStore:
             db.execute("DELETE FROM requests WHERE request = ?", (request,))
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
-    def is_repeated(self, asked: Asked) -> bool:
+    def is_repeated(self, asked: StoredRequest) -> bool:
         """Tell whether the same claim was released before on the dataset, for the same purpose."""
         with self._changing() as db:
             row = db.execute(
@@ -237,7 +237,7 @@ class AnswerStore:
                 " ON a.request = r.request GROUP BY r.request"
                 " HAVING NOT max(coalesce(a.state IN ('done', 'unstored'), 0)) ORDER BY r.since"
             ).fetchall()
-        return [OpenRequest(Asked(*row[:7]), row[7], bool(row[9])) for row in rows]
+        return [OpenRequest(StoredRequest(*row[:7]), row[7], bool(row[9])) for row in rows]
 
     def found(self, request: str) -> Stored | None:
         """Return the stored answer of a request, if any.
@@ -445,7 +445,7 @@ _UNSTORED: Final = (
 )
 
 
-def _note(db: sqlite3.Connection, asked: Asked, *, own: bool) -> None:
+def _note(db: sqlite3.Connection, asked: StoredRequest, *, own: bool) -> None:
     row = (*asked, time.time(), own)
     db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 

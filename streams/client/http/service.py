@@ -60,7 +60,7 @@ _decode_members = msgspec.json.Decoder(list[Member]).decode
 _decode_rows = msgspec.json.Decoder(list[dict[str, Any]]).decode
 
 
-class _Place(msgspec.Struct):
+class _Target(msgspec.Struct):
     type: str
     dataset: str
 
@@ -71,7 +71,7 @@ class _Page(msgspec.Struct):
 
 
 _decode_page = msgspec.json.Decoder(_Page).decode
-_decode_place = msgspec.json.Decoder(_Place).decode
+_decode_target = msgspec.json.Decoder(_Target).decode
 
 
 class HttpService:
@@ -116,7 +116,7 @@ class HttpService:
         return self._name
 
     async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        place = _decode_place(body)
+        place = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
         if place.type in _PATHS:
             path = f"{_path(place.dataset)}/{_PATHS[place.type]}"
