@@ -9,20 +9,14 @@ from typing import Final, Protocol
 import msgspec
 
 from accountant.records.asked_by import asked_by
+from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import (
-    Caller,
-    DatasetAccess,
-    decode_decision_line,
-    sees_decision,
-    shown,
-    why_as_seen,
-)
+from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, why_as_seen
 from accountant.views.why import UsedSums, Why, lefts, since_day, spenders, why_of
 from streams.clock import Clock
 from streams.errors import Gone, Unavailable
@@ -209,7 +203,7 @@ def _seen(
 ) -> list[msgspec.Raw]:
     found = list[msgspec.Raw]()
     for value in reversed(values):
-        line = decode_decision_line(value)
+        line = decode_header(value)
         if line.outcome not in _REQUESTS or not sees_decision(access, line):
             continue
         asked = asked_by(line.request)

@@ -9,6 +9,7 @@ from typing import Final, Protocol
 from accountant.advice.preview import Preview
 from accountant.partition import hash_of
 from accountant.records import Decision, Source
+from accountant.records.inputs import Checked
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
@@ -33,12 +34,14 @@ class Answer:
     Attributes:
         decision: the bytes of its decision exactly as the log holds them, None while it is
             still to be made.
+        digest: their SHA-256, where the process that has decided says it.
         partition, offset: where the body was appended.
     """
 
     decision: bytes | None
     partition: int
     offset: int | None = None
+    digest: bytes | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,8 +66,14 @@ class Service(Protocol):
     is overloaded; the caller retries with the same bytes.
     """
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        """Append a body, unchanged, and wait at most `wait` seconds for its decision."""
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+    ) -> Answer:
+        """Append a body, unchanged, and wait at most `wait` seconds for its decision.
+
+        Args:
+            checked: the result of `inputs.check` for this body, where the caller has it already.
+        """
         ...
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:

@@ -20,6 +20,8 @@ _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _OUTCOME: Final = "outcome"
 _ADDED: Final = ("granted", "hash")
 _GRANTED: Final = b'"granted"'
+_IS_OUTCOME: Final = b'"outcome":"'
+_FIRST: Final = b'"first":{'
 _TRUE, _FALSE = msgspec.Raw(b"true"), msgspec.Raw(b"false")
 
 
@@ -83,13 +85,27 @@ class Me(msgspec.Struct, frozen=True):
     datasets: tuple[Membership, ...] = ()
 
 
-def served(value: bytes) -> bytes:
+def served(value: bytes, digest: bytes | None = None) -> bytes:
     """Return a decision's bytes with `granted` and `hash` beside `outcome`, and `first.granted`.
 
     Args:
         value: the decision exactly as the log holds it.
+        digest: its SHA-256, where it is known.
     """
-    digest = encode(f"sha256:{hashlib.sha256(value).hexdigest()}")
+    hashed = hashlib.sha256(value).hexdigest() if digest is None else digest.hex()
+    # The ledger alone writes what is before the outcome, so this is the outcome and no text in it.
+    found = value.find(_IS_OUTCOME)
+    if found < 0 or _FIRST in value:
+        return _with_first(value, hashed)
+    start = found + len(_IS_OUTCOME)
+    end = value.index(b'"', start) + 1
+    is_granted = b"true" if value[start:end] == b'granted"' else b"false"
+    added = b',"granted":%s,"hash":"sha256:%s"' % (is_granted, hashed.encode())
+    return value[:end] + added + value[end:]
+
+
+def _with_first(value: bytes, hashed: str) -> bytes:
+    digest = encode(f"sha256:{hashed}")
     shown: dict[str, msgspec.Raw] = {}
     for name, raw in _members(value).items():
         shown[name] = _first(raw) if name == "first" else raw

@@ -13,15 +13,12 @@ from typing import TypeVar
 import msgspec
 
 from accountant.amounts import parse_units
-from accountant.limits.wire import LevelMoved, LimitRecord
-from accountant.made_by import Format, reader
 from accountant.records import (
-    NO_REQUEST,
-    Origin,
     Snapshot,
     decode_decision,
 )
 from accountant.records.decided import CountedDecision
+from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
@@ -34,35 +31,13 @@ from accountant.views.datasets import (
 )
 from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
 
-
-class LogLine(msgspec.Struct, frozen=True, tag_field="type", tag="decision"):
-    """The fields of a decision that counting and limits take; see `records.Decision`."""
-
-    version: Format
-    partition_sequence: int
-    decided_at: str
-    outcome: Outcome
-    reason: Reason | None = None
-    dataset: str | None = None
-    sequence: int | None = None
-    cost: dict[str, str] | None = None
-    crossed: tuple[str, ...] = ()
-    request: msgspec.Raw = NO_REQUEST
-    source: Origin | None = None
-    limit: LimitRecord | None = None
-    levels: tuple[LevelMoved, ...] = ()
-
-
-decode_line = reader(LogLine)
-
-
 C = TypeVar("C", bound=CountedDecision)
 
 Run = Sequence[CountedDecision]
 """Decisions on one dataset in the order of the log."""
 
 
-def counted(line: LogLine, value: bytes, *, usage: bool = True) -> CountedDecision:
+def counted(line: DecisionHeader, value: bytes, *, usage: bool = True) -> CountedDecision:
     """Return a decision that was read, as far as counting takes it; `usage`: also by analyst."""
     analyst, charged = None, None
     granted = line.outcome is Outcome.GRANTED

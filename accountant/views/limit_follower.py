@@ -13,9 +13,9 @@ from accountant.limits.state import Key, Level, level_of
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import LevelMoved, LevelRow
 from accountant.policy.compiled import CompiledPolicy
+from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
-from accountant.views.follow import LogLine
 from accountant.views.usage import analyst_in
 
 
@@ -50,7 +50,7 @@ class LevelFollower:
         if sequence >= self._last_reset(partition)[0]:
             self._resets[partition] = sequence, count, at
 
-    def take_line(self, partition: int, line: LogLine, plan: CompiledPolicy | None) -> None:
+    def take_line(self, partition: int, line: DecisionHeader, plan: CompiledPolicy | None) -> None:
         """Take in a decision that resets the clock, sets a limit, or is charged to one.
 
         Args:
@@ -72,7 +72,7 @@ class LevelFollower:
         for moved in line.levels:
             self._move(partition, line, moved)
 
-    def _move(self, partition: int, line: LogLine, moved: LevelMoved) -> None:
+    def _move(self, partition: int, line: DecisionHeader, moved: LevelMoved) -> None:
         dataset, name, sequence = str(line.dataset), moved.name or "", line.sequence or 0
         limit = self.table.get((dataset, moved.scope, "", name))
         if limit is None or limit.rule is None or limit.rule.record.version != moved.version:

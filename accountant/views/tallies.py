@@ -12,8 +12,9 @@ import msgspec
 from accountant.amounts import Units, parse_units
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
-from accountant.records import DECODE_ERRORS, NO_REQUEST, Format, check_maker
+from accountant.records import DECODE_ERRORS, check_maker
 from accountant.records.asked_by import AskedFor, decode_asked_for
+from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.outcomes import Outcome
 
 MOST_LARGEST: Final = 20
@@ -26,31 +27,6 @@ class LogDiffers(LogDamaged):
 
 class UnreadableDecision(LogDamaged):
     """A decision cannot be read; the index stays before it."""
-
-
-class _Level(msgspec.Struct, gc=False):
-    scope: str
-
-
-class Line(msgspec.Struct, tag_field="type", tag="decision", gc=False):
-    """The fields of a decision that the index takes; see `records.Decision`."""
-
-    version: Format
-    partition_sequence: int
-    previous: str
-    decided_at: str
-    outcome: Outcome
-    dataset: str | None = None
-    generation: int | None = None
-    sequence: int | None = None
-    cost: dict[str, str] | None = None
-    budget: dict[str, str] | None = None
-    reason: str | None = None
-    level: _Level | None = None
-    request: msgspec.Raw = NO_REQUEST
-
-
-_decode_line = msgspec.json.Decoder(Line).decode
 
 
 class Tally(msgspec.Struct, gc=False):
@@ -182,7 +158,7 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
     counted, expected, value = Counted(last=after), head, b""
     for value in values:
         try:
-            line = _decode_line(value)
+            line = decode_header(value)
             if line.partition_sequence != counted.last + 1:
                 raise LogDiffers(f"decision {line.partition_sequence} follows {counted.last}")
             # The hashes of a run's inner decisions are the auditor's to check.
@@ -208,7 +184,7 @@ def add(counted: Counted, value: bytes) -> None:
 
     Raises: DECODE_ERRORS.
     """
-    _add(counted, _decode_line(value))
+    _add(counted, decode_header(value))
     counted.sum_up()
     for each in (counted.places, counted.analyst_days, counted.reasons, counted.largest):
         each.clear()
@@ -219,7 +195,7 @@ def add_kept(counted: Counted, value: bytes) -> None:
 
     Raises: DECODE_ERRORS.
     """
-    line = _decode_line(value)
+    line = decode_header(value)
     if line.dataset is None or line.sequence is None:
         return
     counted.since.setdefault(line.dataset, (line.sequence, line.decided_at))
@@ -228,7 +204,7 @@ def add_kept(counted: Counted, value: bytes) -> None:
     _add(alone, line)
 
 
-def _add(counted: Counted, line: Line) -> None:
+def _add(counted: Counted, line: DecisionHeader) -> None:
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such
     # as a repeat, are nobody's usage.
@@ -273,7 +249,7 @@ def _add(counted: Counted, line: Line) -> None:
         largest.take(charged, sequence, asked, at)
 
 
-def _add_refusal(counted: Counted, line: Line, dataset: str, sequence: int) -> None:
+def _add_refusal(counted: Counted, line: DecisionHeader, dataset: str, sequence: int) -> None:
     reason = line.reason or ""
     if line.level is not None:
         reason += f" {line.level.scope}"

@@ -7,8 +7,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.policy import Policy, sees_only_own
-from accountant.records import NO_REQUEST
 from accountant.records.asked_by import asked_by
+from accountant.records.header import DecisionHeader
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
 from accountant.records.served import served
@@ -68,26 +68,11 @@ def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> D
     return DatasetAccess(caller.name, sees_all, sees_requests, team)
 
 
-class _Named(msgspec.Struct):
-    member: str = ""
-
-
-class DecisionLine(msgspec.Struct, tag_field="type", tag="decision"):
-    """The fields of a decision that say whose it is."""
-
-    outcome: Outcome
-    dataset: str | None = None
-    sequence: int | None = None
-    member: _Named | None = None
-    request: msgspec.Raw = NO_REQUEST
-
-
-decode_decision_line = msgspec.json.Decoder(DecisionLine).decode
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
 
-def sees_decision(access: DatasetAccess, line: DecisionLine) -> bool:
+def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
     """Tell whether a decision on a dataset is shown to somebody who sees the dataset."""
     if access.sees_all or line.outcome in _EVERYBODYS:
         return True
@@ -111,13 +96,18 @@ def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
     return access.name == (alert.name if alert.analyst is None else alert.analyst)
 
 
-def shown(access: DatasetAccess, line: DecisionLine, value: bytes) -> bytes:
+def shown(
+    access: DatasetAccess, line: DecisionHeader, value: bytes, digest: bytes | None = None
+) -> bytes:
     """Return a decision that somebody sees, as servers answer it.
 
     An engine may reuse an id that was another analyst's first: the first decision is left out
     then, and with it the hash, which covers the whole.
+
+    Args:
+        digest: SHA-256 of the value, where it is known.
     """
-    told = served(value)
+    told = served(value, digest)
     is_conflict = line.outcome is Outcome.CONFLICT
     if (
         not is_conflict

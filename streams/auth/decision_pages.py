@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.records import encode
-from accountant.views.visibility import DatasetAccess, decode_decision_line, sees_decision, shown
+from accountant.records.header import decode_header
+from accountant.views.visibility import DatasetAccess, sees_decision, shown
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest
 from streams.logs import get_logger
@@ -59,7 +60,7 @@ async def page_of(
 def _part(found: Sequence[bytes], standing: DatasetAccess, most: int) -> _Part:
     part, last = list[msgspec.Raw](), 0
     for value in found:
-        line = decode_decision_line(value)
+        line = decode_header(value)
         assert line.sequence is not None
         last = line.sequence
         if sees_decision(standing, line):

@@ -61,7 +61,7 @@ class LoopWaiter:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[bytes] = self.loop.create_future()
+        self.future: asyncio.Future[Encoded | None] = self.loop.create_future()
         self.offset: int | None = None
 
     def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
@@ -76,7 +76,7 @@ class LoopWaiter:
             self.future.set_exception(error)
             self.future.exception()  # without this asyncio warns where the caller stopped waiting
         else:
-            self.future.set_result(b"" if decided is None else decided.value)
+            self.future.set_result(decided)
 
 
 _Settled = tuple[LoopWaiter, Encoded | None, Exception | None]

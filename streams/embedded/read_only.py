@@ -22,6 +22,8 @@ from accountant.partition.ids import decode_identity
 from accountant.records import Decision, Source, decode_snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.decoding import decoded
+from accountant.records.header import DecisionHeader, decode_header
+from accountant.records.inputs import Checked
 from accountant.records.members import (
     Member,
     MemberRow,
@@ -34,7 +36,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.replay.sealed import partition_row as sealed_partition_row
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
-from accountant.views.follow import counted, decode_line, fold_run, runs
+from accountant.views.follow import counted, fold_run, runs
 from accountant.views.heads import Head
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import (
@@ -47,7 +49,7 @@ from accountant.views.limit_views import (
 from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller, DecisionLine, decode_decision_line
+from accountant.views.visibility import Caller
 from accountant.views.why import UsedSums, Why
 from streams.clock import Clock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
@@ -140,7 +142,7 @@ class _Fold:
         for number, value in values:
             self._read = number
             if self._within in value:
-                line = decoded(number, value, decode_line)
+                line = decoded(number, value, decode_header)
                 if line.dataset is not None:
                     if line.sequence is not None and line.dataset.encode() == self._within:
                         self.latest.append((line.sequence, value))
@@ -200,7 +202,9 @@ class FileReader:
             self._index.close()
             self._index = None
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+    ) -> Answer:
         """Refuse: nothing is decided here.
 
         Raises: Refused.
@@ -435,7 +439,9 @@ class FileReader:
                 return value
         return None
 
-    def _lines(self, dataset: str, *, within: bytes = b"") -> Iterator[tuple[bytes, DecisionLine]]:
+    def _lines(
+        self, dataset: str, *, within: bytes = b""
+    ) -> Iterator[tuple[bytes, DecisionHeader]]:
         """Yield the decisions on a dataset in the order of the log, with their headers.
 
         Args:
@@ -445,7 +451,7 @@ class FileReader:
         with reader(self._path, traceless=True) as db:
             for number, value in numbered_decisions(db, first=first_kept(db)):
                 if name in value and within in value:
-                    line = decoded(number, value, decode_decision_line)
+                    line = decoded(number, value, decode_header)
                     if line.dataset == dataset:
                         yield value, line
 

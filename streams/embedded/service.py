@@ -192,15 +192,21 @@ class EmbeddedService:
         decided = waiter.wait(wait)
         return None if decided is None else decided.decision
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+    ) -> Answer:
         waiter = LoopWaiter()
-        self._writer.submit(QueuedBody(source, body, self._clock.now(), waiter), here=False)
+        entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
+        self._writer.submit(entry, here=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
         # On timeout `asyncio.wait` does not cancel the future: the writer may still settle it.
         await asyncio.wait([waiter.future], timeout=wait)
-        decision = waiter.future.result() if waiter.future.done() else None
-        return Answer(decision=decision, partition=0, offset=waiter.offset)
+        decided = waiter.future.result() if waiter.future.done() else None
+        if decided is None:
+            return Answer(decision=None, partition=0, offset=waiter.offset)
+        value, digest = decided.value, decided.digest
+        return Answer(decision=value, partition=0, offset=waiter.offset, digest=digest)
 
     def find_sync(self, dataset: str, who: str, request_id: str) -> bytes | None:
         """Do as `find` does, in this thread."""

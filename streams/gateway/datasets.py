@@ -14,9 +14,10 @@ from litestar.response import Stream
 
 from accountant.errors import RequestInvalid
 from accountant.records import encode
+from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import BYS
-from accountant.views.visibility import decode_decision_line, sees_decision, shown
+from accountant.views.visibility import sees_decision, shown
 from streams.auth.decision_pages import note_reading, page_of
 from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
@@ -183,7 +184,7 @@ async def show_decision(
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
         standing = await sight_of(request).at(dataset)
-        line = decode_decision_line(found)
+        line = decode_header(found)
         if standing is not None and sees_decision(standing, line):
             if analyst != standing.name:
                 note_reading(request, dataset, sees_all=standing.sees_all)

@@ -23,9 +23,10 @@ from accountant.records import (
     Source,
     encode,
 )
+from accountant.records.header import decode_header
 from accountant.records.inputs import Checked, check_body
 from accountant.records.outcomes import Outcome, Reason
-from accountant.views.visibility import decode_decision_line, shown
+from accountant.views.visibility import shown
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.gateway.contract.openapi import (
     AmendOperation,
@@ -37,20 +38,12 @@ from streams.gateway.contract.openapi import (
 )
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
+from streams.service import Answer
 
 _STATUS: Final = {Outcome.CONFLICT: 409, Outcome.INVALID: 422}
 
 
-class _Told(msgspec.Struct):
-    """The part of a decision that the status depends on, and whether it tells of a dataset."""
-
-    outcome: Outcome
-    reason: Reason | None = None
-    error: FieldError | None = None
-    totals: msgspec.Raw = msgspec.Raw(b"")
-
-
-_decode_told = msgspec.json.Decoder(_Told).decode
+_decode_error = msgspec.json.Decoder(FieldError).decode
 
 
 @post("/requests", operation_class=RequestOperation, status_code=200, tags=["requests"])
@@ -131,13 +124,13 @@ async def _submit(
     await check_may_send(request, checked.body)
     wait = wait_of(request.headers.get("prefer"))
     service = context_of(request).service
-    answer = await service.submit(source, body, wait=wait)
+    answer = await service.submit(source, body, wait=wait, checked=checked)
     where = _location(checked)
     if answer.decision is None:
         pending = {"status": "pending", "location": where}
         headers = {"Location": where, "Retry-After": "1"}
         return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
-    return await _answered(request, answer.decision, checked, where)
+    return await _answered(request, answer, checked, where)
 
 
 def _wrong_content(request: HttpRequest) -> Response[bytes] | None:
@@ -190,18 +183,20 @@ def _location(checked: Checked) -> str:
 
 
 async def _answered(
-    request: HttpRequest, decision: bytes, checked: Checked, where: str
+    request: HttpRequest, answer: Answer, checked: Checked, where: str
 ) -> Response[bytes]:
-    told, line = _decode_told(decision), decode_decision_line(decision)
+    decision = answer.decision
+    assert decision is not None
+    told = decode_header(decision)
     tells = bool(bytes(told.totals))
     standing = await check_may_know(request, checked.body, told.outcome, tells=tells)
-    content = shown(standing, line, decision)
+    content = shown(standing, told, decision, answer.digest)
     if told.outcome is not Outcome.INVALID:
         status = _STATUS.get(told.outcome, 200)
         return Response(
             content, status_code=status, media_type=JSON, headers={"Content-Location": where}
         )
-    error = told.error
+    error = _decode_error(told.error) if bytes(told.error) else None
     if error is None and told.reason is Reason.ISSUED_IN_FUTURE:
         rule = "must not be issued later than the ledger's clock allows: check this clock"
         error = FieldError("request_id", rule, checked.body.request_id)

@@ -14,6 +14,7 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
 from accountant.errors import LogDamaged
+from accountant.records.header import decode_header
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
@@ -28,13 +29,6 @@ _STALLED_S: Final = 15.0
 _MOST_KNOWN: Final = 2_000  # places of a partition, of a hundred bytes each
 _NEAR_END: Final = 16  # offsets
 _MOST_AHEAD: Final = 8  # slices, of a megabyte each
-
-
-class _Numbered(msgspec.Struct, gc=False):
-    partition_sequence: int
-
-
-_number_in = msgspec.json.Decoder(_Numbered).decode
 
 
 class _Known(NamedTuple):
@@ -265,6 +259,6 @@ def _number_of(value: bytes) -> int:
     Raises: LogDamaged: it says none.
     """
     try:
-        return _number_in(value).partition_sequence
+        return decode_header(value).partition_sequence
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise LogDamaged(f"a record among the decisions cannot be read: {error}") from error

@@ -12,13 +12,15 @@ from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
 from accountant.records import Decision, Snapshot, Source, decode_decision
+from accountant.records.header import decode_header
+from accountant.records.inputs import Checked
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.records.state_rows import Row
 from accountant.times import from_iso
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import ViewFolder, counted, decode_line, runs
+from accountant.views.follow import ViewFolder, counted, runs
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
@@ -139,8 +141,10 @@ class KafkaService:
             self._following.result()
         await self._appender.start()
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
-        dataset = decode_identity(body).dataset
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+    ) -> Answer:
+        dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
         partition = partition_of(dataset.encode(), self._deployment.partitions)
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
@@ -333,7 +337,7 @@ class KafkaService:
             self._views_of.take_row(row)
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
-        lines = [decode_line(value) for value in values]
+        lines = [decode_header(value) for value in values]
         for line, value in zip(lines, values, strict=True):
             if line.outcome in SETS_MEMBERS:
                 self._members.take_decision(decode_decision(value))

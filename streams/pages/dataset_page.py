@@ -12,11 +12,12 @@ from litestar.params import FromPath
 
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
+from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.usage import analyst_in
-from accountant.views.visibility import decode_decision_line, sees_decision
+from accountant.views.visibility import sees_decision
 from streams.auth.decision_pages import note_reading
 from streams.auth.visibility import caller_of
 from streams.http.context import HttpRequest, context_of
@@ -137,7 +138,7 @@ async def _decision(
     if issued_at(request_id) is None:
         return None
     value = await service.find(found.view.dataset, who, request_id)
-    if value is None or not sees_decision(found.viewer.standing, decode_decision_line(value)):
+    if value is None or not sees_decision(found.viewer.standing, decode_header(value)):
         return None
     decision = decode_decision(value)
     # Of a request nothing is told here: the id in the address may be any.

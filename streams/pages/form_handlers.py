@@ -81,7 +81,9 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         there = await _there(sight.service, dataset, form, by)
         if there is not None:
             return await _again(request, dataset, kind, there, status=409, text=_THERE)
-    answer = await sight.service.submit("admin", record.body, wait=DEFAULT_WAIT_S)
+    answer = await sight.service.submit(
+        "admin", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+    )
     if answer.decision is None:
         return _see(dataset, form, viewer, by)
     decision = decode_decision(answer.decision)

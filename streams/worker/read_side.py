@@ -16,9 +16,10 @@ from mode import Service
 
 from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
+from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import Run, ViewFolder, counted, decode_line, runs
+from accountant.views.follow import Run, ViewFolder, counted, runs
 from accountant.views.level_alerts import crossed_by_grants
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
@@ -168,7 +169,7 @@ class ReadSide:
         decided: list[CountedDecision] = []
         for i in range(0, len(values), VALUES_PER_TURN):
             some = values[i : i + VALUES_PER_TURN]
-            decided += [counted(decode_line(value), value) for value in some]
+            decided += [counted(decode_header(value), value) for value in some]
             await asyncio.sleep(0)
         async with self._order:
             await self._send(partition, decided)

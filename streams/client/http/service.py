@@ -13,6 +13,7 @@ import msgspec
 from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import MadeByAnother
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
+from accountant.records.inputs import Checked
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.served import Me, Problem, as_logged
@@ -115,7 +116,9 @@ class HttpService:
             self._name = (await self.me()).name
         return self._name
 
-    async def submit(self, source: Source, body: bytes, *, wait: float) -> Answer:
+    async def submit(
+        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+    ) -> Answer:
         place = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
         if place.type in _PATHS:

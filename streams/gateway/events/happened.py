@@ -4,11 +4,9 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import msgspec
-
-from accountant.limits.wire import LevelCrossed
 from accountant.partition.ids import decode_identity
-from accountant.records import DECODE_ERRORS, Format, check_maker, decode_decision, encode
+from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
+from accountant.records.header import decode_header
 from accountant.views.crossings import (
     crossings,
     level_crossings,
@@ -19,7 +17,6 @@ from accountant.views.datasets import Alert
 from accountant.views.visibility import (
     WHOLE,
     DatasetAccess,
-    DecisionLine,
     sees_alert,
     sees_decision,
     shown,
@@ -27,19 +24,6 @@ from accountant.views.visibility import (
 from streams.errors import Unavailable
 from streams.gateway.events.position import Position
 from streams.service import LedgerService
-
-
-class _Line(DecisionLine, tag_field="type", tag="decision", kw_only=True):
-    """The fields of a decision that every stream needs."""
-
-    version: Format
-    partition_sequence: int
-    previous: str
-    crossed: tuple[str, ...] = ()
-    levels: tuple[LevelCrossed, ...] = ()
-
-
-_decode_line = msgspec.json.Decoder(_Line).decode
 
 
 class Wanted(NamedTuple):
@@ -70,7 +54,7 @@ class Happened:
 
     def __init__(self, partition: int, value: bytes, before: Position) -> None:
         try:
-            line = _decode_line(value)
+            line = decode_header(value)
             self.after = before.after(partition, line.partition_sequence, value, line.previous)
         except (*DECODE_ERRORS, ValueError) as error:
             check_maker(value)

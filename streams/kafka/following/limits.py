@@ -10,12 +10,12 @@ from accountant.limits.applicable import team_of
 from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
 from accountant.records import PartitionRow, decode_decision
+from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
 from accountant.views.crossings import level_crossings, may_cross_levels
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import LogLine
 from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.limit_follower import LevelFollower
 from accountant.views.limit_views import (
@@ -61,7 +61,7 @@ class FollowedLimits:
         self._take_time(partition, row.partition_sequence, row.decided_at)
 
     def take_lines(
-        self, partition: int, lines: Sequence[LogLine], views: Mapping[str, DatasetView]
+        self, partition: int, lines: Sequence[DecisionHeader], views: Mapping[str, DatasetView]
     ) -> None:
         """Take in decisions in the log's order, one at least; `views` are as after these."""
         last = lines[-1]
@@ -77,7 +77,7 @@ class FollowedLimits:
                 _log.warning("level_unreadable", partition=partition, why=str(error))
 
     def alerts(
-        self, decided: Iterable[tuple[LogLine, bytes]], views: Mapping[str, DatasetView]
+        self, decided: Iterable[tuple[DecisionHeader, bytes]], views: Mapping[str, DatasetView]
     ) -> list[Alert]:
         """Return the alerts of levels that decisions give rise to.
 

@@ -6,9 +6,9 @@ from collections import OrderedDict
 from typing import Final
 
 from accountant.partition.ids import decode_identity
+from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.times import issued_at
-from accountant.views.follow import LogLine
 from streams.clock import Clock
 
 _RECENT: Final = 20_000
@@ -29,7 +29,7 @@ class Recent:
         self.by_place: OrderedDict[Place, bytes] = OrderedDict()
         self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
 
-    def add(self, place: Place, line: LogLine, value: bytes) -> None:
+    def add(self, place: Place, line: DecisionHeader, value: bytes) -> None:
         self.by_place[place] = value
         if line.outcome in _FINAL:
             asked = decode_identity(line.request)

@@ -8,10 +8,10 @@ import pytest
 
 from accountant.errors import MadeByAnother, MadeByNewer, MadeByUnreleased
 from accountant.records import FORMAT, RULES, check_maker, decode_decision
+from accountant.records.header import decode_header
 from accountant.records.state_rows import decode_row, partition_row_key
 from accountant.replay.audit import audit
 from accountant.replay.refold import Refold
-from accountant.views.follow import decode_line
 from accountant.views.tallies import UnreadableDecision, count
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, opened
@@ -75,7 +75,7 @@ def test_a_row_of_a_newer_program_is_told() -> None:
 @pytest.mark.parametrize("lacking", LACKING)
 def test_no_reader_takes_a_decision_without_the_mark(lacking: dict[str, object]) -> None:
     value = changed(spent().log[-1], **lacking)
-    for read in (decode_decision, decode_line, check_maker):
+    for read in (decode_decision, decode_header, check_maker):
         with pytest.raises(MadeByUnreleased, match="before the first release"):
             read(value)
     with pytest.raises(MadeByUnreleased):

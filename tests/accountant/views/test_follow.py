@@ -13,8 +13,9 @@ from msgspec.structs import astuple
 
 from accountant.records import decode_decision, encode
 from accountant.records.decided import CountedDecision
+from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView, alerts, fold_decision
-from accountant.views.follow import Run, ViewFolder, counted, decode_line, fold_run, runs
+from accountant.views.follow import Run, ViewFolder, counted, fold_run, runs
 from accountant.views.usage import (
     MOST_ANALYSTS,
     OTHERS,
@@ -29,7 +30,7 @@ from tests.accountant.world import World, opened
 
 
 def runs_of(values: list[bytes]) -> Mapping[str, Run]:
-    return runs([counted(decode_line(value), value) for value in values])
+    return runs([counted(decode_header(value), value) for value in values])
 
 
 def followed(values: list[bytes], cuts: list[int]) -> tuple[ViewFolder, list[str]]:
@@ -93,7 +94,7 @@ def test_what_was_decided_here_is_counted_as_what_was_read(
     history: tuple[World, list[bytes]],
 ) -> None:
     for made in history[0].encoded:
-        read = counted(decode_line(made.value), made.value)
+        read = counted(decode_header(made.value), made.value)
         assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 

@@ -13,9 +13,9 @@ from accountant.limits.store import LevelTable
 from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
+from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.state_rows import decode_row
 from accountant.replay.refold import Refold
-from accountant.views.follow import LogLine, decode_line
 from accountant.views.limit_follower import LevelFollower
 from tests.accountant.partition.limit_loads import Load
 from tests.accountant.partition.test_limits_model import GENESIS, Life
@@ -72,7 +72,7 @@ class Reader:
             elif isinstance(row := decode_row(value), LevelRow):
                 self.levels.take_row(row)
 
-    def read(self, lines: Iterable[LogLine]) -> None:
+    def read(self, lines: Iterable[DecisionHeader]) -> None:
         for line in lines:
             ledger = self.state.ledgers.get(line.dataset or "")
             self.levels.take_line(0, line, None if ledger is None else ledger.plan)
@@ -110,7 +110,7 @@ def test_whatever_is_read_how_often_comes_to_what_a_refold_comes_to(seed: int) -
     life.live()
     assert len(life.state.levels.levels) > 20
     chance, state = random.Random(seed), refolded(life)
-    lines = [decode_line(value) for value in life.log]
+    lines = [decode_header(value) for value in life.log]
     whole = Reader(state)
     whole.read(lines)
     whole.check()
@@ -143,6 +143,6 @@ def test_rows_that_were_not_there_at_first_are_taken_when_they_come(seed: int) -
         end, rows = chance.choice(life.kept)
         reader = Reader(life.state)
         reader.read_rows(chance.sample(list(rows.values()), len(rows) // 2))
-        reader.read(decode_line(value) for value in life.log[end:])
+        reader.read(decode_header(value) for value in life.log[end:])
         reader.read_rows(life.rows.values())
         reader.check()

@@ -11,12 +11,13 @@ from accountant.claims.text import parse_claim
 from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision, decode_partition_row
+from accountant.records.header import decode_header
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.previews import PreviewRequest
 from accountant.records.state_rows import Row, decode_row
 from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted, decode_line, runs
+from accountant.views.follow import ViewFolder, counted, runs
 from accountant.views.members import MemberViews
 from streams.kafka.following.limits import FollowedLimits
 from tests.accountant.partition.division import days, divide, divided, limit
@@ -53,7 +54,7 @@ class Gateway:
             self.folder.take_row(row)
 
     def read(self, values: list[bytes]) -> None:
-        lines = [decode_line(value) for value in values]
+        lines = [decode_header(value) for value in values]
         for line, value in zip(lines, values, strict=True):
             if line.outcome in SETS_MEMBERS:
                 self.members.take_decision(decode_decision(value))
@@ -147,7 +148,7 @@ def test_a_reset_of_any_partition_leaves_no_order_between_partitions() -> None:
     read = len(world.log)
     set_back(world, START - days(1))
     gateway.read(world.log[read:])
-    both.take_lines(0, [decode_line(world.log[-1])], {})
+    both.take_lines(0, [decode_header(world.log[-1])], {})
     assert (gateway.limits.ordered_before(), both.ordered_before()) == (START - days(1), 0)
     fresh = Gateway(world)
     fresh.read_rows(world)

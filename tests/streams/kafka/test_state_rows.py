@@ -7,8 +7,8 @@ import pytest
 from aiokafka import TopicPartition
 
 from accountant.records import decode_partition_row
+from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
-from accountant.views.follow import decode_line
 from streams.kafka.deployment import Deployment
 from streams.kafka.following.state_rows import StateRows, are_all
 from tests.accountant.partition.circle import BASIC
@@ -134,6 +134,6 @@ async def test_a_level_s_row_that_fits_nothing_keeps_no_decision_from_being_read
     assert code(world.ask("pure:0.09", analyst="ana")) == "granted"
     values = world.log[read:]
     gateway.read(values)
-    lines = [decode_line(value) for value in values]
+    lines = [decode_header(value) for value in values]
     assert gateway.limits.alerts(zip(lines, values, strict=True), gateway.views) == []
     assert gateway.views["census"].totals["epsilon"] == "0.09"

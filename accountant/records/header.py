@@ -1,0 +1,54 @@
+"""The header of a decision: all that readers take of it who do not need the whole."""
+
+from __future__ import annotations
+
+import msgspec
+
+from accountant.limits.wire import LevelMoved, LimitRecord, Scope
+from accountant.made_by import Format, reader
+from accountant.records.outcomes import Outcome, Reason
+from accountant.records.records import NO_REQUEST, Origin
+
+
+class LevelScope(msgspec.Struct, gc=False):
+    """The scope of the limit that has refused a request."""
+
+    scope: Scope
+
+
+class MemberNamed(msgspec.Struct, gc=False):
+    """The member whom a record is about."""
+
+    member: str = ""
+
+
+class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False):
+    """Fields of a decision, as `records.Decision` has them; what is seldom read is kept raw.
+
+    One struct for all readers costs a seventh more than one with few fields; several would each
+    have their own idea of a decision.
+    """
+
+    version: Format
+    partition_sequence: int
+    previous: str
+    decided_at: str
+    outcome: Outcome
+    dataset: str | None = None
+    generation: int | None = None
+    sequence: int | None = None
+    reason: Reason | None = None
+    cost: dict[str, str] | None = None
+    budget: dict[str, str] | None = None
+    crossed: tuple[str, ...] = ()
+    level: LevelScope | None = None
+    levels: tuple[LevelMoved, ...] = ()
+    limit: LimitRecord | None = None
+    member: MemberNamed | None = None
+    source: Origin | None = None
+    request: msgspec.Raw = NO_REQUEST
+    totals: msgspec.Raw = msgspec.Raw(b"")
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
+decode_header = reader(DecisionHeader)

@@ -1,0 +1,55 @@
+"""A served decision is the log's record with two members more, and comes back as that record."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import pytest
+
+from accountant.records.header import decode_header
+from accountant.records.served import as_logged, served
+from tests.golden.played import LOGS, played
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_every_golden_decision_is_served_whole(name: str) -> None:
+    kinds = set()
+    for value in played(name).log:
+        shown, digest = served(value), hashlib.sha256(value)
+        assert served(value, digest.digest()) == shown
+        record, told = json.loads(value), json.loads(shown)
+        assert told.pop("granted") is (record["outcome"] == "granted")
+        assert told.pop("hash") == f"sha256:{digest.hexdigest()}"
+        if "first" in told:
+            first = told["first"]
+            assert first.pop("granted") is (first["outcome"] == "granted")
+        assert told == record
+        assert [*json.loads(shown)][: [*record].index("outcome") + 3][-3:] == [
+            *("outcome", "granted", "hash")
+        ]
+        assert as_logged(shown) == (value, True)
+        kinds.add(record["outcome"])
+    assert "granted" in kinds
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_header_says_what_its_decision_does(name: str) -> None:
+    for value in played(name).log:
+        header, record = decode_header(value), json.loads(value)
+        for field in ("partition_sequence", "previous", "decided_at", "outcome", "dataset"):
+            assert getattr(header, field) == record.get(field)
+        for field in ("generation", "sequence", "reason", "cost", "budget"):
+            assert getattr(header, field) == record.get(field)
+        assert bytes(header.totals) == b"" or json.loads(bytes(header.totals)) == record["totals"]
+        assert (header.member is None) == ("member" not in record)
+
+
+def test_what_a_record_holds_is_not_taken_for_its_outcome() -> None:
+    value = (
+        b'{"type":"decision","outcome":"refused","request":'
+        b'{"purpose":"\\"outcome\\":\\"granted\\"","outcome":"granted"}}'
+    )
+    assert json.loads(served(value))["granted"] is False
+    spaced = b'{ "type": "decision", "outcome": "granted" }'
+    assert json.loads(served(spaced))["granted"] is True
