@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from operator import gt
+from typing import Final
 
 import msgspec
 
@@ -16,7 +17,8 @@ from accountant.limits.state import Count, Key, Level, LimitState, Paced, texts_
 from accountant.limits.store import LimitOverlay, LimitStore
 from accountant.limits.wire import LevelMoved, Texts
 
-_NOTHING: Sums = ()
+_NOTHING: Final[Sums] = ()
+_NO_TEXTS: Final[tuple[Texts | None, Texts | None]] = None, None
 
 
 class ChargedLevel(msgspec.Struct, frozen=True, gc=False):
@@ -65,25 +67,30 @@ def _level(
 ) -> ChargedLevel:
     before, rule, (limit, pace) = each.level, each.rule, each.compiled
     counted, paced, share = before.counted, before.paced, before.used
+    totals = of_period = of_share = _NO_TEXTS
     crossed, window = tuple[str, ...](), None
     if limit is not None:
         counted = Count(rule.counted_since, limit.kind.state, next(used))
+        totals = texts_of(counted.sums, counted.amounts)
         crossed = tuple([alert_at[i] for i in limit.crossed(each.counted, counted.amounts)])
     if pace is not None:
         assert rule.periods is not None
         window = each.window
         paced = Paced(rule.periods.begin(window), pace.kind.state, next(used), resets)
+        of_period = texts_of(paced.sums, paced.amounts)
     if rule.share:
         share = _used_share(rule, before, cost)
-    level = before.moved(sequence, counted, paced, share, unused_of(before.rule, share))
-    moved = _moved(
-        rule,
-        None if limit is None else counted,
+        of_share = texts_of(share.sums, share.amounts)
+    record, unused = rule.record, unused_of(before.rule, share)
+    moved = LevelMoved(
+        *(record.scope, record.name, record.version),
+        *totals,
         crossed,
         window,
-        None if pace is None else paced,
-        share if rule.share else None,
+        *of_period,
+        *of_share,
     )
+    level = before.moved(sequence, counted, paced, share, unused)
     return ChargedLevel(before, level, rule, moved)
 
 
@@ -95,36 +102,17 @@ def _former_team(limits: ApplicableLimits, team: Level, cost: Sums, sequence: in
     rule = team.rule
     assert rule is not None
     share = _used_share(rule, team, smaller(cost, limits.own_unused))
+    record, (used, rounded_up) = rule.record, texts_of(share.sums, share.amounts)
+    moved = LevelMoved(
+        *(record.scope, record.name, record.version), used=used, used_rounded_up=rounded_up
+    )
     level = team.moved(sequence, team.counted, team.paced, share, unused_of(rule, share))
-    return ChargedLevel(team, level, rule, _moved(rule, None, (), None, None, share))
+    return ChargedLevel(team, level, rule, moved)
 
 
 def _used_share(rule: LimitState, level: Level, amounts: Sums) -> Count:
     used = level.used.amounts if level.used is not None else _NOTHING
     return Count(rule.shared_since, rule.share_sums, plus(used, amounts))
-
-
-def _moved(
-    rule: LimitState,
-    counted: Count | None,
-    crossed: tuple[str, ...],
-    window: int | None,
-    paced: Paced | None,
-    share: Count | None,
-) -> LevelMoved:
-    record = rule.record
-    return LevelMoved(
-        *(record.scope, record.name, record.version),
-        *_texts(counted),
-        crossed,
-        window,
-        *_texts(paced),
-        *_texts(share),
-    )
-
-
-def _texts(count: Count | Paced | None) -> tuple[Texts | None, Texts | None]:
-    return (None, None) if count is None else texts_of(count.sums, count.amounts)
 
 
 class LevelCharge(msgspec.Struct, frozen=True, gc=False):

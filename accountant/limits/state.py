@@ -288,13 +288,10 @@ def _count(row: CountRow) -> tuple[int, tuple[str, ...], Sums]:
 def texts_of(sums: tuple[str, ...], amounts: Sums) -> tuple[Texts, Texts | None]:
     """Return amounts by name, rounded up, and by how much those exceed that are no whole units."""
     totals = dict(zip(sums, map(format_units, amounts), strict=True))
-    return totals, excess_of(sums, amounts) or None
-
-
-def excess_of(sums: tuple[str, ...], amounts: Sums) -> Texts:
-    """Return by how much those amounts exceed, rounded up, that are no whole units."""
+    if Fractional not in map(type, amounts):
+        return totals, None
     named = zip(sums, amounts, strict=True)
-    return {name: excess_text(each) for name, each in named if isinstance(each, Fractional)}
+    return totals, {n: excess_text(each) for n, each in named if isinstance(each, Fractional)}
 
 
 def amounts_from(totals: Texts, rounded_up: Texts | None) -> Sums:
