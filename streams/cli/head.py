@@ -12,7 +12,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
-    from streams.cli.reading.heads import Head
+    from accountant.views.heads import Head
     from streams.evidence import Checkpoint
     from streams.evidence.sinks import Place
 
@@ -54,10 +54,14 @@ def head(
         _show_ledger(found)
     for each in found:
         if json:
-            fields = {"ledger": each.ledger, "partition": each.partition, "branch": each.branch}
-            print_json(fields | {"partition_sequence": each.sequence, "head": each.head})
+            fields = {
+                "ledger": each.ledger,
+                "partition": each.partition,
+                "branch": each.branch or 0,
+            }
+            print_json(fields | {"partition_sequence": each.partition_sequence, "head": each.head})
         else:
-            say(f"partition {each.partition}: {each.sequence}:{each.head}")
+            say(f"partition {each.partition}: {each.partition_sequence}:{each.head}")
 
 
 def _show_ledger(found: list[Head]) -> None:
@@ -83,7 +87,12 @@ def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> N
         _show_ledger(found)
     for each in found:
         checkpoint = Checkpoint(
-            each.ledger, each.partition, each.branch, each.sequence, each.head, at
+            each.ledger,
+            each.partition,
+            each.branch or 0,
+            each.partition_sequence,
+            each.head,
+            at,
         )
         note = signed(checkpoint, secret)
         where = None if place is None else place.put(checkpoint, note)
@@ -92,7 +101,7 @@ def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> N
         elif where is None:
             say(note.decode(), end="")
         else:
-            say(f"partition {each.partition}: {each.sequence}:{each.head} in {where}")
+            say(f"partition {each.partition}: {each.partition_sequence}:{each.head} in {where}")
 
 
 def _fields(checkpoint: Checkpoint, note: bytes, where: str | None) -> dict[str, object]:

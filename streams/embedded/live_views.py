@@ -2,33 +2,53 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 import msgspec
 
 from accountant.ledger import Ledger
 from accountant.views.datasets import DatasetView, view_of_ledger
-from streams.metrics.live_ledgers import LiveLedgers
+
+
+class RequestCounts(Protocol):
+    """How many decisions were made since this process began."""
+
+    def requests(self) -> Mapping[tuple[str, str, str], int]:
+        """Return how many there were, by dataset, outcome and reason."""
+        ...
+
+    def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
+        """Return how many there were on one dataset, by outcome and reason."""
+        ...
+
+    def last_on(self, name: str) -> int:
+        """Return the number of the last of them on a dataset, or `UNKNOWN`."""
+        ...
 
 
 class LiveViews:
-    """Views of the live ledgers of this process. Any thread may call it.
+    """Views of the ledgers that this process decides. Any thread may call it.
 
     It makes a view at the first request, and keeps it until the ledger changes. To fold every
     decision, as `accountant.views.follow` does for readers of a log, would cost the deciding
     thread about 10 microseconds for each one if all are on different datasets.
+
+    Args:
+        ledgers: returns the table of ledgers, which changes after each commit.
     """
 
-    def __init__(self, live_ledgers: LiveLedgers) -> None:
-        self._live_ledgers = live_ledgers
+    def __init__(self, ledgers: Callable[[], dict[str, Ledger]], counts: RequestCounts) -> None:
+        self._ledgers = ledgers
+        self._counts = counts
         self._made: dict[str, tuple[Ledger, DatasetView]] = {}
 
     def datasets(self) -> dict[str, DatasetView]:
         """Return every dataset of this process' partitions, by name."""
         counted: dict[str, dict[tuple[str, str | None], int]] = {}
-        for (name, outcome, reason), count in self._live_ledgers.requests().items():
+        for (name, outcome, reason), count in self._counts.requests().items():
             counted.setdefault(name, {})[outcome, reason] = count
-        ledgers = self._live_ledgers.ledgers()
+        ledgers = self._ledgers().copy()
         for name in self._made.keys() - ledgers.keys():
             self._made.pop(name, None)  # its partition is no longer this process'
         return {
@@ -38,8 +58,8 @@ class LiveViews:
 
     def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if no partition of this process has it."""
-        ledger = self._live_ledgers.ledger(name)
-        return None if ledger is None else self._view(ledger, self._live_ledgers.requests_on(name))
+        ledger = self._ledgers().get(name)
+        return None if ledger is None else self._view(ledger, self._counts.requests_on(name))
 
     def _view(self, ledger: Ledger, counted: Mapping[tuple[str, str | None], int]) -> DatasetView:
         name = ledger.dataset
@@ -54,7 +74,7 @@ class LiveViews:
             outcomes[outcome] = outcomes.get(outcome, 0) + count
             if reason:
                 reasons[reason] = reasons.get(reason, 0) + count
-        last = self._live_ledgers.last_on(name)
+        last = self._counts.last_on(name)
         return msgspec.structs.replace(
             made[1], partition_sequence=last, outcomes=outcomes, reasons=reasons
         )

@@ -85,7 +85,7 @@ class EmbeddedService:
             levels=settings.metrics_levels,
             index=self._usage,
         )
-        self.views = LiveViews(self.live_ledgers)
+        self.views = LiveViews(lambda: self._partition().ledgers, self.live_ledgers)
         self._limits = LiveLimits(self._partition, clock)
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended]()

@@ -174,11 +174,6 @@ class LiveLedgers:
         """Return every dataset of the partitions held, as some commit left it."""
         return _together(partition.ledgers.copy() for partition in self._held.copy().values())
 
-    def ledger(self, name: str) -> Ledger | None:
-        """Return one dataset, None if no partition held has it."""
-        ledgers = (partition.ledgers.get(name) for partition in self._held.copy().values())
-        return next((ledger for ledger in ledgers if ledger is not None), None)
-
     def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
         """As `requests`, of one dataset, by (outcome, reason)."""
         with self._counting:

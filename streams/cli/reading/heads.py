@@ -2,29 +2,15 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import chain
-from typing import TYPE_CHECKING, Final, NamedTuple
+from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
+    from accountant.views.heads import Head
     from streams.cli.reading.log_reader import LogSource, Part
 
 _ROLLBACK: Final = b'"rollback":{'
-
-
-class Head(NamedTuple):
-    """The end of one partition's log.
-
-    Attributes:
-        ledger: the ledger's id; of one without, the hash of partition 0's decision 0.
-        sequence, head: number and hash of the last decision.
-        branch: see `records.Rollback`.
-    """
-
-    ledger: str
-    partition: int
-    sequence: int
-    head: str
-    branch: int
 
 
 def heads_of(source: LogSource) -> list[Head]:
@@ -33,10 +19,9 @@ def heads_of(source: LogSource) -> list[Head]:
     Raises: Unavailable, Refused; LogDamaged: a log is empty, or its ends cannot be read.
     """
     from accountant.errors import LogDamaged
-    from accountant.partition import hash_of
     from accountant.records import decode_decision
     from accountant.records.decoding import decoded
-    from accountant.views.heads import ledger_of
+    from accountant.views.heads import head_of, ledger_of
 
     found, ledger = list[Head](), ""
     for part in source.parts():
@@ -49,8 +34,7 @@ def heads_of(source: LogSource) -> list[Head]:
             if _ROLLBACK in last:
                 rollback = decoded(-1, last, decode_decision).rollback
                 branch = branch if rollback is None else rollback.branch
-        number = decoded(-1, last, decode_decision).partition_sequence
-        found.append(Head(ledger, part.number, number, hash_of(last), branch))
+        found.append(decoded(-1, last, partial(head_of, ledger, part.number, branch=branch)))
     return found
 
 

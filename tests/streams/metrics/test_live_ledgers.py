@@ -96,10 +96,10 @@ def test_durations_are_counted_in_cumulative_buckets(live_ledgers: Fixture) -> N
 
 def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -> None:
     made, state, _ = live_ledgers
-    view = LiveViews(made).datasets()["census"]
+    view = LiveViews(lambda: dict(made.ledgers()), made).datasets()["census"]
     assert (view.left["epsilon"], view.partition_sequence) == ("0.8", 3)
     commit(made, state, clock, request(clock))
-    later = LiveViews(made).dataset("census")
+    later = LiveViews(lambda: dict(made.ledgers()), made).dataset("census")
     assert later is not None
     assert (later.left["epsilon"], later.outcomes["granted"]) == ("0.7", 3)
     assert [(each.analyst, each.granted) for each in views_of("census", made.rows("census"))] == [
@@ -235,7 +235,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     registry = make_registry(made)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
-    views = LiveViews(made)
+    views = LiveViews(lambda: dict(made.ledgers()), made)
     assert views.dataset("census") is not None
     made.dropped(0, Unavailable("away"))
     if came_back:

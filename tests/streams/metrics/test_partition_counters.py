@@ -65,13 +65,13 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
     commit(made, states[1], clock, *[request(clock, dataset=names[0]) for _ in range(3)])
     commit(made, states[0], clock, opening(clock, late), request(clock, dataset=late))
     for name in (*names, late):
-        shown = LiveViews(made).dataset(name)
+        shown = LiveViews(lambda: dict(made.ledgers()), made).dataset(name)
         assert shown is not None
         assert (shown.outcomes, shown.reasons) == counted(made, name)
-    first = LiveViews(made).dataset(names[0])
+    first = LiveViews(lambda: dict(made.ledgers()), made).dataset(names[0])
     assert first is not None
     assert first.outcomes == {"opened": 1, "granted": 1, "repeated": 1, "refused": 2}
-    assert first == LiveViews(made).datasets()[names[0]]
+    assert first == LiveViews(lambda: dict(made.ledgers()), made).datasets()[names[0]]
 
 
 def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
@@ -98,14 +98,14 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
         one, two = request(clock, dataset=name), request(clock, dataset=name, claim=big)
         commit(made, state, clock, opening(clock, name), one, two)
     made.requests()
-    LiveViews(made).dataset("d0")
+    LiveViews(lambda: dict(made.ledgers()), made).dataset("d0")
     return made
 
 
 @pytest.mark.parametrize(
     "ask",
     [
-        lambda made: LiveViews(made).dataset("d0"),
+        lambda made: LiveViews(lambda: dict(made.ledgers()), made).dataset("d0"),
         lambda made: views_of("d0", made.rows("d0")),
         lambda made: made._counters[0].view(),
     ],
