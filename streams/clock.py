@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from typing import Final, Protocol
 
 from streams.errors import ClockOutOfRange
@@ -19,9 +20,8 @@ MOST_AHEAD_MS: Final = 400 * DAY_MS
 _BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
-def steady() -> float:
-    """Return seconds that pass as a thread's waits do: not while the machine sleeps."""
-    return time.monotonic()
+steady: Final[Callable[[], float]] = time.monotonic
+"""Returns seconds that pass as a thread's waits do: not while the machine sleeps."""
 
 
 class Clock(Protocol):

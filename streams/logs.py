@@ -12,13 +12,13 @@ import io
 import logging.config
 import os
 import sys
-import time
 from collections.abc import MutableMapping
 from typing import Any, Final, TextIO
 
 import structlog
 
 from accountant.foreign_text import escaped, escaped_lines
+from streams.clock import steady
 from streams.errors import Refused
 from streams.settings import Settings, unknown_now
 
@@ -125,7 +125,7 @@ class RateLimit(logging.Filter):
         """Return whether the record is to be logged."""
         if not record.name.startswith(self._library):
             return True
-        now = time.monotonic()
+        now = steady()
         template = str(record.msg)[:200]
         if now - self._last.get(template, -_A_MESSAGE_EACH_S) < _A_MESSAGE_EACH_S:
             return False

@@ -174,6 +174,26 @@ def test_the_core_reads_nothing_of_the_world(path: Path) -> None:
         assert call not in path.read_text(), f"{path} reads a clock: {call}"
 
 
+# What waits, and writes a time that it is given.
+NO_CLOCK = {"gmtime", "localtime", "sleep", "strftime"}
+
+
+@pytest.mark.parametrize("path", modules("streams"), ids=lambda p: p.relative_to(ROOT).as_posix())
+def test_the_clock_module_alone_reads_the_time(path: Path) -> None:
+    if path == ROOT / "streams" / "clock.py":
+        return
+    assert not any(name.startswith("time.") for name in imported(path)), "import the module `time`"
+    for node in ast.walk(ast.parse(path.read_text())):
+        match node:
+            case ast.Attribute(value=ast.Name(id="time"), attr=read):
+                assert read in NO_CLOCK, f"{path}:{node.lineno} reads a clock"
+            case ast.Attribute(attr="now" | "today" | "utcnow", value=of):
+                named = of.attr if isinstance(of, ast.Attribute) else getattr(of, "id", None)
+                assert named not in {"date", "datetime"}, f"{path}:{node.lineno} reads a clock"
+            case ast.Call(func=ast.Attribute(attr="strftime", value=ast.Name(id="time"))):
+                assert len(node.args) == 2, f"{path}:{node.lineno} writes the time of now"
+
+
 def lines_of_code(path: Path) -> int:
     text = path.read_text()
     left_out: set[int] = set()

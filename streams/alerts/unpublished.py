@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from accountant.views.datasets import Alert, Once
+from streams.clock import steady
 
 OTHERS_WAIT_S: Final = 5.0
 """How long a worker leaves an alert to the owner of its partition."""
@@ -44,7 +44,7 @@ class Pending:
         owns: Callable[[int], bool],
         *,
         others_wait: float = OTHERS_WAIT_S,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = steady,
     ) -> None:
         self._owns = owns
         self._others_wait = others_wait

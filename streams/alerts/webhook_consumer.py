@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -15,6 +14,7 @@ from accountant.views.datasets import Once
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook import Trying, Webhook
+from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.connecting import with_short_connect
@@ -134,7 +134,7 @@ class WebhookFeed:
         for tp, until in list(self._resting.items()):
             if tp not in assigned:
                 del self._resting[tp]
-            elif time.monotonic() >= until:
+            elif steady() >= until:
                 del self._resting[tp]
                 consumer.resume(tp)
 
@@ -151,7 +151,7 @@ class WebhookFeed:
                 if tp in consumer.assignment():
                     consumer.seek(tp, record.offset)
                     consumer.pause(tp)
-                    self._resting[tp] = time.monotonic() + pause
+                    self._resting[tp] = steady() + pause
                 return
             self._next[tp] = record.offset + 1
             try:
@@ -169,10 +169,10 @@ class WebhookFeed:
             return None
         offset, trying = self._trying.get(tp, (-1, None))
         if trying is None or offset != record.offset:
-            trying = Trying(alert, self._counts, now=time.monotonic(), patience=self._patience)
+            trying = Trying(alert, self._counts, now=steady(), patience=self._patience)
             self._trying[tp] = record.offset, trying
         tried = await self._webhook.post(alert)
-        pause = trying.pause(tried, time.monotonic())
+        pause = trying.pause(tried, steady())
         if pause is None:
             self._settled.add(alert)
             self._trying.pop(tp, None)

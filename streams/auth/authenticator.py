@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import time
 from collections.abc import Callable, Iterable
 from typing import Final
 
@@ -13,6 +12,7 @@ from streams.auth.oidc import Provider
 from streams.auth.principal import Principal
 from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import TOKEN_PREFIX
+from streams.clock import steady
 from streams.http.refusal import Refusal
 from streams.logs import get_logger
 from streams.settings.access import MOST_TOKEN
@@ -122,7 +122,7 @@ class Authenticator:
 class _Lines:
     """Logs refusals, of each reason one line in ten seconds: nobody fills the disk by asking."""
 
-    def __init__(self, now: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, now: Callable[[], float] = steady) -> None:
         self._now = now
         self._last: dict[str, float] = {}
         self._count: dict[str, int] = {}

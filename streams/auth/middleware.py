@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ipaddress
-import time
 from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from typing import Any, Final, Protocol, cast
@@ -14,6 +13,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from streams.auth.authenticator import Authenticator
 from streams.auth.principal import KEY, Principal
+from streams.clock import steady
 from streams.http.refusal import Refusal, not_permitted, told
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
@@ -159,7 +159,7 @@ class _Lasting:
     def __init__(self, door: _Known, scope: HTTPScope, receive: Receive, send: Send) -> None:
         self._door = door
         self._scope, self._receive, self._send = scope, receive, send
-        self._looked = time.monotonic()
+        self._looked = steady()
         self._has_ended = False
 
     async def answer(self) -> None:
@@ -172,8 +172,8 @@ class _Lasting:
 
     async def _sent(self, message: Message) -> None:
         lasts = message["type"] == "http.response.body" and message.get("more_body", False)
-        if lasts and time.monotonic() - self._looked >= _AGAIN_S:
-            self._looked = time.monotonic()
+        if lasts and steady() - self._looked >= _AGAIN_S:
+            self._looked = steady()
             if not await self._door.is_still(self._scope):
                 self._has_ended = True
                 last: Any = {"type": "http.response.body", "body": b"", "more_body": False}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, cast
@@ -14,6 +13,7 @@ import jwt
 from accountant.records.names import LONGEST_NAME, is_name
 from streams.auth.principal import Principal
 from streams.auth.provider_keys import Away, ProviderKeys
+from streams.clock import SystemClock
 from streams.http.refusal import Refusal
 from streams.logs import get_logger
 
@@ -123,7 +123,7 @@ class Provider:
         held = self._held.get(digest)
         # A token that held goes on only with the keys of then, as long as those are believed.
         if held is not None and self._keys.are_known():
-            if held.generation == self._keys.generation and time.time() < held.until:
+            if held.generation == self._keys.generation and SystemClock().now() / 1000 < held.until:
                 self._held.move_to_end(digest)
                 return held.principal
             del self._held[digest]

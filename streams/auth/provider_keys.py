@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterator
 from typing import Any, Final
 from urllib.parse import urlsplit
@@ -15,6 +14,7 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
+from streams.clock import steady
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -56,7 +56,7 @@ class ProviderKeys:
         algorithms: tuple[str, ...],
         outage: float,
         *,
-        now: Callable[[], float] = time.monotonic,
+        now: Callable[[], float] = steady,
     ) -> None:
         self._issuer = issuer
         self._algorithms = algorithms

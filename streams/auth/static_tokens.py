@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import hmac
 import secrets
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Final
@@ -13,6 +12,7 @@ from typing import Final
 from accountant.times import from_iso
 from streams.auth.principal import Principal
 from streams.auth.token_file import Row, Seen, hash_of, read, seen
+from streams.clock import SystemClock, steady
 from streams.errors import Refused
 from streams.http.refusal import Refusal
 from streams.logs import get_logger
@@ -24,7 +24,7 @@ _AGAIN_S: Final = 1.0
 
 def wall_ms() -> int:
     """Return this machine's time, in milliseconds since 1970."""
-    return time.time_ns() // 1_000_000
+    return SystemClock().now()
 
 
 class _Known:
@@ -106,14 +106,14 @@ class StaticTokens:
     async def _is_read(self) -> bool:
         """Read the file that has changed; one that cannot be used lets nobody in."""
         async with self._reading:
-            if time.monotonic() - self._failed < _AGAIN_S:
+            if steady() - self._failed < _AGAIN_S:
                 return False
             try:
                 # Beside the loop: the disk may be slow, and the file long.
                 rows, found = await asyncio.to_thread(self._read)
             except Refused as error:
                 self._seen, self._known = None, {}
-                self._failed = time.monotonic()
+                self._failed = steady()
                 if str(error) != self._told:
                     self._told = str(error)
                     _log.error("tokens_unreadable", why=str(error))

@@ -9,6 +9,7 @@ import typer
 
 from streams.cli.printing.exits import explained
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+from streams.clock import SystemClock
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -71,7 +72,8 @@ def watch(
             while True:
                 found = ledger.datasets()
                 latest = [*latest, *map(_line, looks.take(found))][-_SHOWN:]
-                title = f"{url}  {time.strftime('%H:%M:%S')}"
+                at = time.localtime(SystemClock().now() / 1000)
+                title = f"{url}  {time.strftime('%H:%M:%S', at)}"
                 live.update(Group(dataset_table(found, title=title), *latest), refresh=True)
                 time.sleep(every)
 

@@ -10,7 +10,7 @@ from typing import Final
 from streams.client import shared_files
 from streams.client.http.bearer import bearer_for
 from streams.client.http.service import HttpService
-from streams.clock import Clock
+from streams.clock import Clock, steady
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
@@ -64,12 +64,12 @@ def connect_here(
     kind, target = settings.ledger
     if read_only and kind == "sqlite":
         return _reader(Path(target), settings, clock)
-    until = time.monotonic() + wait
+    until = steady() + wait
     while True:
         try:
             return _connect_once(settings, clock, make=make)
         except Held:
-            if time.monotonic() >= until:
+            if steady() >= until:
                 raise
         time.sleep(_HELD_LOOK_S)
 

@@ -45,6 +45,7 @@ from streams.client.request_notes import (
     note_request,
 )
 from streams.client.requests import PreparedRequest, RequestDraft, prepared
+from streams.clock import steady
 from streams.errors import AccountantWarning
 
 LOOK_S: Final = 0.05
@@ -180,7 +181,7 @@ class Release:
         self._store = store
         self._codec = codec
         self._ledger = ledger_name(ledger)
-        self._until = time.monotonic() + wait
+        self._until = steady() + wait
         self._once = once
         self._asked = asked_of(call, self._ledger)
         self._run = uuid4().hex
@@ -245,7 +246,7 @@ class Release:
         )
         if not isinstance(taken, Busy):
             return taken
-        if time.monotonic() >= self._until:
+        if steady() >= self._until:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(taken.since))
             again = (
                 f"with request_id {reply.request_id}" if self._once is None else "by the same name"

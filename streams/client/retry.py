@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import random
-import time
 from typing import Final
+
+from streams.clock import steady
 
 _FIRST_PAUSE_S: Final = 0.05
 _LONGEST_PAUSE_S: Final = 2.0
@@ -20,13 +21,13 @@ class Deadline:
     """The time that a call may still take, with all its retries."""
 
     def __init__(self, wait: float) -> None:
-        self._until = time.monotonic() + wait
+        self._until = steady() + wait
         self._longest = _FIRST_PAUSE_S
 
     @property
     def left(self) -> float:
         """Seconds that are left, at least 0."""
-        return max(0.0, self._until - time.monotonic())
+        return max(0.0, self._until - steady())
 
     def pause(self, least: float = 0.0) -> float | None:
         """Return how long to pause before the next attempt, None if there is to be none.

@@ -7,7 +7,6 @@ that none is ever taken for an older state of another.
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any, Final
@@ -17,6 +16,7 @@ from aiokafka import errors as kafka
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
+from streams.clock import steady
 from streams.errors import Refused, Unavailable
 from streams.evidence.note import Checkpoint
 from streams.evidence.sinks import Kind
@@ -161,7 +161,7 @@ async def _values(
 
     Raises: Unavailable: the read stalls, or a batch cannot be read.
     """
-    moved = time.monotonic()
+    moved = steady()
     while offset < end:
         got = None
         try:
@@ -171,14 +171,14 @@ async def _values(
             raise Unavailable(f"{where} cannot be read: {error}") from error
         except (kafka.KafkaError, TimeoutError, OSError) as error:
             is_final = isinstance(error, kafka.KafkaError) and not error.retriable
-            if is_final or time.monotonic() - moved > _STALLED_S:
+            if is_final or steady() - moved > _STALLED_S:
                 raise translated(error) from error
         if got is None or got.next is None:
-            if time.monotonic() - moved > _STALLED_S:
+            if steady() - moved > _STALLED_S:
                 raise Unavailable(f"partition {tp.partition}: no record at {offset}")
             await asyncio.sleep(AWAY_S)
             continue
         for record in got.records:
             if record.offset < end:
                 yield f"partition {tp.partition}, offset {record.offset}", record.value or b""
-        offset, moved = got.next, time.monotonic()
+        offset, moved = got.next, steady()

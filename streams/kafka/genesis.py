@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import Final
@@ -16,6 +15,7 @@ from accountant.partition import hash_of
 from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.replay.refold import GenesisDiffers, check_genesis
+from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.batches import Record
@@ -75,7 +75,7 @@ async def write_genesis(
             return False
         producer.expect_at(deployment.topics.decisions, end)
         genesis = msgspec.structs.replace(deployment.genesis(partition), ledger=ledger)
-        first = genesis_decision(genesis, time.time_ns() // 1_000_000)
+        first = genesis_decision(genesis, SystemClock().now())
         record = Record(first.key, first.value, first.decided_at)
         await producer.transact(partition, {deployment.topics.decisions: [record]})
     finally:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections import deque
 from typing import Any, Final
 
 from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 
+from streams.clock import steady
 from streams.kafka.queues import Queue, Queues
 from streams.kafka.wire.fetch import UNREADABLE, Record, fetch, getmany
 from streams.logs import get_logger
@@ -73,7 +73,7 @@ class Inbox:
             except UNREADABLE as error:
                 # The client has also lost fetched records of other partitions, and names no
                 # partition: read all past its parser, then each alone.
-                self._singly_until = time.monotonic() + _SINGLY_S
+                self._singly_until = steady() + _SINGLY_S
                 for queue in self._queues.of.values():
                     queue.aligned = False
                 _log.warning("inputs_read_raw", error=type(error).__name__, why=str(error))
@@ -82,7 +82,7 @@ class Inbox:
                 if of is None:
                     # The client has also lost fetched records of other partitions. The error
                     # makes all of them seek again; then only the faulty one gets it.
-                    self._singly_until = time.monotonic() + _SINGLY_S
+                    self._singly_until = steady() + _SINGLY_S
                     of = set(self._queues.of)
                 self._queues.tell(of, error)
                 _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
@@ -97,7 +97,7 @@ class Inbox:
         """
         if isinstance(error, kafka.OffsetOutOfRangeError):
             return
-        self._troubles.append(time.monotonic())
+        self._troubles.append(steady())
         since = self._troubles[-1] - self._troubles[0]
         if len(self._troubles) == _MOST_TROUBLE and since < _TROUBLE_S:
             raise error
@@ -117,7 +117,7 @@ class Inbox:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(1):
                     await self._queues.taken.wait()
-        elif time.monotonic() < self._singly_until:
+        elif steady() < self._singly_until:
             await self._read_singly(wanted)
         else:
             # Nothing, not even a `seek`, runs between this return and the put into the queues.
@@ -132,7 +132,7 @@ class Inbox:
             try:
                 got = await getmany(self._consumer, tp, timeout_ms=0, max_records=_MOST)
             except Exception as error:
-                self._singly_until = time.monotonic() + _SINGLY_S
+                self._singly_until = steady() + _SINGLY_S
                 self._unread(tp, error)
             else:
                 self._put(got)
@@ -149,7 +149,7 @@ class Inbox:
             return
         queue.unreadable = queue.next
         queue.aligned = False
-        now = time.monotonic()
+        now = steady()
         if now >= queue.quiet_until:
             queue.quiet_until = now + _SINGLY_S
             _log.warning("inputs_read_raw", topic=tp.topic, partition=tp.partition, why=str(error))

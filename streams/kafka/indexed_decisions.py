@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable
@@ -15,6 +14,7 @@ from aiokafka import errors as kafka
 
 from accountant.errors import LogDamaged
 from accountant.records.header import decode_header
+from streams.clock import steady
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
@@ -159,7 +159,7 @@ class DecisionReader:
 
     async def _next(self, partition: int, offset: int) -> _Slice | None:
         """Return the first decisions from an offset on; None at the log's end."""
-        moved = time.monotonic()
+        moved = steady()
         while True:
             fetched = await self._fetch(partition, offset)
             if fetched is None:
@@ -170,8 +170,8 @@ class DecisionReader:
             if fetched.next >= fetched.end:
                 return None
             if fetched.next > offset:
-                moved = time.monotonic()
-            elif time.monotonic() - moved > _STALLED_S:
+                moved = steady()
+            elif steady() - moved > _STALLED_S:
                 raise Unavailable(f"{self._topic}, partition {partition}: no record at {offset}")
             offset = fetched.next
 

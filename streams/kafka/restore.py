@@ -7,7 +7,6 @@ copy. So an interrupted restore can be run again and continues at the end of the
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -19,6 +18,7 @@ from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Genesis, decode_decision
 from accountant.replay.refold import GenesisDiffers, check_genesis
 from accountant.times import from_iso
+from streams.clock import steady
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.membership import SESSION_S
@@ -201,10 +201,10 @@ def _begins(value: bytes, genesis: Genesis) -> bool:
 async def check_no_workers(deployment: Deployment) -> None:
     """Refuse while workers run: a worker that took half a log for the whole would grant again."""
     group = deployment.application
-    deadline = time.monotonic() + _GONE_S
+    deadline = steady() + _GONE_S
     async with admin_of(deployment.cluster) as admin:
         while members := await _members(admin, group, deadline):
-            if time.monotonic() > deadline:
+            if steady() > deadline:
                 raise Refused(
                     f"workers of the group {group} run ({members}): stop them, then run this "
                     "again; nothing was written"
@@ -218,7 +218,7 @@ async def _members(admin: Any, group: str, deadline: float) -> int:
         try:
             return len(await members_of(admin, group))
         except Unavailable:
-            if time.monotonic() > deadline:
+            if steady() > deadline:
                 raise
             await asyncio.sleep(_PAUSE_S)
 

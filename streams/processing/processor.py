@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Final
 
@@ -77,7 +76,9 @@ class Processor:
         self._genesis = genesis
         self._observer = observer
         self._entitlement = entitlement or AlwaysEntitled()
-        self._clock = CheckedClock(clock or SystemClock(), most_ahead_ms)
+        clock = clock or SystemClock()
+        self._steady = clock.monotonic
+        self._clock = CheckedClock(clock, most_ahead_ms)
         self._wait = wait
         self._decide = decide
         self._reach = reach
@@ -141,11 +142,11 @@ class Processor:
         self._observer.halted(self._genesis.partition, error)
 
     async def _refold(self) -> Partition:
-        started = time.perf_counter()
+        started = self._steady()
         partition = await recovered(self._journal, self._genesis, self._sleep)
         self._check_entitled()
         await self._journal.seek(partition.next)
-        seconds = time.perf_counter() - started
+        seconds = self._steady() - started
         counts = {"datasets": len(partition.ledgers), "ids": len(partition.ids)}
         decisions, took = partition.sequence + 1, round(seconds, 3)
         ledger = partition.genesis.ledger
@@ -195,7 +196,7 @@ class Processor:
         self._check_entitled()
         await self._reach("decided")
         # 3
-        started = time.perf_counter()
+        started = self._steady()
         await self._journal.commit(
             Commit(
                 decisions=[encoded for _, encoded in decided],
@@ -209,20 +210,20 @@ class Processor:
         # 4
         draft.absorb()
         # 5
-        seconds = time.perf_counter() - started
+        seconds = self._steady() - started
         self._observer.committed(Committed(partition, decided, seconds))
 
     async def _decide_all(
         self, draft: Draft, records: Sequence[Input], now: int
     ) -> list[tuple[Input, Encoded]]:
         decided = []
-        turn = time.perf_counter() + _TURN_S
+        turn = self._steady() + _TURN_S
         for record in records:
             decided.append((record, self._decide_one(draft, record, now)))
-            if time.perf_counter() > turn:
+            if self._steady() > turn:
                 # No other task uses the draft: heartbeats and other partitions get a turn.
                 await self._sleep(0)
-                turn = time.perf_counter() + _TURN_S
+                turn = self._steady() + _TURN_S
         return decided
 
     def _check_entitled(self) -> None:

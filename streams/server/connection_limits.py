@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import resource
 import ssl
-import time
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
@@ -17,6 +16,7 @@ from litestar import Litestar
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
+from streams.clock import steady
 from streams.http.problems import PROBLEM_JSON, problem
 from streams.logs import get_logger
 from streams.server.connection_pool import Network, Pool, Wait, host_of
@@ -82,7 +82,7 @@ class _Connection(H11Protocol):
     def __init__(self, **parts: Any) -> None:
         super().__init__(**parts)
         self.conn: StrictConnection = StrictConnection(MOST_HEAD)
-        self.since = time.monotonic()
+        self.since = steady()
 
     def data_received(self, data: bytes) -> None:
         # What comes behind a refused request is never read.
@@ -113,7 +113,7 @@ class _Connection(H11Protocol):
 
     def on_response_complete(self) -> None:
         """Begin to wait for another request."""
-        self.since = time.monotonic()
+        self.since = steady()
         super().on_response_complete()
 
     def wait(self) -> Wait | None:
@@ -128,7 +128,7 @@ class _Connection(H11Protocol):
 
     def half(self) -> Wait:
         """Return how it waits for the rest of a request."""
-        return Wait(time.monotonic() - self.since < _NEW_S, False, self.since)
+        return Wait(steady() - self.since < _NEW_S, False, self.since)
 
     def give_way(self) -> None:
         """End at once."""
@@ -277,7 +277,7 @@ class BoundedServer(uvicorn.Server):
     async def on_tick(self, counter: int) -> bool:
         """Do uvicorn's own each tenth of a second, and ours each second."""
         if counter % _TICKS_A_SECOND == 0:
-            self._end_those_that_wait(time.monotonic())
+            self._end_those_that_wait(steady())
         return await super().on_tick(counter)
 
     def _end_those_that_wait(self, now: float) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import ipaddress
 import math
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import Final, cast
@@ -17,6 +16,7 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from prometheus_client import CollectorRegistry, Counter
 
+from streams.clock import steady
 from streams.http.host_header import is_loopback
 from streams.http.problems import PROBLEM_JSON, problem
 from streams.settings import Settings
@@ -41,7 +41,7 @@ class Limit:
         now: seconds of a clock that only rises.
     """
 
-    def __init__(self, per_second: float, now: Monotonic = time.monotonic) -> None:
+    def __init__(self, per_second: float, now: Monotonic = steady) -> None:
         self._each = round(_SECOND / per_second)  # in nanoseconds, so that sums are exact
         self._ahead = max(0, AT_ONCE * _SECOND - self._each)
         self._now = now
@@ -65,7 +65,7 @@ def limited(
     app: Litestar,
     settings: Settings,
     registry: CollectorRegistry,
-    now: Monotonic = time.monotonic,
+    now: Monotonic = steady,
 ) -> Litestar:
     """Return the application, which answers an address that asks too often with 429."""
     alone = is_loopback(settings.listens_at) and settings.limit_by is None

@@ -23,6 +23,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
+from streams.clock import steady
 from streams.testing.broker_process import (
     COLLECTOR,
     QUICK_COMPILER,
@@ -215,14 +216,14 @@ class LocalBroker:
 
     def wait_until_ready(self) -> None:
         """Return when the broker lists itself in the metadata that it gives to clients."""
-        deadline = time.monotonic() + self._start_timeout
+        deadline = steady() + self._start_timeout
         cluster = self._cluster()
         # Where clients need TLS, the broker answers without it on a port of its own.
         port = self.ports.proxied if self._users else self.ports.clients
         while not answers(port, cluster):
             if self._process is None or self._process.poll() is not None:
                 raise BrokerError(f"Kafka {self.version} ended at start:\n{self._explanation()}")
-            if time.monotonic() > deadline:
+            if steady() > deadline:
                 raise BrokerError(
                     f"Kafka {self.version} does not answer on {self.bootstrap} after "
                     f"{self._start_timeout:g} s:\n{self._explanation()}"

@@ -15,6 +15,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from streams.clock import SystemClock
 from streams.testing.broker_settings import HOST, Ports
 
 SUPER_USER: Final = "root"
@@ -120,7 +121,7 @@ def _signed(
 ) -> x509.Certificate:
     """Return a certificate: of an authority where a key signs itself, else of this loopback."""
     is_authority = key is signer
-    now = dt.datetime.now(dt.UTC)
+    now = dt.datetime.fromtimestamp(SystemClock().now() / 1000, dt.UTC)
     day = dt.timedelta(days=1)
     builder = (
         x509.CertificateBuilder()

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
+from streams.clock import steady
 from streams.errors import Fenced
 
 _FENCED_S: Final = 15.0
@@ -40,10 +40,10 @@ class Lease:
 
     async def may_own(self, fault: BaseException | None) -> bool:
         if isinstance(fault, Fenced):
-            self._fenced = _Fencing(self._generation(), time.monotonic() + _FENCED_S)
+            self._fenced = _Fencing(self._generation(), steady() + _FENCED_S)
         while not self.revoked and self._fenced is not None:
             generation, until = self._fenced
-            if self._generation() != generation or time.monotonic() >= until:
+            if self._generation() != generation or steady() >= until:
                 self._fenced = None
             else:
                 await asyncio.sleep(0.1)

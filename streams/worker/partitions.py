@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from accountant.partition.decide import decide as decide_record
-from streams.clock import MOST_AHEAD_MS, Clock
+from streams.clock import MOST_AHEAD_MS, Clock, steady
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka import topics as kafka_topics
 from streams.kafka.deployment import Deployment
@@ -109,14 +108,14 @@ class Worker:
 
     async def _run(self) -> None:
         await self._first_check()
-        checked = time.monotonic()
+        checked = steady()
         while True:
             group = await self._join()
             while await self._wait(group):
                 for partition in await self._log_ends.look(list(self._tasks)):
                     await self._restart(partition)
-                if self._held or time.monotonic() - checked >= self._check_every:
-                    checked = time.monotonic()
+                if self._held or steady() - checked >= self._check_every:
+                    checked = steady()
                     await self._check_again()
                 self._lags = await group.hint(self.status.serving)
             self.status.trouble("start", "joining the group again")

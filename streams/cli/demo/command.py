@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -13,6 +12,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import Json
+from streams.clock import SystemClock, steady
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -59,19 +59,17 @@ def demo(
     if sum((kafka, url is not None, file is not None)) > 1:
         fail(Exit.USAGE, "--kafka, --url and --file exclude one another")
     console = stdout()
-    started = time.perf_counter()
+    started = steady()
     asks = week(requests)
     screen = Screen(console, requests, verbose=verbose)
     # A ledger that others use gets datasets of its own; names are never used twice.
-    suffix = (
-        "" if url is None and file is None else f"-{time.time_ns() // 1_000_000 & 0xFFFFFF:06x}"
-    )
+    suffix = "" if url is None and file is None else f"-{SystemClock().now() & 0xFFFFFF:06x}"
     if url is not None:
         _say_what_stays(console, url, suffix)
     with explained(), _place(console, kafka=kafka, url=url, file=file) as where:
         asyncio.run(_run(where, asks, screen, suffix))
         audit, audited = _audited(where)
-    seconds = time.perf_counter() - started
+    seconds = steady() - started
     if kafka:
         shown = "a broker and a worker of its own, both stopped; --url takes a broker that stays"
     else:

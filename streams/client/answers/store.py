@@ -26,13 +26,13 @@ import contextlib
 import os
 import sqlite3
 import stat
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, NamedTuple
 
 from accountant.errors import BudgetError
 from streams.client.answers.processes import has_ended, this_process
+from streams.clock import SystemClock
 from streams.errors import Refused
 
 VARIABLE: Final = "ACCOUNTANT_ANSWERS"
@@ -277,7 +277,7 @@ class AnswerStore:
         Raises: AnswerMissing.
         """
         decision, request, run = turn
-        process, now = this_process(), time.time()
+        process, now = this_process(), SystemClock().now() / 1000
         with self._changing() as db:
             row = db.execute(
                 "SELECT state, process, since, answer FROM answers"
@@ -446,7 +446,7 @@ _UNSTORED: Final = (
 
 
 def _note(db: sqlite3.Connection, asked: StoredRequest, *, own: bool) -> None:
-    row = (*asked, time.time(), own)
+    row = (*asked, SystemClock().now() / 1000, own)
     db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 

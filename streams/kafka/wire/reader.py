@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from typing import Any, Final, NamedTuple, Self
 
 from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
+from streams.clock import steady
 from streams.errors import Unavailable
 from streams.kafka.wire.connecting import with_short_connect
 from streams.kafka.wire.errors import translating
@@ -137,7 +137,7 @@ class StableReader:
 
         Raises: Unavailable: a transaction stays open; the message names the partition.
         """
-        deadline = time.monotonic() + STABLE_WITHIN_S
+        deadline = steady() + STABLE_WITHIN_S
         while True:
             spans = await self.bounds(self._partitions)
             with translating():
@@ -146,7 +146,7 @@ class StableReader:
             if not open_ones:
                 self.spans = spans
                 return
-            if time.monotonic() > deadline:
+            if steady() > deadline:
                 tp = open_ones[0]
                 # `find-hanging` omits transactions that their coordinator still knows.
                 tool = self._cluster.tool("kafka-transactions.sh")
@@ -175,7 +175,7 @@ class StableReader:
         """
         end = self.spans[tp].end
         self._committed.seek(tp, start)
-        moved = time.monotonic()
+        moved = steady()
         while True:
             with translating():
                 position = await self._committed.position(tp)
@@ -184,8 +184,8 @@ class StableReader:
                 got = await self._committed.getmany(tp, timeout_ms=200)
             records = got.get(tp, [])
             if records or await self._committed.position(tp) > position:
-                moved = time.monotonic()
-            elif time.monotonic() - moved > _STALLED_S:
+                moved = steady()
+            elif steady() - moved > _STALLED_S:
                 raise Unavailable(f"{tp.topic}, partition {tp.partition}: no record at {position}")
             for record in records:
                 if record.offset < end:
