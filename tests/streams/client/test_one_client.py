@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import threading
 from pathlib import Path
 from types import ModuleType
 
@@ -85,3 +86,18 @@ def test_what_is_wrong_with_a_call_is_raised_before_it_is_awaited() -> None:
     call = ledger.ask("census", "pure:0.1")
     assert isinstance(call, Call)
     call.close()
+
+
+def test_a_decision_in_process_needs_no_event_loop(tmp_path: Path) -> None:
+    def loops() -> int:
+        return sum(thread.name == "ledger-client" for thread in threading.enumerate())
+
+    before = loops()
+    with Accountant(f"sqlite:///{tmp_path / 'ledger.db'}", analyst="ana") as ledger:
+        ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+        assert ledger.ask("census", "pure:0.1", unit="person", neighbours="add_remove").granted
+        assert ledger.close_dataset("census", by="owner").outcome == "closed"
+        assert loops() == before
+        ledger.datasets()
+        assert loops() == before + 1
+    assert loops() == before
