@@ -23,7 +23,8 @@ def heads_of(source: LogSource) -> list[Head]:
     from accountant.records.decoding import decoded
     from accountant.views.heads import head_of, ledger_of
 
-    found, ledger = list[Head](), ""
+    found: list[Head] = []
+    ledger = ""
     for part in source.parts():
         first = next(part.values, None)
         if first is None:
