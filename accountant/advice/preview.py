@@ -26,7 +26,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
-from accountant.views.limit_views import Divided
+from accountant.views.limit_views import DatasetLimits
 from accountant.views.members import no_members
 
 
@@ -77,7 +77,7 @@ decode_preview = msgspec.json.Decoder(Preview).decode
 def preview(
     view: DatasetView,
     asked: PreviewRequest,
-    divided: Divided | None = None,
+    divided: DatasetLimits | None = None,
     members: Members = no_members,
 ) -> Preview:
     """Return what a request would be told on a dataset as it stands.
@@ -100,8 +100,8 @@ def preview(
     at = ledger.changed_at if divided is None else divided.at
     team = team_of(members(view.dataset, analyst), at)
     if asked.analyst is None:
-        standing = None if divided is None else divided.standing("", "")
-        after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, standing)
+        limits = None if divided is None else divided.applicable_to("", "")
+        after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, limits)
     else:
         store, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
         asks = _Asks(analyst, asked.via, asked.unit, asked.neighbours)
@@ -110,7 +110,7 @@ def preview(
     more: int | None = 0
     if granted and verdict.price is not None:
         levels = [each.level for each in verdict.charged]
-        limits = divided and divided.standing_after(after, levels, analyst, team)
+        limits = divided and divided.applicable_after(after, levels, analyst, team)
         more = _more(limits, after, claim)
     refused = None if granted else verdict.price
     return Preview(

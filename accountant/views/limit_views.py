@@ -111,8 +111,8 @@ decode_analyst_budget = msgspec.json.Decoder(AnalystBudget).decode
 decode_analyst_budgets = msgspec.json.Decoder(list[AnalystBudget]).decode
 
 
-class Divided(NamedTuple):
-    """A dataset and how it is divided, at one moment.
+class DatasetLimits(NamedTuple):
+    """A dataset and its limits, at one moment.
 
     Attributes:
         levels: of the whole partition.
@@ -125,7 +125,7 @@ class Divided(NamedTuple):
     at: int
     resets: tuple[int, int] = (0, 0)
 
-    def standing(self, analyst: str, team: str) -> ApplicableLimits | None:
+    def applicable_to(self, analyst: str, team: str) -> ApplicableLimits | None:
         """Return the levels that an analyst's request is checked at, None if there are none.
 
         Args:
@@ -133,10 +133,10 @@ class Divided(NamedTuple):
         """
         return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
-    def standing_after(
+    def applicable_after(
         self, ledger: Ledger, charged: Iterable[Level], analyst: str, team: str
     ) -> ApplicableLimits | None:
-        """As `standing`, after a grant that nobody has made.
+        """As `applicable_to`, after a grant that nobody has made.
 
         Args:
             ledger: after it.
@@ -148,7 +148,7 @@ class Divided(NamedTuple):
         return applicable_limits(ledger, overlay, analyst, team, self.at, self.resets)
 
 
-def level_views(divided: Divided) -> list[LevelView]:
+def level_views(divided: DatasetLimits) -> list[LevelView]:
     """Return every limit of a dataset that is in force, by scope and name."""
     found = [
         level_view(divided, level, level.rule)
@@ -158,15 +158,15 @@ def level_views(divided: Divided) -> list[LevelView]:
     return sorted(found, key=lambda view: (_ORDER[view.scope], view.name or ""))
 
 
-def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
+def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBudget:
     """Return what one analyst may still use.
 
     Args:
         team: the analyst's at this time, "" for none.
     """
-    ledger, standing = divided.ledger, divided.standing(analyst, team)
-    left = None if standing is None else unreserved(standing, ledger)
-    applied_now = () if standing is None else standing.limits
+    ledger, limits = divided.ledger, divided.applicable_to(analyst, team)
+    left = None if limits is None else unreserved(limits, ledger)
+    applied_now = () if limits is None else limits.limits
     return AnalystBudget(
         dataset=ledger.dataset,
         analyst=analyst,
@@ -178,7 +178,7 @@ def analyst_budget(divided: Divided, analyst: str, team: str) -> AnalystBudget:
     )
 
 
-def level_view(divided: Divided, level: Level, rule: LimitState) -> LevelView:
+def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelView:
     """Return one limit as it stands.
 
     Args:

@@ -13,7 +13,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import (
     AnalystBudget,
-    Divided,
+    DatasetLimits,
     LevelView,
     analyst_budget,
     level_views,
@@ -49,16 +49,16 @@ class LiveLimits:
         divided, rows = self._divided_for(view.dataset, asked.analyst or "", asked.via or "")
         return preview(view, asked, divided, lambda _, name: rows.get(name))
 
-    def _divided(self, dataset: str) -> Divided | None:
+    def _divided(self, dataset: str) -> DatasetLimits | None:
         held = self._held()
         ledger = held.ledgers.get(dataset)
         if ledger is None:
             return None
-        return Divided(ledger, held.levels, self._now(held), held.resets)
+        return DatasetLimits(ledger, held.levels, self._now(held), held.resets)
 
     def _divided_for(
         self, dataset: str, analyst: str, via: str = ""
-    ) -> tuple[Divided | None, dict[str, MemberRow | None]]:
+    ) -> tuple[DatasetLimits | None, dict[str, MemberRow | None]]:
         """Return what somebody's requests are checked at, and who they are, all of one moment.
 
         Another thread commits meanwhile: a ledger of before and a share of after a grant would
@@ -71,7 +71,7 @@ class LiveLimits:
                 return None, {}
             rows = {name: held.members.get(dataset, name) for name in (analyst, via)}
             levels = held.levels.of_one(dataset, analyst, team_of(rows[analyst], now))
-            divided = Divided(ledger, levels, now, held.resets)
+            divided = DatasetLimits(ledger, levels, now, held.resets)
             if held.moves == moves and moves % 2 == 0:
                 return divided, rows
             time.sleep(0)

@@ -41,7 +41,7 @@ from accountant.views.heads import Head
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import (
     AnalystBudget,
-    Divided,
+    DatasetLimits,
     LevelView,
     analyst_budget,
     level_views,
@@ -353,7 +353,9 @@ class FileReader:
         divided, rows = self._divided(view, analyst)
         return analyst_budget(divided, analyst, team_of(rows.get(analyst), divided.at))
 
-    def _divided(self, view: DatasetView, *names: str) -> tuple[Divided, dict[str, MemberRow]]:
+    def _divided(
+        self, view: DatasetView, *names: str
+    ) -> tuple[DatasetLimits, dict[str, MemberRow]]:
         """Return the limits of a dataset, and the rows of those of some names who are members.
 
         Raises: LogDamaged, Refused, Unavailable.
@@ -381,7 +383,7 @@ class FileReader:
         resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
         at = max(self._clock.now(), decided)
         rows = [decoded_row(each[0], sound_row(*each), decode_member_row) for each in members]
-        return Divided(ledger_of(view), table, at, resets), {row.member: row for row in rows}
+        return DatasetLimits(ledger_of(view), table, at, resets), {row.member: row for row in rows}
 
     def _members(self, dataset: str) -> list[MemberRow]:
         if not is_name(dataset):

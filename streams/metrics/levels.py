@@ -14,7 +14,7 @@ from accountant.limits.state import Level
 from accountant.limits.wire import Scope, Texts
 from accountant.partition import Partition
 from accountant.times import from_iso
-from accountant.views.limit_views import Divided, LevelView, level_view
+from accountant.views.limit_views import DatasetLimits, LevelView, level_view
 from streams.metrics.snapshot import LevelUse
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}
@@ -61,7 +61,7 @@ def _in_force(partition: Partition) -> Iterator[_Found]:
 
 def _as_it_stands(found: _Found, at: int) -> LevelView:
     partition = found.partition
-    divided = Divided(found.ledger, partition.levels, at, partition.resets)
+    divided = DatasetLimits(found.ledger, partition.levels, at, partition.resets)
     assert found.level.rule is not None
     return level_view(divided, found.level, found.level.rule)
 

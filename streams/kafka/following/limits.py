@@ -20,7 +20,7 @@ from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.limit_follower import LevelFollower
 from accountant.views.limit_views import (
     AnalystBudget,
-    Divided,
+    DatasetLimits,
     LevelView,
     analyst_budget,
     level_views,
@@ -120,13 +120,15 @@ class FollowedLimits:
         divided = divided._replace(levels=levels)
         return partial(preview, view, asked, divided, lambda _, name: rows.get(name))
 
-    def _divided(self, view: DatasetView) -> Divided:
+    def _divided(self, view: DatasetView) -> DatasetLimits:
         partition = partition_of(view.dataset.encode(), self._partitions)
         # The ledger's clock never goes back but by a reset, after which a dataset's own last
         # decision may lie ahead: only the partition's last one tells what time it is.
         _, decided_at = self._decided.get(partition, (-1, 0))
         at = max(self._clock.now(), decided_at)
-        return Divided(ledger_of(view), self._levels.table, at, self._levels.resets(partition))
+        return DatasetLimits(
+            ledger_of(view), self._levels.table, at, self._levels.resets(partition)
+        )
 
     def _team_of(self, view: DatasetView, analyst: str, at: int) -> str:
         return team_of(self._members.get(view.dataset, analyst), at)

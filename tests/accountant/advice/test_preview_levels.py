@@ -16,7 +16,7 @@ from accountant.policy import Policy
 from accountant.records import encode
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.views.datasets import view_of_ledger
-from accountant.views.limit_views import Divided
+from accountant.views.limit_views import DatasetLimits
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.partition.division import days, divide, divided
 from tests.accountant.strategies import claims
@@ -62,7 +62,7 @@ def previewed(world: World, asked: PreviewRequest) -> Preview:
     world.commit()
     state, ledger = world.state, world.ledger()
     at = max(world.now, state.decided_at)
-    divided_now = Divided(ledger, state.levels, at, state.resets)
+    divided_now = DatasetLimits(ledger, state.levels, at, state.resets)
     return preview(view_of_ledger(ledger), asked, divided_now, state.members.get)
 
 

@@ -17,7 +17,7 @@ from accountant.records.members import ROLES
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.times import iso
 from accountant.views.datasets import view_of_ledger
-from accountant.views.limit_views import Divided
+from accountant.views.limit_views import DatasetLimits
 from tests.accountant.partition.circle import member, opened
 from tests.accountant.partition.division import days, limit
 from tests.accountant.world import World, code
@@ -79,7 +79,7 @@ def previewed(world: World, asked: PreviewRequest) -> Preview:
     world.commit()
     state, ledger = world.state, world.ledger()
     at = max(world.now, state.decided_at)
-    divided = Divided(ledger, state.levels, at, state.resets)
+    divided = DatasetLimits(ledger, state.levels, at, state.resets)
     return preview(view_of_ledger(ledger), asked, divided, state.members.get)
 
 

@@ -20,7 +20,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import (
     AnalystBudget,
-    Divided,
+    DatasetLimits,
     LevelView,
     analyst_budget,
     level_views,
@@ -69,8 +69,8 @@ class Watched(Life):
     def now(self, at: int) -> int:
         return max(at, self.state.decided_at)
 
-    def divided(self, ledger: Ledger, at: int) -> Divided:
-        return Divided(ledger, self.state.levels, self.now(at), self.state.resets)
+    def divided(self, ledger: Ledger, at: int) -> DatasetLimits:
+        return DatasetLimits(ledger, self.state.levels, self.now(at), self.state.resets)
 
     def team(self, dataset: str, analyst: str, at: int) -> str:
         return team_of(self.state.members.get(dataset, analyst), self.now(at))
@@ -92,7 +92,7 @@ class Watched(Life):
         divided, team = self.divided(ledger, sent.at), self.team(name, analyst, sent.at)
         shown = preview(view_of_ledger(ledger), asked, divided, self.state.members.get)
         probed = None
-        if shown.granted and divided.standing(analyst, team) and self.chance.random() < 0.2:
+        if shown.granted and divided.applicable_to(analyst, team) and self.chance.random() < 0.2:
             probed = self.probe(sent, FEW if shown.more is None else min(shown.more + 2, FEW))
         return shown, self.budget(name, analyst, sent.at), probed
 

@@ -227,7 +227,7 @@ def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
 
 
 def test_a_reader_that_has_only_looked_tells_the_same() -> None:
-    from accountant.views.limit_views import Divided, level_views
+    from accountant.views.limit_views import DatasetLimits, level_views
 
     world = divided()
     told = Told(world)
@@ -254,7 +254,7 @@ def test_a_reader_that_has_only_looked_tells_the_same() -> None:
             view = fold_decision(view, decision)
             assert view is not None
             state = world.state
-            divided_now = Divided(state.ledgers["census"], state.levels, state.decided_at)
+            divided_now = DatasetLimits(state.ledgers["census"], state.levels, state.decided_at)
             by_reader += level_crossings(decision, view, level_views(divided_now))
     by_id = {alert.alert_id: alert for alert in by_reader}
     # Of analysts under a default an amendment is told by who decides alone.

@@ -14,7 +14,7 @@ from accountant.limits.applicable import team_of
 from accountant.limits.wire import Texts
 from accountant.views.limit_views import (
     AnalystBudget,
-    Divided,
+    DatasetLimits,
     LevelView,
     analyst_budget,
     level_views,
@@ -44,11 +44,11 @@ def test_what_is_looked_at_is_what_the_next_decision_says(part: int) -> None:
     assert found["counted to the end"] > 20, found
 
 
-def now(world: World) -> Divided:
+def now(world: World) -> DatasetLimits:
     """Return a world's dataset and how it is divided."""
     world.commit()
     at = max(world.now, world.state.decided_at)
-    return Divided(world.ledger(), world.state.levels, at, world.state.resets)
+    return DatasetLimits(world.ledger(), world.state.levels, at, world.state.resets)
 
 
 def budget(world: World, analyst: str) -> AnalystBudget:

@@ -7,7 +7,7 @@ import pytest
 from accountant.amounts import parse_units
 from accountant.limits.applicable import team_of
 from accountant.views.datasets import view_of_ledger
-from accountant.views.limit_views import Divided, analyst_budget, level_views
+from accountant.views.limit_views import DatasetLimits, analyst_budget, level_views
 from accountant.views.why import Left, Whose, left_of_dataset, lefts
 from tests.accountant.world import World
 
@@ -30,7 +30,7 @@ def limit(world: World, scope: str, name: str, **what: object) -> None:
 def left_in(world: World, *analysts: str) -> dict[Whose, Left]:
     world.commit()
     state = world.state
-    divided = Divided(state.ledgers["census"], state.levels, world.now, state.resets)
+    divided = DatasetLimits(state.ledgers["census"], state.levels, world.now, state.resets)
     budgets = {
         name: analyst_budget(divided, name, team_of(state.members.get("census", name), world.now))
         for name in analysts
