@@ -7,9 +7,9 @@ from accountant.records.members import Member
 
 
 def role_words(member: Member) -> str:
-    """Return a member's roles, team and last day: `analyst, in team red`."""
-    team = f", in team {member.team}" if member.team else ""
-    until = f", until {moment(member.until)}" if member.until else ""
+    """Return a member's roles, team and last day: `analyst in team red`."""
+    team = f" in team {member.team}" if member.team else ""
+    until = f" until {moment(member.until)}" if member.until else ""
     return f"{' and '.join(member.roles)}{team}{until}"
 
 

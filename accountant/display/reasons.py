@@ -134,7 +134,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.UNIT_MISMATCH: ReasonWords(
         "For another unit",
         "The claim is for another unit or other neighbours than the policy's.",
-        "Derive it for these; never just rename it.",
+        "Derive it for these (`accountant dataset show` tells them); never just rename it.",
     ),
     Reason.CLAIM_NOT_ACCEPTED: ReasonWords(
         "This kind of claim cannot be taken",

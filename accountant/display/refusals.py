@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from decimal import Decimal
-from typing import Final, NamedTuple, Protocol
+from typing import Final, NamedTuple
 
+from accountant.advice.preview import Preview
 from accountant.display.limits import whose
 from accountant.display.numbers import Texts, left_amount, spent_amount
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
-from accountant.limits.wire import LevelLeft, LevelNamed, Scope
+from accountant.limits.wire import Scope
+from accountant.records import Decision
 from accountant.records.outcomes import Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import PaceView
@@ -27,30 +29,6 @@ Paces = Mapping[tuple[Scope, str | None], PaceView]
 """Paces as they stand, by the scope and name of their limit."""
 
 
-class Refused(Protocol):
-    """A refusal, of a decision or of a preview."""
-
-    @property
-    def reason(self) -> Reason | None:
-        """The reason code."""
-
-    @property
-    def asked(self) -> dict[str, str] | None:
-        """What the request would have cost."""
-
-    @property
-    def left(self) -> dict[str, str] | None:
-        """What is left of the dataset."""
-
-    @property
-    def level(self) -> LevelNamed | None:
-        """The limit that has refused it, None for the dataset."""
-
-    @property
-    def left_at(self) -> Sequence[LevelLeft]:
-        """What is left at each limit."""
-
-
 class More(NamedTuple):
     """When more comes.
 
@@ -62,7 +40,7 @@ class More(NamedTuple):
     at: str | None = None
 
 
-def refusal_words(refused: Refused) -> str:
+def refusal_words(refused: Decision | Preview) -> str:
     """Return what a reason means here, and what to do next where `fits` does not say it.
 
     "" without a reason.
@@ -93,7 +71,9 @@ def _delta_words(asked: Texts | None, left: Texts | None) -> str:
     )
 
 
-def when_more(refused: Refused, paces: Paces | None = None, decided_at: int = 0) -> More | None:
+def when_more(
+    refused: Decision | Preview, paces: Paces | None = None, decided_at: int = 0
+) -> More | None:
     """Return when more comes of a request that did not fit, None of any other.
 
     Args:

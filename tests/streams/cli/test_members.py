@@ -115,7 +115,7 @@ def test_members_of_a_file_are_listed_with_nobody_serving_it(owned: Command) -> 
     done = owned("member", "set", "census", "ana", "--role", "analyst", "--until", "P1D", "--by",
                  "olga")  # fmt: skip
     assert done.code == 0, done.err
-    assert "member_set: ana is analyst, until " in done.out
+    assert "member_set: ana is analyst until " in done.out
     found = rows(owned)
     assert found["olga"] == {"member": "olga", "roles": ["owner"]}
     assert found["ana"]["roles"] == ["analyst"]

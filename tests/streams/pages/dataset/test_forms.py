@@ -44,7 +44,7 @@ def test_a_member_is_set(paged: PagedDoor) -> None:
         reason="joins the team",
     )
     page = paged.followed("olga", answer)
-    assert "opie is analyst, in team red, until 2027-01-01 00:00 UTC" in words(page.text)
+    assert "opie is analyst in team red until 2027-01-01 00:00 UTC" in words(page.text)
     until = "2027-01-01T00:00:00.000Z"
     assert member(paged, "opie") == {
         "member": "opie",
