@@ -50,7 +50,7 @@ LAYERS = {
         {"dataset_reads"},
         {"settings"},
         {"logs"},
-        {"background", "private_files"},
+        {"background", "private_files", "webhook_post"},
         {"index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},
@@ -158,6 +158,16 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         TopologicalSorter(graph).prepare()
     except CycleError as error:
         pytest.fail(" -> ".join(error.args[1]))
+
+
+def test_a_ledger_in_a_file_imports_nothing_of_kafka_by_any_detour() -> None:
+    waiting = [name for name in own_imports() if name.startswith("streams.embedded")]
+    found = set(waiting)
+    for name in waiting:
+        more = own_imports()[name] - found
+        found |= more
+        waiting += more
+        assert not {each for each in more if each.startswith("streams.kafka")}, f"by {name}"
 
 
 def pure_modules() -> list[Path]:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import asyncio
 import random
 from collections.abc import Callable
 from enum import Enum
 from typing import Final, NamedTuple
 from urllib.parse import urlsplit
-from urllib.request import getproxies, proxy_bypass
-
-import httpx
 
 from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.logs import get_logger
 from streams.settings import Settings
+from streams.webhook_post import WHOLE_S, WebhookPoster
 
 _log = get_logger(__name__)
 
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
-_WHOLE_S: Final = 10.0
-_CONNECT_S: Final = 5.0
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
 # The receiver has understood the record and will never take it.
@@ -44,62 +39,32 @@ class Tried(NamedTuple):
     why: str = ""
 
 
-class Webhook:
+class AlertWebhook:
     """An address that takes alerts. Belongs to the event loop that first posts.
-
-    Address and authorization are secrets: some receivers know their senders by the path alone.
-    So neither goes through an HTTP client that logs addresses, and what a log shows of a
-    failure is a status or the name of an error. Redirections are not followed.
 
     Args:
         url: http(s)://host..., checked by the settings.
-        authorization: value of the header of that name.
-        whole: seconds that a try may take.
+        authorization, whole: as of `WebhookPoster`.
     """
 
     def __init__(
-        self, url: str, authorization: str | None = None, *, whole: float = _WHOLE_S
+        self, url: str, authorization: str | None = None, *, whole: float = WHOLE_S
     ) -> None:
-        self._url = httpx.URL(url)
-        self._whole = whole
-        self._headers = {"Content-Type": "application/json"}
-        if authorization is not None:
-            self._headers["Authorization"] = authorization
-        self._transport: httpx.AsyncHTTPTransport | None = None
+        self._poster = WebhookPoster(url, "application/json", authorization, whole=whole)
 
     async def post(self, alert: Alert) -> Tried:
         """Try once. Never raises but when cancelled."""
-        request = httpx.Request(
-            "POST",
-            self._url,
-            headers={**self._headers, IDEMPOTENCY_KEY: alert.alert_id},
-            content=encode(alert),
-            extensions={"timeout": httpx.Timeout(self._whole, connect=_CONNECT_S).as_dict()},
-        )
         try:
-            if self._transport is None:  # reading certificates takes some 30 ms
-                self._transport = await asyncio.to_thread(_transport, self._url)
-            # Of the whole: a receiver that sends a byte now and then would never end else.
-            async with asyncio.timeout(self._whole):
-                response = await self._transport.handle_async_request(request)
-                await response.aclose()
+            status = await self._poster.post(encode(alert), {IDEMPOTENCY_KEY: alert.alert_id})
         except Exception as error:
             return Tried(Answer.AGAIN, type(error).__name__)
-        status = response.status_code
         if 200 <= status < 300:
             return Tried(Answer.TAKEN)
         return Tried(Answer.NEVER if status in _NEVER else Answer.AGAIN, f"status {status}")
 
     async def close(self) -> None:
-        """Let go of connections."""
-        transport, self._transport = self._transport, None
-        if transport is not None:
-            await transport.aclose()
-
-
-def _transport(url: httpx.URL) -> httpx.AsyncHTTPTransport:
-    proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
-    return httpx.AsyncHTTPTransport(proxy=proxy)
+        """Close the connections."""
+        await self._poster.close()
 
 
 class Trying:
@@ -143,11 +108,11 @@ class Trying:
         return min(longest * (0.5 + 0.5 * self._chance()), max(0.0, self._until - now))
 
 
-def webhook_of(settings: Settings) -> Webhook | None:
+def webhook_of(settings: Settings) -> AlertWebhook | None:
     """Return the webhook that the settings name, None without one."""
     if settings.alert_webhook is None:
         return None
     given = settings.alert_webhook_authorization
     url = settings.alert_webhook.get_secret_value()
     _log.info("alert_webhook", host=urlsplit(url).hostname, authorized=given is not None)
-    return Webhook(url, None if given is None else given.get_secret_value())
+    return AlertWebhook(url, None if given is None else given.get_secret_value())

@@ -13,7 +13,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 from accountant.views.datasets import Once
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
 from streams.alerts.counts import AlertCounts
-from streams.alerts.webhook import Trying, Webhook
+from streams.alerts.webhook import AlertWebhook, Trying
 from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
@@ -45,7 +45,7 @@ class WebhookFeed:
     def __init__(
         self,
         deployment: Deployment,
-        webhook: Webhook,
+        webhook: AlertWebhook,
         counts: AlertCounts,
         *,
         instance_id: str,

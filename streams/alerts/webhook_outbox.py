@@ -13,7 +13,7 @@ from accountant.partition import hash_of
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
-from streams.alerts.webhook import Answer, Tried, Trying, Webhook, webhook_of
+from streams.alerts.webhook import AlertWebhook, Answer, Tried, Trying, webhook_of
 from streams.background import THREADS, Background
 from streams.settings import Settings
 
@@ -39,7 +39,7 @@ class Outbox:
 
     def __init__(
         self,
-        webhook: Webhook,
+        webhook: AlertWebhook,
         delivered: Delivered,
         counts: AlertCounts,
         *,

@@ -70,10 +70,11 @@ def _show_ledger(found: list[Head]) -> None:
 
 
 def _place(address: str) -> Place:
-    from streams.kafka.checkpoint_places import place_of
+    from streams.evidence.sink_choice import place_of
+    from streams.kafka.topic_sink import topic_sink
     from streams.settings import load_command
 
-    return place_of(address, load_command())
+    return place_of(address, load_command(), topic_sink)
 
 
 def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> None:

@@ -15,6 +15,7 @@ from streams.clock import Clock, SystemClock
 from streams.embedded.file_lock import FileLock, Held
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
 
 # Settings that do not concern a ledger in a file: a token is for servers.
@@ -87,7 +88,7 @@ def open_shared(path: Path, settings: Settings, clock: Clock | None) -> Embedded
             return here
         clock = clock or SystemClock()
         try:
-            service = EmbeddedService.open(path, settings, clock=clock)
+            service = EmbeddedService.open(path, settings, clock=clock, topic_sink=topic_sink)
         except Held:
             owner = FileLock(path).owner()
             if owner is not None and owner.pid == os.getpid():

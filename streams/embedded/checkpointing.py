@@ -20,6 +20,7 @@ from streams.settings import Settings
 
 if TYPE_CHECKING:
     from streams.evidence.heads import Heads
+    from streams.evidence.sink_choice import TopicSink
     from streams.evidence.sink_sender import Senders
     from streams.evidence.store import KeptOfFile
 
@@ -74,16 +75,22 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     check_name(directory.absolute(), str(file.path), ledger, begins=begins)
 
 
-def senders_of(settings: Settings, background: Background) -> Senders | None:
+def senders_of(
+    settings: Settings, topic_sink: TopicSink | None, background: Background
+) -> Senders | None:
     """Return what sends checkpoints to other places, None where no setting names any.
+
+    Args:
+        topic_sink: as of `senders_to`.
 
     Raises: Refused: a place cannot be used, or no checkpoints are kept.
     """
     if settings.checkpoint_places is None:
         return None
-    from streams.kafka.checkpoint_places import senders_to
+    from streams.evidence.sink_choice import senders_to
 
-    return senders_to(settings, kept=settings.checkpoints != "off", background=background)
+    kept = settings.checkpoints != "off"
+    return senders_to(settings, topic_sink, kept=kept, background=background)
 
 
 def kept_of(path: Path, settings: Settings) -> KeptOfFile:

@@ -51,6 +51,8 @@ from streams.settings import Settings
 if TYPE_CHECKING:
     from prometheus_client.registry import Collector
 
+    from streams.evidence.sink_choice import TopicSink
+
 
 _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
@@ -70,6 +72,7 @@ class EmbeddedService:
         clock: Clock,
         decide: Decide,
         background: Background,
+        topic_sink: TopicSink | None,
     ) -> None:
         self._lock = file.lock
         self._clock = clock
@@ -100,7 +103,7 @@ class EmbeddedService:
             self._crossed,
             background,
         )
-        self.checkpoint_places = senders_of(settings, background)
+        self.checkpoint_places = senders_of(settings, topic_sink, background)
         self._heads = own_heads(file, settings, clock, self.checkpoint_places, background)
         journal = SqliteJournal(file.path, inbox=self._inbox, file=file.identity, index=index)
 
@@ -137,11 +140,13 @@ class EmbeddedService:
         clock: Clock | None = None,
         decide: Decide = decide_record,
         background: Background = THREADS,
+        topic_sink: TopicSink | None = None,
     ) -> Self:
         """Open the file, make it if it is missing, and return once requests can be decided.
 
         Args:
             background: runs the writer, the index, checkpoints and alerts.
+            topic_sink: makes topics that checkpoints are sent to; None: they cannot be.
 
         Raises:
             Refused: another process has the file open, a setting differs from the file's
@@ -156,7 +161,14 @@ class EmbeddedService:
             check_ledger(file, settings)
             if private:
                 keep_private(file.path, index_path(file.path, settings))
-            service = cls(file, settings, clock=clock, decide=decide, background=background)
+            service = cls(
+                file,
+                settings,
+                clock=clock,
+                decide=decide,
+                background=background,
+                topic_sink=topic_sink,
+            )
             try:
                 service._writer.start()
             except BaseException:

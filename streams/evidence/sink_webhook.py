@@ -3,31 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Final
-from urllib.request import getproxies, proxy_bypass
-
-import httpx
 
 from streams.errors import Unavailable
 from streams.evidence.note import Checkpoint
 from streams.evidence.sinks import Kind
-
-WHOLE_S: Final = 10.0
-_CONNECT_S: Final = 5.0
+from streams.webhook_post import WHOLE_S, WebhookPoster
 
 
-class Webhook:
+class CheckpointWebhook:
     """An address that keeps each note that is posted to it, and says so by a 2xx.
 
-    Address and authorization are secrets, so nothing shows more than scheme and host: no HTTP
-    client is used, which would log addresses, and of an error only its name is told.
-    Redirections are not followed.
+    Nothing shows more of the address than scheme and host.
 
     Args:
         url: checked by `address_of`.
         name: its scheme and host.
-        authorization: value of the header of that name.
-        whole: seconds that a try may take.
+        authorization, whole: as of `WebhookPoster`.
     """
 
     kind: Kind = "webhook"
@@ -36,11 +27,8 @@ class Webhook:
         self, url: str, name: str, authorization: str | None = None, *, whole: float = WHOLE_S
     ) -> None:
         self.name = name
-        self._url = url
         self._whole = whole
-        self._headers = {"Content-Type": "text/plain; charset=utf-8"}
-        if authorization is not None:
-            self._headers["Authorization"] = authorization
+        self._poster = WebhookPoster(url, "text/plain; charset=utf-8", authorization, whole=whole)
 
     def put(self, checkpoint: Checkpoint, note: bytes) -> str:
         """As `Place.put`."""
@@ -56,18 +44,7 @@ class Webhook:
         return self.name
 
     async def _posted(self, note: bytes) -> int:
-        """Post a note once; return the status of the answer."""
-        url = httpx.URL(self._url)
-        request = httpx.Request(
-            "POST",
-            url,
-            headers=self._headers,
-            content=note,
-            extensions={"timeout": httpx.Timeout(self._whole, connect=_CONNECT_S).as_dict()},
-        )
-        proxy = None if proxy_bypass(url.host) else getproxies().get(url.scheme)
-        # Of the whole: a receiver that sends a byte now and then would never end else.
-        async with asyncio.timeout(self._whole), httpx.AsyncHTTPTransport(proxy=proxy) as transport:
-            response = await transport.handle_async_request(request)
-            await response.aclose()
-        return response.status_code
+        try:
+            return await self._poster.post(note)
+        finally:
+            await self._poster.close()

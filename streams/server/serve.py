@@ -24,6 +24,7 @@ from streams.errors import Refused
 from streams.http.context import Context
 from streams.http.host_header import is_loopback
 from streams.kafka.connect import connect_kafka
+from streams.kafka.topic_sink import topic_sink
 from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
@@ -187,7 +188,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     if kind != "sqlite":
         raise Refused(f"serve needs a ledger in a file, {PREFIX}URL is {settings.url}")
     check_access(settings)  # before the ledger is opened, or made
-    service = EmbeddedService.open(Path(target), settings)
+    service = EmbeddedService.open(Path(target), settings, topic_sink=topic_sink)
     # The writer lets go of the interpreter at each step of SQLite, and waits this long for
     # it to come back while the door is busy; the default is 5 ms.
     sys.setswitchinterval(_SWITCH_S)

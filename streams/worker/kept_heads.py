@@ -14,11 +14,12 @@ from streams.clock import SystemClock, steady
 from streams.errors import Unavailable
 from streams.evidence.heads import Heads
 from streams.evidence.names import check_name
+from streams.evidence.sink_choice import senders_to
 from streams.evidence.store import Kept, folder_of, key_of
 from streams.evidence.troubles import CheckpointTroubles
 from streams.kafka.blocking_reader import LogsHere
-from streams.kafka.checkpoint_places import senders_to
 from streams.kafka.deployment import Deployment
+from streams.kafka.topic_sink import topic_sink
 from streams.processing.observers import Committed
 from streams.settings import Settings
 
@@ -39,7 +40,9 @@ class PartitionHeads:
         self._heads: dict[int, Heads] = {}
         self._ending: list[Heads] = []
         self.senders = (
-            None if settings.checkpoint_places is None else senders_to(settings, kept=True)
+            None
+            if settings.checkpoint_places is None
+            else senders_to(settings, topic_sink, kept=True)
         )
 
     @property
@@ -126,7 +129,7 @@ def partition_heads(deployment: Deployment, settings: Settings) -> PartitionHead
     """
     if settings.checkpoints is None or settings.checkpoints == "off":
         if settings.checkpoint_places is not None:
-            senders_to(settings, kept=False)
+            senders_to(settings, topic_sink, kept=False)
         return None
     return PartitionHeads(deployment, settings, settings.checkpoints.absolute())
 

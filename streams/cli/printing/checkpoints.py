@@ -47,7 +47,8 @@ def evidence_of(
     """
     from streams.evidence import Verifier
     from streams.evidence.comparison import Evidence
-    from streams.kafka.checkpoint_places import readable_place_of
+    from streams.evidence.sink_choice import readable_place_of
+    from streams.kafka.topic_sink import topic_sink
     from streams.settings import load_command
 
     kept = [receipt for path in receipts or () for receipt in _receipts(path)]
@@ -59,7 +60,7 @@ def evidence_of(
         hint = "--key with what `accountant key show` prints, kept since it was made"
         fail(Exit.USAGE, "--checkpoints needs the public key that signs them", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    notes = readable_place_of(place, load_command()).notes()
+    notes = readable_place_of(place, load_command(), topic_sink).notes()
     return Evidence(notes, map(Verifier.parse, texts), kept)
 
 

@@ -10,7 +10,7 @@ import pytest
 from accountant.records import encode
 from accountant.views.datasets import decode_alert
 from streams.alerts.counts import AlertCounts
-from streams.alerts.webhook import Answer, Tried, Trying, Webhook
+from streams.alerts.webhook import AlertWebhook, Answer, Tried, Trying
 from streams.errors import Refused
 from streams.settings import load
 from tests.streams.alerts.receiver import Receiver
@@ -21,7 +21,7 @@ SECRET = "Bearer s3cret-of-the-header"
 
 async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
     with Receiver() as receiver:
-        webhook = Webhook(receiver.url, SECRET)
+        webhook = AlertWebhook(receiver.url, SECRET)
         assert await webhook.post(alert("0.5")) == Tried(Answer.TAKEN)
         await webhook.close()
     (post,) = receiver.posts
@@ -49,7 +49,7 @@ async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
 )
 async def test_what_a_status_means(status: int, answer: Answer) -> None:
     with Receiver(status) as receiver:
-        webhook = Webhook(receiver.url)
+        webhook = AlertWebhook(receiver.url)
         tried = await webhook.post(alert("0.5"))
         await webhook.close()
     assert tried.answer is answer
@@ -59,7 +59,7 @@ async def test_what_a_status_means(status: int, answer: Answer) -> None:
 
 async def test_a_receiver_that_is_down_or_too_slow_is_tried_again() -> None:
     receiver = Receiver(slow=1.0)
-    slow = Webhook(receiver.url, whole=0.2)
+    slow = AlertWebhook(receiver.url, whole=0.2)
     assert await slow.post(alert("0.5")) == Tried(Answer.AGAIN, "TimeoutError")
     receiver.down()
     tried = await slow.post(alert("0.5"))
@@ -79,7 +79,7 @@ async def test_nothing_secret_is_logged_whatever_the_receiver_does(
     caplog.set_level(logging.DEBUG)
     counts = AlertCounts()
     with Receiver(500, 422) as receiver:
-        webhook = Webhook(receiver.url, SECRET)
+        webhook = AlertWebhook(receiver.url, SECRET)
         trying = Trying(alert("0.5"), counts, now=0, patience=60)
         for _ in range(2):
             trying.pause(await webhook.post(alert("0.5")), 1)

@@ -15,6 +15,7 @@ from streams.errors import Refused
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint, opened
 from streams.evidence.store import Directory
+from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
 from tests.streams.embedded import owning
 from tests.streams.embedded.owning import ask
@@ -166,7 +167,7 @@ def test_a_start_with_wrong_places_is_refused_without_a_secret(
         separator = "" if name == "S" else "_"
         monkeypatch.setenv(f"ACCOUNTANT_CHECKPOINT{separator}{name}", value)
     with pytest.raises(Refused, match=why) as refused:
-        EmbeddedService.open(file, Settings())
+        EmbeddedService.open(file, Settings(), topic_sink=topic_sink)
     assert SECRET not in str(refused.value)
     for name in given:
         monkeypatch.delenv(f"ACCOUNTANT_CHECKPOINT{'' if name == 'S' else '_'}{name}")

@@ -13,7 +13,7 @@ from typing import Protocol
 
 from aiokafka.admin import NewTopic
 
-from streams.evidence.sink_webhook import Webhook
+from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.sinks import Place
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
@@ -90,7 +90,7 @@ class OnWebhook:
 
     def __init__(self, receiver: NoteReceiver) -> None:
         self.receiver = receiver
-        self.place = Webhook(receiver.url, receiver.name, "Bearer header-secret")
+        self.place = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret")
         self.address = receiver.url
 
     def notes(self) -> list[bytes]:

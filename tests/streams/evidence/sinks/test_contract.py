@@ -11,7 +11,7 @@ import pytest
 from streams.errors import LedgerFault, Refused, Unavailable
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint, signed
-from streams.evidence.sink_webhook import Webhook
+from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.sinks import Place
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
@@ -79,14 +79,14 @@ def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> 
 def test_a_webhook_keeps_nothing_but_by_a_2xx(receiver: NoteReceiver, status: int) -> None:
     receiver.answer(status)
     receiver.location = f"{receiver.name}/elsewhere"
-    place = Webhook(receiver.url, receiver.name)
+    place = CheckpointWebhook(receiver.url, receiver.name)
     with pytest.raises(Unavailable, match=f"status {status}"):
         put(place, ONE)
     assert len(receiver.posts) == 1  # no redirection is followed
 
 
 def test_a_webhook_is_posted_the_note_as_text(receiver: NoteReceiver) -> None:
-    put(Webhook(receiver.url, receiver.name, "Bearer header-secret"), ONE)
+    put(CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret"), ONE)
     ((path, headers, body),) = receiver.posts
     assert path == f"/notes/{SECRET}?token={SECRET}"
     assert headers["content-type"] == "text/plain; charset=utf-8"
@@ -98,7 +98,7 @@ def hanging(kind: str, port: int) -> Place:
     if kind == "topic":
         return Topic(Cluster(f"127.0.0.1:{port}"), "checkpoints", whole=0.5)
     url = f"http://127.0.0.1:{port}/{SECRET}"
-    return Webhook(url, f"http://127.0.0.1:{port}", "Bearer header-secret", whole=0.5)
+    return CheckpointWebhook(url, f"http://127.0.0.1:{port}", "Bearer header-secret", whole=0.5)
 
 
 @pytest.mark.parametrize("kind", ["topic", "webhook"])
@@ -111,7 +111,7 @@ def test_a_place_that_says_nothing_is_not_waited_for_longer(kind: str) -> None:
 def test_what_fails_shows_no_secret(
     receiver: NoteReceiver, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = Webhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
+    place = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
     told = ""
     with caplog.at_level("DEBUG"):
         receiver.answer(500)

@@ -12,7 +12,7 @@ from prometheus_client import CollectorRegistry, generate_latest
 
 from streams.evidence.note import Checkpoint, opened
 from streams.evidence.sink_sender import Sender, Senders
-from streams.evidence.sink_webhook import Webhook
+from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.store import Directory
 from tests.streams.evidence.sinks.kinds import Kind, deaf
 from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
@@ -88,7 +88,7 @@ def test_a_late_one_of_an_earlier_owner_takes_nobodys_place(tmp_path: Path) -> N
 
 def test_one_that_refuses_a_partition_gets_the_others(receiver: NoteReceiver) -> None:
     receiver.answer(*[400] * 3)
-    senders = Senders([Webhook(receiver.url, receiver.name)], 1)
+    senders = Senders([CheckpointWebhook(receiver.url, receiver.name)], 1)
     for partition in range(3):
         sent(senders, 1, partition=partition)
     until(lambda: len(receiver.notes()) == 3)
@@ -104,7 +104,7 @@ def test_places_that_hang_hold_up_no_other_and_not_the_end(tmp_path: Path) -> No
     os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
     with deaf() as port:
         url = f"http://127.0.0.1:{port}/{SECRET}"
-        places = [Directory(hanging), Webhook(url, "http://127.0.0.1"), Directory(well)]
+        places = [Directory(hanging), CheckpointWebhook(url, "http://127.0.0.1"), Directory(well)]
         senders = Senders(places, 1)
         for number in range(1, 4):
             sent(senders, number)
@@ -134,7 +134,9 @@ def test_what_is_told_and_measured_holds_no_secret(
 ) -> None:
     registry = CollectorRegistry()
     with caplog.at_level("DEBUG"):
-        senders = Senders([Webhook(receiver.url, receiver.name, "Bearer header-secret")], 1)
+        senders = Senders(
+            [CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret")], 1
+        )
         registry.register(senders)
         receiver.down()
         sent(senders, 1)

@@ -1,0 +1,24 @@
+"""A topic as a sink for checkpoints; what it needs is loaded for topics alone."""
+
+from __future__ import annotations
+
+from streams.errors import Refused, extras_named
+from streams.evidence.sinks import Address, ReadablePlace
+from streams.settings import Settings
+
+
+def topic_sink(address: Address, settings: Settings) -> ReadablePlace:
+    """Return the topic at an address.
+
+    Raises: Refused: it is a topic of a ledger. NotInstalled: without the extra `kafka`.
+    """
+    with extras_named():
+        from streams.kafka.checkpoint_topic import Topic
+        from streams.kafka.deployment import TopicNames
+        from streams.kafka.topics import SETTINGS
+        from streams.kafka.wire.security import Cluster, security_of
+
+    if address.topic in map(TopicNames(settings.topic_prefix).of, SETTINGS):
+        raise Refused(f"{address.name} is a topic of a ledger: checkpoints need one of their own")
+    # Another cluster has the same security: a name and a password of its own it cannot have.
+    return Topic(Cluster(address.target, security_of(settings)), address.topic)
