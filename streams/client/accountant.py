@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import wraps
-from typing import Any, Final, ParamSpec, Self, TypeVar, cast
+from typing import Any, Final, ParamSpec, Self, TypeVar, cast, get_args
 from uuid import UUID
 
 import msgspec
@@ -259,6 +259,8 @@ class Accountant:
             Unavailable: the index of usage is still behind; ask again.
         """
         dataset = given_text("dataset", dataset)
+        if by not in get_args(By):
+            raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
         return self._connection.read(lambda service: service.usage_by(dataset, by))
 
     def overview(self, dataset: str) -> Overview | None:
