@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
-from typing import Final, NamedTuple
+from typing import Final, Literal, NamedTuple
 
 Texts = Mapping[str, str]
 """Exact amounts by the name of their sum."""
+
+Tone = Literal["calm", "near", "full"]
 
 _SYMBOLS: Final = {"epsilon": "ε", "rho": "ρ", "delta": "δ", "mu": "μ", "eta": "η"}
 _DIGITS: Final = 4  # of an amount
 _WHOLE: Final = 1_000  # tenths of a percent
 _RATIO_DIGITS: Final = 14
+_NEAR: Final = 0.8
 _EXACT: Final = Context(prec=100)  # more digits than a ratio, or two amounts, may have
 
 
@@ -141,6 +144,13 @@ def _percent(ratio: float | Decimal, tenths: int) -> str:
     if tenths >= _WHOLE:
         return "over 99.9 %"
     return exact_percent(str(Decimal(tenths) / _WHOLE))
+
+
+def tone(ratio: float | Decimal) -> Tone:
+    """Return how a bar is drawn: `near` from four fifths on, `full` where nothing is left."""
+    if ratio >= 1:
+        return "full"
+    return "near" if ratio >= _NEAR else "calm"
 
 
 def exact_percent(ratio: str) -> str:

@@ -4,23 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from decimal import Decimal
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from accountant.display.limits import budget_words, pace_words, share_words, whose
 from accountant.display.numbers import (
     Amount,
+    Tone,
     left_amounts,
     moved,
     part_of,
     spent_amounts,
     spent_percent,
+    tone,
     unspent_percent,
 )
 from accountant.display.times import from_now
 from accountant.limits.wire import Scope, Texts
 from accountant.views.limit_views import LevelView, PaceView, ShareView
-
-_NEAR = 0.8
 
 
 class Bar(NamedTuple):
@@ -36,7 +36,7 @@ class Bar(NamedTuple):
     width: float
     used: str
     left: str
-    tone: Literal["calm", "near", "full"]
+    tone: Tone
 
 
 class Limit(NamedTuple):
@@ -96,12 +96,8 @@ class Level(NamedTuple):
 
 def bar_of(ratio: float | Decimal) -> Bar:
     """Return the bar of a used part, in [0, 1]."""
-    width = float(ratio)
-    tone: Literal["calm", "near", "full"] = "calm"
-    if width >= _NEAR:
-        tone = "full" if ratio >= 1 else "near"
-    drawn = round(max(0.5, 100 * width), 2) if ratio else 0.0
-    return Bar(drawn, spent_percent(ratio), unspent_percent(ratio), tone)
+    width = round(max(0.5, 100 * float(ratio)), 2) if ratio else 0.0
+    return Bar(width, spent_percent(ratio), unspent_percent(ratio), tone(ratio))
 
 
 def levels_of(views: Sequence[LevelView], now: int) -> tuple[Level, ...]:

@@ -9,11 +9,12 @@ from typing import Final, NamedTuple
 from litestar import Response, get
 
 from accountant.display.datasets import guarantee
-from accountant.display.numbers import Amount, left_amounts, odometer_amounts, spent_percent
+from accountant.display.numbers import Amount, left_amounts, odometer_amounts
 from accountant.views.datasets import DatasetView
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest, context_of
+from streams.pages.bars import Bar, bar_of
 from streams.pages.paths import HOME
 from streams.pages.render import rendered
 from streams.visibility import Sight
@@ -27,8 +28,7 @@ class _Row(NamedTuple):
     dataset: str
     guarantee: str
     unit: str
-    ratio: float
-    spent: str
+    spent: Bar
     left: tuple[Amount, ...]
     odometers: tuple[Amount, ...]
     state: str
@@ -71,8 +71,7 @@ def _row(view: DatasetView) -> _Row:
         view.dataset,
         guarantee(view.policy),
         view.policy.unit,
-        view.spent_ratio,
-        spent_percent(view.spent_ratio),
+        bar_of(view.spent_ratio),
         left_amounts(left),
         odometer_amounts(view.odometers),
         view.state,

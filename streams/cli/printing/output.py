@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from decimal import Decimal
 from functools import lru_cache
-from typing import Any, TypeVar, cast
+from typing import Any, Final, TypeVar, cast
 
 import msgspec
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -23,13 +23,14 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
-from accountant.display.numbers import spent_percent
+from accountant.display.numbers import Tone, spent_percent, tone
 from accountant.foreign_text import csv_text, escaped_json, escaped_lines
 
 T = TypeVar("T")
 
 _WIDE = 120  # of a table that goes to a file: lines are not folded at 80
 
+_BAR_STYLE: Final[dict[Tone, str]] = {"calm": "green", "near": "yellow", "full": "red"}
 OUTCOME_STYLE = {
     "granted": "green",
     "refused": "red",
@@ -129,7 +130,6 @@ def outcome_text(outcome: str) -> Text:
 
 def spent_bar(ratio: float | Decimal, width: int = 12) -> Text:
     """Return a bar of the spent part of a budget, with its percentage."""
-    style = "green" if ratio < 0.8 else "yellow" if ratio < 0.95 else "red"
     full = min(width, round(ratio * width))
-    bar = Text("█" * full, style=style).append("░" * (width - full), style="dim")
+    bar = Text("█" * full, style=_BAR_STYLE[tone(ratio)]).append("░" * (width - full), style="dim")
     return bar.append(f" {spent_percent(ratio):>6}", style="")

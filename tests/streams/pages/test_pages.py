@@ -70,8 +70,8 @@ def test_a_name_leads_to_the_dataset_s_page(door: Door) -> None:
 def test_what_is_spent_is_shown_as_a_bar_and_in_words(door: Door) -> None:
     door.ask(claim={"type": "pure", "epsilon": "0.25"})
     page = door.http.get("/").text
-    assert 'aria-label="25 % of the budget is spent"' in page
-    assert '<rect class="fill" width="25.000" height="10"/>' in page
+    assert 'aria-label="The budget of census: 25 % used"' in page
+    assert '<rect class="bar-used" width="25.0" height="10"/>' in page
     assert '<data value="0.75" title="0.75">0.75</data>' in page
 
 
