@@ -89,7 +89,7 @@ class Run:
     spent: tuple[Units, ...]
 
 
-class Session(Protocol):
+class ExperimentSession(Protocol):
     """A mechanism that shows an answer at decreasing variances, each with its own claim."""
 
     def claim(self, variance: str) -> Brownian: ...
@@ -103,7 +103,7 @@ def with_brownian(setting: Setting, policy: Policy, generator: np.random.Generat
         policy: with a filter that accepts `brownian` claims.
     """
 
-    def opened(count: int) -> Session:
+    def opened(count: int) -> ExperimentSession:
         return BrownianSession(count, sensitivity=setting.sensitivity, generator=generator)
 
     return _refined(setting, FilterLedger(policy), opened)
@@ -112,7 +112,7 @@ def with_brownian(setting: Setting, policy: Policy, generator: np.random.Generat
 def with_doubling(setting: Setting, policy: Policy, generator: np.random.Generator) -> Run:
     """Run the experiment with the doubling baseline: every round pays in full."""
 
-    def opened(count: int) -> Session:
+    def opened(count: int) -> ExperimentSession:
         return DoublingSession(count, sensitivity=setting.sensitivity, generator=generator)
 
     return _refined(setting, FilterLedger(policy), opened)
@@ -163,7 +163,9 @@ def with_laplace_reduction(setting: Setting, policy: Policy, generator: np.rando
     return Run(tuple(answers), spent)
 
 
-def _refined(setting: Setting, ledger: FilterLedger, opened: Callable[[int], Session]) -> Run:
+def _refined(
+    setting: Setting, ledger: FilterLedger, opened: Callable[[int], ExperimentSession]
+) -> Run:
     spent, answers = ledger.start, []
     for count in setting.counts:
         session = opened(count)

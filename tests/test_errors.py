@@ -24,7 +24,7 @@ from accountant.records.outcomes import Reason
 from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
-from streams.http.problems import Told
+from streams.http.problems import HTTPProblem
 from streams.kafka.wire.denied import ConnectionDenied
 
 ID = "019ab000-0000-7000-8000-000000000000"
@@ -71,7 +71,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     Unavailable: lambda: Unavailable("busy", after=2.5),
     Gone: lambda: Gone("archived", after=12),
     ConnectionDenied: lambda: ConnectionDenied("the password is wrong"),
-    Told: lambda: Told(Response(b"{}", status_code=422)),
+    HTTPProblem: lambda: HTTPProblem(Response(b"{}", status_code=422)),
 }
 
 
@@ -92,7 +92,7 @@ def test_a_public_exception_is_the_same_after_pickle_and_copy(kind: type[Excepti
     error.add_note("request_id of the run")
     error.request_id = ID  # type: ignore[attr-defined]
     # The framework's answers, which only the server raises, have no form before protocol 2.
-    oldest = 2 if kind.__name__ == "Told" else 0
+    oldest = 2 if kind.__name__ == "HTTPProblem" else 0
     for protocol in range(oldest, pickle.HIGHEST_PROTOCOL + 1):
         assert _parts(pickle.loads(pickle.dumps(error, protocol))) == _parts(error)
     assert _parts(copy.copy(error)) == _parts(error)

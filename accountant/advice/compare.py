@@ -26,7 +26,7 @@ _ENDLESS: Final = "1000000"
 
 
 @dataclass(slots=True)
-class Tally:
+class ComparedTally:
     """The counts of one alternative on one dataset.
 
     Attributes:
@@ -73,10 +73,10 @@ class Alternative:
     settings: str = ""
     why_not: str = ""
     decides: bool = True
-    tallies: dict[str, Tally] = field(default_factory=dict)
+    tallies: dict[str, ComparedTally] = field(default_factory=dict)
 
-    def at(self, dataset: str) -> Tally:
-        return self.tallies.setdefault(dataset, Tally())
+    def at(self, dataset: str) -> ComparedTally:
+        return self.tallies.setdefault(dataset, ComparedTally())
 
 
 class Comparison:

@@ -16,7 +16,7 @@ from accountant.views.ledgers import plan_of
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class PlanBudget:
     """A compiled policy and the spent part of its budget.
 
     Attributes:
@@ -53,22 +53,22 @@ class Fit:
     ends_after: int | None = None
 
 
-def unspent(plan: CompiledPolicy) -> Budget:
+def unspent(plan: CompiledPolicy) -> PlanBudget:
     """Return the budget of a compiled policy with nothing spent."""
-    return Budget(plan, (0,) * plan.width)
+    return PlanBudget(plan, (0,) * plan.width)
 
 
-def budget_of(view: DatasetView) -> Budget:
+def budget_of(view: DatasetView) -> PlanBudget:
     """Return a dataset's budget and the spent part of it.
 
     Raises: LogDamaged: the view does not fit its own policy.
     """
     plan = plan_of(view)
     _, totals = totals_from(plan, view.totals, view.rounded_up)
-    return Budget(plan, totals[: plan.width], view.closed or view.halted)
+    return PlanBudget(plan, totals[: plan.width], view.closed or view.halted)
 
 
-def fit(claim: Claim, budget: Budget) -> Fit:
+def fit(claim: Claim, budget: PlanBudget) -> Fit:
     """Return how often a claim fits the rest of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
     asked = checked(claim)
@@ -94,7 +94,7 @@ def fit(claim: Claim, budget: Budget) -> Fit:
     )
 
 
-def _own_cost(budget: Budget, after: tuple[Units, ...], cost: Price) -> Units:
+def _own_cost(budget: PlanBudget, after: tuple[Units, ...], cost: Price) -> Units:
     """Return what a claim adds to the filter's additive sum, its price where it ends the filter."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
     if isinstance(kind, BesideBasic):
@@ -106,7 +106,7 @@ def _own_cost(budget: Budget, after: tuple[Units, ...], cost: Price) -> Units:
     return kind.progress(capacity[:width], now) - kind.progress(capacity[:width], before)
 
 
-def _ends_after(budget: Budget, cost: Price, count: int | None) -> int | None:
+def _ends_after(budget: PlanBudget, cost: Price, count: int | None) -> int | None:
     kind = budget.plan.kind
     if not isinstance(kind, BesideBasic) or kind.has_ended(budget.spent):
         return None

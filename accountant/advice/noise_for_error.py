@@ -45,7 +45,7 @@ class NoiseChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Wanted:
+class NoiseWanted:
     """The accuracy that an analyst wants.
 
     Attributes:
@@ -61,7 +61,9 @@ class Wanted:
     people: int | None = None
 
 
-def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int | None) -> Wanted:
+def wanted(
+    *, error: str, confidence: str, sensitivity: str | None, people: int | None
+) -> NoiseWanted:
     """Return the wanted accuracy, each field checked.
 
     Raises: RequestInvalid: a field breaks its rule.
@@ -82,10 +84,10 @@ def wanted(*, error: str, confidence: str, sensitivity: str | None, people: int 
     change = parse(sensitivity, field="sensitivity")
     if not change:
         raise RequestInvalid("sensitivity", "must be greater than 0", sensitivity)
-    return Wanted(error=most, confidence=sure, sensitivity=change, people=people)
+    return NoiseWanted(error=most, confidence=sure, sensitivity=change, people=people)
 
 
-def choices(wish: Wanted) -> tuple[NoiseChoice, ...]:
+def choices(wish: NoiseWanted) -> tuple[NoiseChoice, ...]:
     """Return the mechanisms that meet the error, Laplace and Gaussian first.
 
     Raises: RequestInvalid: the noise for this error is outside the range of its claim.
@@ -101,7 +103,7 @@ def choices(wish: Wanted) -> tuple[NoiseChoice, ...]:
     return tuple(found)
 
 
-def _check(choice: NoiseChoice, wish: Wanted) -> None:
+def _check(choice: NoiseChoice, wish: NoiseWanted) -> None:
     """Raise RequestInvalid, naming the wanted accuracy, if the noise is out of a claim's range."""
     try:
         checked(choice.claim)
@@ -175,7 +177,7 @@ def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Dec
     return _UP.create_decimal_from_float(high)
 
 
-def _laplace(wish: Wanted, scale: Decimal) -> NoiseChoice:
+def _laplace(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
     noise = laplace_scale(error=wish.error * scale, confidence=wish.confidence)
     return NoiseChoice(
         mechanism="laplace",
@@ -185,7 +187,7 @@ def _laplace(wish: Wanted, scale: Decimal) -> NoiseChoice:
     )
 
 
-def _gaussian(wish: Wanted, scale: Decimal) -> NoiseChoice:
+def _gaussian(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
     noise = gaussian_sigma(error=wish.error * scale, confidence=wish.confidence)
     return NoiseChoice(
         mechanism="gaussian",
@@ -195,7 +197,7 @@ def _gaussian(wish: Wanted, scale: Decimal) -> NoiseChoice:
     )
 
 
-def _randomized_response(wish: Wanted, people: int) -> NoiseChoice | None:
+def _randomized_response(wish: NoiseWanted, people: int) -> NoiseChoice | None:
     epsilon = response_epsilon(error=wish.error, confidence=wish.confidence, people=people)
     if epsilon is None:
         return None

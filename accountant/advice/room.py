@@ -9,7 +9,7 @@ from typing import Literal, NamedTuple
 from accountant.views.limit_views import AnalystBudget, LevelView
 
 
-class Room(NamedTuple):
+class LimitRoom(NamedTuple):
     """What one level leaves in the dataset's additive sum.
 
     Attributes:
@@ -34,14 +34,14 @@ class Tightest(NamedTuple):
 
     unit: str
     left: Decimal
-    room: Room
+    room: LimitRoom
     more_at: str | None
 
 
 def tightest(budget: AnalystBudget) -> Tightest:
     """Return what an analyst may still use, of levels that count in the dataset's own sum."""
     unit = next(iter(budget.budget))
-    rooms = [Room(Decimal(budget.left[unit]), "dataset"), *_rooms(budget.levels, unit)]
+    rooms = [LimitRoom(Decimal(budget.left[unit]), "dataset"), *_rooms(budget.levels, unit)]
     # Of two that leave the same, the one that no waiting changes is named.
     least = min(rooms, key=lambda room: (room.left, room.ends_at is not None))
     # All that are as empty as the emptiest must begin anew: the last one of them counts.
@@ -51,12 +51,12 @@ def tightest(budget: AnalystBudget) -> Tightest:
     return Tightest(unit, max(Decimal(0), least.left), least, more_at)
 
 
-def _rooms(levels: Iterable[LevelView], unit: str) -> Iterable[Room]:
+def _rooms(levels: Iterable[LevelView], unit: str) -> Iterable[LimitRoom]:
     for level in levels:
         if level.left is not None and unit in level.left:
-            yield Room(Decimal(level.left[unit]), "limit", level)
+            yield LimitRoom(Decimal(level.left[unit]), "limit", level)
         pace = level.pace
         if pace is not None:
             # Of a period that nobody has used, the next one is no better.
             ends_at = pace.ends_at if Decimal(pace.used[unit]) else None
-            yield Room(Decimal(pace.left[unit]), "pace", level, ends_at)
+            yield LimitRoom(Decimal(pace.left[unit]), "pace", level, ends_at)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.advice.room import Room
+from accountant.advice.room import LimitRoom
 from accountant.display.numbers import Texts, exact_percent, left_line
 from accountant.display.times import each_period
 from accountant.limits.wire import LevelLeft, LimitRecord, Pace, ReservedRecord, Scope
@@ -75,7 +75,7 @@ def _left_at(each: LevelLeft, left: Texts | None) -> str:
     return f"{whose(each.scope, each.name)}: {', '.join(said)}"
 
 
-def room_words(room: Room) -> str:
+def room_words(room: LimitRoom) -> str:
     """Return what keeps somebody from using more: `the pace of team red`."""
     if room.level is None:
         return "what is left of the dataset, and not reserved for others"

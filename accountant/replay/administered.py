@@ -39,7 +39,7 @@ def _dataset_of(ledger: Ledger) -> _Dataset:
     return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.closed_at)
 
 
-class _Difference(NamedTuple):
+class _AdminDifference(NamedTuple):
     row: str
     field: str
     in_row: object
@@ -118,30 +118,30 @@ class _Administered:
             level = self._levels.get(key)
             self._levels[key] = apply_record(level, dataset, told, before.plan, at, sequence)
 
-    def differences(self, partition: Partition) -> Iterator[_Difference]:
+    def differences(self, partition: Partition) -> Iterator[_AdminDifference]:
         """Yield each field of a row that is not as the records have set it."""
         for name, ledger in partition.ledgers.items():
             due = self._datasets.get(name)
             if due is None:
-                yield _Difference(
+                yield _AdminDifference(
                     f"dataset {name}", "sequence", ledger.sequence, "no opening of it"
                 )
                 continue
             for field, in_row, in_log in _unequal(_dataset_of(ledger), due):
-                yield _Difference(f"dataset {name}", field, in_row, in_log)
+                yield _AdminDifference(f"dataset {name}", field, in_row, in_log)
         rows = {(row.dataset, row.member): row for row in partition.members}
         for dataset, name in sorted({*rows, *self._members}):
             member, wanted = rows.get((dataset, name)), self._members.get((dataset, name))
             if member != wanted:
                 named = f"member {name} of dataset {dataset}"
-                yield _Difference(named, "row", member, wanted)
+                yield _AdminDifference(named, "row", member, wanted)
         levels = {level.key: _limit(level) for level in partition.levels if level.rule is not None}
         limits = {key: _limit(level) for key, level in self._levels.items() if level.rule}
         for key in sorted({*levels, *limits}):
             if levels.get(key) != limits.get(key):
                 dataset, scope, _, name = key
                 named = f"level {scope} {name}".rstrip() + f" of dataset {dataset}"
-                yield _Difference(named, "limit", levels.get(key), limits.get(key))
+                yield _AdminDifference(named, "limit", levels.get(key), limits.get(key))
 
 
 def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object]]:

@@ -11,7 +11,7 @@ import numpy as np
 from research.games.pairs import Pair, draw
 
 
-class Outcome(IntEnum):
+class ResponseOutcome(IntEnum):
     """An answer of RR_{epsilon, delta}.
 
     ZERO proves the input 0, and ONE the input 1. TOP is evidence for 0 and BOTTOM for 1, of loss
@@ -56,12 +56,12 @@ class RandomizedResponse:
         """Return ln(P[RR(0) = outcome] / P[RR(1) = outcome]), in nats."""
         return (math.inf, self.epsilon, -self.epsilon, -math.inf)[outcome]
 
-    def sample(self, b: int, generator: np.random.Generator) -> Outcome:
+    def sample(self, b: int, generator: np.random.Generator) -> ResponseOutcome:
         """Return an answer to input b."""
-        return Outcome(draw(self.law(b), generator))
+        return ResponseOutcome(draw(self.law(b), generator))
 
     def pair(self) -> Pair:
         """Return the laws on both inputs, without outcomes of probability 0."""
-        rows = zip(self.law(0), self.law(1), map(self.loss, Outcome), strict=True)
+        rows = zip(self.law(0), self.law(1), map(self.loss, ResponseOutcome), strict=True)
         p, q, losses = zip(*[row for row in rows if row[0] or row[1]], strict=True)
         return Pair(p, q, losses)

@@ -13,7 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from research.games.randomized_response import Outcome
+from research.games.randomized_response import ResponseOutcome
 
 Law = list[Fraction]
 
@@ -104,22 +104,22 @@ class LaplaceSimulator:
 
     epsilon: float
 
-    def density(self, outcome: Outcome, x: float) -> float:
+    def density(self, outcome: ResponseOutcome, x: float) -> float:
         """Return the density of T(outcome) at x."""
-        if outcome is Outcome.BOTTOM:
-            return self.density(Outcome.TOP, 1 - x)
-        if outcome is not Outcome.TOP:
+        if outcome is ResponseOutcome.BOTTOM:
+            return self.density(ResponseOutcome.TOP, 1 - x)
+        if outcome is not ResponseOutcome.TOP:
             raise ValueError(f"RR_epsilon without delta never answers {outcome.name}")
         e = self.epsilon
         if x < 0:
             return e / 2 * (1 + math.exp(-e)) * math.exp(e * x)
         return e * math.sinh(e * (1 - x)) / math.expm1(e) if x < 1 else 0.0
 
-    def sample(self, outcome: Outcome, generator: np.random.Generator) -> float:
+    def sample(self, outcome: ResponseOutcome, generator: np.random.Generator) -> float:
         """Return one value of T(outcome)."""
-        if outcome is Outcome.BOTTOM:
-            return 1 - self.sample(Outcome.TOP, generator)
-        if outcome is not Outcome.TOP:
+        if outcome is ResponseOutcome.BOTTOM:
+            return 1 - self.sample(ResponseOutcome.TOP, generator)
+        if outcome is not ResponseOutcome.TOP:
             raise ValueError(f"RR_epsilon without delta never answers {outcome.name}")
         e = self.epsilon
         if generator.random() < (1 + math.exp(-e)) / 2:

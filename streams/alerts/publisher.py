@@ -10,7 +10,7 @@ from typing import Any, Final
 from accountant.records import encode
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
-from streams.alerts.unpublished import Due, Pending
+from streams.alerts.unpublished import Due, PendingAlerts
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -37,7 +37,7 @@ class AlertPublisher:
     def __init__(
         self, app: Any, topic: str, *, owns: Callable[[int], bool], counts: AlertCounts
     ) -> None:
-        self.pending = Pending(owns)
+        self.pending = PendingAlerts(owns)
         self._app = app
         self._topic = app.topic(topic, key_serializer="raw", value_serializer="raw")
         self._counts = counts

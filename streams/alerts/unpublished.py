@@ -27,7 +27,7 @@ class _Waiting(NamedTuple):
     since: float
 
 
-class Pending:
+class PendingAlerts:
     """Alerts that were seen to be crossed and not on the topic.
 
     Every worker keeps all of them. The owner of a partition sends its alerts at once; another

@@ -30,7 +30,7 @@ _DONE: Final = frozenset(
 async def check_may_send(request: HttpRequest, body: Body) -> None:
     """Check that the one who asks may send a record; where a door knows nobody, everybody may.
 
-    Raises: Told: they may not (403). Unavailable: that is not known now.
+    Raises: HTTPProblem: they may not (403). Unavailable: that is not known now.
     """
     who = principal_of(request)
     if who is None:
@@ -56,7 +56,7 @@ async def check_may_know(
     a decision that tells of a dataset which is theirs no more. Where the log did what the record
     wanted, they had the right when it was decided, and 403 would say that nothing was appended:
     an owner's own removal, a grant whose analyst is removed before the answer.
-    Raises: Told: they may not (403).
+    Raises: HTTPProblem: they may not (403).
     """
     who = principal_of(request)
     if who is None:

@@ -62,7 +62,7 @@ def guarded(
     """
     if authenticator is not None:
         app.state["authenticator"] = authenticator
-        app.asgi_handler = cast(ASGIApp, _Known(app.asgi_handler, authenticator, browsers))
+        app.asgi_handler = cast(ASGIApp, _KnownCaller(app.asgi_handler, authenticator, browsers))
     if proxies:
         app.asgi_handler = cast(ASGIApp, _Proxied(app.asgi_handler, proxies))
     return app
@@ -98,7 +98,7 @@ class _Trust:
         return address.is_loopback or any(address in network for network in self._proxies)
 
 
-class _Known:
+class _KnownCaller:
     """Finds out who asks, and turns away whoever is not known."""
 
     def __init__(self, app: ASGIApp, authenticator: Authenticator, browsers: Knows | None) -> None:
@@ -122,7 +122,7 @@ class _Known:
             await answer(send, told(found) if page is None else page)
             return
         _set(scope, found)
-        await _Lasting(self, scope, receive, send).answer()
+        await _RevocableResponse(self, scope, receive, send).answer()
 
     async def _let_in(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         """Answer on a path that is open, to who is known as to a known one."""
@@ -153,10 +153,10 @@ class _Ended(Exception):
     """The token does not hold any more."""
 
 
-class _Lasting:
+class _RevocableResponse:
     """An answer that ends once its token does: a stream would outlast every revocation."""
 
-    def __init__(self, door: _Known, scope: HTTPScope, receive: Receive, send: Send) -> None:
+    def __init__(self, door: _KnownCaller, scope: HTTPScope, receive: Receive, send: Send) -> None:
         self._door = door
         self._scope, self._receive, self._send = scope, receive, send
         self._looked = steady()

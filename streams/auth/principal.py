@@ -7,7 +7,7 @@ from typing import Any, Final, Literal
 
 from litestar import Request
 
-from streams.http.problems import Told
+from streams.http.problems import HTTPProblem
 from streams.http.refusal import Refusal, told
 
 KEY: Final = "accountant.principal"
@@ -39,11 +39,11 @@ def authenticates(request: Request[Any, Any, Any]) -> bool:
 def principal_of(request: Request[Any, Any, Any]) -> Principal | None:
     """Return who asks, None only where authentication is off.
 
-    Raises: Told: a stranger, on one of the few paths that are open to strangers (401).
+    Raises: HTTPProblem: a stranger, on one of the few paths that are open to strangers (401).
     """
     found = known(request)
     if found is None and authenticates(request):
-        raise Told(told(Refusal(401, "none")))
+        raise HTTPProblem(told(Refusal(401, "none")))
     return found
 
 

@@ -11,7 +11,7 @@ from typing import Final
 
 from accountant.times import from_iso
 from streams.auth.principal import Principal
-from streams.auth.token_file import Row, Seen, hash_of, read, seen
+from streams.auth.token_file import Row, TokenFileState, hash_of, read, seen
 from streams.clock import SystemClock, steady
 from streams.errors import Refused
 from streams.http.refusal import Refusal
@@ -27,7 +27,7 @@ def wall_ms() -> int:
     return SystemClock().now()
 
 
-class _Known:
+class _KnownToken:
     """One token in memory."""
 
     def __init__(self, row: Row, principal: Principal | None) -> None:
@@ -61,9 +61,9 @@ class StaticTokens:
         self._prefix = prefix
         self._now = now
         self._secret = secrets.token_bytes(32)
-        self._seen: Seen | None = None
+        self._seen: TokenFileState | None = None
         self._rows: dict[str, Row] | None = None
-        self._known: dict[bytes, _Known] = {}
+        self._known: dict[bytes, _KnownToken] = {}
         self._reading = asyncio.Lock()
         self._failed = float("-inf")
         self._told = ""
@@ -123,7 +123,7 @@ class StaticTokens:
                 self._take(rows)
             return True
 
-    def _read(self) -> tuple[tuple[Row, ...], Seen]:
+    def _read(self) -> tuple[tuple[Row, ...], TokenFileState]:
         return read(self._path)
 
     def _take(self, rows: tuple[Row, ...]) -> None:
@@ -131,7 +131,7 @@ class StaticTokens:
         self._told, self._failed = "", float("-inf")
         self._known = {
             self._place(known.hash): known
-            for known in (_Known(row, self._of(row.name)) for row in rows)
+            for known in (_KnownToken(row, self._of(row.name)) for row in rows)
         }
         left_out = sum(known.principal is None for known in self._known.values())
         if left_out:

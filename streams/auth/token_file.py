@@ -77,7 +77,7 @@ class _Content(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 _decode = msgspec.json.Decoder(_Content).decode
 
 
-class Seen(NamedTuple):
+class TokenFileState(NamedTuple):
     """What of a file changes with its content."""
 
     inode: int
@@ -94,9 +94,11 @@ class Made(NamedTuple):
     row: Row
 
 
-def seen(found: os.stat_result) -> Seen:
+def seen(found: os.stat_result) -> TokenFileState:
     """Return what would tell that a file was changed."""
-    return Seen(found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode)
+    return TokenFileState(
+        found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
+    )
 
 
 def hash_of(token: str) -> bytes:
@@ -104,7 +106,7 @@ def hash_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def read(path: Path) -> tuple[tuple[Row, ...], Seen]:
+def read(path: Path) -> tuple[tuple[Row, ...], TokenFileState]:
     """Return the tokens of a file, and how it was seen.
 
     Raises: Refused: it is not there, others may read or write it, or it holds no tokens.

@@ -17,7 +17,7 @@ def sight_of(request: HttpRequest) -> Sight:
 def caller_of(request: HttpRequest) -> Caller | None:
     """Return the authenticated caller, None where authentication is off.
 
-    Raises: Told: as `principal_of`.
+    Raises: HTTPProblem: as `principal_of`.
     """
     who = principal_of(request)
     return None if who is None else Caller(who.name, who.administrator)

@@ -16,7 +16,7 @@ from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
-    from accountant.advice.compare import Alternative, Comparison, Tally
+    from accountant.advice.compare import Alternative, ComparedTally, Comparison
     from accountant.advice.fixed_in_advance import FixedInAdvance
     from accountant.advice.in_order import Columns
     from accountant.policy import Policy
@@ -211,6 +211,6 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             stdout().print(line, soft_wrap=True)
 
 
-def _counts(stands: Tally) -> tuple[str, str, str, str]:
+def _counts(stands: ComparedTally) -> tuple[str, str, str, str]:
     first = "–" if stands.first_refusal is None else str(stands.first_refusal)
     return str(stands.admitted), str(stands.refused), str(stands.not_taken or "–"), first

@@ -21,7 +21,7 @@ from streams.cli.reading.policy_options import (
 )
 
 if TYPE_CHECKING:
-    from accountant.advice.fit import Budget, Fit
+    from accountant.advice.fit import Fit, PlanBudget
     from accountant.advice.noise_for_error import NoiseChoice
     from accountant.claims import Claim
     from accountant.policy import Policy
@@ -93,7 +93,7 @@ def plan(
         raise typer.Exit(Exit.FAILED)
 
 
-def _fit(claim: Claim, budget: Budget | None, typed: Policy) -> Fit | None:
+def _fit(claim: Claim, budget: PlanBudget | None, typed: Policy) -> Fit | None:
     """Return how often a claim fits a budget, else the one that options give; None without any."""
     from accountant.advice.fit import fit
 
@@ -115,7 +115,7 @@ def _of_options(policy: Policy, claim: Claim) -> Fit | None:
         return choose(policy, claim).fit
 
 
-def _of_file(path: Path | None) -> Budget | None:
+def _of_file(path: Path | None) -> PlanBudget | None:
     from accountant.advice.fit import unspent
     from accountant.policy import resolve
     from accountant.policy.compiled import open_plan
@@ -123,7 +123,7 @@ def _of_file(path: Path | None) -> Budget | None:
     return None if path is None else unspent(open_plan(resolve(policy_in(path))))
 
 
-def _of_dataset(name: str, url: str, token_file: Path | None) -> Budget:
+def _of_dataset(name: str, url: str, token_file: Path | None) -> PlanBudget:
     from accountant.advice.fit import budget_of
     from streams.cli.reading.dataset_reader import existing, reader
 

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from accountant.views.why import WhyBy
 
 
-class _By(StrEnum):
+class _WhyTable(StrEnum):
     ANALYST = "analyst"
     TEAM = "team"
     PURPOSE = "purpose"
@@ -27,7 +27,8 @@ class _By(StrEnum):
 def why(
     name: Annotated[str, typer.Argument(help="Name of the dataset.")],
     by: Annotated[
-        _By | None, typer.Option(help="Show one table alone. Default: those for a first look.")
+        _WhyTable | None,
+        typer.Option(help="Show one table alone. Default: those for a first look."),
     ] = None,
     me: Annotated[
         str | None,
@@ -59,7 +60,7 @@ def why(
     if json:
         print_json(found)
     elif csv:
-        chosen: WhyBy = _By.ANALYST.value if by is None else by.value
+        chosen: WhyBy = _WhyTable.ANALYST.value if by is None else by.value
         print_csv(columns(chosen), rows(found, chosen))
     else:
         out = stdout()

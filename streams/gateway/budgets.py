@@ -67,7 +67,7 @@ def check_sees_budget(
 ) -> None:
     """Check that the one who asks may know what an analyst has left; note who looks at another's.
 
-    Raises: Told: they may not.
+    Raises: HTTPProblem: they may not.
     """
     who = principal_of(request)
     if who is None or who.name == analyst:

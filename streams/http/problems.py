@@ -66,7 +66,7 @@ def list_of(dataset: str, what: str, body: bytes) -> Response[bytes]:
     return Response(body, media_type=JSON, headers={"Content-Location": place})
 
 
-class Told(PortableError):
+class HTTPProblem(PortableError):
     """A problem that a handler raises whose own answer is of another kind."""
 
     def __init__(self, answer: Response[bytes]) -> None:
@@ -74,7 +74,7 @@ class Told(PortableError):
         self.answer = answer
 
 
-def _told(_request: Request[Any, Any, Any], told: Told) -> Response[bytes]:
+def _told(_request: Request[Any, Any, Any], told: HTTPProblem) -> Response[bytes]:
     return told.answer
 
 
@@ -127,7 +127,7 @@ def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[b
 
 
 HANDLERS: dict[type[Exception] | int, Any] = {
-    Told: _told,
+    HTTPProblem: _told,
     RequestInvalid: _invalid,
     Undecodable: _undecodable,
     Gone: _gone,

@@ -8,7 +8,7 @@ from typing import Any, Final, Literal
 from litestar import Litestar, Request, Response
 from prometheus_client import CollectorRegistry, Counter
 
-from streams.http.problems import Told, problem
+from streams.http.problems import HTTPProblem, problem
 
 ACTIONS: Final = ("request", "open", "amend", "close", "member", "read", "metrics")
 """What may be refused: a kind of record, or a look at something."""
@@ -64,7 +64,7 @@ def count_refusals(app: Litestar, registry: CollectorRegistry) -> None:
     app.state[_COUNTER] = counter
 
 
-def forbidden(request: Request[Any, Any, Any], action: str, what: str, **more: Any) -> Told:
+def forbidden(request: Request[Any, Any, Any], action: str, what: str, **more: Any) -> HTTPProblem:
     """Return what to raise where somebody who is known may not do something.
 
     Args:
@@ -73,4 +73,4 @@ def forbidden(request: Request[Any, Any, Any], action: str, what: str, **more: A
     counter = request.app.state.get(_COUNTER)
     if counter is not None:
         counter.labels(action).inc()
-    return Told(not_permitted(what, **more))
+    return HTTPProblem(not_permitted(what, **more))

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 from streams.errors import Unavailable
 from streams.index import Beginning
 from streams.kafka.deployment import Deployment
-from streams.kafka.indexed_decisions import DecisionReader
+from streams.kafka.indexed_decisions import KafkaDecisionReader
 
 T = TypeVar("T")
 
@@ -64,7 +64,7 @@ class LogsHere:
     """
 
     def __init__(self, deployment: Deployment) -> None:
-        self._reader = DecisionReader(deployment)
+        self._reader = KafkaDecisionReader(deployment)
         self._runner: asyncio.Runner | None = None
         self._open = set[int]()
 

@@ -12,7 +12,7 @@ from aiokafka import errors as kafka
 
 from streams.clock import steady
 from streams.kafka.queues import Queue, Queues
-from streams.kafka.wire.fetch import UNREADABLE, Record, fetch, getmany
+from streams.kafka.wire.fetch import UNREADABLE, FetchedRecord, fetch, getmany
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -154,7 +154,7 @@ class Inbox:
             queue.quiet_until = now + _SINGLY_S
             _log.warning("inputs_read_raw", topic=tp.topic, partition=tp.partition, why=str(error))
 
-    def _put(self, got: dict[TopicPartition, list[Record]]) -> None:
+    def _put(self, got: dict[TopicPartition, list[FetchedRecord]]) -> None:
         for tp, records in got.items():
             queue = self._queues.of.get(tp)
             if queue is None or not queue.aligned:
@@ -223,6 +223,6 @@ class Inbox:
 
     async def getmany(
         self, *tps: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[FetchedRecord]]:
         """Take waiting records, or wait for some; see `Queues.getmany`."""
         return await self._queues.getmany(*tps, timeout_ms=timeout_ms, max_records=max_records)

@@ -54,7 +54,7 @@ class _Slice(NamedTuple):
     next: int
 
 
-class DecisionReader:
+class KafkaDecisionReader:
     """Reads decisions of any partition of one ledger, in one event loop.
 
     Markers of transactions and what was aborted take offsets, too, so a decision stands at its

@@ -30,7 +30,7 @@ _LEAVE_S: Final = 1.0
 _UUID_LENGTH: Final = 36
 
 
-class Membership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
+class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aiokafka carries no types
     """One static member of the group of a deployment's workers.
 
     Args:

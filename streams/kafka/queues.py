@@ -11,7 +11,7 @@ from typing import Final
 
 from aiokafka import TopicPartition
 
-from streams.kafka.wire.fetch import Record
+from streams.kafka.wire.fetch import FetchedRecord
 
 _MOST_RECORDS: Final = 2_000  # waiting in the queue of one partition of a topic
 _MOST_BYTES: Final = 4 << 20
@@ -32,7 +32,7 @@ class Queue:
     """
 
     def __init__(self, start: int) -> None:
-        self.records: deque[Record] = deque()
+        self.records: deque[FetchedRecord] = deque()
         self._sizes: deque[int] = deque()
         self.bytes = 0
         self.next = start
@@ -44,12 +44,12 @@ class Queue:
     def has_room(self) -> bool:
         return len(self.records) < _MOST_RECORDS and self.bytes < _MOST_BYTES
 
-    def follows(self, records: list[Record]) -> bool:
+    def follows(self, records: list[FetchedRecord]) -> bool:
         """Tell whether these are the next records, without a gap."""
         expected = range(self.next, self.next + len(records))
         return [record.offset for record in records] == list(expected)
 
-    def put(self, records: list[Record], following: int) -> None:
+    def put(self, records: list[FetchedRecord], following: int) -> None:
         """Add records; the next record after them has the offset `following`."""
         sizes = list(map(_size, records))
         self.next = following
@@ -57,7 +57,7 @@ class Queue:
         self._sizes.extend(sizes)
         self.bytes += sum(sizes)
 
-    def take(self, most: int, most_bytes: int, least: int) -> tuple[list[Record], int]:
+    def take(self, most: int, most_bytes: int, least: int) -> tuple[list[FetchedRecord], int]:
         """Remove the first records, at least `least` if present; return them and their size."""
         sums = list(accumulate(islice(self._sizes, most)))
         count = min(len(sums), max(least, bisect_right(sums, most_bytes)))
@@ -70,7 +70,7 @@ class Queue:
         return taken, size
 
 
-def _size(record: Record) -> int:
+def _size(record: FetchedRecord) -> int:
     key, value = record.key, record.value
     size = (0 if key is None else len(key)) + (0 if value is None else len(value))
     if record.headers:
@@ -104,7 +104,9 @@ class Queues:
             self.of.pop(tp, None)
             self._errors.pop(tp, None)
 
-    def put(self, tp: TopicPartition, queue: Queue, records: list[Record], following: int) -> None:
+    def put(
+        self, tp: TopicPartition, queue: Queue, records: list[FetchedRecord], following: int
+    ) -> None:
         """Add records to a queue and wake the processor that waits for them."""
         queue.put(records, following)
         self._waiting(tp).set()
@@ -122,7 +124,7 @@ class Queues:
 
     async def getmany(
         self, *tps: TopicPartition, timeout_ms: int = 0, max_records: int | None = None
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[FetchedRecord]]:
         """Take waiting records, those of the first topic first, or wait for some.
 
         Args:
@@ -143,9 +145,9 @@ class Queues:
 
     def _take(
         self, tps: tuple[TopicPartition, ...], most: int | None
-    ) -> dict[TopicPartition, list[Record]]:
+    ) -> dict[TopicPartition, list[FetchedRecord]]:
         left, left_bytes = _MOST_RECORDS if most is None else most, MOST_TAKEN_BYTES
-        got: dict[TopicPartition, list[Record]] = {}
+        got: dict[TopicPartition, list[FetchedRecord]] = {}
         for tp in tps:
             error = self._errors.pop(tp, None)
             if error is not None:

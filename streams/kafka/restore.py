@@ -77,7 +77,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     head: str
 
 
-class _Held(NamedTuple):
+class _HeldPartition(NamedTuple):
     """The part of a partition's copy that the topic holds.
 
     Attributes:
@@ -161,7 +161,7 @@ async def _make_topic(deployment: Deployment) -> None:
 
 async def _compare(
     deployment: Deployment, number: int, copy: Copy, values: Iterator[bytes], progress: Progress
-) -> _Held:
+) -> _HeldPartition:
     """Return how much of a partition's copy the topic holds.
 
     Raises: Refused: the topic holds other decisions.
@@ -182,7 +182,7 @@ async def _compare(
                 genesis = hash_of(record.value or b"")
             count += 1
             progress(number, count)
-    return _Held(count, end, genesis)
+    return _HeldPartition(count, end, genesis)
 
 
 def _begins(value: bytes, genesis: Genesis) -> bool:
@@ -227,7 +227,7 @@ async def _write(
     deployment: Deployment,
     number: int,
     copy: Copy,
-    held: _Held,
+    held: _HeldPartition,
     values: Iterator[bytes],
     progress: Progress,
 ) -> None:

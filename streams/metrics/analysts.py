@@ -14,7 +14,7 @@ from streams.metrics.snapshot import AnalystUse
 from streams.metrics.usage import uses_of_rows
 
 
-class UsageSource(Protocol):
+class AnalystSource(Protocol):
     """An index of usage, of a process that decides nothing."""
 
     def state(self) -> IndexState:
@@ -36,7 +36,7 @@ class UsageCollector(Collector):
         analysts: show so many pairs of dataset and analyst; 0 shows none.
     """
 
-    def __init__(self, source: UsageSource, analysts: int) -> None:
+    def __init__(self, source: AnalystSource, analysts: int) -> None:
         self._source = source
         self._analysts = analysts
 

@@ -11,7 +11,7 @@ from prometheus_client.core import Metric
 from accountant.amounts import UNIT
 from accountant.ledger import Ledger
 from accountant.policy import guarantee_of
-from streams.metrics.snapshot import Snapshot
+from streams.metrics.snapshot import MetricsSnapshot
 from streams.metrics.text_families import Rendered, label, line
 
 _DAY_MS: Final = 86_400_000
@@ -49,7 +49,7 @@ class DatasetCollector:
     def __init__(self) -> None:
         self._lines: dict[str, _Lines] = {}
 
-    def collect(self, snapshot: Snapshot) -> Iterator[Metric]:
+    def collect(self, snapshot: MetricsSnapshot) -> Iterator[Metric]:
         """Return the families of every dataset: one that moved away leaves no series."""
         known, lines = self._lines, dict[str, _Lines]()
         for name, ledger in snapshot.ledgers.items():

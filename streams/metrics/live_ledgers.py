@@ -13,8 +13,8 @@ from accountant.views.usage import Rows
 from streams.clock import Clock, SystemClock
 from streams.index import UsageReader
 from streams.metrics.levels import shown_levels
-from streams.metrics.partition_counters import Commit, Kind, PartitionCounters, requests_of
-from streams.metrics.snapshot import AnalystUse, Snapshot
+from streams.metrics.partition_counters import CountedCommit, Kind, PartitionCounters, requests_of
+from streams.metrics.snapshot import AnalystUse, MetricsSnapshot
 from streams.metrics.usage import LiveUsage, uses_of, uses_of_rows
 from streams.processing.observers import Committed, Lag
 
@@ -79,7 +79,7 @@ class LiveLedgers:
         counters = self._counters.get(number)
         if counters is None or not records:
             return  # let go of meanwhile
-        if counters.note(Commit(records, seconds, self._clock.now())):
+        if counters.note(CountedCommit(records, seconds, self._clock.now())):
             self._count(number)
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
@@ -122,7 +122,7 @@ class LiveLedgers:
         for number in list(self._counters):
             self._count(number)
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricsSnapshot:
         lags = self._lags()  # before the lock: what it calls may have one of its own
         shown: list[AnalystUse] | None = None
         left_out = 0
@@ -149,7 +149,7 @@ class LiveLedgers:
             if self._analysts:
                 rows, left_out = self._index.first_analysts(self._analysts, uptos) or (None, 0)
                 shown = None if rows is None else uses_of_rows(rows)
-        return Snapshot(
+        return MetricsSnapshot(
             at=at,
             ledgers=_together(held),
             partitions=partitions,

@@ -28,7 +28,7 @@ _GRANTED: Final = Outcome.GRANTED
 _DEAD: Final = tuple(sorted(reason.value for reason in DEAD))
 
 
-class Commit(NamedTuple):
+class CountedCommit(NamedTuple):
     """One commit that is yet to be counted.
 
     Attributes:
@@ -72,7 +72,7 @@ class PartitionCounters:
     """
 
     def __init__(self) -> None:
-        self._waiting: list[Commit] = []
+        self._waiting: list[CountedCommit] = []
         self._waiting_records = 0
         self._ready = self._halted = False
         self._end, self._decided_at = (-1, ""), 0
@@ -97,7 +97,7 @@ class PartitionCounters:
         self._partition, self._end = partition, (partition.sequence, partition.head)
         self._ready, self._halted, self._refold_seconds = True, False, seconds
 
-    def note(self, commit: Commit) -> bool:
+    def note(self, commit: CountedCommit) -> bool:
         """Note what became visible, and tell whether it is time to count.
 
         May run beside the other calls.

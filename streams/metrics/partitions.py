@@ -18,12 +18,12 @@ from accountant.records.asked_by import decode_asked_for
 from accountant.records.decided import Encoded
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
-from streams.metrics.snapshot import Snapshot
+from streams.metrics.snapshot import MetricsSnapshot
 
 _HEAD_DIGITS: Final = 13  # 52 bits
 
 
-def partition_families(snapshot: Snapshot) -> Iterator[Metric]:
+def partition_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     """Return the families of the partitions that this process holds or tries to hold."""
     yield GaugeMetricFamily(
         "privacy_partitions", "How many the whole log has.", value=snapshot.all_partitions
@@ -41,7 +41,7 @@ def partition_families(snapshot: Snapshot) -> Iterator[Metric]:
     yield lag
 
 
-def _gauges(snapshot: Snapshot) -> Iterator[Metric]:
+def _gauges(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     def gauge(name: str, what: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(name, what, labels=["partition"])
 
@@ -80,7 +80,7 @@ def head_bits(head: str) -> int:
     return int(head.removeprefix("sha256:")[:_HEAD_DIGITS], 16)
 
 
-def _faults(snapshot: Snapshot) -> Iterator[Metric]:
+def _faults(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     fencings = CounterMetricFamily(
         "privacy_partition_fencings", "Times another owner took it over.", labels=["partition"]
     )
@@ -107,7 +107,7 @@ def _faults(snapshot: Snapshot) -> Iterator[Metric]:
     yield from (fencings, faults, dead, administered)
 
 
-def _durations(snapshot: Snapshot) -> Iterator[Metric]:
+def _durations(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     def histogram(name: str, what: str) -> HistogramMetricFamily:
         return HistogramMetricFamily(name, what, labels=["partition"])
 

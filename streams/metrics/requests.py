@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 from prometheus_client.core import Metric
 
-from streams.metrics.snapshot import Snapshot
+from streams.metrics.snapshot import MetricsSnapshot
 from streams.metrics.text_families import Rendered
 
 
-def request_families(snapshot: Snapshot) -> Iterator[Metric]:
+def request_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     """Return the counts of decisions by dataset, outcome and reason."""
     yield Rendered(
         "privacy_requests",

@@ -76,7 +76,7 @@ class LevelUse:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Snapshot:
+class MetricsSnapshot:
     """All that one scrape shows, taken at one moment.
 
     Attributes:
@@ -110,6 +110,6 @@ class Snapshot:
 class MetricsSource(Protocol):
     """Where a scrape reads."""
 
-    def snapshot(self) -> Snapshot:
+    def snapshot(self) -> MetricsSnapshot:
         """Return the present state. Safe in any thread; nothing in it changes any more."""
         ...

@@ -14,7 +14,7 @@ from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vaca
 from streams.metrics.snapshot import AnalystUse
 
 
-class Pair(NamedTuple):
+class AnalystPair(NamedTuple):
     """One analyst of one dataset."""
 
     dataset: str
@@ -22,7 +22,7 @@ class Pair(NamedTuple):
     use: Usage
 
 
-def uses_of(pairs: Iterable[Pair]) -> list[AnalystUse]:
+def uses_of(pairs: Iterable[AnalystPair]) -> list[AnalystUse]:
     """Return pairs as a scrape shows them."""
     granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
     return [
@@ -69,7 +69,7 @@ class LiveUsage(UsageTable):
         super().__init__(None, vacancies)
         self._every = every
         self._most_shown = shown
-        self._shown: list[Pair] = []
+        self._shown: list[AnalystPair] = []
         self._taken = 0  # all decisions but those of shown pairs that were forgotten
         self.last: dict[str | None, int] = {}
 
@@ -90,7 +90,7 @@ class LiveUsage(UsageTable):
             return None
         row = super()._row(dataset, analyst, unit_of)
         if has_room and row is not None and analyst in self.rows[dataset]:
-            self._shown.append(Pair(dataset, analyst, row))
+            self._shown.append(AnalystPair(dataset, analyst, row))
         return row
 
     def forget(self, datasets: Iterable[str]) -> None:
@@ -107,11 +107,11 @@ class LiveUsage(UsageTable):
         """Return who used a dataset, as a copy; see `views_of`."""
         return {name: copy(row) for name, row in self.rows.get(dataset, {}).items()}
 
-    def shown(self) -> tuple[list[Pair], int]:
+    def shown(self) -> tuple[list[AnalystPair], int]:
         """Return the pairs that are shown, as a copy, and how many decisions are of others."""
-        pairs = [Pair(dataset, analyst, copy(row)) for dataset, analyst, row in self._shown]
+        pairs = [AnalystPair(dataset, analyst, copy(row)) for dataset, analyst, row in self._shown]
         return pairs, self._taken - _decisions(pairs)
 
 
-def _decisions(pairs: Iterable[Pair]) -> int:
+def _decisions(pairs: Iterable[AnalystPair]) -> int:
     return sum(pair.use.granted + pair.use.refused for pair in pairs)

@@ -26,7 +26,7 @@ _LONG_CLAIM: Final = 80
 _FITS: Final = frozenset({Reason.EXHAUSTED, Reason.ABOVE_CAP})
 
 
-class Refusal(NamedTuple):
+class RefusalText(NamedTuple):
     """What there is to say of a refusal, of a request or of a preview.
 
     Attributes:
@@ -44,7 +44,7 @@ class Refusal(NamedTuple):
     more_in: str
 
 
-class Asked(NamedTuple):
+class RequestRow(NamedTuple):
     """One request and its decision.
 
     Attributes:
@@ -64,7 +64,7 @@ class Asked(NamedTuple):
     purpose: str
     granted: bool
     cost: str
-    refusal: Refusal | None
+    refusal: RefusalText | None
 
 
 class _Request(msgspec.Struct):
@@ -81,7 +81,7 @@ _decode_request: Final = msgspec.json.Decoder(_Request).decode
 _decode_claim: Final = msgspec.json.Decoder(Claim).decode
 
 
-def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
+def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
     """Return a request's decision as it is shown.
 
     Args:
@@ -95,7 +95,7 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
     refused = None if granted else refusal(decision, paces_of(levels), now, decided_at)
     cost = (decision.cost if granted else decision.asked) or {}
     counted = decision.left or cost
-    return Asked(
+    return RequestRow(
         number=decision.sequence or 0,
         request_id=request.request_id,
         when=decision.decided_at,
@@ -110,7 +110,9 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> Asked:
     )
 
 
-def refusal(refused: Decision | Preview, paces: Paces, now: int, decided_at: int) -> Refusal | None:
+def refusal(
+    refused: Decision | Preview, paces: Paces, now: int, decided_at: int
+) -> RefusalText | None:
     """Return a refusal in words, None where there is no reason.
 
     Args:
@@ -121,7 +123,7 @@ def refusal(refused: Decision | Preview, paces: Paces, now: int, decided_at: int
     if reason is None:
         return None
     more = when_more(refused, paces, decided_at)
-    return Refusal(
+    return RefusalText(
         title=REASONS[reason].title,
         why=refusal_words(refused),
         fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",

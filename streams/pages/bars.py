@@ -39,7 +39,7 @@ class Bar(NamedTuple):
     tone: Tone
 
 
-class Limit(NamedTuple):
+class LimitBar(NamedTuple):
     """What may be used in all, or within a period.
 
     Attributes:
@@ -53,19 +53,19 @@ class Limit(NamedTuple):
     left: tuple[Amount, ...]
 
 
-class Pace(NamedTuple):
+class PaceBar(NamedTuple):
     """What may be used in one period.
 
     Attributes:
         ends: when more comes, as the log has it. `in_words`: in how long.
     """
 
-    limit: Limit
+    limit: LimitBar
     ends: str
     in_words: str
 
 
-class Share(NamedTuple):
+class ShareBar(NamedTuple):
     """What nobody else may use.
 
     Attributes:
@@ -77,7 +77,7 @@ class Share(NamedTuple):
     left: tuple[Amount, ...]
 
 
-class Level(NamedTuple):
+class LevelBars(NamedTuple):
     """A limit in force.
 
     Attributes:
@@ -89,9 +89,9 @@ class Level(NamedTuple):
     whose: str
     about: str
     version: int
-    limit: Limit | None
-    pace: Pace | None
-    share: Share | None
+    limit: LimitBar | None
+    pace: PaceBar | None
+    share: ShareBar | None
 
 
 def bar_of(ratio: float | Decimal) -> Bar:
@@ -100,7 +100,7 @@ def bar_of(ratio: float | Decimal) -> Bar:
     return Bar(width, spent_percent(ratio), unspent_percent(ratio), tone(ratio))
 
 
-def levels_of(views: Sequence[LevelView], now: int) -> tuple[Level, ...]:
+def levels_of(views: Sequence[LevelView], now: int) -> tuple[LevelBars, ...]:
     """Return limits as they stand, in their order.
 
     Args:
@@ -114,9 +114,9 @@ def first_of(texts: Texts) -> str:
     return next(iter(texts.values()), "0")
 
 
-def _level(view: LevelView, now: int) -> Level:
+def _level(view: LevelView, now: int) -> LevelBars:
     is_default = view.scope == "each" and view.analyst is None
-    return Level(
+    return LevelBars(
         scope=view.scope,
         name=view.name or "",
         whose=whose(view.scope, view.name),
@@ -128,23 +128,23 @@ def _level(view: LevelView, now: int) -> Level:
     )
 
 
-def _limit(view: LevelView) -> Limit | None:
+def _limit(view: LevelView) -> LimitBar | None:
     if view.budget is None:
         return None
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
     used = moved(spent_amounts(view.used))
-    return Limit(budget_words(view), bar, used, left_amounts(view.left))
+    return LimitBar(budget_words(view), bar, used, left_amounts(view.left))
 
 
-def _pace(view: PaceView, now: int, *, is_default: bool) -> Pace:
+def _pace(view: PaceView, now: int, *, is_default: bool) -> PaceBar:
     bar = None if is_default else bar_of(part_of(first_of(view.used), first_of(view.budget)))
-    limit = Limit(pace_words(view), bar, spent_amounts(view.used), left_amounts(view.left))
-    return Pace(limit, view.ends_at, from_now(view.ends_at, now))
+    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), left_amounts(view.left))
+    return PaceBar(limit, view.ends_at, from_now(view.ends_at, now))
 
 
-def _share(view: ShareView) -> Share:
+def _share(view: ShareView) -> ShareBar:
     kept, whole = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
     used = whole - kept if kept.is_finite() and whole.is_finite() else whole
     # To use up what is kept for one is what it is for.
     bar = bar_of(part_of(used, whole))._replace(tone="calm")
-    return Share(share_words(view), bar, left_amounts(view.left))
+    return ShareBar(share_words(view), bar, left_amounts(view.left))

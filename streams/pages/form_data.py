@@ -51,7 +51,7 @@ class Typed(NamedTuple):
     is_open: bool = False
 
 
-class Record(NamedTuple):
+class FormRecord(NamedTuple):
     """A record that a form has made."""
 
     body: bytes
@@ -119,7 +119,7 @@ def _percent(ratio: str | None) -> str:
 
 def member_record(
     form: Typed, dataset: str, by: str, *, removes: bool, as_administrator: bool
-) -> Record:
+) -> FormRecord:
     """Return the record of a member's form.
 
     Raises: RequestInvalid: a field breaks a rule.
@@ -140,7 +140,7 @@ def member_record(
     return _record("member", form, dataset, by, fields)
 
 
-def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> Record:
+def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> FormRecord:
     """Return the record of a limit's form.
 
     Raises: RequestInvalid: a field breaks a rule.
@@ -161,11 +161,11 @@ def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> Record
     return _record("limit", form, dataset, by, fields)
 
 
-def _record(kind: str, form: Typed, dataset: str, by: str, fields: Mapping[str, Any]) -> Record:
+def _record(kind: str, form: Typed, dataset: str, by: str, fields: Mapping[str, Any]) -> FormRecord:
     head = {"version": VERSION, "type": kind, "request_id": form.request_id, "dataset": dataset}
     given = {name: value for name, value in fields.items() if value is not None}
     body = encode({**head, "by": by, **given, "reason": form.values["reason"]})
-    return Record(body, check_body("admin", body))
+    return FormRecord(body, check_body("admin", body))
 
 
 def _ratio(value: Mapping[str, str], name: str) -> str | None:

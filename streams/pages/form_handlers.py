@@ -17,7 +17,7 @@ from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import sight_of
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
-from streams.http.problems import Told
+from streams.http.problems import HTTPProblem
 from streams.pages import form_data
 from streams.pages.dataset_page import dataset_page, missing, new_id
 from streams.pages.flash import Message
@@ -75,7 +75,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await _again(request, dataset, kind, form_data.wrong(form, error))
     try:
         await check_may_send(request, record.checked.body)
-    except Told:
+    except HTTPProblem:
         return _refused(request, dataset, kind)
     if kind == "limit" and not removes and not form.changes:
         there = await _there(sight.service, dataset, form, by)
@@ -92,7 +92,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     try:
         tells = decision.totals is not None
         await check_may_know(request, record.checked.body, decision.outcome, tells=tells)
-    except Told:
+    except HTTPProblem:
         return _refused(request, dataset, kind)
     if await sight.at(dataset) is None:  # who has removed themselves sees it no more
         return Redirect(HOME, status_code=303)
@@ -112,7 +112,7 @@ async def _there(service: LedgerService, dataset: str, form: Typed, by: str) -> 
 
 def _record(
     form: Typed, dataset: str, by: str, kind: Kind, viewer: Viewer, *, removes: bool
-) -> form_data.Record:
+) -> form_data.FormRecord:
     if kind == "limit":
         return form_data.limit_record(form, dataset, by, removes=removes)
     helps = viewer.as_administrator

@@ -11,7 +11,7 @@ from litestar import Request, Response
 from litestar.datastructures import State
 
 from streams.auth.principal import authenticates, known
-from streams.http.problems import Told, problem
+from streams.http.problems import HTTPProblem, problem
 from streams.pages.sessions import session_of
 
 FIELD: Final = "form_token"
@@ -55,40 +55,40 @@ async def checked_form(
 
     Args:
         expected: what its hidden field must hold; `form_token` unless told.
-    Raises: Told: it comes from elsewhere (403), or is no form (400, 415). HTTPException: it is
+    Raises: HTTPProblem: it comes from elsewhere (403), or is no form (400, 415). HTTPException: it is
         too long (413).
     """
     _check_origin(request)
     declared = request.headers.get("content-type", "").split(";")[0].strip().lower()
     if declared != _FORM:
-        raise Told(problem(415, "unsupported_media_type", f"content-type must be {_FORM}"))
+        raise HTTPProblem(problem(415, "unsupported_media_type", f"content-type must be {_FORM}"))
     body = await request.body()
     try:
         pairs = parse_qsl(
             body.decode(), keep_blank_values=True, errors="strict", max_num_fields=_MOST_FIELDS
         )
     except ValueError:
-        raise Told(problem(400, "form_malformed", "the body is no form")) from None
+        raise HTTPProblem(problem(400, "form_malformed", "the body is no form")) from None
     form = dict(pairs)
     if len(form) != len(pairs):
-        raise Told(problem(400, "form_malformed", "a field is there twice"))
+        raise HTTPProblem(problem(400, "form_malformed", "a field is there twice"))
     given = form.pop(FIELD, "").encode()
     wanted = (form_token(request) if expected is None else expected).encode()
     if not wanted or not hmac.compare_digest(given, wanted):
-        raise Told(_not_ours("the form is of another session, or of before a restart"))
+        raise HTTPProblem(_not_ours("the form is of another session, or of before a restart"))
     return form
 
 
 def _check_origin(request: Request[Any, Any, Any]) -> None:
     """Check that a page of this door sends a form, by the word of the browser alone.
 
-    Raises: Told.
+    Raises: HTTPProblem.
     """
     site = request.headers.get("sec-fetch-site")
     if site is not None:
         if site == "same-origin":
             return
-        raise Told(_not_ours("a page of another site has sent it"))
+        raise HTTPProblem(_not_ours("a page of another site has sent it"))
     # Browsers send the first header to https and to this machine alone.
     origin = request.headers.get("origin", "")
     host = request.headers.get("host", "").lower()
@@ -97,7 +97,9 @@ def _check_origin(request: Request[Any, Any, Any]) -> None:
     except ValueError:
         named = ""
     if not host or named != host:
-        raise Told(_not_ours("the browser does not say that a page of this door has sent it"))
+        raise HTTPProblem(
+            _not_ours("the browser does not say that a page of this door has sent it")
+        )
 
 
 def _not_ours(why: str) -> Response[bytes]:

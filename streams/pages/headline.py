@@ -30,7 +30,7 @@ from accountant.display.times import day, from_now
 from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import DatasetView, State
 from accountant.views.limit_views import AnalystBudget, LevelView
-from streams.pages.bars import Bar, Level, bar_of, levels_of
+from streams.pages.bars import Bar, LevelBars, bar_of, levels_of
 
 _NEIGHBOURS: Final = {
     "add_remove": "one {unit} added or removed",
@@ -136,7 +136,7 @@ class Mine(NamedTuple):
     team: str
     more_at: str | None
     more_in: str
-    levels: tuple[Level, ...]
+    levels: tuple[LevelBars, ...]
 
 
 def mine(budget: AnalystBudget, state: State, now: int) -> Mine:

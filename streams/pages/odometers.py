@@ -23,7 +23,7 @@ _KINDS: Final = {
 }
 
 
-class Reading(NamedTuple):
+class OdometerRow(NamedTuple):
     """One odometer.
 
     Attributes:
@@ -37,7 +37,7 @@ class Reading(NamedTuple):
     read: str
 
 
-def readings(view: DatasetView) -> tuple[Reading, ...]:
+def readings(view: DatasetView) -> tuple[OdometerRow, ...]:
     """Return the readings of a dataset's odometers."""
     given = {str(each.__struct_config__.tag): each for each in view.policy.odometers or ()}
     return tuple(
@@ -45,7 +45,7 @@ def readings(view: DatasetView) -> tuple[Reading, ...]:
     )
 
 
-def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView) -> Reading:
+def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView) -> OdometerRow:
     unit, shown = view.policy.unit, spent_amount(value)
     if shown == "∞":
         read = (
@@ -67,7 +67,7 @@ def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView)
             " It may stand above the guarantee's ε and nothing is wrong: an odometer must be right "
             "at every moment, the guarantee only in the end."
         )
-    return Reading(name, shown, _KINDS.get(name, ""), read)
+    return OdometerRow(name, shown, _KINDS.get(name, ""), read)
 
 
 def _stands_above(value: str, view: DatasetView) -> bool:

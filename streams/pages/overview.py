@@ -22,7 +22,7 @@ from streams.visibility import Sight
 _MOST: Final = 500
 
 
-class _Row(NamedTuple):
+class _DatasetRow(NamedTuple):
     """One dataset as the list shows it."""
 
     dataset: str
@@ -64,10 +64,10 @@ def _urgency(view: DatasetView) -> tuple[bool, float, str]:
     return view.state != "open", -view.spent_ratio, view.dataset
 
 
-def _row(view: DatasetView) -> _Row:
+def _row(view: DatasetView) -> _DatasetRow:
     # What nothing was allotted to has nothing to tell: delta under pure budgets.
     left = {name: text for name, text in view.left.items() if view.budget.get(name) != "0"}
-    return _Row(
+    return _DatasetRow(
         view.dataset,
         guarantee(view.policy),
         view.policy.unit,

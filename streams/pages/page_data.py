@@ -23,15 +23,15 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.asked import paces_of, refusal
-from streams.pages.preview_form import PreviewForm, Told, claim_of
-from streams.pages.spending import Lasting, Spending, lasting, spending
-from streams.pages.usage import Refused, Usage, by_analyst, by_key, refusals
+from streams.pages.preview_form import PreviewForm, PreviewResult, claim_of
+from streams.pages.spending import Lasting, SpendingChart, lasting, spending
+from streams.pages.usage import RefusalCount, UsageRows, by_analyst, by_key, refusals
 from streams.service import LedgerService
 
 _NO_PURPOSE: Final = "(none given)"
 
 
-class Used(NamedTuple):
+class UsageData(NamedTuple):
     """Who used a dataset, and how much longer it lasts.
 
     Attributes:
@@ -40,10 +40,10 @@ class Used(NamedTuple):
         trouble: why there is nothing, in words; "" where nothing is wrong.
     """
 
-    over_time: Spending | None = None
-    analysts: Usage | None = None
-    purposes: Usage | None = None
-    refused: tuple[Refused, ...] = ()
+    over_time: SpendingChart | None = None
+    analysts: UsageRows | None = None
+    purposes: UsageRows | None = None
+    refused: tuple[RefusalCount, ...] = ()
     lasting: tuple[Lasting, ...] = ()
     trouble: str = ""
 
@@ -64,7 +64,7 @@ class Read(NamedTuple):
     budget: AnalystBudget | None
     latest: RecentRequests
     decisions: Sequence[Decision]
-    used: Used
+    used: UsageData
     now: int
 
 
@@ -100,13 +100,13 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> Read:
     )
 
 
-def _used(overview: Overview, viewer: Viewer, now: int) -> Used:
+def _used(overview: Overview, viewer: Viewer, now: int) -> UsageData:
     view, why = overview.dataset, overview.why
     if overview.trouble:
-        return Used(trouble=cut(overview.trouble))
-    used = Used()
+        return UsageData(trouble=cut(overview.trouble))
+    used = UsageData()
     if why is not None:
-        used = Used(refused=refusals(why), lasting=lasting(why, viewer.name))
+        used = UsageData(refused=refusals(why), lasting=lasting(why, viewer.name))
     if overview.analysts is None or overview.days is None or overview.purposes is None:
         return used
     return used._replace(
@@ -138,11 +138,11 @@ async def previewed(service: LedgerService, found: Read, form: PreviewForm) -> P
     return form if told is None else form._replace(told=_told(text, told, found))
 
 
-def _told(claim: str, preview: Preview, found: Read) -> Told:
+def _told(claim: str, preview: Preview, found: Read) -> PreviewResult:
     levels = found.budget.levels if found.budget is not None else found.levels
     cost = (preview.cost if preview.granted else preview.asked) or {}
     counted = {name: text for name, text in cost.items() if name in preview.left}
-    return Told(
+    return PreviewResult(
         claim=cut(claim),
         granted=preview.granted,
         cost=spent_line(counted),

@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from accountant.claims import Claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
-from streams.pages.asked import Refusal
+from streams.pages.asked import RefusalText
 
 
 class Field(NamedTuple):
@@ -19,7 +19,7 @@ class Field(NamedTuple):
     example: str
 
 
-class Kind(NamedTuple):
+class ClaimKind(NamedTuple):
     """A kind of claim that the form offers.
 
     Attributes:
@@ -36,18 +36,18 @@ _SENSITIVITY: Final = Field("sensitivity", "sensitivity", "1")
 _DELTA: Final = Field("delta", "δ", "1e-9")
 
 KINDS: Final = (
-    Kind("pure", "Pure ε", (_EPSILON,)),
-    Kind("laplace", "Laplace noise", (Field("scale", "scale", "10"), _SENSITIVITY)),
-    Kind("gaussian", "Gaussian noise", (Field("sigma", "σ", "20"), _SENSITIVITY)),
-    Kind("zcdp", "zCDP", (Field("rho", "ρ", "0.005"),)),
-    Kind("approximate", "(ε, δ)", (_EPSILON, _DELTA)),
-    Kind("text", "Another claim, as text", (Field("claim", "claim", "10*gdp:0.01"),)),
+    ClaimKind("pure", "Pure ε", (_EPSILON,)),
+    ClaimKind("laplace", "Laplace noise", (Field("scale", "scale", "10"), _SENSITIVITY)),
+    ClaimKind("gaussian", "Gaussian noise", (Field("sigma", "σ", "20"), _SENSITIVITY)),
+    ClaimKind("zcdp", "zCDP", (Field("rho", "ρ", "0.005"),)),
+    ClaimKind("approximate", "(ε, δ)", (_EPSILON, _DELTA)),
+    ClaimKind("text", "Another claim, as text", (Field("claim", "claim", "10*gdp:0.01"),)),
 )
 _BY_NAME: Final = {kind.name: kind for kind in KINDS}
 _LONGEST: Final = 2_000
 
 
-class Told(NamedTuple):
+class PreviewResult(NamedTuple):
     """What a preview says.
 
     Attributes:
@@ -61,7 +61,7 @@ class Told(NamedTuple):
     cost: str
     left: str
     more: str
-    refusal: Refusal | None
+    refusal: RefusalText | None
 
 
 class PreviewForm(NamedTuple):
@@ -78,8 +78,8 @@ class PreviewForm(NamedTuple):
     analyst: str
     values: Mapping[str, str]
     errors: Mapping[str, str]
-    told: Told | None
-    kinds: tuple[Kind, ...] = KINDS
+    told: PreviewResult | None
+    kinds: tuple[ClaimKind, ...] = KINDS
 
     @property
     def first(self) -> str:
@@ -128,7 +128,7 @@ def claim_of(form: PreviewForm) -> tuple[Claim, str]:
     return claim, claim_text(claim)
 
 
-def _input_of(kind: Kind, field: str) -> str:
+def _input_of(kind: ClaimKind, field: str) -> str:
     """Return the input that a field of a claim was typed into."""
     last = field.rpartition(".")[2]
     if last == "times":

@@ -31,14 +31,14 @@ class DayRow(NamedTuple):
     refused: int
 
 
-class Mark(NamedTuple):
+class AxisMark(NamedTuple):
     """A place beside the drawing with what is written there."""
 
     at: float
     text: str
 
 
-class Spending(NamedTuple):
+class SpendingChart(NamedTuple):
     """A drawing of `WIDTH` by `HEIGHT`, the whole budget high.
 
     Attributes:
@@ -55,14 +55,14 @@ class Spending(NamedTuple):
     even: str
     title: str
     about: str
-    marks: tuple[Mark, ...]
+    marks: tuple[AxisMark, ...]
     rows: tuple[DayRow, ...]
     left_out: int
     width: int = WIDTH
     height: int = HEIGHT
 
 
-def spending(view: DatasetView, days: Sequence[UsageRow], today: str) -> Spending:
+def spending(view: DatasetView, days: Sequence[UsageRow], today: str) -> SpendingChart:
     """Return what was spent of a dataset over time.
 
     Args:
@@ -89,7 +89,7 @@ def spending(view: DatasetView, days: Sequence[UsageRow], today: str) -> Spendin
         rows.append(DayRow(day(row.key), *told, row.granted, row.refused))
     points.append((float(WIDTH), points[-1][1]))
     line = _path(points)
-    return Spending(
+    return SpendingChart(
         line=line,
         area=f"{line} {WIDTH},{HEIGHT} 0,{HEIGHT}",
         even=_even(view, first, span),
@@ -132,9 +132,13 @@ def _even(view: DatasetView, first: str, span: int) -> str:
     return _path([begin, (at_end / span * WIDTH, HEIGHT * (1 - part))])
 
 
-def _marks(first: str, last: str, span: int) -> tuple[Mark, ...]:
+def _marks(first: str, last: str, span: int) -> tuple[AxisMark, ...]:
     middle = date.fromordinal((date.fromisoformat(first).toordinal() * 2 + span) // 2).isoformat()
-    marks = [Mark(0.0, day(first)), Mark(WIDTH / 2, day(middle)), Mark(float(WIDTH), day(last))]
+    marks = [
+        AxisMark(0.0, day(first)),
+        AxisMark(WIDTH / 2, day(middle)),
+        AxisMark(float(WIDTH), day(last)),
+    ]
     return tuple(marks if span > 2 else [marks[0], marks[-1]] if span == 2 else marks[:1])
 
 

@@ -21,7 +21,7 @@ MOST: Final = 20
 _LONGEST: Final = 120
 
 
-class Used(NamedTuple):
+class UsageBar(NamedTuple):
     """What somebody, or some purpose, has used."""
 
     key: str
@@ -31,19 +31,19 @@ class Used(NamedTuple):
     refused: int
 
 
-class Usage(NamedTuple):
+class UsageRows(NamedTuple):
     """Those who used most, and all others together.
 
     Attributes:
         others: how many are in `rest`, None where there are none.
     """
 
-    rows: tuple[Used, ...]
-    rest: Used | None
+    rows: tuple[UsageBar, ...]
+    rest: UsageBar | None
     others: int
 
 
-class Refused(NamedTuple):
+class RefusalCount(NamedTuple):
     """Refusals of one reason."""
 
     code: str
@@ -61,12 +61,12 @@ class _Row:
     refused: int
 
 
-def by_analyst(view: DatasetView, rows: Sequence[UsageView]) -> Usage:
+def by_analyst(view: DatasetView, rows: Sequence[UsageView]) -> UsageRows:
     """Return who used most; each bar is of the whole budget."""
     return _usage(view, [_Row(r.analyst, parse_units(r.spent), r.granted, r.refused) for r in rows])
 
 
-def by_key(view: DatasetView, rows: Sequence[UsageRow], *, unnamed: str) -> Usage:
+def by_key(view: DatasetView, rows: Sequence[UsageRow], *, unnamed: str) -> UsageRows:
     """Return which purposes used most.
 
     Args:
@@ -79,7 +79,7 @@ def by_key(view: DatasetView, rows: Sequence[UsageRow], *, unnamed: str) -> Usag
     return _usage(view, named)
 
 
-def _usage(view: DatasetView, rows: list[_Row]) -> Usage:
+def _usage(view: DatasetView, rows: list[_Row]) -> UsageRows:
     ordered = sorted(rows, key=lambda row: (-row.spent, -row.refused, row.key))
     shown, rest = ordered[:MOST], ordered[MOST:]
     summed = None
@@ -87,26 +87,26 @@ def _usage(view: DatasetView, rows: list[_Row]) -> Usage:
         spent, granted = sum(row.spent for row in rest), sum(row.granted for row in rest)
         key = f"{len(rest):,} others together"
         summed = _used(view, _Row(key, spent, granted, sum(row.refused for row in rest)))
-    return Usage(tuple(_used(view, row) for row in shown), summed, len(rest))
+    return UsageRows(tuple(_used(view, row) for row in shown), summed, len(rest))
 
 
-def _used(view: DatasetView, row: _Row) -> Used:
+def _used(view: DatasetView, row: _Row) -> UsageBar:
     spent, name = format_units(row.spent), symbol(next(iter(view.budget)))
     bar = bar_of(part_of(spent, first_of(view.budget)))
-    return Used(row.key, f"{name} {spent_amount(spent)}", bar, row.granted, row.refused)
+    return UsageBar(row.key, f"{name} {spent_amount(spent)}", bar, row.granted, row.refused)
 
 
-def refusals(why: Why) -> tuple[Refused, ...]:
+def refusals(why: Why) -> tuple[RefusalCount, ...]:
     """Return refusals by reason and by the kind of limit, the most frequent first."""
     most = max((each.refused for each in why.refusals), default=1)
     return tuple(_refused(each, most) for each in why.refusals)
 
 
-def _refused(each: Refusals, most: int) -> Refused:
+def _refused(each: Refusals, most: int) -> RefusalCount:
     reason = Reason(each.reason)
     title, meaning, remedy = REASONS[reason]
     if reason is Reason.EXHAUSTED:
         title = f"{title} at {REFUSED_AT[each.level]}"
         meaning = NO_ROOM if each.level is None else NO_ROOM_AT_A_LIMIT
     width = round(100 * each.refused / most, 2)
-    return Refused(each.reason, title, f"{meaning} {remedy}", each.refused, width)
+    return RefusalCount(each.reason, title, f"{meaning} {remedy}", each.refused, width)

@@ -42,7 +42,7 @@ _SHUTDOWN_S: Final = 5
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
 
 
-class Room(NamedTuple):
+class ConnectionRoom(NamedTuple):
     """For how many connections a process has files.
 
     A process that is out of files cannot accept: asyncio tries, and logs, without end.
@@ -57,11 +57,11 @@ class Room(NamedTuple):
     backlog: int
 
 
-def room(files: int) -> Room:
+def room(files: int) -> ConnectionRoom:
     """Return the room that a process of so many files has."""
     if not 0 <= files <= _MOST_FILES:  # the limit may be none, a negative number
         files = _MOST_FILES
-    return Room(files * 5 // 8, max(1, (files - _OWN_FILES) // 16))
+    return ConnectionRoom(files * 5 // 8, max(1, (files - _OWN_FILES) // 16))
 
 
 class _State(ServerState):
@@ -198,7 +198,7 @@ class _Encrypted(SSLProtocol):
             self._below.abort()
 
 
-class _Waiting(NamedTuple):
+class _WaitingConnection(NamedTuple):
     """A connection that waits for its client.
 
     Attributes:
@@ -213,7 +213,7 @@ class _Waiting(NamedTuple):
     unread: int
     since: float
 
-    def goes_on(self, before: _Waiting) -> bool:
+    def goes_on(self, before: _WaitingConnection) -> bool:
         """Tell whether the client has done nothing since it was looked at before."""
         same = before.cycle is self.cycle and before.answered == self.answered
         return same and before.unread <= self.unread
@@ -272,7 +272,7 @@ class BoundedServer(uvicorn.Server):
         pool = Pool(most or found.connections, proxies)
         self._state = self.server_state = _State(pool)
         self._request_s, self._unread_s = request_s, unread_s
-        self._waiting: dict[_Connection, _Waiting] = {}
+        self._waiting: dict[_Connection, _WaitingConnection] = {}
 
     async def on_tick(self, counter: int) -> bool:
         """Do uvicorn's own each tenth of a second, and ours each second."""
@@ -281,7 +281,7 @@ class BoundedServer(uvicorn.Server):
         return await super().on_tick(counter)
 
     def _end_those_that_wait(self, now: float) -> None:
-        waiting: dict[_Connection, _Waiting] = {}
+        waiting: dict[_Connection, _WaitingConnection] = {}
         for connection in list(self._state.connections):
             assert isinstance(connection, _Connection)
             if connection.ends_by_itself:
@@ -291,7 +291,7 @@ class BoundedServer(uvicorn.Server):
             asking = cycle is None or answered or cycle.more_body
             if not asking and not unread:
                 continue  # it is being answered
-            found = _Waiting(cycle, answered, unread, now)
+            found = _WaitingConnection(cycle, answered, unread, now)
             before = self._waiting.get(connection)
             if before is not None and found.goes_on(before):
                 found = found._replace(since=before.since)

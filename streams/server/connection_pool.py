@@ -24,7 +24,7 @@ class Wait(NamedTuple):
     since: float
 
 
-class Place(Protocol):
+class PooledConnection(Protocol):
     """A connection that takes a place in a pool."""
 
     def wait(self) -> Wait | None:
@@ -52,9 +52,9 @@ class Pool:
         self.most = most
         self.turned_away = 0
         self._proxies = proxies
-        self._peers: dict[Place, str | None] = {}
+        self._peers: dict[PooledConnection, str | None] = {}
 
-    def enter(self, place: Place, host: str) -> None:
+    def enter(self, place: PooledConnection, host: str) -> None:
         """Give a place to a connection, which may cost it or another one theirs."""
         peer = self._peer(host)
         self._peers[place] = peer
@@ -67,14 +67,14 @@ class Pool:
         if place in self._peers and len(self._peers) > self.most:
             self._end(self._next(place))
 
-    def leave(self, place: Place) -> None:
+    def leave(self, place: PooledConnection) -> None:
         """Take note that a connection has ended. Safe to repeat."""
         self._peers.pop(place, None)
 
-    def _of(self, peer: str) -> list[Place]:
+    def _of(self, peer: str) -> list[PooledConnection]:
         return [place for place, other in self._peers.items() if other == peer]
 
-    def _next(self, new: Place) -> Place:
+    def _next(self, new: PooledConnection) -> PooledConnection:
         """Return what gives way to a new connection: of the peer that has most, else itself."""
         counted = Counter(peer for peer in self._peers.values() if peer is not None)
         for peer, _ in counted.most_common():
@@ -83,7 +83,7 @@ class Pool:
                 return waiting[0]
         return new
 
-    def _end(self, place: Place) -> None:
+    def _end(self, place: PooledConnection) -> None:
         self.turned_away += 1
         self.leave(place)
         place.give_way()
@@ -103,7 +103,7 @@ class Pool:
         return str(address)
 
 
-def _in_order(places: Iterable[Place]) -> list[Place]:
+def _in_order(places: Iterable[PooledConnection]) -> list[PooledConnection]:
     """Return the connections that may give way, the first to do so first."""
     waits = [(wait, place) for place in places if (wait := place.wait()) is not None]
     return [place for _, place in sorted(waits, key=lambda each: each[0])]

@@ -33,7 +33,7 @@ _SECOND: Final = 1_000_000_000
 Monotonic = Callable[[], float]
 
 
-class Limit:
+class RateLimiter:
     """Counts by key, in one number each: the time at which all that was admitted is used up.
 
     Args:
@@ -70,7 +70,7 @@ def limited(
     """Return the application, which answers an address that asks too often with 429."""
     alone = is_loopback(settings.listens_at) and settings.limit_by is None
     if settings.limit_per_second and not alone:
-        limit = Limit(settings.limit_per_second, now)
+        limit = RateLimiter(settings.limit_per_second, now)
         app.asgi_handler = cast(
             ASGIApp, _Limited(app.asgi_handler, limit, settings.limit_by, registry)
         )
@@ -79,7 +79,7 @@ def limited(
 
 class _Limited:
     def __init__(
-        self, app: ASGIApp, limit: Limit, by: str | None, registry: CollectorRegistry
+        self, app: ASGIApp, limit: RateLimiter, by: str | None, registry: CollectorRegistry
     ) -> None:
         self._app = app
         self._limit = limit

@@ -26,7 +26,7 @@ from streams.errors import Refused
 from streams.http.context import HttpRequest
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
-from streams.http.problems import HANDLERS, JSON, Told, problem
+from streams.http.problems import HANDLERS, JSON, HTTPProblem, problem
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
@@ -50,11 +50,11 @@ def _shown(view: DatasetView, rows: Rows) -> bytes:
 def _check_administrator(request: HttpRequest) -> None:
     """Check that who asks may see every dataset.
 
-    Raises: Told: somebody who is known, and is no administrator.
+    Raises: HTTPProblem: somebody who is known, and is no administrator.
     """
     who = principal_of(request)
     if who is not None and not who.administrator:
-        raise Told(not_permitted("a worker's tables are for administrators"))
+        raise HTTPProblem(not_permitted("a worker's tables are for administrators"))
 
 
 class WorkerDoor:
@@ -96,7 +96,7 @@ class WorkerDoor:
         app = Litestar(
             [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset],
             before_request=host_check(settings),
-            exception_handlers={Told: HANDLERS[Told]},
+            exception_handlers={HTTPProblem: HANDLERS[HTTPProblem]},
             openapi_config=None,
         )
         authenticator = make_authenticator(settings, registry)

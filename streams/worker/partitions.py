@@ -13,7 +13,7 @@ from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka import topics as kafka_topics
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
-from streams.kafka.membership import Membership
+from streams.kafka.membership import GroupMembership
 from streams.logs import get_logger
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, nowhere
@@ -71,7 +71,7 @@ class Worker:
         self._reach = reach
         self._looks_again = looks_again
         self._check_every = check_every
-        self._group: Membership | None = None
+        self._group: GroupMembership | None = None
         self._generation = 0
         self._assigned: set[int] = set()
         self._log_ends = LeaderWatch(deployment, self.status, self._check_again)
@@ -121,7 +121,7 @@ class Worker:
             self.status.trouble("start", "joining the group again")
             await self._leave()
 
-    async def _wait(self, group: Membership) -> bool:
+    async def _wait(self, group: GroupMembership) -> bool:
         try:
             return await group.wait(_LOOK_EVERY_S)
         except Refused as error:
@@ -134,14 +134,14 @@ class Worker:
         await self._once_answered(lambda: kafka_topics.check(self._deployment))
         self.status.trouble("broker", None)
 
-    async def _join(self) -> Membership:
+    async def _join(self) -> GroupMembership:
         """Return a place in the group, as soon as the broker gives one.
 
         Raises: Refused.
         """
 
-        async def join() -> Membership:
-            self._group = Membership(
+        async def join() -> GroupMembership:
+            self._group = GroupMembership(
                 self._deployment,
                 self._instance_id,
                 on_revoked=self._on_revoked,

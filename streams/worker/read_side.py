@@ -41,7 +41,7 @@ BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 i
 _RETRY_S: Final = 1.0
 
 
-class Batch(NamedTuple):
+class DecidedBatch(NamedTuple):
     """What the tail hands to the agent at a time."""
 
     partition: int
@@ -163,7 +163,7 @@ class ReadSide:
     async def _on_row(self, partition: int, row: Row) -> None:
         if not isinstance(row, Snapshot):
             return  # the tables have neither members nor levels
-        await self._feed.send(value=Batch(partition, rows=[row]), partition=partition)
+        await self._feed.send(value=DecidedBatch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
         decided: list[CountedDecision] = []
@@ -191,11 +191,11 @@ class ReadSide:
 
     async def _send(self, partition: int, decided: Sequence[CountedDecision]) -> None:
         # All at once: the longer a dataset's run, the less of it is decoded whole.
-        batch = Batch(partition, runs=runs(decided))
+        batch = DecidedBatch(partition, runs=runs(decided))
         await self._feed.send(value=batch, partition=partition)
 
     def _declare_agent(self) -> None:
-        async def fold(stream: StreamT[Batch]) -> None:
+        async def fold(stream: StreamT[DecidedBatch]) -> None:
             async for batch in stream:
                 for row in batch.rows:
                     self._taken(batch.partition, row.dataset, self._following.take_row, row)

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from accountant.errors import LogDamaged
 from streams.errors import Refused, Unavailable
-from streams.kafka.indexed_decisions import DecisionReader
+from streams.kafka.indexed_decisions import KafkaDecisionReader
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, working
@@ -64,8 +64,8 @@ def logs(ledger: Ledger) -> list[list[bytes]]:
 
 
 @asynccontextmanager
-async def reading(ledger: Ledger) -> AsyncIterator[DecisionReader]:
-    reader = DecisionReader(ledger.deployment)
+async def reading(ledger: Ledger) -> AsyncIterator[KafkaDecisionReader]:
+    reader = KafkaDecisionReader(ledger.deployment)
     try:
         yield reader
     finally:

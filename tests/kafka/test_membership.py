@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.errors import Refused
-from streams.kafka.membership import Membership
+from streams.kafka.membership import GroupMembership
 from streams.testing import LocalBroker
 from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
@@ -87,7 +87,9 @@ async def test_nothing_is_served_for_a_client_that_was_left(
 
     before = asyncio.all_tasks()
     async with Ledger(broker.bootstrap, application) as ledger:
-        group = Membership(ledger.deployment, "alone", on_revoked=revoked, on_assigned=given.append)
+        group = GroupMembership(
+            ledger.deployment, "alone", on_revoked=revoked, on_assigned=given.append
+        )
         given.append(set())  # what it had before
         await group.join()
         assert given == [{0, 1, 2, 3}]
@@ -110,7 +112,7 @@ async def test_a_failure_to_serve_what_is_assigned_is_told(
         raise ArithmeticError("planted")
 
     async with Ledger(broker.bootstrap, application) as ledger:
-        group = Membership(ledger.deployment, "alone", on_revoked=revoked, on_assigned=refuses)
+        group = GroupMembership(ledger.deployment, "alone", on_revoked=revoked, on_assigned=refuses)
         await group.join()
         try:
             with pytest.raises(ArithmeticError, match="planted"):

@@ -8,7 +8,7 @@ import pytest
 from aiokafka import TopicPartition
 
 from streams.kafka.queues import MOST_TAKEN_BYTES, Queue, Queues
-from streams.kafka.wire.fetch import Record
+from streams.kafka.wire.fetch import FetchedRecord
 
 
 class Waiting(NamedTuple):
@@ -19,7 +19,7 @@ class Waiting(NamedTuple):
     headers: tuple[tuple[str, bytes | None], ...] = ()
 
 
-def records(start: int, *sizes: int) -> list[Record]:
+def records(start: int, *sizes: int) -> list[FetchedRecord]:
     return [Waiting(start + i, None, b"." * size) for i, size in enumerate(sizes)]
 
 
@@ -43,7 +43,7 @@ def test_a_batch_ends_at_its_records_or_its_bytes(
 
 def test_keys_and_headers_count_and_tombstones_are_none() -> None:
     queue = Queue(0)
-    waiting: list[Record] = [Waiting(0, b"key", None, 0, (("name", b"text"), ("n", None)))]
+    waiting: list[FetchedRecord] = [Waiting(0, b"key", None, 0, (("name", b"text"), ("n", None)))]
     queue.put(waiting, 1)
     assert queue.bytes == len("keynametextn")
     assert queue.take(1, 1, least=1) == (waiting, 12)

@@ -17,7 +17,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.demo.refusals import OWN, asked_and_left, in_words, refused_by, would_fit
 from streams.cli.demo.replay import Decided
-from streams.cli.demo.shares import Share, shares_table
+from streams.cli.demo.shares import AnalystShare, shares_table
 from streams.cli.demo.week import DAYS
 from streams.cli.printing.output import outcome_text
 from streams.cli.printing.tables import dataset_table
@@ -80,7 +80,7 @@ class Screen:
         """Show the filters and, beside them, the odometers."""
         self._console.print(dataset_table(views, title=title))
 
-    def teams(self, shares: Sequence[Share], day: int) -> None:
+    def teams(self, shares: Sequence[AnalystShare], day: int) -> None:
         """Show what each team may use, has used and has left, and a refusal by each level."""
         title = f"teams on {DAYS[day]} evening"
         self._console.print(shares_table(shares, title))

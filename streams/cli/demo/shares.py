@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _ORDER: Final = {team: number for number, team in enumerate(TEAMS)}
 
 
-class Share(NamedTuple):
+class AnalystShare(NamedTuple):
     """One thing that an owner has said of a team, and what became of it.
 
     Attributes:
@@ -43,9 +43,9 @@ class Share(NamedTuple):
     anew: str = ""
 
 
-async def shares_of(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[Share]:
+async def shares_of(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[AnalystShare]:
     """Return them as they stand, by team, then by dataset."""
-    found = list[tuple[int, Share]]()
+    found = list[tuple[int, AnalystShare]]()
     for dataset in sorted(datasets):
         for level in await ledger.limits(dataset):
             team = level.name or ""
@@ -64,17 +64,19 @@ async def shares_of(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[Sh
     return [share for _, share in sorted(found, key=lambda each: each[0])]
 
 
-def _told(dataset: str, who: str, level: LevelView) -> Iterator[Share]:
+def _told(dataset: str, who: str, level: LevelView) -> Iterator[AnalystShare]:
     each = " each" if level.scope == "each" else ""
     if level.budget and level.left:
-        yield Share(who, dataset, f"{budget_words(level)}{each}", *_rest(level.budget, level.left))
+        yield AnalystShare(
+            who, dataset, f"{budget_words(level)}{each}", *_rest(level.budget, level.left)
+        )
     pace, kept = level.pace, level.reserved
     if pace is not None:
         may = f"{pace_words(pace)}{each}"
-        yield Share(who, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
+        yield AnalystShare(who, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
     if kept is not None:
         may = f"{share_words(kept)} reserved"
-        yield Share(who, dataset, may, *_rest(kept.budget, kept.left))
+        yield AnalystShare(who, dataset, may, *_rest(kept.budget, kept.left))
 
 
 def _rest(budget: Texts, left: Texts) -> tuple[Decimal, str]:
@@ -84,7 +86,7 @@ def _rest(budget: Texts, left: Texts) -> tuple[Decimal, str]:
     return used, str(left_amounts({name: left[name]})[0])
 
 
-def shares_table(shares: Sequence[Share], title: str) -> Table:
+def shares_table(shares: Sequence[AnalystShare], title: str) -> Table:
     """Return the table of teams: what each may use, has used, and has left."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     table.add_column("team", style="bold", overflow="fold")

@@ -19,7 +19,7 @@ _MOST_SHOWN: Final = 20
 _SQLITE: Final = b"SQLite format 3\x00"
 
 
-class Told(msgspec.Struct, frozen=True, kw_only=True):
+class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
     """What checkpoints and receipts say of a log.
 
     Attributes:
@@ -92,7 +92,7 @@ def tell(
     *,
     looked: bool,
     is_meant: bool,
-) -> Told:
+) -> CheckpointReport:
     """Return what the checkpoints and receipts say of a log that was read.
 
     Args:
@@ -105,7 +105,7 @@ def tell(
     right = not evidence.unread and not others and not any(each.wrong for each in partitions)
     receipts = evidence.receipts(by_partition)
     right = right and all(each.there for each in receipts)
-    return Told(
+    return CheckpointReport(
         ok=right and (evidence.of_this_ledger or not looked),
         looked=looked,
         of_this_ledger=evidence.of_this_ledger,
@@ -116,7 +116,7 @@ def tell(
     )
 
 
-def show_told(told: Told) -> None:
+def show_told(told: CheckpointReport) -> None:
     """Print what the checkpoints say."""
     from rich.markup import escape
 

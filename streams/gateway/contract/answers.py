@@ -15,7 +15,7 @@ from streams.http.problems import JSON, PROBLEM_JSON
 _TEXT: Final[JsonSchema] = {"type": "string"}
 
 
-class Answer(NamedTuple):
+class ResponseSpec(NamedTuple):
     """One status of one operation.
 
     Attributes:
@@ -33,9 +33,9 @@ class Answer(NamedTuple):
     also: Mapping[str, JsonSchema] = MappingProxyType({})
 
 
-def _problem(description: str, **headers: str) -> Answer:
+def _problem(description: str, **headers: str) -> ResponseSpec:
     named = {name.replace("_", "-"): what for name, what in headers.items()}
-    return Answer(description, reference("Problem"), named, (PROBLEM_JSON,))
+    return ResponseSpec(description, reference("Problem"), named, (PROBLEM_JSON,))
 
 
 _AGAIN: Final = "seconds after which to try again"
@@ -56,18 +56,18 @@ _LIMITED: Final = {
     "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
 }
 _SUBMITTED: Final = {
-    "200": Answer(
+    "200": ResponseSpec(
         "the decision: granted, refused, repeated, expired, or what an owner's record came to",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),
-    "202": Answer(
+    "202": ResponseSpec(
         "not decided in time: look at Location, or send the same bytes again",
         reference("Pending"),
         {"Location": _WHERE, "Retry-After": _AGAIN},
     ),
     "400": _problem("the body is not JSON; nothing was appended"),
-    "409": Answer(
+    "409": ResponseSpec(
         "the id was used for another body; the decision says for what outcome",
         reference("Decision"),
         {"Content-Location": _WHERE},
@@ -97,22 +97,22 @@ _TOKENS: Final = "of `accountant token create`, or of the OpenID provider"
 _READY: Final = reference("Readiness")
 
 
-def _found(what: str, kind: str) -> Answer:
-    return Answer(what, reference(kind))
+def _found(what: str, kind: str) -> ResponseSpec:
+    return ResponseSpec(what, reference(kind))
 
 
-def _list_of(what: str, kind: str) -> Answer:
-    return Answer(what, {"type": "array", "items": reference(kind)})
+def _list_of(what: str, kind: str) -> ResponseSpec:
+    return ResponseSpec(what, {"type": "array", "items": reference(kind)})
 
 
-def _placed(answer: Answer) -> Answer:
+def _placed(answer: ResponseSpec) -> ResponseSpec:
     return answer._replace(headers={"Content-Location": _LISTED})
 
 
 _USAGES: Final = ("UsageView", *(f"UsageBy{by.title()}" for by in USAGE_BY))
 
 # By the names of the handlers; an operation that takes a body and is not here answers a decision.
-ANSWERS: Final[dict[str, dict[str, Answer]]] = {
+ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
     "list_datasets": {
         "200": _list_of("the datasets, by name", "DatasetView"),
         "400": _QUERY,
@@ -131,7 +131,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
     },
     "show_usage": {
         "200": _placed(
-            Answer(
+            ResponseSpec(
                 "a row for each analyst, purpose, day or month",
                 {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
             )
@@ -142,7 +142,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "show_why": {
-        "200": Answer(
+        "200": ResponseSpec(
             "who used the budget, and how much longer it lasts",
             reference("Why"),
             also={"text/csv": _TEXT},
@@ -173,7 +173,7 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
         "503": _BUSY,
     },
     "stream_events": {
-        "200": Answer("server-sent events", _TEXT, media_types=("text/event-stream",)),
+        "200": ResponseSpec("server-sent events", _TEXT, media_types=("text/event-stream",)),
         "400": _problem("a parameter as elsewhere; or Last-Event-ID is of no event of this ledger"),
         "410": _problem(
             "Last-Event-ID is too far back, or archived: read GET /datasets/{dataset}/requests on, "
@@ -220,11 +220,11 @@ ANSWERS: Final[dict[str, dict[str, Answer]]] = {
     "show_me": {"200": _found("who asks", "Me")},
     "healthz": {"200": _found("the process answers", "Alive")},
     "readyz": {
-        "200": Answer("ready", _READY),
-        "503": Answer("not ready, for these reasons", _READY),
+        "200": ResponseSpec("ready", _READY),
+        "503": ResponseSpec("not ready, for these reasons", _READY),
     },
     "metrics": {
-        "200": Answer(
+        "200": ResponseSpec(
             "every metric, in the format that Accept asks for",
             _TEXT,
             media_types=("text/plain", "application/openmetrics-text"),
@@ -297,11 +297,11 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     operation["responses"] = {status: _response(told[status]) for status in sorted(told)}
 
 
-def _limited(operation: str) -> dict[str, Answer]:
+def _limited(operation: str) -> dict[str, ResponseSpec]:
     return {} if operation in OF_SUPERVISORS else _LIMITED
 
 
-def _response(answer: Answer) -> dict[str, Any]:
+def _response(answer: ResponseSpec) -> dict[str, Any]:
     response: dict[str, Any] = {
         "description": answer.description,
         "content": {

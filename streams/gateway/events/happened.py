@@ -26,7 +26,7 @@ from streams.gateway.events.position import Position
 from streams.service import LedgerService
 
 
-class Wanted(NamedTuple):
+class EventFilter(NamedTuple):
     """What a client reads.
 
     Attributes:
@@ -39,7 +39,7 @@ class Wanted(NamedTuple):
     analyst: str | None = None
 
 
-EVERYTHING = Wanted()
+EVERYTHING = EventFilter()
 
 
 class Happened:
@@ -103,7 +103,7 @@ class Happened:
         return self._line.dataset
 
     def encoded(
-        self, wanted: Wanted, *, sent: int = 0, standing: DatasetAccess | None = WHOLE
+        self, wanted: EventFilter, *, sent: int = 0, standing: DatasetAccess | None = WHOLE
     ) -> bytes:
         """Return the events that a client wants, without the first `sent`; made once for all.
 
@@ -118,7 +118,7 @@ class Happened:
             self._encoded = b"".join(self._events(wanted, 0, standing))
         return self._encoded
 
-    def _events(self, wanted: Wanted, sent: int, standing: DatasetAccess) -> list[bytes]:
+    def _events(self, wanted: EventFilter, sent: int, standing: DatasetAccess) -> list[bytes]:
         if wanted.dataset is not None and wanted.dataset != self._line.dataset:
             return []
         found = list[bytes]()

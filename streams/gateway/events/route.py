@@ -18,12 +18,12 @@ from streams.auth.decision_pages import note_reading
 from streams.auth.principal import principal_of
 from streams.auth.visibility import sight_of
 from streams.errors import Gone, Unavailable
-from streams.gateway.events.happened import Wanted
+from streams.gateway.events.happened import EventFilter
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import Ring
 from streams.gateway.events.stream import EventStream, NotThisLog, check
 from streams.http.context import Context, HttpRequest, context_of
-from streams.http.problems import Told, problem
+from streams.http.problems import HTTPProblem, problem
 from streams.visibility import Sight
 
 MOST_STREAMS: Final = 500
@@ -72,7 +72,7 @@ async def stream_events(
     one who asks has too many: end one, or connect again after Retry-After seconds.
     """
     context = context_of(request)
-    wanted = Wanted(_name("dataset", dataset), _name("analyst", analyst))
+    wanted = EventFilter(_name("dataset", dataset), _name("analyst", analyst))
     text = request.headers.get(LAST_EVENT_ID, "")
     position = Position.parse(text) if text else None
     if text and position is None:
@@ -103,7 +103,7 @@ def _name(field: str, text: str | None) -> str | None:
     return text
 
 
-def _not_ours(text: str, why: str) -> Told:
+def _not_ours(text: str, why: str) -> HTTPProblem:
     answer = problem(
         400,
         "unknown_event_id",
@@ -112,15 +112,15 @@ def _not_ours(text: str, why: str) -> Told:
         rule="must be the id of an event of this ledger's stream",
         value=text[:_SHOWN],
     )
-    return Told(answer)
+    return HTTPProblem(answer)
 
 
-def _too_many(name: str, open_: int) -> Told:
+def _too_many(name: str, open_: int) -> HTTPProblem:
     what = f"{name} has {open_} streams of events open, which is the most of one name"
     if open_ < MOST_STREAMS_OF_ONE:
         what += f" while {MOST_STREAMS - FOR_NEW_NAMES} are open in all"
     headers = {"Retry-After": str(_AGAIN_S)}
-    return Told(
+    return HTTPProblem(
         problem(429, "too_many_streams", f"{what}: end one, or connect again", headers=headers)
     )
 
@@ -137,8 +137,8 @@ async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None
 
 async def _begun(
     request: HttpRequest,
-    reading: Reading,
-    wanted: Wanted,
+    reading: EventReading,
+    wanted: EventFilter,
     position: Position | None,
     *,
     crossed: bool,
@@ -160,10 +160,10 @@ class Streams:
     """The streams that one gateway has open, and what happened last for as long as there is one."""
 
     def __init__(self) -> None:
-        self.open: set[Reading] = set()
+        self.open: set[EventReading] = set()
         self._ring: Ring | None = None
 
-    def begin(self, context: Context, name: str | None = None) -> Reading:
+    def begin(self, context: Context, name: str | None = None) -> EventReading:
         """Return the place of another client.
 
         Args:
@@ -179,11 +179,11 @@ class Streams:
             raise Unavailable(f"{what}: end one, or connect again later")
         if self._ring is None or self._ring.ended:
             self._ring = Ring(context.service, context.stopping)
-        reading = Reading(self, self._ring, name)
+        reading = EventReading(self, self._ring, name)
         self.open.add(reading)
         return reading
 
-    def end(self, reading: Reading) -> None:
+    def end(self, reading: EventReading) -> None:
         """Give its place to another."""
         self.open.discard(reading)
         if not self.open and self._ring is not None:
@@ -191,7 +191,7 @@ class Streams:
             self._ring = None
 
 
-class Reading:
+class EventReading:
     """What one client reads, and its place among the open streams."""
 
     def __init__(self, streams: Streams, ring: Ring, name: str | None = None) -> None:
@@ -211,7 +211,7 @@ class _Streaming(ASGIStreamingResponse):
     piece, and none of its awaits returns once the client has left.
     """
 
-    def __init__(self, reading: Reading, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, reading: EventReading, pieces: AsyncIterator[bytes]) -> None:
         super().__init__(iterator=pieces, media_type=_MEDIA_TYPE, headers=_HEADERS)
         self._reading = reading
 

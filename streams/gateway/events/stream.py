@@ -12,7 +12,7 @@ from accountant.views.level_alerts import crossed_in_view
 from accountant.views.limit_views import LevelView
 from accountant.views.visibility import WHOLE, DatasetAccess, sees_alert
 from streams.errors import Gone
-from streams.gateway.events.happened import Happened, Wanted, alert_event
+from streams.gateway.events.happened import EventFilter, Happened, alert_event
 from streams.gateway.events.position import Position
 from streams.gateway.events.ring import SLICE, Ring
 from streams.logs import get_logger
@@ -84,7 +84,7 @@ class EventStream:
         self,
         service: LedgerService,
         ring: Ring,
-        wanted: Wanted,
+        wanted: EventFilter,
         position: Position | None,
         sight: Sight | None = None,
     ) -> None:
@@ -230,7 +230,7 @@ class EventStream:
 
 
 def crossed_before(
-    views: list[DatasetView], wanted: Wanted, sight: Sight | None = None
+    views: list[DatasetView], wanted: EventFilter, sight: Sight | None = None
 ) -> Iterator[bytes]:
     """Yield the alerts of what was crossed before, some at a time."""
     piece, size = list[bytes](), 0

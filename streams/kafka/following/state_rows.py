@@ -32,7 +32,7 @@ OnPartitionRow = Callable[[PartitionRow], None]
 """Takes a partition's own row, perhaps twice."""
 
 
-class StateRows:
+class FollowedStateRows:
     """Hands over the rows of datasets, members and levels; reads a partition again if need be.
 
     An owner that finds `state` lost or wrong writes it anew, in several transactions, the

@@ -11,7 +11,7 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import OnPartitionRow, OnRow, StateRows
+from streams.kafka.following.state_rows import FollowedStateRows, OnPartitionRow, OnRow
 from streams.kafka.wire.errors import translating
 from streams.kafka.wire.reader import consumer, stop
 from streams.logs import get_logger
@@ -57,7 +57,7 @@ class Tail:
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._rows = StateRows(deployment, on_row, on_partition_row)
+        self._rows = FollowedStateRows(deployment, on_row, on_partition_row)
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms

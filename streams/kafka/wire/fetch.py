@@ -113,7 +113,7 @@ async def fetch_committed(brokers: Brokers, tp: TopicPartition, offset: int) -> 
     return Fetched(records, unpacking.next_fetch_offset, more[0])
 
 
-class Record(Protocol):
+class FetchedRecord(Protocol):
     """The fields of a record that the inputs need, from the client's parser or from ours."""
 
     @property
@@ -143,10 +143,10 @@ class _Unpacked:
         self.next_fetch_offset = start
         self._unpacking = self._unpack()
 
-    def __iter__(self) -> Iterator[Record]:
+    def __iter__(self) -> Iterator[FetchedRecord]:
         return self._unpacking
 
-    def _unpack(self) -> Iterator[Record]:
+    def _unpack(self) -> Iterator[FetchedRecord]:
         while self._records.has_next():
             batch = self._records.next_batch()
             if not batch.validate_crc():
@@ -161,7 +161,7 @@ class _Unpacked:
 
 async def getmany(
     consumer: Any, *tps: TopicPartition, timeout_ms: int, max_records: int
-) -> dict[TopicPartition, list[Record]]:
+) -> dict[TopicPartition, list[FetchedRecord]]:
     """Return the same as the client's `getmany`, in the same order.
 
     Args:
@@ -174,7 +174,7 @@ async def getmany(
         await _wait(fetcher._create_fetch_waiter(), timeout_ms / 1000)
     for tp in tps:
         _unpack_here(tp, fetcher._records.get(tp))
-    got: dict[TopicPartition, list[Record]] = await consumer.getmany(
+    got: dict[TopicPartition, list[FetchedRecord]] = await consumer.getmany(
         *tps, timeout_ms=0, max_records=max_records
     )
     return got

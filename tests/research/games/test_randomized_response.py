@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from research.games.randomized_response import Outcome, RandomizedResponse
+from research.games.randomized_response import RandomizedResponse, ResponseOutcome
 from tests.research.games.exact_interval import interval
 
 
@@ -32,7 +32,7 @@ def test_it_is_exactly_epsilon_delta_private() -> None:
 
 def test_each_outcome_has_its_loss() -> None:
     response = RandomizedResponse(0.7, 0.05)
-    losses = [response.loss(outcome) for outcome in Outcome]
+    losses = [response.loss(outcome) for outcome in ResponseOutcome]
     assert losses == [math.inf, 0.7, -0.7, -math.inf]
 
 
@@ -40,7 +40,7 @@ def test_each_outcome_has_its_loss() -> None:
 def test_it_answers_as_often_as_its_law_says(b: int) -> None:
     response, generator = RandomizedResponse(0.7, 0.05), np.random.default_rng(b)
     answers = [response.sample(b, generator) for _ in range(20_000)]
-    for outcome, chance in zip(Outcome, response.law(b), strict=True):
+    for outcome, chance in zip(ResponseOutcome, response.law(b), strict=True):
         low, high = interval(answers.count(outcome), len(answers))
         assert low <= chance <= high
 

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from research.games.randomized_response import Outcome, RandomizedResponse
+from research.games.randomized_response import RandomizedResponse, ResponseOutcome
 from research.games.simulation import LaplaceSimulator, simulator
 
 Laws = tuple[list[Fraction], list[Fraction]]
@@ -87,14 +87,16 @@ class TestLaplace:
     def test_the_two_maps_mix_to_the_two_laplace_densities(self, epsilon: float) -> None:
         simulate = LaplaceSimulator(epsilon)
         for x in np.linspace(-9.97, 10.97, 700):
-            top, bottom = (simulate.density(z, x) for z in (Outcome.TOP, Outcome.BOTTOM))
+            top, bottom = (
+                simulate.density(z, x) for z in (ResponseOutcome.TOP, ResponseOutcome.BOTTOM)
+            )
             for b in (0, 1):
                 _, w_top, w_bottom, _ = RandomizedResponse(epsilon).law(b)
                 laplace = epsilon / 2 * math.exp(-epsilon * abs(x - b))
                 assert w_top * top + w_bottom * bottom == pytest.approx(laplace, rel=1e-11)
 
-    @pytest.mark.parametrize("outcome", [Outcome.TOP, Outcome.BOTTOM])
-    def test_it_samples_from_its_density(self, outcome: Outcome) -> None:
+    @pytest.mark.parametrize("outcome", [ResponseOutcome.TOP, ResponseOutcome.BOTTOM])
+    def test_it_samples_from_its_density(self, outcome: ResponseOutcome) -> None:
         simulate, generator = LaplaceSimulator(1.3), np.random.default_rng(7)
         values = [simulate.sample(outcome, generator) for _ in range(4_000)]
         grid = np.linspace(-12, 13, 400)
@@ -115,8 +117,10 @@ class TestLaplace:
             ]
             assert kstest(values, "laplace", args=(b, 1 / epsilon)).pvalue > 1e-4
 
-    @pytest.mark.parametrize("outcome", [Outcome.ZERO, Outcome.ONE])
-    def test_randomized_response_without_delta_never_tells_openly(self, outcome: Outcome) -> None:
+    @pytest.mark.parametrize("outcome", [ResponseOutcome.ZERO, ResponseOutcome.ONE])
+    def test_randomized_response_without_delta_never_tells_openly(
+        self, outcome: ResponseOutcome
+    ) -> None:
         with pytest.raises(ValueError, match="never answers"):
             LaplaceSimulator(1.0).density(outcome, 0.0)
         with pytest.raises(ValueError, match="never answers"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.alerts.unpublished import Due, Pending
+from streams.alerts.unpublished import Due, PendingAlerts
 from tests.streams.alerts.test_seen_alerts import alert
 
 
@@ -20,7 +20,7 @@ HALF, MOST = alert("0.5"), alert("0.95")
 
 
 def test_the_owner_sends_at_once_and_once() -> None:
-    pending = Pending(lambda partition: partition == 3, clock=Now())
+    pending = PendingAlerts(lambda partition: partition == 3, clock=Now())
     assert pending.take(3, [HALF, MOST])
     assert pending.due(1) == [Due(3, HALF)]
     assert pending.due(10) == [Due(3, MOST)]
@@ -33,7 +33,7 @@ def test_the_owner_sends_at_once_and_once() -> None:
 
 def test_what_did_not_get_there_is_due_again() -> None:
     now = Now()
-    pending = Pending(lambda _: True, clock=now)
+    pending = PendingAlerts(lambda _: True, clock=now)
     pending.take(0, [HALF, MOST])
     handed = pending.due(10)
     pending.published(HALF)
@@ -46,7 +46,7 @@ def test_what_did_not_get_there_is_due_again() -> None:
 
 
 def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
-    pending = Pending(lambda _: True, clock=Now())
+    pending = PendingAlerts(lambda _: True, clock=Now())
     pending.published(HALF)
     assert not pending.take(0, [HALF])
     assert pending.due(10) == []
@@ -54,7 +54,7 @@ def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> N
 
 def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
     now = Now()
-    pending = Pending(lambda _: False, others_wait=5, clock=now)
+    pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])
     now.seconds += 4.9
     assert pending.due(10) == []
@@ -67,7 +67,7 @@ def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
 
 def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
     owned: set[int] = set()
-    pending = Pending(owned.__contains__, clock=Now())
+    pending = PendingAlerts(owned.__contains__, clock=Now())
     pending.take(2, [HALF])
     assert pending.due(10) == []
     owned.add(2)
@@ -76,7 +76,7 @@ def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
 
 def test_after_the_broker_was_away_its_owner_has_the_first_turn_again() -> None:
     now = Now()
-    pending = Pending(lambda _: False, others_wait=5, clock=now)
+    pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])
     now.seconds += 60
     pending.heard()

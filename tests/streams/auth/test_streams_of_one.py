@@ -19,7 +19,7 @@ from streams.gateway.events.route import (
     Streams,
 )
 from streams.http.context import Context
-from streams.http.problems import Told
+from streams.http.problems import HTTPProblem
 from streams.settings import Settings
 from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import eventually
@@ -31,11 +31,11 @@ async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> 
         context, streams = Context(service, Settings(), SystemClock()), Streams()
         for number in range(MOST_STREAMS - FOR_NEW_NAMES):
             streams.begin(context, f"name{number % 10}")
-        with pytest.raises(Told):
+        with pytest.raises(HTTPProblem):
             streams.begin(context, "name3")
         for number in range(FOR_NEW_NAMES):
             new = streams.begin(context, f"new{number}")
-            with pytest.raises(Told):
+            with pytest.raises(HTTPProblem):
                 streams.begin(context, f"new{number}")
         with pytest.raises(Unavailable):
             streams.begin(context, "newest")

@@ -16,7 +16,7 @@ from accountant.claims import Pure
 from accountant.records import Decision
 from streams.cli.demo.replay import Decided
 from streams.cli.demo.screen import Screen
-from streams.cli.demo.shares import Share, shares_of
+from streams.cli.demo.shares import AnalystShare, shares_of
 from streams.cli.demo.week import Ask
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
@@ -151,7 +151,7 @@ def demo(client: Accountant, url: str, refusal: Decision) -> str:
     return " ".join(out.getvalue().split())
 
 
-async def shares(url: str) -> list[Share]:
+async def shares(url: str) -> list[AnalystShare]:
     async with AsyncAccountant(url) as ledger:
         return await shares_of(ledger, ("census", "shop"))
 

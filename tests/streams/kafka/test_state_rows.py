@@ -10,7 +10,7 @@ from accountant.records import decode_partition_row
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import StateRows, are_all
+from streams.kafka.following.state_rows import FollowedStateRows, are_all
 from tests.accountant.partition.circle import BASIC
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, code, opened
@@ -50,7 +50,7 @@ async def _nothing(_partition: int, _row: object) -> None:
 
 
 def test_the_time_of_a_partition_is_that_of_its_latest_decision() -> None:
-    rows = StateRows(Deployment(bootstrap="127.0.0.1:9"), _nothing)
+    rows = FollowedStateRows(Deployment(bootstrap="127.0.0.1:9"), _nothing)
     rows.take_time(0, 7, 1_000)
     rows.take_time(0, 6, 2_000)  # read again, from before
     assert rows.decided == {0: (7, 1_000)}
@@ -100,7 +100,9 @@ async def test_a_damaged_row_of_a_level_hides_no_other_and_is_known_by_its_decis
     async def take(_partition: int, row: Row) -> None:
         gateway.take_row(row)
 
-    reader = StateRows(Deployment(bootstrap="127.0.0.1:9"), take, gateway.limits.take_partition_row)
+    reader = FollowedStateRows(
+        Deployment(bootstrap="127.0.0.1:9"), take, gateway.limits.take_partition_row
+    )
     await reader.hand_over(TopicPartition("state", 0), as_read)
     assert gateway.views == whole.views
     census = gateway.views["census"]
@@ -128,7 +130,7 @@ async def test_a_level_s_row_that_fits_nothing_keeps_no_decision_from_being_read
     async def take(_partition: int, row: Row) -> None:
         gateway.take_row(row)
 
-    reader = StateRows(Deployment(bootstrap="127.0.0.1:9"), take)
+    reader = FollowedStateRows(Deployment(bootstrap="127.0.0.1:9"), take)
     await reader.hand_over(TopicPartition("state", 0), rows)
     read = len(world.log)
     assert code(world.ask("pure:0.09", analyst="ana")) == "granted"

@@ -18,7 +18,7 @@ from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
-from streams.metrics.snapshot import Snapshot
+from streams.metrics.snapshot import MetricsSnapshot
 from tests.streams.gateway.door import TestClock, opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.steps import steps
@@ -152,7 +152,7 @@ def test_a_commit_is_counted_while_a_reader_puts_its_copies_together(clock: Test
             deciding.join(20)
             waited[0] = deciding.is_alive()
 
-    shown: list[Snapshot] = []
+    shown: list[MetricsSnapshot] = []
     reader = threading.Thread(target=lambda: shown.append(made.snapshot()))
     before = threading.gettrace()
     threading.settrace(beside)

@@ -21,7 +21,7 @@ import pytest
 from litestar import Litestar, Request, get, post
 from litestar.response import Stream
 
-from streams.server.connection_limits import REQUEST_S, BoundedServer, Room, room
+from streams.server.connection_limits import REQUEST_S, BoundedServer, ConnectionRoom, room
 from tests.streams.auth.certificates import certificate
 from tests.streams.gateway.door import eventually
 
@@ -295,13 +295,13 @@ async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
 @pytest.mark.parametrize(
     ("files", "found"),
     [
-        (100, Room(62, 2)),
-        (1024, Room(640, 60)),
-        (1 << 20, Room(1280, 124)),
-        (resource.RLIM_INFINITY, Room(1280, 124)),
+        (100, ConnectionRoom(62, 2)),
+        (1024, ConnectionRoom(640, 60)),
+        (1 << 20, ConnectionRoom(1280, 124)),
+        (resource.RLIM_INFINITY, ConnectionRoom(1280, 124)),
     ],
 )
-def test_connections_never_take_all_files(files: int, found: Room) -> None:
+def test_connections_never_take_all_files(files: int, found: ConnectionRoom) -> None:
     assert room(files) == found
 
 

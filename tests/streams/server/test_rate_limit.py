@@ -16,7 +16,7 @@ from streams.client import Accountant
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.server import rate_limit
-from streams.server.rate_limit import AT_ONCE, Limit, address_of
+from streams.server.rate_limit import AT_ONCE, RateLimiter, address_of
 from streams.settings import Settings, load
 from tests.streams.gateway.door import Door, TestClock, request
 
@@ -24,13 +24,13 @@ FORWARDED = "X-Forwarded-For"
 ONE, OTHER = "203.0.113.7", "203.0.113.8"
 
 
-def admitted(limit: Limit, key: str, times: int) -> int:
+def admitted(limit: RateLimiter, key: str, times: int) -> int:
     return sum(limit.wait(key) == 0 for _ in range(times))
 
 
 def test_an_address_may_send_ten_seconds_worth_at_once_and_then_its_share() -> None:
     clock = TestClock()
-    limit = Limit(5, clock.monotonic)
+    limit = RateLimiter(5, clock.monotonic)
     assert admitted(limit, "a", 100) == 5 * AT_ONCE
     assert limit.wait("a") == pytest.approx(0.2)
     clock.pass_(seconds=1)
@@ -42,7 +42,7 @@ def test_an_address_may_send_ten_seconds_worth_at_once_and_then_its_share() -> N
 
 def test_a_small_share_admits_one_at_a_time() -> None:
     clock = TestClock()
-    limit = Limit(0.01, clock.monotonic)
+    limit = RateLimiter(0.01, clock.monotonic)
     assert admitted(limit, "a", 3) == 1
     assert limit.wait("a") == pytest.approx(100)
     clock.pass_(seconds=101)
@@ -50,7 +50,7 @@ def test_a_small_share_admits_one_at_a_time() -> None:
 
 
 def test_what_is_remembered_is_bounded() -> None:
-    limited = Limit(0.01, TestClock().monotonic)
+    limited = RateLimiter(0.01, TestClock().monotonic)
     for number in range(rate_limit.MOST_ADDRESSES + 100):
         limited.wait(str(number))
         limited.wait("busy")

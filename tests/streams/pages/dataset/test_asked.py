@@ -13,7 +13,7 @@ from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.limit_views import LevelView
-from streams.pages.asked import Refusal, asked
+from streams.pages.asked import RefusalText, asked
 from tests.streams.pages.dataset.shown_views import NOW, level, pace
 
 _ID = "00000000-0000-7000-8000-000000000000"
@@ -42,7 +42,7 @@ def refused(**fields: Any) -> Decision:
     return decision(**(told | fields))
 
 
-def refusal_of(decision: Decision, *levels: LevelView) -> Refusal:
+def refusal_of(decision: Decision, *levels: LevelView) -> RefusalText:
     told = asked(decision, levels, NOW).refusal
     assert told is not None
     return told
