@@ -55,8 +55,10 @@ async def checked_form(
 
     Args:
         expected: what its hidden field must hold; `form_token` unless told.
-    Raises: HTTPProblem: it comes from elsewhere (403), or is no form (400, 415). HTTPException: it is
-        too long (413).
+
+    Raises:
+        HTTPProblem: it comes from elsewhere (403), or is no form (400, 415).
+        HTTPException: it is too long (413).
     """
     _check_origin(request)
     declared = request.headers.get("content-type", "").split(";")[0].strip().lower()
