@@ -65,7 +65,7 @@ def accept_rollback(
 
 
 async def _accept(log: StoppedLog, settings: Settings, lost: str, reason: str) -> Encoded | None:
-    from streams.evidence.accept import accept
+    from streams.evidence import operator_records
 
     place, directory = log.place, settings.checkpoints
     kept: Kept
@@ -82,4 +82,6 @@ async def _accept(log: StoppedLog, settings: Settings, lost: str, reason: str) -
         ledger = await log.ledger_id()
         kept = kept_heads.kept_of(directory.absolute(), settings, ledger, log.partition)
         digest = partial(kept_heads.digest_at, place, log.partition)
-    return await accept(log.journal, log.genesis, log.clock, kept, digest, lost=lost, note=reason)
+    return await operator_records.accept_rollback(
+        log.journal, log.genesis, log.clock, kept, digest, lost=lost, note=reason
+    )

@@ -37,7 +37,7 @@ def reset_clock(
     after that.
     """
     from streams.cli.printing.output import write_lines
-    from streams.processing.clock_reset import reset
+    from streams.evidence import operator_records
 
     def tell(partition: int, done: Encoded | None) -> None:
         where = f"partition {partition}: " if settings.ledger.kind == "kafka" else ""
@@ -51,7 +51,9 @@ def reset_clock(
     with explained():
         settings = stopped_settings(url)
         written = write_records(
-            settings, lambda log: reset(log.journal, log.genesis, log.clock, reason), tell
+            settings,
+            lambda log: operator_records.reset_clock(log.journal, log.genesis, log.clock, reason),
+            tell,
         )
     if not written:
         fail(Exit.FAILED, "the log is not ahead of this machine's clock: nothing was written")

@@ -68,7 +68,7 @@ def rotate(
     given to them again; `audit` tells of it for ever.
     """
     from streams.cli.printing.output import write_lines
-    from streams.evidence.rotate import rotate
+    from streams.evidence.operator_records import rotate_key
 
     def tell(partition: int, done: Encoded | None) -> None:
         if json:
@@ -88,7 +88,7 @@ def rotate(
         async def write(log: StoppedLog) -> Encoded | None:
             nonlocal ledger
             ledger = ledger or await log.ledger_id()
-            return await rotate(
+            return await rotate_key(
                 log.journal,
                 log.genesis,
                 log.clock,

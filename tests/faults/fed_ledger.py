@@ -17,7 +17,7 @@ from streams.clock import CheckedClock
 from streams.embedded.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
-from streams.processing.clock_reset import reset
+from streams.evidence.operator_records import reset_clock
 from streams.processing.journal import Commit
 from streams.processing.recovery import recovered
 from streams.settings import Settings
@@ -91,7 +91,9 @@ class FedLedger:
         self._service.close_sync()
         self.clock.pass_(to - self.clock.now())
         with stopped_ledger(self._file, self._settings, to) as (journal, genesis):
-            assert asyncio.run(reset(journal, genesis, self.clock, "it was ahead")) is not None
+            assert (
+                asyncio.run(reset_clock(journal, genesis, self.clock, "it was ahead")) is not None
+            )
         self._service = self._opened()
 
     def write(self, command: Command) -> None:

@@ -21,8 +21,8 @@ from streams.clock import DAY_MS
 from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
+from streams.evidence.operator_records import reset_clock
 from streams.metrics.registry import exposition, make_registry
-from streams.processing.clock_reset import reset
 from streams.settings import Settings
 from tests.streams.bodies import asking
 from tests.streams.gateway.door import TestClock
@@ -44,7 +44,7 @@ def ask(file: Path, clock: TestClock, settings: Settings | None = None) -> Outco
 
 def reset_file(file: Path, settings: Settings, clock: TestClock, note: str) -> Encoded | None:
     with stopped_ledger(file, settings, clock.now()) as (journal, genesis):
-        return asyncio.run(reset(journal, genesis, clock, note))
+        return asyncio.run(reset_clock(journal, genesis, clock, note))
 
 
 @pytest.fixture

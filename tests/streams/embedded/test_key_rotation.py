@@ -22,7 +22,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.evidence.key_changes import believed_keys
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.rotate import rotate
+from streams.evidence.operator_records import rotate_key
 from streams.settings import Settings
 from tests.faults.sqlite_life import Disk, die, forked
 from tests.streams.embedded.owning import ask, opened
@@ -54,7 +54,7 @@ def rotated(
     clock = SystemClock()
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
         made = asyncio.run(
-            rotate(
+            rotate_key(
                 journal,
                 genesis,
                 clock,

@@ -24,7 +24,7 @@ from streams.clock import SystemClock
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
-from streams.processing.clock_reset import reset
+from streams.evidence.operator_records import reset_clock
 from streams.service import Service
 from streams.settings import Settings
 from tests.streams.bodies import asking, enrolment, opening, request_id
@@ -242,7 +242,7 @@ async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) 
     busy.close()
     clock.jump(seconds=-3 * 86_400)
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
-        assert await reset(journal, genesis, clock, "it was ahead") is not None
+        assert await reset_clock(journal, genesis, clock, "it was ahead") is not None
     clock.pass_(seconds=400)  # ids of before have expired
     service = EmbeddedService.open(file, Settings(), clock=clock)
     try:

@@ -18,8 +18,8 @@ import pytest
 from streams.cli.reading.dataset_reader import find, one_with_joint, reader
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger
+from streams.evidence.operator_records import reset_clock
 from streams.pages.paths import dataset_page
-from streams.processing.clock_reset import reset
 from streams.settings import Settings
 from tests.streams.auth.roles_door import RolesDoor
 from tests.streams.gateway.door import Door, TestClock
@@ -57,7 +57,7 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
         assert ahead.ask(dataset="city-1").json()["outcome"] == "granted"
     clock.pass_(seconds=-2 * DAY_S)
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
-        assert asyncio.run(reset(journal, genesis, clock, "two days ahead")) is not None
+        assert asyncio.run(reset_clock(journal, genesis, clock, "two days ahead")) is not None
     clock.pass_(seconds=301)
     with Door(file, clock) as door:
         door.open("city-2", population="city")
