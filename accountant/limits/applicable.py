@@ -99,8 +99,8 @@ def remaining_at(
     """Return what each level has left, for somebody whose request did not fit.
 
     Args:
-        asked: what it costs the dataset, where waiting may help: it is told when a pace begins
-            anew, if a whole period has room for that.
+        asked: what it costs the dataset, where waiting may help: the end of a period is named if
+            a whole period has room for that.
     """
     found: list[LevelLeft] = []
     whole = unreserved(limits, ledger)

@@ -32,7 +32,7 @@ _SHARED: Final = (
     *("basic", "ex_post", "zcdp", "zcdp_tight", "fully_adaptive", "unified_brownian"),
     "renyi",
 )
-"""Filters under which a part of each sum can be kept for somebody: docs/theory.md, section 3."""
+"""Filters under which a part of each sum can be reserved: docs/theory.md, section 3."""
 
 
 def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:

@@ -49,7 +49,7 @@ class Paced(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         begins_at: when the period begins, in milliseconds: whatever the pace is changed to, this
-            tells whether the period still runs.
+            says whether the period still runs.
         sums: names of the amounts.
         resets: how many times the clock had been set back when it was used last.
     """
@@ -245,8 +245,8 @@ def level_of(row: LevelRow) -> Level:
 
     Raises: ValueError: an amount is none.
     """
-    told, paced = row.limit, row.paced
-    rule = None if told is UNSET else _rule(told, row.rule or _NO_RULE)
+    record, paced = row.limit, row.paced
+    rule = None if record is UNSET else _rule(record, row.rule or _NO_RULE)
     used = None if row.used is UNSET else Count(*_count(row.used))
     return Level(
         row.dataset,
@@ -262,9 +262,9 @@ def level_of(row: LevelRow) -> Level:
     )
 
 
-def _rule(told: LimitRecord, row: RuleRow) -> LimitState:
+def _rule(record: LimitRecord, row: RuleRow) -> LimitState:
     return LimitState(
-        told,
+        record,
         row.kind or "",
         row.counted_since or 0,
         None if row.periods is UNSET else _periods(row.periods),

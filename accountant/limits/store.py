@@ -15,7 +15,7 @@ _NONE_RESERVED: Final = ReservedTotals()
 
 
 class LimitStore(Protocol):
-    """Where levels and what their shares reserve are kept.
+    """Levels, and what their shares reserve.
 
     Running totals of what is reserved, by team and by dataset, move with each level: no request
     adds up shares, however many there are.

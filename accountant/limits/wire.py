@@ -51,13 +51,13 @@ def length_of(period: str) -> int:
 
 
 class PaceRecord(Pace, frozen=True):
-    """A pace as a decision tells it, with what it comes to in each sum."""
+    """A period limit as a decision stores it, with what it comes to in each sum."""
 
     budget: Texts
 
 
 class ReservedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A reserved share as a decision tells it.
+    """A reserved share as a decision stores it.
 
     Attributes:
         budget: what it comes to in each sum.
@@ -135,7 +135,7 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
     """What a level has left for somebody whose request did not fit.
 
     Attributes:
-        left: of its limit; of the dataset, what is left where others' shares are kept back.
+        left: of its limit; of the dataset, what is left beside what is reserved for others.
         pace_left: of its pace, until the period ends.
         more_at: when that is, if a whole period has room for the request.
     """
@@ -216,7 +216,7 @@ class PeriodsRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RuleRow(msgspec.Struct, frozen=True, kw_only=True):
-    """What a limit's row keeps beside what decisions tell.
+    """The part of a limit's row that is in no decision.
 
     Attributes:
         kind: the filter that use is counted for; left out before there was a limit.

@@ -137,9 +137,9 @@ def apply_limit(
         return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
     rule = None if before is None else before.rule
     version = 1 if rule is None else rule.record.version + 1
-    told = record_of(record, ledger.plan, version, team or None)
+    stored = record_of(record, ledger.plan, version, team or None)
     sequence = ledger.sequence + 1
-    level = apply_record(before, ledger.dataset, told, ledger.plan, at, sequence)
+    level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
     if level.share and _is_over_reserved(ledger, levels, before, level):
         return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
     if not was_in_force and level.is_in_force and ledger.limits >= MOST_LIMITS:

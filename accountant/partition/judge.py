@@ -1,4 +1,4 @@
-"""What a request is told by who asks, where they stand and what is left; previews ask the same."""
+"""Whether a request is granted: the caller, then the budgets that apply; previews ask the same."""
 
 from __future__ import annotations
 

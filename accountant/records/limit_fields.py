@@ -105,9 +105,9 @@ def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
 def stored_policy(given: LimitPolicy) -> LimitPolicy:
     """Return a level's own budget as decisions store it, from a record that is sound."""
     resolved = own_policy(given)
-    told = {**given, "filter": resolved.filter}
-    told["delta_for_claims"] = resolved.delta_for_claims or "0"
-    return {field: told[field] for field in BUDGET_FIELDS if field in told}
+    found = {**given, "filter": resolved.filter}
+    found["delta_for_claims"] = resolved.delta_for_claims or "0"
+    return {field: found[field] for field in BUDGET_FIELDS if field in found}
 
 
 def kind_of(policy: Policy) -> str:

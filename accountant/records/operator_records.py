@@ -6,7 +6,7 @@ import msgspec
 
 
 class Seal(msgspec.Struct, frozen=True, kw_only=True):
-    """What stands for the beginning of a log once that is in an archive.
+    """What replaces the beginning of a log once that is in an archive.
 
     Attributes:
         first: hash of decision 0, which stays in the log.
@@ -27,7 +27,7 @@ class Rollback(msgspec.Struct, frozen=True, kw_only=True):
     """A log goes on from an older copy, and says for ever what it has lost.
 
     Attributes:
-        branch: the log's from now on, above that of every checkpoint that was seen.
+        branch: the log's from now on, above that of every known checkpoint.
         first, last: numbers of the decisions that were lost, or that the log has otherwise.
         head: hash of the last one, as the newest checkpoint has it.
         key: public half of the key that has signed this (`accountant key show`).

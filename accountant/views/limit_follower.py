@@ -1,8 +1,8 @@
-"""The limits of datasets, kept by following decisions and rows of `state`.
+"""The limits of datasets, by following decisions and rows of `state`.
 
 Rows and decisions may come twice and out of order: what a later decision of the dataset has left
 of a level holds. A grant by a limit that is not known yet is left out; the limit's row, which is
-read again until all are there, has it. A row tells all of a level, where a decision may have been
+read again until all are there, has it. A row has all of a level, where a decision may have been
 read by somebody who did not know the level before it: of the same decision, the row holds.
 """
 
@@ -64,11 +64,11 @@ class LevelFollower:
                 self.take_resets(partition, line.partition_sequence, count + 1, at)
         if line.dataset is None or line.sequence is None:
             return
-        dataset, told = line.dataset, line.limit
-        if told is not None and plan is not None:
-            key: Key = dataset, told.scope, "", told.name or ""
+        dataset, record = line.dataset, line.limit
+        if record is not None and plan is not None:
+            key: Key = dataset, record.scope, "", record.name or ""
             before, at = self.table.get(key), from_iso(line.decided_at)
-            self._put(apply_record(before, dataset, told, plan, at, line.sequence))
+            self._put(apply_record(before, dataset, record, plan, at, line.sequence))
         for moved in line.levels:
             self._move(partition, line, moved)
 

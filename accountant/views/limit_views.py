@@ -50,7 +50,7 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A share that nobody else may use.
 
     Attributes:
-        budget, left: what it comes to in each sum, and what of it is still kept.
+        budget, left: what it comes to in each sum, and what of it is still unused.
         team: within whose share an analyst's lies.
     """
 
@@ -61,7 +61,7 @@ class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A limit as it stands.
+    """A limit and its use.
 
     Attributes:
         scope, name: whom it holds for; `each` is the default for each analyst of team `name`.
@@ -92,7 +92,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     Attributes:
         team: the analyst's now.
         budget: what the filter's sums may reach, the additive one first.
-        left: of the dataset, where what is reserved for others is kept back.
+        left: of the dataset, beside what is reserved for others.
         spent_ratio: part of the dataset's additive budget that all have spent, rounded up.
         levels: the limits that the analyst's requests are checked at, in that order.
     """
@@ -179,7 +179,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
 
 
 def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelView:
-    """Return one limit as it stands.
+    """Return one limit and its use.
 
     Args:
         rule: the level's.
@@ -191,35 +191,35 @@ def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelV
 
 
 def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
-    told, level, limit = each.rule.record, each.level, each.compiled.limit
+    record, level, limit = each.rule.record, each.level, each.compiled.limit
     used, left, ratio = None, None, None
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.left(each.counted)
         ratio = limit.spent_ratio(each.counted)
     return LevelView(
-        scope=told.scope,
-        name=told.name,
+        scope=record.scope,
+        name=record.name,
         analyst=level.name if level.team else None,
-        version=told.version,
-        part=told.part,
-        policy=told.policy,
-        budget=told.budget,
+        version=record.version,
+        part=record.part,
+        policy=record.policy,
+        budget=record.budget,
         used=used,
         left=left,
         spent_ratio=ratio,
         pace=_pace_view(each),
-        reserved=_share_view(told, level),
+        reserved=_share_view(record, level),
     )
 
 
 def _pace_view(each: ApplicableLimit) -> PaceView | None:
-    told, pace, periods = each.rule.record.pace, each.compiled.pace, each.rule.periods
-    if told is None or pace is None or periods is None:
+    record, pace, periods = each.rule.record.pace, each.compiled.pace, each.rule.periods
+    if record is None or pace is None or periods is None:
         return None
     return PaceView(
-        part=told.part,
-        period=told.period,
-        budget=told.budget,
+        part=record.part,
+        period=record.period,
+        budget=record.budget,
         used=_texts(pace, each.paced),
         left=pace.left(each.paced),
         begins_at=iso(periods.begin(each.window)),
@@ -227,8 +227,8 @@ def _pace_view(each: ApplicableLimit) -> PaceView | None:
     )
 
 
-def _share_view(told: LimitRecord, level: Level) -> ShareView | None:
-    share = told.reserved
+def _share_view(record: LimitRecord, level: Level) -> ShareView | None:
+    share = record.reserved
     if share is None:
         return None
     left = zip(share.budget, map(_down, level.unused), strict=True)
