@@ -103,7 +103,7 @@ def mine(
 def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, json: bool) -> None:
     """Print the releases of a ledger that may be charged and have no answer in the store."""
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.printing.unanswered import unanswered_table
+    from streams.cli.printing.tables import unanswered_table
     from streams.cli.reading.unanswered import unanswered_releases
 
     with explained():

@@ -18,8 +18,7 @@ from streams.metrics.analysts import analyst_families, index_families
 from streams.metrics.datasets import DatasetCollector
 from streams.metrics.levels import level_families
 from streams.metrics.partitions import partition_families
-from streams.metrics.requests import request_families
-from streams.metrics.snapshot import MetricsSource
+from streams.metrics.snapshot import MetricsSnapshot, MetricsSource
 from streams.metrics.text_families import Rendered
 
 _END: Final = b"# EOF\n"
@@ -93,3 +92,19 @@ def version() -> str:
         return metadata.version("streaming-privacy-accountant")
     except metadata.PackageNotFoundError:
         return "unknown"
+
+
+def request_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
+    """Return the counts of decisions by dataset, outcome and reason."""
+    yield Rendered(
+        "privacy_requests",
+        "Decisions by outcome and reason; without a dataset where it was never opened.",
+        "counter",
+        [_line(*key, count) for key, count in snapshot.requests.items()],
+    )
+
+
+def _line(dataset: str, outcome: str, reason: str, count: int) -> str:
+    # Names of datasets, outcomes and reasons need no escapes.
+    labels = f'dataset="{dataset}",outcome="{outcome}",reason="{reason}"'
+    return f"privacy_requests_total{{{labels}}} {count}.0\n"

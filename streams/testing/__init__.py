@@ -18,9 +18,9 @@ if TYPE_CHECKING:
         MemoryJournal,
         MemoryLog,
         RecordingObserver,
+        VirtualTimeLoop,
     )
     from streams.testing.kafka_install import KafkaUnavailable
-    from streams.testing.virtual_time import VirtualTimeLoop
 
 __all__ = [
     "BrokerError",
@@ -47,7 +47,7 @@ _HOMES = {
     "MemoryJournal": "streams.testing.doubles",
     "MemoryLog": "streams.testing.doubles",
     "RecordingObserver": "streams.testing.doubles",
-    "VirtualTimeLoop": "streams.testing.virtual_time",
+    "VirtualTimeLoop": "streams.testing.doubles",
 }
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -33,6 +33,7 @@ from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.printing.output import outcome_text, spent_bar
+from streams.cli.reading.unanswered import UnansweredRelease
 
 _DECIDED_BEFORE = {
     Outcome.EXPIRED: "was it decided in time? `accountant log export",
@@ -226,3 +227,26 @@ def explain(decision: Decision) -> list[Text]:
         if decision.outcome in _DECIDED_BEFORE:
             lines.append(Text(f"  next  {_DECIDED_BEFORE[decision.outcome]} --id {name}`"))
     return lines
+
+
+def unanswered_table(releases: Iterable[UnansweredRelease]) -> Table:
+    """Return the table of releases that have no answer."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    for column in ("asked at", "dataset", "analyst", "claim", "charged", "request_id"):
+        table.add_column(column, overflow="fold", no_wrap=column == "request_id")
+    for each in releases:
+        charged = "yes" if each.charged else "perhaps"
+        table.add_row(
+            *map(
+                Text,
+                (
+                    moment(each.asked_at),
+                    each.dataset,
+                    each.analyst,
+                    each.claim,
+                    charged,
+                    each.request_id,
+                ),
+            )
+        )
+    return table
