@@ -6,7 +6,8 @@ in full: a cost that depends on the outcome would over-spend (docs/theory.md sec
 reservation that never read the data may be voided: voiding after a look at the data would reveal
 the result without charge. Records do not use these rules yet.
 
-All functions are pure. A caller subtracts `returned` from the totals, in the order of `plan.sums`.
+All functions are pure. A caller subtracts `returned` from the totals, in the order of `plan.sums`;
+limits get theirs back by `accountant.limits.charge.refund`.
 """
 
 from __future__ import annotations

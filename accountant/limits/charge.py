@@ -158,10 +158,8 @@ def _charge_of(charged: ChargedLevel, limit: ApplicableLimit | None) -> LevelCha
         found |= {"paced": paced, "begins_at": level.paced.begins_at, "resets": level.paced.resets}
     if rule.share and level.used is not None:
         used = before.used.amounts if before.used is not None else _NOTHING
-        found |= {
-            "used": minus(level.used.amounts, used),
-            "shared_since": rule.shared_since,
-        }
+        used = minus(level.used.amounts, used)
+        found |= {"used": used, "shared_since": rule.shared_since}
     return LevelCharge(level.key, **found)  # type: ignore[arg-type]
 
 
@@ -179,6 +177,9 @@ def refund(store: LimitStore, charges: Iterable[LevelCharge], ledger: Ledger) ->
       reserved within the budget, in each sum. Otherwise they stay used, and the amount is
       everybody's (docs/theory.md, section 3).
     - An infinite amount never comes back.
+
+    How much comes back is the caller's ruling (`accountant.ledger.settlement`): nothing of a cost
+    that depended on the state it found.
 
     Args:
         store: the levels as they are now.
