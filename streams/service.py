@@ -8,6 +8,7 @@ from typing import Final, Protocol
 
 from accountant.advice.preview import Preview
 from accountant.partition import hash_of
+from accountant.policy import Policy
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.records.members import Member, MemberRow
@@ -221,6 +222,13 @@ class LedgerService(Service, Protocol):
     @property
     def partitions(self) -> int:
         """How many partitions the log has."""
+        ...
+
+    def policy(self, dataset: str) -> Policy | None:
+        """Return a dataset's policy, None if it was never opened: all that rights depend on.
+
+        Raises: Unavailable: that is not known now.
+        """
         ...
 
     def member(self, dataset: str, name: str) -> MemberRow | None:

@@ -70,12 +70,15 @@ class Sight:
         rows = self.service.memberships(self.caller.name)
         return [row for row in rows if row.is_in_force(self.now(row.dataset))]
 
-    async def at(self, dataset: str | None) -> DatasetAccess | None:
-        """Return what is seen of whatever a decision is on; None for nothing of it."""
+    def at(self, dataset: str | None) -> DatasetAccess | None:
+        """Return what is seen of whatever a decision is on; None for nothing of it.
+
+        Raises: Unavailable: the members are not known now.
+        """
         if self.is_whole:
             return WHOLE
-        found = None if dataset is None else await self.dataset(dataset)
-        return None if found is None else found[1]
+        policy = None if dataset is None else self.service.policy(dataset)
+        return None if dataset is None or policy is None else self.of(dataset, policy)
 
     async def dataset(self, name: str) -> tuple[DatasetView, DatasetAccess] | None:
         """Return a dataset with what is seen of it.

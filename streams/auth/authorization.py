@@ -27,7 +27,7 @@ _DONE: Final = frozenset(
 )
 
 
-async def check_may_send(request: HttpRequest, body: Body) -> None:
+def check_may_send(request: HttpRequest, body: Body) -> None:
     """Check that the one who asks may send a record; where a door knows nobody, everybody may.
 
     Raises: HTTPProblem: they may not (403). Unavailable: that is not known now.
@@ -38,16 +38,16 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     context, sight = context_of(request), sight_of(request)
     _check_name(request, sight, who, body)
     if isinstance(body, Open):
-        permitted = _may_open(context.settings, who, body) and await _is_free(sight, body)
+        permitted = _may_open(context.settings, who, body) and _is_free(sight, body)
     elif isinstance(body, SetMember) and body.as_ is not None and not who.administrator:
         permitted = False
     else:
-        permitted = await _is_permitted(request, who, body)
+        permitted = _is_permitted(request, who, body)
     if not permitted:
-        raise _refused(request, body, is_seen=await sight.dataset(body.dataset) is not None)
+        raise _refused(request, body, is_seen=_is_seen(sight, body.dataset))
 
 
-async def check_may_know(
+def check_may_know(
     request: HttpRequest, body: Body, outcome: Outcome, *, tells: bool
 ) -> DatasetAccess:
     """Return what the one who has sent a record sees of its dataset, now that it is decided.
@@ -62,7 +62,7 @@ async def check_may_know(
     if who is None:
         return WHOLE
     _note(who, body, outcome)
-    found = await sight_of(request).at(body.dataset)
+    found = sight_of(request).at(body.dataset)
     if found is None and tells and outcome not in _DONE:
         raise _refused(request, body, is_seen=False)
     return found or DatasetAccess(who.name, sees_all=False, sees_requests=False)
@@ -91,24 +91,29 @@ def _may_open(settings: AccessSettings, who: Principal, body: Open) -> bool:
     return (openers == EVERYBODY or who.name in listed(openers)) and who.name in owners
 
 
-async def _is_free(sight: Sight, body: Open) -> bool:
+def _is_seen(sight: Sight, dataset: str) -> bool:
+    """Tell whether there is a dataset of that name of which something is seen."""
+    policy = sight.service.policy(dataset)
+    return policy is not None and sight.of(dataset, policy) is not None
+
+
+def _is_free(sight: Sight, body: Open) -> bool:
     """Tell whether a name is free, or that of a dataset which is seen anyhow.
 
     The decision on any other would show what was spent of it.
     """
-    known = await sight.service.dataset(body.dataset)
-    return known is None or sight.of(body.dataset, known.policy) is not None
+    return sight.service.policy(body.dataset) is None or _is_seen(sight, body.dataset)
 
 
-async def _is_permitted(request: HttpRequest, who: Principal, body: Body) -> bool:
+def _is_permitted(request: HttpRequest, who: Principal, body: Body) -> bool:
     context = context_of(request)
-    view = await context.service.dataset(body.dataset)
-    if view is None:
+    policy = context.service.policy(body.dataset)
+    if policy is None:
         return False
     lookup = partial(context.service.member, body.dataset)
     now = sight_of(request).now(body.dataset)
     if isinstance(body, MechanismRequest):
-        return may_ask(view.policy, lookup, body, now)
+        return may_ask(policy, lookup, body, now)
     return may_decide(lookup, body, now)
 
 

@@ -19,6 +19,7 @@ from accountant.limits.state import level_of
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
+from accountant.policy import Policy
 from accountant.records import Decision, Source, decode_snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.decoding import decoded
@@ -291,6 +292,11 @@ class FileReader:
     def partitions(self) -> int:
         """1: a file has one partition."""
         return 1
+
+    def policy(self, dataset: str) -> Policy | None:
+        """As `LedgerService.policy`."""
+        view = self._dataset(dataset)
+        return None if view is None else view.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""

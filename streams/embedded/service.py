@@ -11,6 +11,7 @@ from accountant.advice.preview import Preview
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
+from accountant.policy import Policy
 from accountant.records import Decision, Source
 from accountant.records.inputs import Checked
 from accountant.records.members import Member, MemberRow
@@ -293,6 +294,11 @@ class EmbeddedService:
         last = self._last()
         (value,) = await self.read_log(partition, last, 1)
         return last, value
+
+    def policy(self, dataset: str) -> Policy | None:
+        """As `LedgerService.policy`."""
+        ledger = self._partition().ledgers.get(dataset)
+        return None if ledger is None else ledger.plan.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""

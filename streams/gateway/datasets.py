@@ -183,7 +183,7 @@ async def show_decision(
     """Return the first decision on a recent request: the index keeps the window of ids."""
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
-        standing = await sight_of(request).at(dataset)
+        standing = sight_of(request).at(dataset)
         line = decode_header(found)
         if standing is not None and sees_decision(standing, line):
             if analyst != standing.name:

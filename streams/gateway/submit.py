@@ -121,7 +121,7 @@ async def _submit(
     body = await request.body()
     checked = check_body(source, body)
     _check_kind(checked, kind, dataset)
-    await check_may_send(request, checked.body)
+    check_may_send(request, checked.body)
     wait = wait_of(request.headers.get("prefer"))
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
@@ -189,7 +189,7 @@ async def _answered(
     assert decision is not None
     told = decode_header(decision)
     tells = bool(bytes(told.totals))
-    standing = await check_may_know(request, checked.body, told.outcome, tells=tells)
+    standing = check_may_know(request, checked.body, told.outcome, tells=tells)
     content = shown(standing, told, decision, answer.digest)
     if told.outcome is not Outcome.INVALID:
         status = _STATUS.get(told.outcome, 200)

@@ -11,6 +11,7 @@ from accountant.advice.preview import Preview
 from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
 from accountant.partition.key_hash import partition_of
+from accountant.policy import Policy
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.inputs import Checked
@@ -264,6 +265,11 @@ class KafkaService:
 
     def newest_checkpoint(self, partition: int) -> None:
         """None: workers sign, and a gateway has no key."""
+
+    def policy(self, dataset: str) -> Policy | None:
+        """As `LedgerService.policy`."""
+        view = self._views.get(dataset)
+        return None if view is None else view.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""

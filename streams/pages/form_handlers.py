@@ -74,7 +74,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     except RequestInvalid as error:
         return await _again(request, dataset, kind, form_data.wrong(form, error))
     try:
-        await check_may_send(request, record.checked.body)
+        check_may_send(request, record.checked.body)
     except HTTPProblem:
         return _refused(request, dataset, kind)
     if kind == "limit" and not removes and not form.changes:
@@ -91,10 +91,10 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await _not_taken(request, dataset, kind, form, decision)
     try:
         tells = decision.totals is not None
-        await check_may_know(request, record.checked.body, decision.outcome, tells=tells)
+        check_may_know(request, record.checked.body, decision.outcome, tells=tells)
     except HTTPProblem:
         return _refused(request, dataset, kind)
-    if await sight.at(dataset) is None:  # who has removed themselves sees it no more
+    if sight.at(dataset) is None:  # who has removed themselves sees it no more
         return Redirect(HOME, status_code=303)
     return _see(dataset, form, viewer, by)
 

@@ -130,7 +130,7 @@ async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None
     if dataset is None:
         sees_all = await asyncio.to_thread(sight.sees_all_somewhere)
     else:
-        standing = await sight.at(dataset)
+        standing = sight.at(dataset)
         sees_all = standing is not None and standing.sees_all
     note_reading(request, dataset, sees_all=sees_all)
 

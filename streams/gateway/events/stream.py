@@ -127,7 +127,7 @@ class EventStream:
                 await asyncio.sleep(0)
             if self._wanted.dataset not in {None, view.dataset}:
                 continue
-            standing = await self._standing(view.dataset)
+            standing = self._standing(view.dataset)
             if standing is None:
                 continue
             piece = list[bytes]()
@@ -196,7 +196,7 @@ class EventStream:
         for happened in found:
             _, sent = self._position.begun or (0, 0)
             if happened.dataset not in standings:
-                standings[happened.dataset] = await self._standing(happened.dataset)
+                standings[happened.dataset] = self._standing(happened.dataset)
             standing = standings[happened.dataset]
             event = happened.encoded(self._wanted, sent=sent, standing=standing)
             self._position = happened.after
@@ -212,8 +212,8 @@ class EventStream:
         if piece:
             yield self._now(b"".join(piece))
 
-    async def _standing(self, dataset: str | None) -> DatasetAccess | None:
-        return WHOLE if self._sight is None else await self._sight.at(dataset)
+    def _standing(self, dataset: str | None) -> DatasetAccess | None:
+        return WHOLE if self._sight is None else self._sight.at(dataset)
 
     def _told(self) -> bytes:
         """Return the position alone: for a client, no event."""
