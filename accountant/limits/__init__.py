@@ -1,1 +1,1 @@
-"""The levels at which a request is charged beside its dataset: limits, pace, reserved shares."""
+"""Limits within a dataset's budget: by scope, in each period, and reserved shares."""
