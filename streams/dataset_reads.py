@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Final, Protocol
 
 import msgspec
 
+from accountant.amounts import format_units
 from accountant.records.asked_by import asked_by
 from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.overview import CallerRoles, Overview, RecentRequests
+from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, why_as_seen
-from accountant.views.why import UsedSums, Why, lefts, since_day, spenders, why_of
+from accountant.views.why import Used, UsedSums, Why, lefts, since_day, spenders, why_of
 from streams.clock import Clock
 from streams.errors import Gone, Unavailable
 from streams.service import MOST_READ, LedgerService
@@ -58,13 +59,25 @@ async def why_of_dataset(
     if view is None:
         return None
     sums = await source.sums(dataset, since_day=since_day(now))
-    members = await source.members(dataset)
     if sums is None:
         return None
-    levels, budgets = await source.levels(dataset), dict[str, AnalystBudget]()
+    members, levels = await source.members(dataset), await source.levels(dataset)
+    return await _why(source, view, sums, members, levels, now, analyst)
+
+
+async def _why(
+    source: UsageSource,
+    view: DatasetView,
+    sums: UsedSums,
+    members: list[Member],
+    levels: list[LevelView],
+    now: int,
+    analyst: str | None,
+) -> Why:
+    budgets = dict[str, AnalystBudget]()
     if levels:
         for name in spenders(sums, members, analyst)[1]:
-            budget = await source.budget_for(dataset, name)
+            budget = await source.budget_for(view.dataset, name)
             if budget is not None:
                 budgets[name] = budget
     left = lefts(view, levels, budgets, {each.team for each in members if each.team})
@@ -82,21 +95,44 @@ async def overview_of(
         return None
     (view,), access = await sight.with_joint(found[:1]), found[1]
     roles = _roles(sight, view, access)
-    members = await service.members(dataset)
-    if not access.sees_all:
-        members = [member for member in members if member.member == access.name]
+    members, limits = await service.members(dataset), await service.levels(dataset)
     budget = None
     if caller is not None and roles.asks:
         budget = await service.budget_for(dataset, caller.name)
     overview = Overview(
         dataset=view,
         caller=roles,
-        members=tuple(members),
-        limits=tuple(await service.levels(dataset)) if access.sees_all else (),
+        members=tuple(each for each in members if access.sees_all or each.member == access.name),
+        limits=tuple(limits) if access.sees_all else (),
         budget=budget,
         requests=await _recent(service, view, access),
     )
-    return await _with_usage(service, overview, access)
+    now, analyst = clock.now(), roles.name if roles.asks else None
+    try:
+        sums = await service.sums(dataset, since_day=since_day(now))
+    except Unavailable as error:  # an index that is behind leaves out this part alone
+        return msgspec.structs.replace(overview, trouble=_words(error))
+    if sums is None:
+        return overview
+    why = await _why(service, view, sums, members, limits, now, analyst)
+    overview = msgspec.structs.replace(overview, why=why_as_seen(why, access))
+    if not access.sees_requests:
+        return overview
+    return msgspec.structs.replace(
+        overview,
+        analysts=_by_key(sums.analysts),
+        days=_by_key(sums.days),
+        purposes=_by_key(sums.purposes),
+    )
+
+
+def _by_key(rows: Iterable[Used]) -> tuple[UsageSum, ...]:
+    return tuple(
+        UsageSum(
+            key=row.key, granted=row.granted, refused=row.refused, spent=format_units(row.spent)
+        )
+        for row in sorted(rows)
+    )
 
 
 def _roles(sight: Sight, view: DatasetView, access: DatasetAccess) -> CallerRoles:
@@ -110,27 +146,6 @@ def _roles(sight: Sight, view: DatasetView, access: DatasetAccess) -> CallerRole
         sees_all=access.sees_all,
         sees_requests=access.sees_requests,
     )
-
-
-async def _with_usage(
-    service: LedgerService, overview: Overview, access: DatasetAccess
-) -> Overview:
-    """Return an overview with usage; an index that is behind leaves out this part alone."""
-    dataset, caller = overview.dataset.dataset, overview.caller
-    try:
-        why = await service.why(dataset, analyst=caller.name if caller.asks else None)
-        if why is not None:
-            overview = msgspec.structs.replace(overview, why=why_as_seen(why, access))
-        if not access.sees_requests:
-            return overview
-        return msgspec.structs.replace(
-            overview,
-            analysts=tuple(await service.usage(dataset)),
-            days=tuple(await service.usage_by(dataset, "day")),
-            purposes=tuple(await service.usage_by(dataset, "purpose")),
-        )
-    except Unavailable as error:
-        return msgspec.structs.replace(overview, why=None, trouble=_words(error))
 
 
 async def _recent(

@@ -19,7 +19,7 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import Why
+from accountant.views.why import UsedSums, Why
 
 MOST_READ: Final = 5_000
 """Decisions that one page may read to find those that its caller sees."""
@@ -222,6 +222,15 @@ class LedgerService(Service, Protocol):
     @property
     def partitions(self) -> int:
         """How many partitions the log has."""
+        ...
+
+    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+        """Return all that `why` and usage are made of, None of a dataset that was never opened.
+
+        Args:
+            since_day: of the days of each analyst, those from `2026-11-23` on.
+        Raises: Unavailable: the index is behind, or cannot be read.
+        """
         ...
 
     def policy(self, dataset: str) -> Policy | None:

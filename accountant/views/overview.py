@@ -7,7 +7,6 @@ import msgspec
 from accountant.records.members import Member, Role
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.usage import UsageRow, UsageView
 from accountant.views.why import Why
 
 
@@ -47,6 +46,21 @@ class RecentRequests(msgspec.Struct, frozen=True, kw_only=True):
     trouble: str = ""
 
 
+class UsageSum(msgspec.Struct, frozen=True, kw_only=True):
+    """The requests of one analyst, of one day or with one purpose.
+
+    Attributes:
+        key: the analyst, the day `2026-11-23` in UTC, or the purpose (any text, also none).
+        granted, refused: how many requests; a batch is one.
+        spent: exact sum of what the grants cost, in the budget's additive sum.
+    """
+
+    key: str
+    granted: int
+    refused: int
+    spent: str
+
+
 class Overview(msgspec.Struct, frozen=True, kw_only=True):
     """One dataset as the caller sees it: each part as its own route would show it.
 
@@ -54,7 +68,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
         members: all to those who see all, else the caller's own.
         limits: all to those who see all, else none. `budget`: the caller's own, where they ask.
         why: who used the budget, and how much longer it lasts; None while it is not known.
-        analysts, days, purposes: None for a caller who does not see what everybody has asked.
+        analysts, days, purposes: usage, in the order of the keys; None for a caller who does not
+            see what everybody has asked.
         trouble: why `why` and usage cannot be read now; "" where nothing is wrong.
     """
 
@@ -65,9 +80,9 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     budget: AnalystBudget | None
     requests: RecentRequests
     why: Why | None = None
-    analysts: tuple[UsageView, ...] | None = None
-    days: tuple[UsageRow, ...] | None = None
-    purposes: tuple[UsageRow, ...] | None = None
+    analysts: tuple[UsageSum, ...] | None = None
+    days: tuple[UsageSum, ...] | None = None
+    purposes: tuple[UsageSum, ...] | None = None
     trouble: str = ""
 
 

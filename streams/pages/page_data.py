@@ -25,7 +25,7 @@ from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.asked import paces_of, refusal
 from streams.pages.preview_form import PreviewForm, PreviewResult, claim_of
 from streams.pages.spending import Lasting, SpendingChart, lasting, spending
-from streams.pages.usage import RefusalCount, UsageRows, by_analyst, by_key, refusals
+from streams.pages.usage import RefusalCount, UsageRows, by_key, refusals
 from streams.service import LedgerService
 
 _NO_PURPOSE: Final = "(none given)"
@@ -111,7 +111,7 @@ def _used(overview: Overview, viewer: Viewer, now: int) -> UsageData:
         return used
     return used._replace(
         over_time=spending(view, overview.days, iso(now)[:10]),
-        analysts=by_analyst(view, overview.analysts),
+        analysts=by_key(view, overview.analysts),
         purposes=by_key(view, overview.purposes, unnamed=_NO_PURPOSE),
     )
 

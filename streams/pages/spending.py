@@ -11,7 +11,7 @@ from accountant.display.forecasts import earliest_to_latest, forecast_whose, run
 from accountant.display.numbers import part_of, spent_amount, spent_percent, symbol
 from accountant.display.times import day
 from accountant.views.datasets import DatasetView
-from accountant.views.usage import UsageRow
+from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
 from streams.pages.bars import first_of
 
@@ -62,7 +62,7 @@ class SpendingChart(NamedTuple):
     height: int = HEIGHT
 
 
-def spending(view: DatasetView, days: Sequence[UsageRow], today: str) -> SpendingChart:
+def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> SpendingChart:
     """Return what was spent of a dataset over time.
 
     Args:

@@ -12,7 +12,7 @@ from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS, REF
 from accountant.display.texts import cut
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
-from accountant.views.usage import UsageRow, UsageView
+from accountant.views.overview import UsageSum
 from accountant.views.why import Why
 from accountant.views.why.report import Refusals
 from streams.pages.bars import Bar, bar_of, first_of
@@ -61,13 +61,8 @@ class _Row:
     refused: int
 
 
-def by_analyst(view: DatasetView, rows: Sequence[UsageView]) -> UsageRows:
-    """Return who used most; each bar is of the whole budget."""
-    return _usage(view, [_Row(r.analyst, parse_units(r.spent), r.granted, r.refused) for r in rows])
-
-
-def by_key(view: DatasetView, rows: Sequence[UsageRow], *, unnamed: str) -> UsageRows:
-    """Return which purposes used most.
+def by_key(view: DatasetView, rows: Sequence[UsageSum], *, unnamed: str = "") -> UsageRows:
+    """Return which analysts or purposes used most; each bar is of the whole budget.
 
     Args:
         unnamed: what stands for no text.

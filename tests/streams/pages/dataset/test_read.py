@@ -22,10 +22,7 @@ class Behind:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._service, name)
 
-    async def usage(self, dataset: str) -> Any:
-        raise Unavailable(f"the index of {dataset} is behind")
-
-    async def why(self, dataset: str, **_: object) -> Any:
+    async def sums(self, dataset: str, **_: object) -> Any:
         raise Unavailable(f"the index of {dataset} is behind")
 
     async def decisions(self, dataset: str, **_: int) -> Any:

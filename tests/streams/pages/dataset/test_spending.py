@@ -5,26 +5,16 @@ from __future__ import annotations
 from typing import Any
 
 from accountant.display.reasons import NO_ROOM
-from accountant.views.usage import UsageRow
+from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import Refusals
 from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
-from streams.pages.usage import by_analyst, by_key, refusals
+from streams.pages.usage import by_key, refusals
 from tests.streams.pages.dataset.shown_views import dataset
 
 
-def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageRow:
-    return UsageRow(
-        dataset="census",
-        generation=1,
-        key=key,
-        granted=granted,
-        refused=refused,
-        unit="epsilon",
-        spent=spent,
-        sequence=1,
-        last_decided_at="2026-11-21T12:00:00.000Z",
-    )
+def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageSum:
+    return UsageSum(key=key, granted=granted, refused=refused, spent=spent)
 
 
 def test_a_step_for_each_day_of_which_something_was_spent() -> None:
@@ -84,7 +74,7 @@ def test_those_who_used_most_come_first_and_the_rest_together() -> None:
 
 
 def test_analysts_are_told_by_name() -> None:
-    (only,) = by_analyst(dataset(), [row("ana", "0.5", 3, 1).view()]).rows
+    (only,) = by_key(dataset(), [row("ana", "0.5", 3, 1)]).rows
     assert (only.key, only.spent, only.bar.used, only.granted) == ("ana", "ε 0.5", "50 %", 3)
 
 
