@@ -51,7 +51,7 @@ class Runner(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin to call steps, unless this has begun or `stop` was called."""
+        """Begin with the first step, unless this has begun or `stop` was called."""
         ...
 
     def wake(self) -> None:
@@ -68,7 +68,13 @@ class Runner(Protocol):
 
 
 class Background(Protocol):
-    """Where background tasks run, and the clock of their pauses."""
+    """Where background tasks run, and the clock of their pauses.
+
+    Attributes:
+        may_wait: a step may wait for its input, because nothing else runs in its thread.
+    """
+
+    may_wait: bool
 
     def steady(self) -> float:
         """Return seconds that never jump."""
@@ -137,6 +143,8 @@ class ThreadRunner:
 
 class Threads:
     """Runs each task in a thread of its own, by the machine's clock."""
+
+    may_wait = True
 
     def steady(self) -> float:
         return steady()

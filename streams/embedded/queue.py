@@ -161,18 +161,18 @@ class InputQueue:
         """Whether gathered bodies wait for `next`."""
         return bool(self._gathered)
 
-    def gather(self, batch: NextBatch) -> None:
-        """Gather the waiting bodies; block this thread until one comes or the time is up.
+    def gather(self, most: int, wait: float) -> None:
+        """Gather waiting bodies; block this thread until one comes, `wait` seconds at most.
 
         Returns at once while gathered bodies are left from before.
         """
         if self._gathered:
             return
         try:
-            entry = self._waiting.get(timeout=batch.wait)
+            entry = self._waiting.get(timeout=wait)
             while entry is not None:
                 self._gathered.append(entry)
-                if len(self._gathered) >= batch.most:
+                if len(self._gathered) >= most:
                     break
                 entry = self._waiting.get_nowait()
         except queue.Empty:

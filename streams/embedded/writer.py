@@ -116,6 +116,7 @@ class Writer:
         self._trouble: BaseException | None = None
         self.partition: Partition | None = None
         self.fatal: BaseException | None = None
+        self._may_wait = background.may_wait
         self._runner = background.runner(self, "ledger-writer")
 
     def _begin(self) -> Coroutine[Any, Any, None]:
@@ -200,14 +201,16 @@ class Writer:
         its runner: one hand-over less for each body.
         """
         if isinstance(at := self._at, NextBatch):
-            self._inbox.gather(at)
+            self._inbox.gather(at.most, at.wait if self._may_wait else 0)
         with self._lock:
             if isinstance(self._at, Pause):
                 self._resume(None)
             elif self._at is not None:
                 self._resume(self._inbox.next(self._at.most))
             at = self._at
-        return at.seconds if isinstance(at, Pause) else 0
+        if isinstance(at, Pause):
+            return at.seconds
+        return 0 if at is None or self._may_wait else at.wait
 
     def finish(self) -> None:
         """Cancel the processor; undecided requests stay undecided."""

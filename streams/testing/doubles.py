@@ -81,13 +81,14 @@ class ManualRunner:
         self._clock = clock
 
     def start(self) -> None:
+        """Call the first step now."""
         if not self.is_running and not self.is_stopping:
-            self.is_running, self.due = True, self._clock.monotonic()
+            self.is_running = True
+            self.step()
 
     def wake(self) -> None:
-        self.start()
-        if self.is_running:
-            self.due = self._clock.monotonic()
+        if not self.is_stopping:
+            self.is_running, self.due = True, self._clock.monotonic()
 
     def stop(self) -> None:
         self.is_stopping = True
@@ -112,6 +113,8 @@ class ManualBackground:
     Attributes:
         runners: of the tasks, in the order in which they were made.
     """
+
+    may_wait = False
 
     def __init__(self, clock: ManualClock) -> None:
         self.runners: list[ManualRunner] = []

@@ -11,15 +11,19 @@ import pytest
 from accountant.partition import hash_of
 from accountant.views.usage import BYS
 from streams.background import BackgroundTask, ThreadRunner
+from streams.embedded.queue import QueuedBody, ThreadWaiter
+from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.evidence.heads import Heads
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint
+from streams.evidence.note import Checkpoint, opened
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Kind
-from streams.evidence.store import Kept
+from streams.evidence.store import Directory, Kept
 from streams.index import Follower
+from streams.settings import load
 from streams.testing import ManualBackground, ManualClock
+from tests.streams.bodies import asking, opening
 from tests.streams.index.logs import ListedLog, busy_world, recounted, said
 
 LONG_S = 30.0
@@ -115,6 +119,11 @@ class SlowPlace:
         return self.name
 
 
+def notes_in(place: Path) -> list[Checkpoint]:
+    key = SigningKey.load(place.parent / "kept" / "key").verifier
+    return [opened(note, [key]) for _, note in Directory(place).notes()]
+
+
 class Simulated:
     """An index, signed checkpoints and their places behind one log, without a thread."""
 
@@ -186,3 +195,29 @@ def test_a_simulation_runs_the_steps_by_its_clock(tmp_path: Path) -> None:
     assert ledger.place.taken == [19, len(whole) - 1]
     ledger.close()
     assert threading.active_count() == before
+
+
+def test_a_whole_ledger_in_a_file_runs_without_a_thread(tmp_path: Path) -> None:
+    before, clock, place = threading.active_count(), ManualClock(START), tmp_path / "place"
+    place.mkdir()
+    background = ManualBackground(clock)
+    settings = load(
+        checkpoints=tmp_path / "kept", checkpoint_places=str(place), checkpoint_seconds=10
+    )
+    ledger = EmbeddedService.open(
+        tmp_path / "ledger.db", settings, clock=clock, background=background
+    )
+    ledger.submit_sync("admin", opening("census", START, 0), 0)
+    ledger.submit_sync("requests", asking("census", START, 1), 0)
+    waiter = ThreadWaiter()
+    queued = QueuedBody("requests", asking("census", START, 2), clock.now(), waiter)
+    ledger._writer.submit(queued, here=False)
+    assert waiter.wait(0) is None
+    background.pass_(100)
+    assert waiter.wait(0) is not None
+    background.pass_(20_000)
+    (row,) = ledger._usage.rows("census", "analyst", 3, wait=0)
+    assert row.granted == 2
+    assert [note.sequence for note in notes_in(place)] == [3]
+    assert threading.active_count() == before
+    ledger.close_sync()
