@@ -54,7 +54,7 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
         """
         after: list[Sums] = []
         for budget, used in self.parts:
-            charged = budget.charge(used, budget.price(claim, asked))
+            charged = budget.charge(used, budget.price(claim, asked) if budget.own else asked)
             if charged is None:
                 return self._denial(budget, claim, asked)
             after.append(charged)

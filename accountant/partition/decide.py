@@ -188,7 +188,7 @@ def _grant(
         analyst=analyst,
         # As the cost says it: what the total grows by as it is written.
         charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
-        crossed=bool(verdict.crossed) or _crosses_limit(verdict),
+        crossed=bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
     )
     draft.put(after, amounts)
     for each in verdict.charged:
@@ -198,8 +198,7 @@ def _grant(
 
 
 def _crosses_limit(verdict: Verdict) -> bool:
-    charged = verdict.charged
-    return bool(charged) and any(each.moved.crossed for each in charged)
+    return any(each.moved.crossed for each in verdict.charged)
 
 
 def _ledger_decision(
