@@ -28,6 +28,7 @@ MOST_RECENT: Final = 20
 _FIRST, _AT_A_TIME = 60, 1_000
 _REQUESTS: Final = frozenset({Outcome.GRANTED, Outcome.REFUSED})
 _LONGEST_TROUBLE: Final = 300
+_TRIES: Final = 3  # of an overview whose caller loses or wins rights meanwhile
 
 
 class UsageSource(Protocol):
@@ -90,10 +91,22 @@ async def overview_of(
 ) -> Overview | None:
     """As `LedgerService.overview`."""
     sight = Sight(service, clock, caller)
-    found = await sight.dataset(dataset)
-    if found is None:
-        return None
-    (view,), access = await sight.with_joint(found[:1]), found[1]
+    for _ in range(_TRIES):
+        found = await sight.dataset(dataset)
+        if found is None:
+            return None
+        overview = await _overview(service, sight, *found, clock.now())
+        if sight.at(dataset) == found[1]:
+            return overview
+    raise Unavailable(f"what {dataset} shows changes too often now")
+
+
+async def _overview(
+    service: LedgerService, sight: Sight, view: DatasetView, access: DatasetAccess, now: int
+) -> Overview:
+    """Return an overview for a caller with some access; it takes several steps."""
+    dataset, caller = view.dataset, sight.caller
+    (view,) = await sight.with_joint([view])
     roles = _roles(sight, view, access)
     members, limits = await service.members(dataset), await service.levels(dataset)
     budget = None
@@ -107,7 +120,7 @@ async def overview_of(
         budget=budget,
         requests=await _recent(service, view, access),
     )
-    now, analyst = clock.now(), roles.name if roles.asks else None
+    analyst = roles.name if roles.asks else None
     try:
         sums = await service.sums(dataset, since_day=since_day(now))
     except Unavailable as error:  # an index that is behind leaves out this part alone
@@ -190,12 +203,18 @@ async def recent_requests(
     found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
     while upto > 0 and len(found) < most and read < MOST_READ:
         after = max(0, upto - size)
+        archived = False
         try:
             values = await _between(source, dataset, after, upto)
-        except Gone:
-            return RecentRequests(decisions=tuple(found), read=read, archived=True)
+        except Gone as error:
+            values, archived = [], True
+            if error.after is not None and after < error.after < upto:
+                values = await _between(source, dataset, error.after, upto)
         # In a thread: to decode a thousand decisions takes some milliseconds.
         found += await asyncio.to_thread(_seen, values, access, own, most - len(found))
+        if archived:
+            read += len(values)
+            return RecentRequests(decisions=tuple(found), read=read, archived=True)
         read += upto - after
         upto, size = after, _AT_A_TIME
     return RecentRequests(decisions=tuple(found), read=read, is_whole=upto <= 0)

@@ -73,7 +73,8 @@ class Service(Protocol):
         """Append a body, unchanged, and wait at most `wait` seconds for its decision.
 
         Args:
-            checked: the result of `inputs.check` for this body, where the caller has it already.
+            checked: the result of `inputs.check` for this body, where the caller has it already;
+                the body is canonical then, and nothing reads it again.
         """
         ...
 

@@ -99,7 +99,7 @@ def _refusing(path: Path) -> Iterator[None]:
         yield
     except (apsw.CantOpenError, apsw.ReadOnlyError, apsw.PermissionsError) as error:
         raise Refused(f"{path} cannot be opened: {error}") from error
-    except (apsw.NotADBError, apsw.CorruptError) as error:
+    except (apsw.NotADBError, apsw.CorruptError, UnicodeDecodeError) as error:
         raise _damaged(path, str(error)) from error
 
 
@@ -361,13 +361,20 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
                 if still is None:
                     raise
                 db = _checked(_open_still(path), path)
+        failed: Exception | None = None
         try:
             yield db
+        except Exception as error:
+            failed = error
         finally:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
         if still is not None and _stillness(path) != still:
-            raise WrittenMeanwhile(f"{path} was written while it was read: read it again")
+            # What was read may be half of before and half of after, and look damaged.
+            what = f"{path} was written while it was read: read it again"
+            raise WrittenMeanwhile(what) from failed
+        if failed is not None:
+            raise failed
 
 
 def _wal_of(path: Path) -> Path:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Sequence
 from contextlib import closing
@@ -20,7 +21,7 @@ from accountant.limits.store import LevelTable
 from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
-from accountant.records import Decision, Source, decode_snapshot
+from accountant.records import Decision, PartitionRow, Source, decode_snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.decoding import decoded
 from accountant.records.header import DecisionHeader, decode_header
@@ -55,9 +56,9 @@ from accountant.views.why import UsedSums, Why
 from streams.clock import Clock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.decision_reader import LogSlices, checked_slice
+from streams.embedded.file_identity import FileIdentity, identify
 from streams.embedded.ledger_file import (
     ROWS,
-    WrittenMeanwhile,
     decoded_row,
     numbered_decisions,
     partition_row,
@@ -65,7 +66,7 @@ from streams.embedded.ledger_file import (
     sound_row,
 )
 from streams.embedded.sealed_log import first_kept, read_sealed
-from streams.errors import Gone, Refused
+from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
 from streams.service import MOST_PAGE_BYTES, Answer, Readiness, heads_of
 
@@ -147,7 +148,11 @@ class _Fold:
                 if line.dataset is not None:
                     if line.sequence is not None and line.dataset.encode() == self._within:
                         self.latest.append((line.sequence, value))
-                    yield counted(line, value, usage=False)
+                    try:
+                        yield counted(line, value, usage=False)
+                    except ValueError as error:
+                        what = f"decision {number} cannot be read: {error}"
+                        raise LogDamaged(what) from error
 
     def _view(self, key: bytes, value: bytes) -> DatasetView:
         """Return the dataset of a row of `state`.
@@ -170,8 +175,9 @@ class _Fold:
 class FileReader:
     """A `LedgerService` over a ledger's file that nothing is submitted to.
 
-    It takes no lock, makes no file and writes no byte; a writer may have the file open. It keeps
-    what it has read: another call reads the log's new end alone. One event loop uses it.
+    It takes no lock, makes no file and writes no byte; a writer may have the file open, in whose
+    -shm SQLite marks what its readers have open. It keeps what it has read: another call reads
+    the log's new end alone. Any thread may call it; calls wait for one another.
 
     Args:
         path: absolute.
@@ -185,18 +191,44 @@ class FileReader:
         self._apart: dict[str, _Fold] = {}
         self._index_path = index
         self._index: UsageIndex | None = None
-        self._one_at_a_time = asyncio.Lock()
+        self._ledger: tuple[FileIdentity | None, bytes] | None = None
+        self._one_at_a_time = threading.RLock()
 
     async def _in_thread(self, call: Callable[..., T], *args: Any) -> T:
-        async with self._one_at_a_time:
+        return await asyncio.to_thread(self._alone, call, *args)
+
+    def _alone(self, call: Callable[..., T], *args: Any) -> T:
+        """Call a function that reads, in turn; read all again where what was read does not fit.
+
+        A writer has begun, the log's beginning was archived, another file lies at the path: of
+        each, what was read before says nothing any more.
+        """
+        with self._one_at_a_time:
             try:
-                return await asyncio.to_thread(call, *args)
-            except WrittenMeanwhile:  # a writer has begun; from now on the file has a -wal
+                self._check_ledger()
+                return call(*args)
+            except Gone:
+                raise
+            except (LogDamaged, Refused, Unavailable):
                 self._forget()
-                return await asyncio.to_thread(call, *args)
+            try:
+                return call(*args)
+            except BaseException:
+                self._forget()  # half of it may have been read
+                raise
+
+    def _check_ledger(self) -> None:
+        """Forget what was read of another ledger's file."""
+        with reader(self._path, traceless=True) as db:
+            (_, first) = next(numbered_decisions(db, most=1), (0, b""))
+        found = identify(self._path), first
+        if found != self._ledger:
+            self._forget()
+            self._ledger = found
 
     def _forget(self) -> None:
         """Forget what was read."""
+        self._ledger = None
         self._fold = _Fold(self._path)
         self._apart.clear()
         if self._index is not None:
@@ -264,8 +296,7 @@ class FileReader:
         return await heads_of(self)
 
     def ordered_before(self) -> int | None:
-        with reader(self._path, traceless=True) as db:
-            row = partition_row(db)
+        row = self._alone(self._partition_row)
         return 0 if row is None else ordered_before([(row.resets or 0, row.reset_at or 0)])
 
     def events(self) -> AsyncIterator[Decision]:
@@ -286,7 +317,11 @@ class FileReader:
         return Readiness(ready=False, reasons=[_READ_ONLY])
 
     async def close(self) -> None:
-        self._forget()
+        await asyncio.to_thread(self._close)
+
+    def _close(self) -> None:
+        with self._one_at_a_time:
+            self._forget()
 
     @property
     def partitions(self) -> int:
@@ -295,24 +330,23 @@ class FileReader:
 
     def policy(self, dataset: str) -> Policy | None:
         """As `LedgerService.policy`."""
-        view = self._dataset(dataset)
+        view = self._alone(self._dataset, dataset)
         return None if view is None else view.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """As `LedgerService.member`."""
-        found = [row for row in self._members(dataset) if row.member == name]
+        found = [row for row in self._alone(self._members, dataset) if row.member == name]
         return found[0] if found else None
 
     def memberships(self, name: str) -> list[MemberRow]:
         """As `LedgerService.memberships`."""
-        views = self._datasets()
+        views = self._alone(self._datasets)
         found = (self.member(view.dataset, name) for view in views)
         return [row for row in found if row is not None]
 
     def decided_at(self, dataset: str) -> int:
         """As `LedgerService.decided_at`."""
-        with reader(self._path, traceless=True) as db:
-            row = partition_row(db)
+        row = self._alone(self._partition_row)
         return 0 if row is None else row.decided_at
 
     def appended(self) -> NoReturn:
@@ -332,12 +366,15 @@ class FileReader:
 
     def branch(self, partition: int) -> int | None:
         """As `LedgerService.branch`."""
-        with reader(self._path, traceless=True) as db:
-            row = partition_row(db)
+        row = self._alone(self._partition_row)
         return 0 if row is None else row.branch or 0
 
     def newest_checkpoint(self, partition: int) -> None:
         """None: a reader has no key."""
+
+    def _partition_row(self) -> PartitionRow | None:
+        with reader(self._path, traceless=True) as db:
+            return partition_row(db)
 
     def _datasets(self) -> list[DatasetView]:
         return self._fold.read("ORDER BY key", ())
@@ -345,9 +382,12 @@ class FileReader:
     def _dataset(self, name: str) -> DatasetView | None:
         if not is_name(name):
             return None
-        if len(self._apart) >= _MOST_APART and name not in self._apart:
-            self._apart.clear()
-        fold = self._apart.setdefault(name, _Fold(self._path, only=name))
+        # To fold one dataset reads the whole log: of many, all are folded at once.
+        fold = self._apart.get(name)
+        if fold is None and len(self._apart) >= _MOST_APART:
+            fold = self._fold
+        elif fold is None:
+            fold = self._apart[name] = _Fold(self._path, only=name)
         found = fold.read("WHERE key = ?", (name.encode(),))
         return found[0] if found else None
 
@@ -420,6 +460,9 @@ class FileReader:
     def _decisions(self, dataset: str, after: int, most: int) -> list[bytes]:
         """As `Service.decisions`: from the log itself, since a reader writes no index."""
         found, size = list[bytes](), 0
+        view = self._dataset(dataset)
+        if view is None:
+            return []
         fold = self._apart.get(dataset)
         if fold is not None and fold.latest and fold.latest[0][0] <= after + 1:
             return [value for number, value in fold.latest if number > after][:most]
@@ -427,15 +470,13 @@ class FileReader:
             if line.sequence is None or line.sequence <= after:
                 continue
             if not found and line.sequence > after + 1:
-                raise Gone(
-                    f"decisions {after + 1} to {line.sequence - 1} of {dataset} are in an archive "
-                    f"of the log: read on after={line.sequence - 1}",
-                    after=line.sequence - 1,
-                )
+                raise _archived(dataset, after, line.sequence - 1)
             found.append(value)
             size += len(value)
             if len(found) >= most or size >= MOST_PAGE_BYTES:
                 break
+        if not found and view.sequence > after:
+            raise _archived(dataset, after, view.sequence)
         return found
 
     def _find(self, dataset: str, who: str, request_id: str) -> bytes | None:
@@ -475,3 +516,8 @@ class FileReader:
         if not found:
             raise LogDamaged(f"decision {last} of the log is missing")
         return found[-1]
+
+
+def _archived(dataset: str, after: int, last: int) -> Gone:
+    what = f"decisions {after + 1} to {last} of {dataset} are in an archive of the log"
+    return Gone(f"{what}: read on after={last}", after=last)

@@ -24,7 +24,7 @@ from accountant.records import (
     encode,
 )
 from accountant.records.header import decode_header
-from accountant.records.inputs import Checked, check_body
+from accountant.records.inputs import Checked, canonical, check
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.visibility import shown
 from streams.auth.authorization import check_may_know, check_may_send
@@ -118,8 +118,9 @@ async def _submit(
     wrong = _wrong_content(request)
     if wrong is not None:
         return wrong
-    body = await request.body()
-    checked = check_body(source, body)
+    # What is checked is what is appended: the processor takes a checked body as it is.
+    body = canonical(await request.body())
+    checked = check(source, body)
     _check_kind(checked, kind, dataset)
     check_may_send(request, checked.body)
     wait = wait_of(request.headers.get("prefer"))

@@ -150,9 +150,13 @@ class UsageIndex:
         db = apsw.Connection("")  # SQLite keeps it in memory, and what is too much in a file
         if copied is not None and copied.exists() and is_index(copied):
             with contextlib.suppress(apsw.Error):
-                source = apsw.Connection(str(copied), flags=apsw.SQLITE_OPEN_READONLY)
+                source, still = _reader(copied)
                 with contextlib.closing(source), db.backup("main", source, "main") as backup:
                     backup.step()
+                if still is not None and _stillness(copied) != still:
+                    # Another process has written it: half of the copy may be of before.
+                    db.close()
+                    db = apsw.Connection("")
         try:
             return cls(db, path=None)
         except apsw.Error:  # what was copied is damaged
@@ -282,3 +286,27 @@ def _reached(db: apsw.Connection, partition: int) -> Reached:
     query = "SELECT sequence, head, log FROM reached WHERE partition = ?"
     found: Any = db.execute(query, (partition,)).fetchone()
     return NOTHING if found is None else Reached(*found)
+
+
+Stillness = tuple[int, int, int]
+"""The inode, size and time of change of a file that nobody has open."""
+
+
+def _reader(path: Path) -> tuple[apsw.Connection, Stillness | None]:
+    """Open an index for reading alone.
+
+    One that nobody has open is read as it lies there, since SQLite would make a -wal and a -shm
+    beside it: with it, what must still be so after the reading.
+    """
+    still = _stillness(path)
+    if still is None:
+        return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), None
+    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
+    return apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags), still
+
+
+def _stillness(path: Path) -> Stillness | None:
+    if path.with_name(f"{path.name}-wal").exists():
+        return None
+    status = path.stat()
+    return status.st_ino, status.st_size, status.st_mtime_ns

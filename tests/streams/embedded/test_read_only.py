@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
+import contextlib
 import json
+import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +14,7 @@ import msgspec
 import pytest
 
 from accountant.claims import Pure
+from accountant.errors import LogDamaged
 from accountant.records import decode_decision, encode
 from accountant.records.previews import PreviewRequest
 from accountant.views.visibility import Caller
@@ -18,9 +22,10 @@ from streams.embedded import ledger_file
 from streams.embedded.ledger_file import WrittenMeanwhile
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
-from streams.errors import Refused
+from streams.errors import Gone, Refused
 from streams.settings import Settings
 from tests.streams.auth.roles_door import KINDS, RolesDoor
+from tests.streams.embedded.archived import archive_file, fill, ledger_of
 from tests.streams.gateway.door import TestClock
 
 DATASETS = [*KINDS, "elsewhere", "nowhere"]
@@ -153,3 +158,105 @@ async def test_what_is_read_while_a_writer_begins_is_read_again(tmp_path: Path) 
     with pytest.raises(WrittenMeanwhile):
         reading.__exit__(None, None, None)
     await service.close()
+
+
+async def test_damage_is_told_each_time(tmp_path: Path) -> None:
+    furnished = Furnished(tmp_path)
+    with sqlite3.connect(furnished.path) as file:
+        file.execute("UPDATE decisions SET value = x'7b' WHERE sequence = 9")
+    reader = FileReader(furnished.path, furnished.clock)
+    for _ in range(3):
+        with pytest.raises(LogDamaged, match="decision 9 "):
+            await reader.datasets()
+    await reader.close()
+
+
+async def test_another_file_at_the_path_is_read_anew(tmp_path: Path) -> None:
+    clock = TestClock()
+    found = list[str]()
+    for name, epsilon in (("first", "100"), ("second", "7")):
+        with ledger_of(tmp_path / f"{name}.db", clock) as ledger:
+            policy = {"filter": "basic", "epsilon": epsilon}
+            ledger.open("census", policy, by="owner", as_given=True)
+    reader = FileReader(tmp_path / "first.db", clock)
+    for _ in range(2):
+        view = await reader.dataset("census")
+        assert view is not None
+        found.append(view.budget["epsilon"])
+        if len(found) == 1:
+            (tmp_path / "second.db").rename(tmp_path / "first.db")
+    assert found == ["100", "7"]
+    await reader.close()
+
+
+async def test_a_log_that_is_archived_meanwhile_is_read_on(tmp_path: Path) -> None:
+    clock, path = TestClock(), tmp_path / "ledger.db"
+    with ledger_of(path, clock) as ledger:
+        ledger.open("early", {"filter": "basic", "epsilon": "1"}, by="owner", as_given=True)
+        ledger.ask("early", "pure:0.05")
+    await asyncio.to_thread(fill, path, clock)
+    all_, one = FileReader(path, clock), FileReader(path, clock)
+    assert len(await all_.datasets()) == 3
+    assert await one.dataset("survey") is not None
+
+    def more() -> None:
+        with ledger_of(path, clock) as ledger:
+            for _ in range(3):
+                ledger.ask("survey", "pure:0.01")
+        clock.pass_(seconds=7200)
+        with ledger_of(path, clock) as ledger:
+            ledger.ask("survey", "pure:0.01")
+
+    await asyncio.to_thread(more)
+    await asyncio.to_thread(archive_file, path, clock, tmp_path / "archive.gz")
+    fresh = FileReader(path, clock)
+    service = EmbeddedService.open(path, Settings(checkpoints="off"), clock=clock)
+    try:
+        for name in ("survey", "census", "early"):
+            view = await fresh.dataset(name)
+            assert _plain(await one.dataset(name)) == _plain(view)
+            among = {each.dataset: each for each in await all_.datasets()}
+            assert _plain(among[name]) == _plain(view)
+            shown, held = await fresh.overview(name, None), await service.overview(name, None)
+            assert shown is not None
+            assert held is not None
+            assert encode(shown.requests) == encode(held.requests)
+            assert not shown.requests.is_whole
+            assert shown.requests.archived
+        assert len((await fresh.overview("survey", None)).requests.decisions) > 0  # type: ignore[union-attr]
+        with pytest.raises(Gone):
+            await fresh.decisions("early", after=0, most=10)
+    finally:
+        await service.close()
+        for each in (all_, one, fresh):
+            await each.close()
+
+
+async def test_decisions_are_read_to_the_end_of_the_log(tmp_path: Path) -> None:
+    clock, path = TestClock(), tmp_path / "ledger.db"
+    reader = None
+    for granted in range(1, 4):
+        with ledger_of(path, clock) as ledger:
+            if granted == 1:
+                ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="o", as_given=True)
+            ledger.ask("census", "pure:0.01")
+        reader = reader or FileReader(path, clock)
+        assert len(await reader.decisions("census", after=0, most=10)) == granted + 1
+        assert len(await reader.decisions("census", after=granted, most=10)) == 1
+    assert reader is not None
+    await reader.close()
+
+
+async def test_calls_from_many_threads_wait_for_one_another(furnished: Furnished) -> None:
+    reader = FileReader(furnished.path, furnished.clock)
+    whole = await FileReader(furnished.path, furnished.clock).datasets()
+
+    async def cancelled() -> None:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(0.001):
+                await reader.datasets()
+
+    await asyncio.gather(*[cancelled() for _ in range(8)])
+    found = await asyncio.gather(*[reader.datasets() for _ in range(8)])
+    assert all(each == whole for each in found)
+    await reader.close()

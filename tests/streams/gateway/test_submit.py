@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import gzip
+import json
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
+from accountant.replay.audit import audit
+from streams.embedded.ledger_file import read_decisions
 from tests.streams.gateway.door import (
     Door,
     TestClock,
@@ -297,3 +300,20 @@ def test_many_at_once_are_each_decided_once(door: Door, clock: TestClock) -> Non
         thread.join()
     assert sorted(answers) == ["granted"] * 200 + ["repeated"] * 200
     assert door.http.get("/datasets/big").json()["left"]["epsilon"] == "80"
+
+
+def test_white_space_of_a_body_is_not_in_the_log(door: Door, file: Path) -> None:
+    body = request(door.clock)
+    compact = json.dumps(body, separators=(",", ":")).encode()
+    indented = json.dumps(body, indent=1).encode() + b"\n"
+    outcomes = []
+    for content in (indented, compact, b" " + compact + b"\n"):
+        answer = door.http.post(
+            "/requests", content=content, headers={"content-type": "application/json"}
+        )
+        assert b"\n" not in answer.content
+        outcomes.append(answer.json()["outcome"])
+    assert outcomes == ["granted", "repeated", "repeated"]
+    log = list(read_decisions(file))
+    assert not any(b"\n" in value for value in log)
+    assert audit(log).ok
