@@ -147,12 +147,6 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
     more_at: str | None = None
 
 
-class LevelCrossed(msgspec.Struct, frozen=True):
-    """Of a `LevelMoved`, what says whether it has crossed anything."""
-
-    crossed: tuple[str, ...] = ()
-
-
 def level_alert_id(
     dataset: str,
     generation: int,

@@ -17,11 +17,11 @@ from accountant.records.inputs import Checked
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
+from accountant.views.alerts import OwnAlerts, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
-from accountant.views.own_alerts import OwnAlerts, crossed
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
@@ -432,4 +432,4 @@ class EmbeddedService:
 
     def _crossed(self) -> list[Alert]:
         partition = self._writer.partition
-        return [] if partition is None else crossed(partition)
+        return [] if partition is None else alerts_of_state(partition)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from accountant.partition import Partition
+from accountant.views.alerts import limit_alerts_of_commit, limit_alerts_of_state
 from accountant.views.datasets import Alert
-from accountant.views.level_alerts import crossed_in, crossed_of_state
 from streams.logs import get_logger
 from streams.processing.observers import Committed
 
@@ -35,12 +35,12 @@ class OwnLevels:
         self.tell: Tell = _tell_nobody
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        self._try(partition, lambda: crossed_of_state(partition))
+        self._try(partition, lambda: limit_alerts_of_state(partition))
 
     def committed(self, committed: Committed) -> None:
         partition = committed.partition
         run = [encoded for _, encoded in committed.records]
-        self._try(partition, lambda: crossed_in(run, partition))
+        self._try(partition, lambda: limit_alerts_of_commit(run, partition))
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         return

@@ -18,9 +18,9 @@ from accountant.records import Snapshot
 from accountant.records.decided import CountedDecision
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
+from accountant.views.alerts import limit_alerts_of_grants
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, runs
-from accountant.views.level_alerts import crossed_by_grants
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
@@ -209,7 +209,7 @@ class ReadSide:
 
     def _take_run(self, dataset: str, run: Run) -> list[Alert]:
         # What a limit comes to is known to the partition's owner alone.
-        return self._following.take_run(dataset, run) + crossed_by_grants(run)
+        return self._following.take_run(dataset, run) + limit_alerts_of_grants(run)
 
     def _taken(
         self, partition: int, dataset: str, take: Callable[..., Iterable[Alert]], *what: object

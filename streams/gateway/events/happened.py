@@ -7,11 +7,11 @@ from typing import NamedTuple
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
 from accountant.records.header import decode_header
-from accountant.views.crossings import (
-    crossings,
-    level_crossings,
-    may_cross,
-    may_cross_levels,
+from accountant.views.alerts import (
+    alerts_of_decision,
+    limit_alerts_of_decision,
+    may_alert,
+    may_alert_of_limits,
 )
 from accountant.views.datasets import Alert
 from accountant.views.visibility import (
@@ -85,16 +85,16 @@ class Happened:
         line = made._line
         if line.dataset is None:
             return made
-        at_levels = may_cross_levels(line.outcome, line.levels)
-        if at_levels or may_cross(line.outcome, line.crossed):
+        at_levels = may_alert_of_limits(line.outcome, line.levels)
+        if at_levels or may_alert(line.outcome, line.crossed):
             view = await service.dataset(line.dataset)
             if view is None:
                 raise Unavailable(f"dataset {line.dataset} is not shown yet")
             decision = decode_decision(value)
-            made._alerts = crossings(decision, view)
+            made._alerts = alerts_of_decision(decision, view)
             if at_levels:
                 levels = await service.levels(line.dataset)
-                made._alerts += tuple(level_crossings(decision, view, levels))
+                made._alerts += tuple(limit_alerts_of_decision(decision, view, levels))
         return made
 
     @property

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from typing import Final
 
 from accountant.errors import BudgetError
+from accountant.views.alerts import limit_alerts_of_view
 from accountant.views.datasets import DatasetView, alerts
-from accountant.views.level_alerts import crossed_in_view
 from accountant.views.limit_views import LevelView
 from accountant.views.visibility import WHOLE, DatasetAccess, sees_alert
 from streams.errors import Gone
@@ -132,7 +132,7 @@ class EventStream:
                 continue
             piece = list[bytes]()
             for level in await self._levels_of(view.dataset):
-                for alert in crossed_in_view(view, level):
+                for alert in limit_alerts_of_view(view, level):
                     if sees_alert(standing, alert):
                         piece.append(alert_event(alert))
             if piece:

@@ -14,7 +14,7 @@ from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.times import from_iso
-from accountant.views.crossings import level_crossings, may_cross_levels
+from accountant.views.alerts import limit_alerts_of_decision, may_alert_of_limits
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.ledgers import ledger_of, plan_of
 from accountant.views.limit_follower import LevelFollower
@@ -88,10 +88,10 @@ class FollowedLimits:
         found: list[Alert] = []
         for line, value in decided:
             view = None if line.dataset is None else views.get(line.dataset)
-            if view is None or not may_cross_levels(line.outcome, line.levels):
+            if view is None or not may_alert_of_limits(line.outcome, line.levels):
                 continue
             try:
-                found += level_crossings(decode_decision(value), view, self.levels(view))
+                found += limit_alerts_of_decision(decode_decision(value), view, self.levels(view))
             except Exception as error:
                 # A row of a limit that fits nothing would keep every later decision from being
                 # read, of all datasets.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given, settings
 
 from accountant.records import decode_decision
-from accountant.views.crossings import crossings
+from accountant.views.alerts import alerts_of_decision
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
@@ -38,7 +38,7 @@ def test_no_alert_is_missing_and_only_an_amendment_repeats_one(
     for value, wanted in zip(values, expected, strict=True):
         decision = decode_decision(value)
         view = None if decision.dataset is None else views.get(decision.dataset)
-        found = [] if view is None else list(crossings(decision, view))
+        found = [] if view is None else list(alerts_of_decision(decision, view))
         if decision.outcome == "amended":
             # Those that were crossed before the amendment, too; of a dataset that is exhausted by
             # now all of them, since nobody knows whether it was so by then.
@@ -57,5 +57,5 @@ def test_an_amendment_of_something_else_tells_nothing() -> None:
     for fields, count in (({"horizon": "P9D"}, 0), ({"alert_at": ["0.1", "0.5", "0.9"]}, 2)):
         amended = world.amend(**fields)
         view = folded(world.log)[1]["census"]
-        found = crossings(amended, view)
+        found = alerts_of_decision(amended, view)
         assert [each.threshold for each in found] == ["0.1", "0.5"][:count]

@@ -6,10 +6,13 @@ from fractions import Fraction
 from typing import Any
 
 from accountant.records import decode_decision
-from accountant.views.crossings import level_crossings
+from accountant.views.alerts import (
+    OwnAlerts,
+    _of_grant,
+    limit_alerts_of_decision,
+    limit_alerts_of_state,
+)
 from accountant.views.datasets import Alert, DatasetView, fold_decision
-from accountant.views.level_alerts import crossed_by_grant, crossed_of_state
-from accountant.views.own_alerts import OwnAlerts
 from tests.accountant.world import World, code, opened
 
 RED, BLUE = "red:1", "red"
@@ -155,7 +158,7 @@ def test_another_filter_counts_from_nothing_and_tells_nothing() -> None:
     limit(world, "team", RED, policy={"filter": "zcdp", "rho": "0.1"})
     assert told.more() == []
     world.commit()
-    assert crossed_of_state(world.state) == []
+    assert limit_alerts_of_state(world.state) == []
 
 
 def test_a_threshold_that_an_amendment_gives_is_told_of_levels_too() -> None:
@@ -195,11 +198,11 @@ def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -
     grant(world, "0.9")
     grant(world, "0.9", "ben")
     world.commit()
-    assert len(crossed_of_state(world.state)) == 4
+    assert len(limit_alerts_of_state(world.state)) == 4
     enrol(world, "ana", None)
     limit(world, "analyst", "ben", part="0.5")
     world.commit()
-    assert crossed_of_state(world.state) == []
+    assert limit_alerts_of_state(world.state) == []
 
 
 def test_of_very_many_analysts_the_state_tells_those_who_asked_last() -> None:
@@ -209,7 +212,7 @@ def test_of_very_many_analysts_the_state_tells_those_who_asked_last() -> None:
     grant(world, "0.9")
     grant(world, "0.9", "ben")
     world.commit()
-    analysts = [alert.analyst for alert in crossed_of_state(world.state, most_uses=1)]
+    analysts = [alert.analyst for alert in limit_alerts_of_state(world.state, most_uses=1)]
     assert sorted(map(str, analysts)) == ["None", "ben", "ben"]
 
 
@@ -217,7 +220,7 @@ def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
     world = divided()
     limit(world, "team", RED, part="0.1")
     grant(world, "0.77")
-    (alert,) = crossed_by_grant(decode_decision(world.log[-1]))
+    (alert,) = _of_grant(decode_decision(world.log[-1]))
     assert alert.spent_ratio == 0.5
     told = Told(world)
     grant(world, "0.1", "ben")
@@ -255,7 +258,7 @@ def test_a_reader_that_has_only_looked_tells_the_same() -> None:
             assert view is not None
             state = world.state
             divided_now = DatasetLimits(state.ledgers["census"], state.levels, state.decided_at)
-            by_reader += level_crossings(decision, view, level_views(divided_now))
+            by_reader += limit_alerts_of_decision(decision, view, level_views(divided_now))
     by_id = {alert.alert_id: alert for alert in by_reader}
     # Of analysts under a default an amendment is told by who decides alone.
     missing = {alert.alert_id for alert in found} - by_id.keys()

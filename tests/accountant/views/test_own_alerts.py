@@ -11,8 +11,8 @@ from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
 from accountant.records.decided import Encoded
 from accountant.replay.refold import Refold
+from accountant.views.alerts import OwnAlerts, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
-from accountant.views.own_alerts import OwnAlerts, crossed
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
@@ -101,7 +101,9 @@ def test_nothing_is_missed_or_told_twice_where_the_state_is_read_back_in_between
     last = state(world, len(values))
     found += crossings.begin(last)
     assert len(found) == len(once(found))
-    assert {alert.alert_id for alert in crossed(last)} <= {alert.alert_id for alert in found}
+    assert {alert.alert_id for alert in alerts_of_state(last)} <= {
+        alert.alert_id for alert in found
+    }
     assert crossings.begin(last) == []
 
 

@@ -1,30 +1,29 @@
-"""Alerts of the limits of a dataset, and of the analysts under a default.
-
-An alert is told of each version of a limit and threshold of the dataset's that what is used under
-it has reached: by the grant that reaches it; with the record, where a limit is set or a threshold
-given that is reached already; and by the state, to tell after a start what may not have got out.
-"""
+"""Alerts of datasets and of their limits: of a state, of a commit and of one decision."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from fractions import Fraction
 from heapq import nlargest
 from operator import attrgetter
-from typing import Final
+from typing import Any, Final
+
+import msgspec
 
 from accountant.ledger import Ledger
+from accountant.ledger.snapshots import totals_from
 from accountant.limits.applicable import team_of
 from accountant.limits.state import Level, LimitState, amounts_from
 from accountant.limits.wire import LevelMoved, LimitRecord, Scope, level_alert_id
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled import CompiledPolicy, stored_plan
 from accountant.records import Decision, decode_decision
 from accountant.records.decided import CountedDecision, Encoded
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
-from accountant.views.datasets import Alert, DatasetView
+from accountant.views.datasets import Alert, DatasetView, Once, alerts, view_of_ledger
+from accountant.views.follow import fold_alerts, runs
 from accountant.views.limit_views import LevelView
 
 MOST_USES_AGAIN: Final = 1_000
@@ -37,7 +36,17 @@ Rules = Callable[[Scope, str | None], LimitState | None]
 _TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
 
 
-def crossed_by_grant(
+class _Changed(msgspec.Struct):
+    """The fields of an amendment that may change what is crossed."""
+
+    alert_at: Any = None
+    policy: Any = None
+
+
+_decode_changed = msgspec.json.Decoder(_Changed).decode
+
+
+def _of_grant(
     decision: Decision, plan: CompiledPolicy | None = None, rules: Rules = lambda *_: None
 ) -> list[Alert]:
     """Return an alert for each threshold that a grant has reached at a level, in their order.
@@ -70,13 +79,13 @@ def crossed_by_grant(
     return found
 
 
-def crossed_by_grants(run: Iterable[CountedDecision]) -> list[Alert]:
+def limit_alerts_of_grants(run: Iterable[CountedDecision]) -> list[Alert]:
     """As `crossed_by_grant`, of the grants among some decisions, where no limit is known."""
     return [
         alert
         for each in run
         if each.crossed and each.outcome is Outcome.GRANTED
-        for alert in crossed_by_grant(decode_decision(each.value))
+        for alert in _of_grant(decode_decision(each.value))
     ]
 
 
@@ -89,7 +98,7 @@ def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: LimitState | No
     return limit.spent_ratio(amounts_from(moved.totals, moved.rounded_up))
 
 
-def crossed_at_level(ledger: Ledger, level: Level, rule: LimitState) -> list[Alert]:
+def _of_limit(ledger: Ledger, level: Level, rule: LimitState) -> list[Alert]:
     """Return an alert for each threshold that what is used under a limit has reached."""
     plan, counted = ledger.plan, level.counted
     limit = rule.under(plan).limit
@@ -121,7 +130,7 @@ def rules_of(views: Iterable[LevelView]) -> Rules:
     return rule_of
 
 
-def crossed_in_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
+def limit_alerts_of_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
     """As `crossed_at_level`, for who has only looked; nothing of a default that nobody has used."""
     ratio = level.spent_ratio
     if ratio is None:
@@ -135,7 +144,7 @@ def crossed_in_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
     ]
 
 
-def crossed_of_state(
+def limit_alerts_of_state(
     partition: Partition, dataset: str | None = None, *, most_uses: int = MOST_USES_AGAIN
 ) -> list[Alert]:
     """Return the alerts of every limit in force, and of analysts under defaults those used last.
@@ -158,7 +167,7 @@ def crossed_of_state(
             continue
         ledger = partition.ledgers.get(level.dataset)
         if ledger is not None and level.rule is not None:
-            found += crossed_at_level(ledger, level, level.rule)
+            found += _of_limit(ledger, level, level.rule)
     for name, each in uses.items():
         ledger = partition.ledgers.get(name)
         if ledger is not None:
@@ -171,7 +180,7 @@ def _of_uses(partition: Partition, ledger: Ledger, uses: Iterable[Level]) -> Ite
     for level in uses:
         rule = _default(partition, level)
         if rule is not None:
-            yield from crossed_at_level(ledger, level, rule)
+            yield from _of_limit(ledger, level, rule)
 
 
 def _default(partition: Partition, use: Level) -> LimitState | None:
@@ -185,7 +194,7 @@ def _default(partition: Partition, use: Level) -> LimitState | None:
     return None if default is None else default.rule
 
 
-def crossed_in(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
+def limit_alerts_of_commit(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
     """Return the alerts of levels that some decisions on one dataset give rise to.
 
     Args:
@@ -201,11 +210,11 @@ def crossed_in(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
             continue
         decision = each.decision
         if decision.levels:
-            found += crossed_by_grant(decision, ledger.plan, _rules(partition, ledger.dataset))
+            found += _of_grant(decision, ledger.plan, _rules(partition, ledger.dataset))
         elif decision.limit is not None:
             found += _of_record(partition, ledger, decision.limit)
         elif each.outcome is Outcome.AMENDED:
-            found += crossed_of_state(partition, ledger.dataset)
+            found += limit_alerts_of_state(partition, ledger.dataset)
     return found
 
 
@@ -213,7 +222,7 @@ def _of_record(partition: Partition, ledger: Ledger, told: LimitRecord) -> list[
     level = partition.levels.get((ledger.dataset, told.scope, "", told.name or ""))
     if level is None or level.rule is None or level.rule.record.version != told.version:
         return []  # a later record of the same commit has replaced it
-    return crossed_at_level(ledger, level, level.rule)
+    return _of_limit(ledger, level, level.rule)
 
 
 def _rules(partition: Partition, dataset: str) -> Rules:
@@ -246,3 +255,141 @@ def _alert(
         team=level.name if level.scope in {"team", "each"} else None,
         version=level.version,
     )
+
+
+def may_alert_of_limits(outcome: Outcome, levels: Sequence[LevelMoved]) -> bool:
+    """Return whether a decision may have alerts of levels."""
+    tells = outcome is Outcome.AMENDED or outcome is Outcome.LIMIT_SET
+    return tells or any(level.crossed for level in levels)
+
+
+def limit_alerts_of_decision(
+    decision: Decision, view: DatasetView, levels: Sequence[LevelView]
+) -> list[Alert]:
+    """Return an alert for each threshold of a level that a decision crossed.
+
+    A record that sets a limit, and an amendment that gives thresholds, have an alert for each
+    that is crossed, by what is used now: perhaps by later grants, which have it then as well.
+
+    Args:
+        view: of the decision's dataset, at that decision or later.
+        levels: its limits in force, at that decision or later. Of a limit that was replaced since,
+            an alert has its threshold for `spent_ratio`.
+    """
+    if decision.levels:
+        return _of_grant(decision, _plan(decision, view), rules_of(levels))
+    told = decision.limit
+    if told is None and not _gives_thresholds(decision):
+        return []
+    return [
+        alert
+        for level in levels
+        if told is None or (level.scope, level.name, level.version) == _named(told)
+        for alert in limit_alerts_of_view(view, level)
+    ]
+
+
+def may_alert(outcome: Outcome, crossed: tuple[str, ...]) -> bool:
+    """Return whether a decision may have alerts."""
+    return bool(crossed) or outcome is Outcome.AMENDED
+
+
+def alerts_of_decision(decision: Decision, view: DatasetView) -> tuple[Alert, ...]:
+    """Return an alert for each threshold that a decision crossed, in their order.
+
+    An amendment does not say which thresholds were there before. One that gives thresholds has an
+    alert for each of them that is crossed: those that were told before have the same `alert_id`.
+    Nor does it say whether the dataset was exhausted by then: one that `view` shows so counts as
+    exhausted, for an alert that comes early is better than none.
+
+    Args:
+        view: of the decision's dataset, at that decision or later: its budget is the same from
+            the first crossing on.
+    """
+    crossed = decision.crossed
+    if not may_alert(decision.outcome, crossed) or decision.totals is None:
+        return ()
+    plan = _plan(decision, view)
+    _, totals = totals_from(plan, decision.totals, decision.rounded_up)
+    if decision.outcome is Outcome.AMENDED:
+        if not _gives_thresholds(decision):
+            return ()
+        spent = plan.progress(totals)
+        exhausted = view.exhausted or spent >= plan.capacity[0]
+        crossed = plan.policy.alert_at[: plan.count_crossed(spent, exhausted=exhausted)]
+    return tuple(
+        [
+            Alert(
+                alert_id=f"{decision.dataset}/{decision.generation}/{threshold}",
+                dataset=str(decision.dataset),
+                generation=decision.generation or 1,
+                threshold=threshold,
+                spent_ratio=plan.spent_ratio(totals),
+                decided_at=decision.decided_at,
+            )
+            for threshold in crossed
+        ]
+    )
+
+
+def _gives_thresholds(decision: Decision) -> bool:
+    changed = _decode_changed(decision.request)
+    return changed.alert_at is not None or changed.policy is not None
+
+
+def _plan(decision: Decision, view: DatasetView) -> CompiledPolicy:
+    budget = decision.budget or view.budget
+    return stored_plan(decision.policy or view.policy, tuple(budget.values()))
+
+
+def _named(told: LimitRecord) -> tuple[Scope, str | None, int]:
+    return told.scope, told.name, told.version
+
+
+class OwnAlerts:
+    """Tells of each threshold once, whatever is begun or taken in again."""
+
+    def __init__(self) -> None:
+        self._ledgers: dict[str, Ledger] = {}
+        self._told = Once()
+
+    def begin(self, partition: Partition) -> list[Alert]:
+        """Go on from a state that was read back; return what it has crossed, not told before."""
+        self._ledgers = dict(partition.ledgers)
+        return self._told.take(alerts_of_state(partition))
+
+    def take(self, records: Sequence[Encoded], partition: Partition) -> list[Alert]:
+        """Take in the decisions of one commit; return the thresholds that they crossed.
+
+        Args:
+            records: in the order of the log.
+            partition: as the commit left it.
+        """
+        found: list[Alert] = []
+        for name, run in runs(records).items():
+            after = partition.ledgers.get(name)
+            if after is None:
+                continue
+            before = self._ledgers.get(name)
+            self._ledgers[name] = after
+            if before is None or before.crossed != after.crossed or before.plan is not after.plan:
+                view = None if before is None else view_of_ledger(before)
+                found += fold_alerts(view, run)[1]
+            if after.levels:
+                found += limit_alerts_of_commit(run, partition)
+        return self._told.take(found) if found else found
+
+
+def alerts_of_state(partition: Partition) -> list[Alert]:
+    """Return an alert for each threshold that a state has crossed; any thread may ask."""
+    return _alerts_of_ledgers(partition.ledgers.copy()) + limit_alerts_of_state(partition)
+
+
+def _alerts_of_ledgers(ledgers: Mapping[str, Ledger]) -> list[Alert]:
+    """Return an alert for each threshold that datasets themselves have crossed."""
+    return [
+        alert
+        for ledger in ledgers.values()
+        if ledger.crossed
+        for alert in alerts(None, view_of_ledger(ledger))
+    ]
