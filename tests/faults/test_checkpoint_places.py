@@ -23,6 +23,7 @@ from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import opened
 from streams.kafka.checkpoint_topic import Topic
+from streams.kafka.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster
 from streams.settings import Settings, load
 from streams.testing import LocalBroker
@@ -66,7 +67,7 @@ class Killing(NoteReceiver):
 
 def live(file: Path, given: Settings, life: int) -> None:
     """Decide until killed."""
-    service = EmbeddedService.open(file, given)
+    service = EmbeddedService.open(file, given, topic_sink=topic_sink)
     service.submit_sync("admin", opening("census", BORN, 0), 10)
     for number in itertools.count(life * A_LIFE + 1):
         service.submit_sync("requests", asking("census", BORN, number, epsilon="0.0001"), 10)
@@ -115,7 +116,7 @@ def test_over_kills_no_place_has_a_false_checkpoint_or_lacks_the_newest(
             assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
             receiver.victim = 0
         receiver.moment = None
-        service = EmbeddedService.open(file, given)  # nobody asks any more
+        service = EmbeddedService.open(file, given, topic_sink=topic_sink)  # nobody asks any more
         end = head_of(file)
         key = SigningKey.load(kept / "key").verifier
         to_read = Topic(Cluster(broker.bootstrap), application)
