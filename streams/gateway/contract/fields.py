@@ -267,6 +267,8 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "Preview": {"reason": {}, "more": _COUNT},
     "DecisionPage": {"next": _COUNT},
+    "Overview": {"dataset": reference("DatasetView"), "budget": reference("AnalystBudget")},
+    "RecentRequests": {"read": _COUNT},
     "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
     "First": {"partition_sequence": _COUNT, "reason": {}},
     **OF_WHY,

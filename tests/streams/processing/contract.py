@@ -102,7 +102,7 @@ class AwaitableQueue(InputQueue):
             return list(done.value)
         assert isinstance(wanted, NextBatch)
         try:
-            self.gather(wanted)
+            self.gather(wanted.most, wanted.wait)
             waiting.send(self.next(wanted.most))
         except StopIteration as done:
             return list(done.value)
