@@ -204,18 +204,17 @@ class FileReader:
         each, what was read before says nothing any more.
         """
         with self._one_at_a_time:
-            try:
-                self._check_ledger()
-                return call(*args)
-            except Gone:
-                raise
-            except (LogDamaged, Refused, Unavailable):
-                self._forget()
-            try:
-                return call(*args)
-            except BaseException:
-                self._forget()  # half of it may have been read
-                raise
+            for is_last in (False, True):
+                try:
+                    self._check_ledger()
+                    return call(*args)
+                except Gone:
+                    raise
+                except BaseException as error:
+                    self._forget()  # half of it may have been read
+                    if is_last or not isinstance(error, (LogDamaged, Refused, Unavailable)):
+                        raise
+            raise AssertionError("the last try returns or raises")
 
     def _check_ledger(self) -> None:
         """Forget what was read of another ledger's file."""
