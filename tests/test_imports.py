@@ -44,7 +44,7 @@ LAYERS = {
     ),
     "research": ({"comparators", "games"}, {"experiment"}, {"figures"}),
     "streams": (
-        {"errors"},
+        {"errors", "still_files"},
         {"address", "broadcast", "clock", "service"},
         {"visibility"},
         {"dataset_reads"},

@@ -10,7 +10,6 @@ import zlib
 from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any, Final, TypeVar
-from urllib.parse import quote
 
 import apsw
 
@@ -27,6 +26,7 @@ from accountant.records import (
 )
 from streams.errors import Refused
 from streams.private_files import make_private
+from streams.still_files import has_wal, open_still, stillness
 
 T = TypeVar("T")
 
@@ -181,19 +181,13 @@ def check_mark(path: Path) -> None:
     Raises: Refused.
     """
     try:
-        with contextlib.closing(_open_still(path)) as db:
+        with contextlib.closing(open_still(path)) as db:
             made_by = int(db.execute("PRAGMA user_version").get or 0)
             is_ledger = db.execute("PRAGMA application_id").get == _APPLICATION_ID
     except apsw.Error:
         return  # whoever opens it next says why it cannot be read
     if is_ledger and made_by < FORMAT:
         raise Refused(str(MadeByUnreleased(str(path))))
-
-
-def _open_still(path: Path) -> apsw.Connection:
-    """Open a file as it lies there, without what a -wal has of it."""
-    address = f"file:{quote(str(path.absolute()))}?immutable=1"
-    return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:
@@ -350,17 +344,17 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     check_mark(path)
     with _refusing(path):
         # Where nobody has the file open, SQLite would make a -wal and a -shm beside it.
-        still = _stillness(path) if traceless and not _wal_of(path).exists() else None
+        still = stillness(path) if traceless and not has_wal(path) else None
         if still is not None:
-            db = _checked(_open_still(path), path)
+            db = _checked(open_still(path), path)
         else:
             try:
                 db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
             except (apsw.CantOpenError, apsw.ReadOnlyError):
-                still = _stillness(path)
+                still = stillness(path)
                 if still is None:
                     raise
-                db = _checked(_open_still(path), path)
+                db = _checked(open_still(path), path)
         failed: Exception | None = None
         try:
             yield db
@@ -369,16 +363,12 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
         finally:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
-        if still is not None and _stillness(path) != still:
+        if still is not None and stillness(path) != still:
             # What was read may be half of before and half of after, and look damaged.
             what = f"{path} was written while it was read: read it again"
             raise WrittenMeanwhile(what) from failed
         if failed is not None:
             raise failed
-
-
-def _wal_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}-wal")
 
 
 def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:
@@ -390,18 +380,6 @@ def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:
             db.close()
         raise
     return db
-
-
-def _stillness(path: Path) -> tuple[int, int, int] | None:
-    """Return what changes if a file is written, None if a -wal holds a part of it."""
-    try:
-        wal = path.with_name(path.name + "-wal")
-        if wal.exists() and wal.stat().st_size:
-            return None
-        status = path.stat()
-    except OSError:
-        return None
-    return status.st_ino, status.st_size, status.st_mtime_ns
 
 
 def read_decisions(

@@ -14,6 +14,7 @@ from accountant.partition import hash_of
 from accountant.views.tallies import Counted, count
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
+from streams.still_files import Stillness, has_wal, open_still, stillness
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 2
@@ -153,7 +154,7 @@ class UsageIndex:
                 source, still = _reader(copied)
                 with contextlib.closing(source), db.backup("main", source, "main") as backup:
                     backup.step()
-                if still is not None and _stillness(copied) != still:
+                if still is not None and stillness(copied) != still:
                     # Another process has written it: half of the copy may be of before.
                     db.close()
                     db = apsw.Connection("")
@@ -288,25 +289,13 @@ def _reached(db: apsw.Connection, partition: int) -> Reached:
     return NOTHING if found is None else Reached(*found)
 
 
-Stillness = tuple[int, int, int]
-"""The inode, size and time of change of a file that nobody has open."""
-
-
 def _reader(path: Path) -> tuple[apsw.Connection, Stillness | None]:
     """Open an index for reading alone.
 
     One that nobody has open is read as it lies there, since SQLite would make a -wal and a -shm
     beside it: with it, what must still be so after the reading.
     """
-    still = _stillness(path)
+    still = None if has_wal(path) else stillness(path)
     if still is None:
         return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), None
-    flags = apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI
-    return apsw.Connection(f"{path.absolute().as_uri()}?immutable=1", flags=flags), still
-
-
-def _stillness(path: Path) -> Stillness | None:
-    if path.with_name(f"{path.name}-wal").exists():
-        return None
-    status = path.stat()
-    return status.st_ino, status.st_size, status.st_mtime_ns
+    return open_still(path), still
