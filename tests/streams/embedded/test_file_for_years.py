@@ -11,6 +11,7 @@ import pytest
 
 from streams.client import Accountant, Refused
 from streams.embedded import ledger_file
+from streams.still_files import stillness
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -90,17 +91,15 @@ def test_a_copy_that_lacks_a_part_is_refused(shelf: Path, tmp_path: Path) -> Non
         assert "cannot be opened" in line
 
 
-def test_a_file_that_changes_while_it_is_read_is_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_change_of_a_file_shows_in_its_stillness(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     made(file)
-    before = ledger_file._stillness(file)
+    before = stillness(file)
     made_more = Accountant(f"sqlite:///{file}", analyst="ana")
     made_more.ask("census", "pure:0.1")
-    assert ledger_file._stillness(file) is None  # a -wal holds a part
+    assert stillness(file) is None  # a -wal holds a part
     made_more.close()
-    assert ledger_file._stillness(file) not in (None, before)
+    assert stillness(file) not in (None, before)
 
 
 def test_a_file_of_a_newer_program_is_refused_in_words(tmp_path: Path) -> None:
