@@ -1,0 +1,74 @@
+"""What programs import: the names exist, and importing a package loads no more than it needs."""
+
+from __future__ import annotations
+
+import pydoc
+import subprocess
+import sys
+
+import pytest
+
+import accountant
+import streams
+import streams.client
+
+CLIENTS = ("Accountant", "AsyncAccountant")
+
+
+def run(program: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_streams_offers_the_client_classes(name: str) -> None:
+    assert getattr(streams, name) is getattr(streams.client, name)
+
+
+def test_a_program_imports_the_client_from_streams() -> None:
+    program = "from streams import Accountant, AsyncAccountant; print(Accountant, AsyncAccountant)"
+    assert run(program).count("streams.client.") == 2
+
+
+@pytest.mark.parametrize("name", ["apsw", "aiokafka", "httpx", "streams.client"])
+def test_importing_streams_alone_loads_no_client(name: str) -> None:
+    assert run(f"import streams, sys; print({name!r} in sys.modules)") == "False\n"
+
+
+def test_dir_of_streams_lists_the_client_classes_before_they_are_loaded() -> None:
+    names = run("import streams; print(*dir(streams))").split()
+    assert {*CLIENTS} <= {*names}
+
+
+def test_help_of_streams_shows_the_line_to_write_and_the_client_classes() -> None:
+    text = pydoc.render_doc(streams, renderer=pydoc.plaintext)
+    assert "from streams import Accountant" in text
+    assert all(f"class {name}" in text for name in CLIENTS)
+
+
+def test_an_unknown_name_of_streams_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'streams' has no attribute 'Acountant'"):
+        _ = streams.Acountant
+
+
+@pytest.mark.parametrize("name", CLIENTS)
+def test_importing_a_client_from_accountant_fails_with_the_line_to_write(name: str) -> None:
+    with pytest.raises(ImportError) as caught:
+        exec(f"from accountant import {name}")
+    assert str(caught.value) == (
+        f"{name} is in the package `streams`. Write `from streams import {name}`."
+    )
+
+
+def test_an_unknown_name_of_accountant_is_an_attribute_error() -> None:
+    with pytest.raises(AttributeError, match="module 'accountant' has no attribute 'Ledger'"):
+        _ = accountant.Ledger
+
+
+def test_help_of_accountant_points_to_streams() -> None:
+    text = pydoc.render_doc(accountant, renderer=pydoc.plaintext)
+    assert "from streams import Accountant" in text
+    assert not {*CLIENTS} & {*dir(accountant)}
