@@ -1,0 +1,69 @@
+"""The glossary is in order, and every name on the wire that it explains exists."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+import re
+from enum import StrEnum
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+import accountant
+import streams.client.http
+import streams.gateway
+from accountant.claims.claims import Claim
+from accountant.filters import FILTERS
+from accountant.limits.wire import Scope, What
+
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "glossary.md").read_text("utf-8")
+TERMS, WIRE = PAGE.split("## Names on the wire", 1)
+
+
+def subclasses(kind):
+    for child in kind.__subclasses__():
+        yield child
+        yield from subclasses(child)
+
+
+def wire_names():
+    """Return the fields, enum values and choices that records and HTTP bodies may contain."""
+    for package in (accountant, streams.gateway, streams.client.http):
+        for module in pkgutil.walk_packages(package.__path__, package.__name__ + "."):
+            importlib.import_module(module.name)
+    names = {name for kind in subclasses(msgspec.Struct) for name in kind.__struct_encode_fields__}
+    names |= {value for kind in subclasses(StrEnum) for value in kind}
+    names |= {*get_args(Scope), *get_args(What), *FILTERS}
+    return names | {kind.__struct_config__.tag for kind in get_args(Claim)}
+
+
+EXPLAINED = re.findall(r"^\| `([^`]+)` \|", WIRE, re.MULTILINE)
+NAMES = wire_names()
+
+
+@pytest.mark.parametrize("name", EXPLAINED)
+def test_every_name_that_it_explains_is_on_the_wire(name):
+    assert name in NAMES
+
+
+def test_names_that_keep_an_old_word_are_explained():
+    assert {"level", "left_at", "pace", "each", "follows", "floor", "via"} <= set(EXPLAINED)
+
+
+@pytest.mark.parametrize("table", re.findall(r"\|---\|---\|\n((?:\|.*\n)+)", TERMS))
+def test_terms_are_in_order(table):
+    terms = [row.split("**")[1].lower() for row in table.splitlines()]
+    assert terms == sorted(terms)
+
+
+def test_no_term_is_explained_twice():
+    terms = re.findall(r"^\| \*\*([^*]+)\*\*", TERMS, re.MULTILINE)
+    assert len(terms) == len(set(terms)) > 60
+    assert sorted(set(EXPLAINED)) == EXPLAINED
+
+
+def test_a_name_that_is_not_on_the_wire_is_noticed():
+    assert "withdrawn" not in NAMES
