@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import pydoc
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +14,7 @@ import accountant
 import streams
 import streams.client
 
+ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ("Accountant", "AsyncAccountant")
 
 
@@ -72,3 +75,20 @@ def test_help_of_accountant_points_to_streams() -> None:
     text = pydoc.render_doc(accountant, renderer=pydoc.plaintext)
     assert "from streams import Accountant" in text
     assert not {*CLIENTS} & {*dir(accountant)}
+
+
+# Classes that share a name because they are two implementations of one interface: the files of
+# each, and the interface.
+SAME_NAME: dict[str, tuple[tuple[str, ...], str]] = {}
+
+
+def test_no_two_classes_have_the_same_name() -> None:
+    files: dict[str, list[str]] = {}
+    for package in ("accountant", "streams", "research"):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ClassDef):
+                    files.setdefault(node.name, []).append(path.relative_to(ROOT).as_posix())
+    repeated = {name: tuple(paths) for name, paths in files.items() if len(paths) > 1}
+    allowed = {name: paths for name, (paths, _) in SAME_NAME.items()}
+    assert repeated == allowed, "rename one of them, or list the pair with its interface"

@@ -46,7 +46,7 @@ _ROUNDS_OF_REACH: Final = 12
 _CLOSE_IN_FLOATS: Final = 1e-6  # the error after such a step is about its square
 
 
-class Mixture:
+class RenyiMixtureRule:
     """The rule for some orders; what belongs to a budget comes as distances from it.
 
     Args:

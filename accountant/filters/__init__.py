@@ -5,36 +5,36 @@ from __future__ import annotations
 from types import MappingProxyType
 from typing import Final
 
-from accountant.filters.advanced_2016 import Advanced2016
+from accountant.filters.advanced_2016 import Advanced2016Filter
 from accountant.filters.base import Budget, Filter, Guarantee, Parameter
-from accountant.filters.basic import Basic
+from accountant.filters.basic import BasicFilter
 from accountant.filters.beside import BesideBasic
-from accountant.filters.ex_post import ExPost
-from accountant.filters.fully_adaptive import FullyAdaptive
-from accountant.filters.gdp_residue import GdpResidue
-from accountant.filters.optimal_homogeneous import OptimalHomogeneous
-from accountant.filters.renyi import Renyi
-from accountant.filters.renyi_mixture import RenyiMixture
-from accountant.filters.renyi_weighted import RenyiWeighted
-from accountant.filters.split import Split
-from accountant.filters.unified_brownian import UnifiedBrownian
-from accountant.filters.zcdp import Zcdp
-from accountant.filters.zcdp_tight import ZcdpTight
+from accountant.filters.ex_post import ExPostFilter
+from accountant.filters.fully_adaptive import FullyAdaptiveFilter
+from accountant.filters.gdp_residue import GdpResidueFilter
+from accountant.filters.optimal_homogeneous import OptimalHomogeneousFilter
+from accountant.filters.renyi import RenyiFilter
+from accountant.filters.renyi_mixture import RenyiMixtureFilter
+from accountant.filters.renyi_weighted import RenyiWeightedFilter
+from accountant.filters.split import SplitFilter
+from accountant.filters.unified_brownian import UnifiedBrownianFilter
+from accountant.filters.zcdp import ZcdpFilter
+from accountant.filters.zcdp_tight import ZcdpTightFilter
 
 _ALL: Final[tuple[type[Filter], ...]] = (
-    Basic,
-    Advanced2016,
-    FullyAdaptive,
-    Zcdp,
-    ZcdpTight,
-    ExPost,
-    Split,
-    UnifiedBrownian,
-    Renyi,
-    RenyiWeighted,
-    RenyiMixture,
-    GdpResidue,
-    OptimalHomogeneous,
+    BasicFilter,
+    Advanced2016Filter,
+    FullyAdaptiveFilter,
+    ZcdpFilter,
+    ZcdpTightFilter,
+    ExPostFilter,
+    SplitFilter,
+    UnifiedBrownianFilter,
+    RenyiFilter,
+    RenyiWeightedFilter,
+    RenyiMixtureFilter,
+    GdpResidueFilter,
+    OptimalHomogeneousFilter,
 )
 
 _BY_NAME: Final = {kind.name: kind for kind in _ALL}

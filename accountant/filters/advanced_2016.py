@@ -23,7 +23,7 @@ _NEAR: Final = 1e-12
 """Relative distance to the budget within which decimals decide: floats are right to 1e-14."""
 
 
-class Advanced2016(SummedFilter):
+class Advanced2016Filter(SummedFilter):
     """Admit while K <= epsilon and sum delta <= delta'' <= delta/2, for delta < 1/e.
 
     K is `advanced_2016_bound` at V, the sum of epsilon^2, and at the sum of

@@ -9,7 +9,7 @@ from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, required
 
 
-class Basic(AdditiveFilter):
+class BasicFilter(AdditiveFilter):
     """Admit while sum epsilon <= epsilon_g and sum delta <= delta_g.
 
     Guarantees (epsilon_g, delta_g)-DP to DP and pDP claims. Source: Rogers 2016 Thm 3.6.

@@ -9,7 +9,7 @@ from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, required
 
 
-class ExPost(AdditiveFilter):
+class ExPostFilter(AdditiveFilter):
     """Admit while sum E <= epsilon' and sum delta <= delta', each E at its bound.
 
     A claim is charged its bound before its mechanism runs, so every settlement fits.

@@ -7,7 +7,7 @@ from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, own_delta, required
 
 
-class FullyAdaptive(AdditiveFilter):
+class FullyAdaptiveFilter(AdditiveFilter):
     """Admit while sqrt(2 ln(1/delta') V) + V/2 <= epsilon and sum delta <= delta''.
 
     V is the sum of epsilon^2 of DP claims and of 2 rho of zCDP claims. Guarantees

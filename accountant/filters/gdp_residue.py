@@ -40,7 +40,7 @@ _TRIED: Final = 4
 _MU_SQUARED, _DELTA, _PURE = range(3)
 
 
-class GdpResidue(Filter):
+class GdpResidueFilter(Filter):
     """Admit while a residue m' of the Gaussian budget is left, and sum delta <= delta''.
 
     The state is m^2; it starts from the m with delta_m(epsilon_g) = delta'. A Gaussian

@@ -17,7 +17,7 @@ MOST_MECHANISMS: Final = 10_000_000
 """The number is found at opening, in about 0.2 s where it is so large."""
 
 
-class OptimalHomogeneous(AdditiveFilter):
+class OptimalHomogeneousFilter(AdditiveFilter):
     """Admit k mechanisms, each epsilon-DP for an epsilon of at most `epsilon_each`.
 
     k is the most randomized responses of `epsilon_each` that are (epsilon, delta')-DP together:

@@ -23,7 +23,7 @@ MOST_ORDER: Final = Decimal("1e9")
 _KEPT: Final = Context(prec=20, rounding=ROUND_FLOOR)  # so that records stay short
 
 
-class Renyi(AdditiveFilter):
+class RenyiFilter(AdditiveFilter):
     """Admit while sum D_alpha <= epsilon - ln(c_alpha/delta)/(alpha-1), at one order alpha.
 
     Guarantees (epsilon, delta)-DP to claims that have a Renyi curve; a claim with a delta has

@@ -9,14 +9,14 @@ from typing import Final
 
 from accountant.amounts import Units
 from accountant.claims.price import Price
-from accountant.conversions.renyi_mixture import Mixture
-from accountant.filters.renyi_weighted import RenyiWeighted
+from accountant.conversions.renyi_mixture import RenyiMixtureRule
+from accountant.filters.renyi_weighted import RenyiWeightedFilter
 
 _STEPS: Final = 10**8
 """Parts of a budget in which `progress` is counted."""
 
 
-class RenyiMixture(RenyiWeighted):
+class RenyiMixtureFilter(RenyiWeightedFilter):
     """Admit while sup over l of (1 - e^(epsilon-l))_+ / h(l, S) <= delta.
 
     h(l, S) = sum_j w_j e^((alpha_j-1)(l-S_j)), of the sums S_j of D_{alpha_j}. It admits
@@ -34,7 +34,7 @@ class RenyiMixture(RenyiWeighted):
         self, orders: tuple[str, ...] | None = None, weights: tuple[str, ...] | None = None
     ) -> None:
         super().__init__(orders, weights)
-        self._mixture = Mixture(self.orders)
+        self._mixture = RenyiMixtureRule(self.orders)
 
     def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
         return super().holds(capacity, spent) or self._mixture.proves(

@@ -19,7 +19,7 @@ MOST_ORDERS: Final = 16
 _NAMES: Final = "renyi_weighted and renyi_mixture"
 
 
-class RenyiWeighted(SummedFilter):
+class RenyiWeightedFilter(SummedFilter):
     """Admit while some order j has sum D_{alpha_j} <= epsilon - ln(c_j/delta_j)/(alpha_j - 1).
 
     delta_j = w_j delta, and the w_j add up to at most 1: with delta undivided the rule spends

@@ -20,7 +20,7 @@ from accountant.filters.base import (
 from accountant.filters.summed import SummedFilter
 
 
-class Split(SummedFilter):
+class SplitFilter(SummedFilter):
     """Admit a claim while its part stays within its budget, in any interleaving.
 
     Ex-post claims: sum E <= epsilon' and sum delta <= delta'. All others: sum rho <=

@@ -7,11 +7,11 @@ from decimal import Decimal
 from accountant.amounts import Units
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget
-from accountant.filters.zcdp import Zcdp
-from accountant.filters.zcdp_tight import ZcdpTight
+from accountant.filters.zcdp import ZcdpFilter
+from accountant.filters.zcdp_tight import ZcdpTightFilter
 
 
-class UnifiedBrownian(AdditiveFilter):
+class UnifiedBrownianFilter(AdditiveFilter):
     """Admit while sum rho + sum over sessions of D^2/(2 t) <= rho_g and sum delta <= delta''.
 
     A refinement from variance t_prev to t is the next mechanism of the whole history, of
@@ -29,5 +29,5 @@ class UnifiedBrownian(AdditiveFilter):
         return delta if budget_field == "rho" else Decimal(0)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        kind = Zcdp() if budget.epsilon is None else ZcdpTight()
+        kind = ZcdpFilter() if budget.epsilon is None else ZcdpTightFilter()
         return kind.capacity(budget)

@@ -9,7 +9,7 @@ from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, required
 
 
-class Zcdp(AdditiveFilter):
+class ZcdpFilter(AdditiveFilter):
     """Admit while sum rho <= rho_g and sum delta <= delta_g.
 
     Guarantees delta_g-approximate rho_g-zCDP. Source: Whitehouse 2023 Thm 7, its proof

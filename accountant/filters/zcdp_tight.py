@@ -8,7 +8,7 @@ from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, own_delta, required
 
 
-class ZcdpTight(AdditiveFilter):
+class ZcdpTightFilter(AdditiveFilter):
     """Admit while sum rho <= rho*(epsilon, delta') and sum delta <= delta''.
 
     Guarantees (epsilon, delta'' + (1 - delta'') delta')-DP. Source: Whitehouse 2023 Thm 7

@@ -25,7 +25,7 @@ class ResponseOutcome(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class RandomizedResponse:
+class RandomizedResponseLaw:
     """RR_{epsilon, delta}: {0, 1} -> {0, top, bottom, 1}. Source: Rogers 2016 Def 2.6.
 
     Attributes:

@@ -24,18 +24,18 @@ _LONGEST_PAUSE_S: Final = 60.0
 _NEVER: Final = frozenset({400, 413, 415, 422})
 
 
-class Answer(Enum):
-    """What became of one try."""
+class DeliveryResult(Enum):
+    """What a receiver has answered to one attempt."""
 
-    TAKEN = "taken"
-    AGAIN = "again"
-    NEVER = "never"
+    DELIVERED = "taken"
+    RETRY = "again"
+    REJECTED = "never"
 
 
 class Tried(NamedTuple):
     """One try: what became of it, and why, in words that hold no secret."""
 
-    answer: Answer
+    answer: DeliveryResult
     why: str = ""
 
 
@@ -57,10 +57,13 @@ class AlertWebhook:
         try:
             status = await self._poster.post(encode(alert), {IDEMPOTENCY_KEY: alert.alert_id})
         except Exception as error:
-            return Tried(Answer.AGAIN, type(error).__name__)
+            return Tried(DeliveryResult.RETRY, type(error).__name__)
         if 200 <= status < 300:
-            return Tried(Answer.TAKEN)
-        return Tried(Answer.NEVER if status in _NEVER else Answer.AGAIN, f"status {status}")
+            return Tried(DeliveryResult.DELIVERED)
+        return Tried(
+            DeliveryResult.REJECTED if status in _NEVER else DeliveryResult.RETRY,
+            f"status {status}",
+        )
 
     async def close(self) -> None:
         """Close the connections."""
@@ -93,10 +96,10 @@ class Trying:
     def pause(self, tried: Tried, now: float) -> float | None:
         """Count a try; return the seconds until the next, None where there is to be none."""
         self._tries += 1
-        if tried.answer is Answer.TAKEN:
+        if tried.answer is DeliveryResult.DELIVERED:
             self._counts.add("webhook", "delivered")
             return None
-        if tried.answer is Answer.NEVER or now >= self._until:
+        if tried.answer is DeliveryResult.REJECTED or now >= self._until:
             self._counts.add("webhook", "given_up")
             told = {"alert": self.alert.alert_id, "tries": self._tries, "why": tried.why}
             _log.error("alert_given_up", to="webhook", **told)

@@ -13,7 +13,7 @@ from accountant.partition import hash_of
 from accountant.views.datasets import Alert
 from streams.alerts.counts import AlertCounts
 from streams.alerts.delivered_ids import Delivered
-from streams.alerts.webhook import AlertWebhook, Answer, Tried, Trying, webhook_of
+from streams.alerts.webhook import AlertWebhook, DeliveryResult, Tried, Trying, webhook_of
 from streams.background import THREADS, Background
 from streams.settings import Settings
 
@@ -117,7 +117,7 @@ class Outbox:
             tried = self._loop.run_until_complete(self._posting)
         except asyncio.CancelledError:  # the process ends
             return False
-        if tried.answer is Answer.TAKEN:
+        if tried.answer is DeliveryResult.DELIVERED:
             self._delivered.add(trying.alert)
         pause = trying.pause(tried, self._steady())
         if pause is None:

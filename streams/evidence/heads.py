@@ -28,7 +28,7 @@ _log = get_logger(__name__)
 _STOP_S: Final = 5.0
 
 
-class Head(NamedTuple):
+class LogEnd(NamedTuple):
     """The end of a log.
 
     Attributes:
@@ -41,7 +41,7 @@ class Head(NamedTuple):
     key: str | None
 
     @classmethod
-    def of(cls, partition: Partition) -> Head:
+    def of(cls, partition: Partition) -> LogEnd:
         """Return the end of a partition's log."""
         return cls(partition.sequence, partition.head, partition.branch, partition.key)
 
@@ -90,8 +90,8 @@ class Heads:
         self.others = 0
         self._kept: Kept | None = None
         self._compared = False
-        self._head: Head | None = None
-        self._done: Head | None = None
+        self._head: LogEnd | None = None
+        self._done: LogEnd | None = None
         self._is_behind = False  # a head waits to be signed
         self._due: float | None = None
         self._steady = background.steady
@@ -122,7 +122,7 @@ class Heads:
         """
         if self._found_late and self._lost is not None:
             raise self._lost  # what is looked at here does not show it
-        self._head = Head.of(partition)
+        self._head = LogEnd.of(partition)
         self._lost, self._compared = None, False
         try:
             if self._at_once:
@@ -138,7 +138,7 @@ class Heads:
                 ) from error
         self.wake(partition)
 
-    def _compare(self, head: Head) -> Kept:
+    def _compare(self, head: LogEnd) -> Kept:
         """Compare the log with its newest checkpoint, unless that was done.
 
         Raises: Unavailable: it cannot be compared now. Refused: the log has lost decisions.
@@ -151,7 +151,7 @@ class Heads:
         self._compared = True
         return kept
 
-    def _look(self, head: Head, digest: Callable[[int], str | None]) -> Kept:
+    def _look(self, head: LogEnd, digest: Callable[[int], str | None]) -> Kept:
         """Compare the log with its newest checkpoint, as far as its decisions are known.
 
         Raises: as `_compare`.
@@ -181,7 +181,7 @@ class Heads:
                 _log.error(event, ledger=kept.ledger, why=note, then="decisions go on")
         self._told = [*_told(seen, kept), *(note for _, note in told)]
 
-    def _check(self, lost: Lost | None, head: Head) -> None:
+    def _check(self, lost: Lost | None, head: LogEnd) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
         if lost is not None:
             self._lost = Refused(explained(lost, head))
@@ -194,7 +194,7 @@ class Heads:
         """
         if self._lost is not None:
             raise self._lost
-        self._head = Head.of(partition)
+        self._head = LogEnd.of(partition)
         if not self._is_behind:
             self._is_behind = True
             self._runner.wake()
@@ -284,7 +284,7 @@ def _other_ledgers(seen: Seen, kept: Kept) -> Iterator[tuple[str, str]]:
         yield "ledger_replaced", why
 
 
-def explained(lost: Lost, head: Head) -> str:
+def explained(lost: Lost, head: LogEnd) -> str:
     """Say what a log has lost, and what to do about it.
 
     Args:

@@ -8,10 +8,10 @@ from accountant import claims as c
 from accountant.amounts import Units
 from accountant.claims import checked
 from accountant.claims.price import Price, price
-from accountant.filters.gdp_residue import GdpResidue
+from accountant.filters.gdp_residue import GdpResidueFilter
 from accountant.policy import ParsedBudget
 
-KIND = GdpResidue()
+KIND = GdpResidueFilter()
 
 
 def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[Units, ...]:

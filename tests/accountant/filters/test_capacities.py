@@ -16,8 +16,8 @@ from accountant.claims import checked
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.filters.advanced_2016 import Advanced2016, advanced_2016_bound
-from accountant.filters.split import Split
+from accountant.filters.advanced_2016 import Advanced2016Filter, advanced_2016_bound
+from accountant.filters.split import SplitFilter
 from accountant.policy import ParsedBudget, Policy, guarantee_of
 from tests.accountant import exact
 from tests.accountant.filters import rules
@@ -73,7 +73,7 @@ def test_split_keeps_two_budgets_and_promises_their_sum() -> None:
 
 def test_split_refuses_deltas_that_add_up_to_1() -> None:
     with pytest.raises(RequestInvalid, match="delta_ex_post and delta must add up"):
-        Split(epsilon_ex_post="1", delta_ex_post="0.6").capacity(budget(own="0.4"))
+        SplitFilter(epsilon_ex_post="1", delta_ex_post="0.6").capacity(budget(own="0.4"))
 
 
 @settings(max_examples=50, deadline=None)
@@ -109,7 +109,7 @@ def test_advanced_2016_stores_the_longest_time_and_the_largest_mean(
     exponent: int, digit: int, log_delta: int
 ) -> None:
     epsilon, delta = f"{digit}e{exponent}", f"1e{log_delta}"
-    kind = Advanced2016(epsilon=epsilon, delta=delta)
+    kind = Advanced2016Filter(epsilon=epsilon, delta=delta)
     half = str(Decimal(delta) / 2)
     stored = kind.capacity(budget(epsilon, own=half, claims=half))
     goal, whole = exact.real(epsilon), exact.real(delta)
@@ -151,7 +151,7 @@ def test_advanced_2016_needs_a_delta_below_1_over_e_and_half_of_it(
 
 def test_advanced_2016_decides_by_decimals_where_floats_cannot_tell() -> None:
     """One unit of the grid below the end of the budget fits, one above does not."""
-    kind = Advanced2016(epsilon="1", delta="1e-6")
+    kind = Advanced2016Filter(epsilon="1", delta="1e-6")
     capacity = kind.capacity(budget(own="5e-7", claims="5e-7"))
     v = int(capacity[0]) // 3
 

@@ -11,7 +11,7 @@ from accountant.claims import checked
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
-from accountant.filters.optimal_homogeneous import OptimalHomogeneous
+from accountant.filters.optimal_homogeneous import OptimalHomogeneousFilter
 from accountant.policy import Policy, guarantee_of
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import plan_of
@@ -131,4 +131,4 @@ def test_lowering_the_budget_keeps_the_declared_epsilon() -> None:
 
 def test_its_parameter_has_a_default_nowhere() -> None:
     with pytest.raises(RequestInvalid, match="must be given for this filter"):
-        OptimalHomogeneous()
+        OptimalHomogeneousFilter()

@@ -14,9 +14,9 @@ from accountant.amounts import INFINITE, UNIT, Units
 from accountant.claims import checked
 from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
-from accountant.filters.renyi import Renyi
-from accountant.filters.renyi_mixture import RenyiMixture
-from accountant.filters.renyi_weighted import RenyiWeighted
+from accountant.filters.renyi import RenyiFilter
+from accountant.filters.renyi_mixture import RenyiMixtureFilter
+from accountant.filters.renyi_weighted import RenyiWeightedFilter
 from accountant.policy import ParsedBudget
 from tests.accountant import exact
 from tests.accountant.formulas.renyi_mixture import mixture_delta
@@ -53,7 +53,7 @@ class TestCounts:
         self, orders: tuple[str, ...], claim: str, weighted: int, mixed: int
     ) -> None:
         found = []
-        for kind in (RenyiWeighted(orders), RenyiMixture(orders)):
+        for kind in (RenyiWeightedFilter(orders), RenyiMixtureFilter(orders)):
             one = price(checked(parse_claim(claim)), kind.needs)
             nothing = (0,) * len(orders)
             capacity = kind.capacity(budget("1", "1e-6"))
@@ -61,7 +61,7 @@ class TestCounts:
         assert found == [weighted, mixed]
 
     def test_the_theorem_by_60_digits_gives_the_same_count(self) -> None:
-        one = price(checked(parse_claim("pure:0.01")), RenyiMixture(ORDERS).needs).amounts
+        one = price(checked(parse_claim("pure:0.01")), RenyiMixtureFilter(ORDERS).needs).amounts
 
         def proved(times: int) -> Decimal:
             return mixture_delta(
@@ -75,13 +75,13 @@ class TestCounts:
 
     def test_no_more_than_the_best_order_known_in_advance(self) -> None:
         """docs/theory.md P5b: logarithms of moments are convex in the order."""
-        one = price(checked(parse_claim("pure:0.01")), Renyi("22").needs)
-        alone = Renyi("22").count(Renyi("22").capacity(budget("1", "1e-6")), (0,), one)
+        one = price(checked(parse_claim("pure:0.01")), RenyiFilter("22").needs)
+        alone = RenyiFilter("22").count(RenyiFilter("22").capacity(budget("1", "1e-6")), (0,), one)
         assert alone == 490
 
 
 def test_one_order_with_all_of_delta_is_the_fixed_order() -> None:
-    one, fixed = RenyiMixture(("22",), ("1",)), Renyi("22")
+    one, fixed = RenyiMixtureFilter(("22",), ("1",)), RenyiFilter("22")
     capacity = one.capacity(budget("1", "1e-6"))
     assert (one.sums, capacity) == (fixed.sums, fixed.capacity(budget("1", "1e-6")))
     assert one.holds(capacity, capacity)
@@ -89,13 +89,13 @@ def test_one_order_with_all_of_delta_is_the_fixed_order() -> None:
 
 
 def test_a_sum_without_end_leaves_the_other_orders() -> None:
-    kind = RenyiMixture(ORDERS)
+    kind = RenyiMixtureFilter(ORDERS)
     capacity = kind.capacity(budget("1", "1e-6"))
     for gone in range(len(ORDERS)):
         spent = tuple(INFINITE if j == gone else limit for j, limit in enumerate(capacity))
         assert kind.holds(capacity, spent)
         kept = [j for j in range(len(ORDERS)) if j != gone]
-        less = RenyiMixture(tuple(ORDERS[j] for j in kept), ("0.25",) * 3)
+        less = RenyiMixtureFilter(tuple(ORDERS[j] for j in kept), ("0.25",) * 3)
         limits = tuple(capacity[j] for j in kept)
         for times in range(60):
             over = [limit * (100 + times) // 100 for limit in map(int, capacity)]
@@ -108,7 +108,7 @@ def test_a_sum_without_end_leaves_the_other_orders() -> None:
 
 
 class TestProgress:
-    KIND = RenyiMixture(("16", "22", "40"))
+    KIND = RenyiMixtureFilter(("16", "22", "40"))
     CAPACITY = KIND.capacity(budget("1", "1e-6"))
 
     def spent(self, *claims: str) -> tuple[Units, ...]:
@@ -152,7 +152,7 @@ class TestProgress:
             for each in (part - 1, part)
         ]
         assert fits == [False, True]
-        weighted = RenyiWeighted(("16", "22", "40")).progress(self.CAPACITY, spent)
+        weighted = RenyiWeightedFilter(("16", "22", "40")).progress(self.CAPACITY, spent)
         assert self.ratio(spent) < Fraction(int(weighted), int(self.CAPACITY[0]))
 
     @pytest.mark.parametrize(
@@ -167,7 +167,7 @@ class TestProgress:
     def test_it_is_right_for_orders_far_apart(
         self, orders: tuple[str, ...], epsilon: str, delta: str
     ) -> None:
-        kind, parts = RenyiMixture(orders), 10**8
+        kind, parts = RenyiMixtureFilter(orders), 10**8
         capacity = kind.capacity(budget(epsilon, delta))
         for first, last in ((1, 1), (3, 3), (3, 1), (1, 3), (7, 7)):
             spent = (*(int(limit) * first // 8 for limit in capacity[:-1]), int(capacity[-1]))
@@ -209,7 +209,7 @@ class TestWrongRulesAreCaught:
         return tuple(int(mpmath.ceil(d * UNIT)) for d in found)
 
     def test_at_one_loss_alone_it_would_let_through_what_tells_nearly_all(self) -> None:
-        kind = RenyiMixture(self.ORDERS)
+        kind = RenyiMixtureFilter(self.ORDERS)
         capacity = kind.capacity(budget("8", "1e-3"))
 
         def at_one_loss(spent: tuple[Units, ...]) -> bool:
@@ -230,7 +230,7 @@ class TestWrongRulesAreCaught:
         assert not kind.holds(capacity, told)
 
     def test_what_it_admits_of_one_answer_stays_within_delta(self) -> None:
-        kind = RenyiMixture(self.ORDERS)
+        kind = RenyiMixtureFilter(self.ORDERS)
         capacity = kind.capacity(budget("8", "1e-3"))
         most = mpmath.mpf(0)
         for beyond in mpmath.linspace(0.001, 2, 60):

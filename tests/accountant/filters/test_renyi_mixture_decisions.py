@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 
 from accountant.amounts import UNIT, Units
-from accountant.conversions.renyi_mixture import Mixture
+from accountant.conversions.renyi_mixture import RenyiMixtureRule
 from accountant.errors import RequestInvalid
-from accountant.filters.renyi_mixture import RenyiMixture
+from accountant.filters.renyi_mixture import RenyiMixtureFilter
 from accountant.policy import ParsedBudget
 from tests.accountant.formulas.renyi_mixture import mixture_delta
 from tests.nightly import rounds
@@ -42,8 +42,8 @@ class Setting(NamedTuple):
     weights: tuple[str, ...]
 
     @property
-    def kind(self) -> RenyiMixture:
-        return RenyiMixture(self.orders, self.weights)
+    def kind(self) -> RenyiMixtureFilter:
+        return RenyiMixtureFilter(self.orders, self.weights)
 
     @property
     def capacity(self) -> tuple[Units, ...]:
@@ -180,7 +180,7 @@ def test_floats_decide_only_what_decimals_decide_alike() -> None:
     chance = np.random.default_rng(SEED + 2)
     clear = unclear = 0
     for setting in settings(rounds(40, 3_000), SEED + 2):
-        mixture, capacity = Mixture([Decimal(a) for a in setting.orders]), setting.capacity
+        mixture, capacity = RenyiMixtureRule([Decimal(a) for a in setting.orders]), setting.capacity
         for row in at_the_end(setting, chance, 8):
             away = Fraction(f"{chance.choice([-1, 1]) * 10 ** chance.uniform(-16, -3):.6g}")
             spent = units(row, 1 + away)

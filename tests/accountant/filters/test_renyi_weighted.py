@@ -15,9 +15,9 @@ from accountant.amounts import INFINITE, UNIT, Units, units_up
 from accountant.claims import checked
 from accountant.claims.price import Price, price
 from accountant.errors import RequestInvalid
-from accountant.filters.renyi import Renyi
-from accountant.filters.renyi_mixture import RenyiMixture
-from accountant.filters.renyi_weighted import RenyiWeighted
+from accountant.filters.renyi import RenyiFilter
+from accountant.filters.renyi_mixture import RenyiMixtureFilter
+from accountant.filters.renyi_weighted import RenyiWeightedFilter
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import ParsedBudget, Policy
 from accountant.records.outcomes import Outcome
@@ -87,7 +87,7 @@ def cost(atom: Atom) -> Price:
 def admitted(
     capacity: tuple[Units, ...],
     sequence: list[Atom],
-    of: type[RenyiWeighted] = RenyiWeighted,
+    of: type[RenyiWeightedFilter] = RenyiWeightedFilter,
 ) -> bool:
     kind = of(ORDERS, ("0.5", "0.5"))
     spent: tuple[Units, ...] | None = (0, 0)
@@ -116,19 +116,19 @@ def reached(high: Atom, low: Atom) -> mpmath.mpf:
 class TestDeltaIsDivided:
     """docs/theory.md section 7: some order fits, at an undivided delta, spends 1.48 delta."""
 
-    @pytest.mark.parametrize("kind", [RenyiWeighted, RenyiMixture])
+    @pytest.mark.parametrize("kind", [RenyiWeightedFilter, RenyiMixtureFilter])
     def test_undivided_budgets_would_let_an_adversary_reach_1_48_delta(
-        self, kind: type[RenyiWeighted]
+        self, kind: type[RenyiWeightedFilter]
     ) -> None:
-        undivided = tuple(Renyi(order).capacity(BUDGET)[0] for order in ORDERS)
+        undivided = tuple(RenyiFilter(order).capacity(BUDGET)[0] for order in ORDERS)
         high, low = attack(undivided)
         assert admitted(undivided, [COIN, high], kind)
         assert admitted(undivided, [COIN, low], kind)
         assert 1.475 < reached(high, low) < 1.49
 
-    @pytest.mark.parametrize("kind", [RenyiWeighted, RenyiMixture])
-    def test_our_budgets_refuse_that_adversary(self, kind: type[RenyiWeighted]) -> None:
-        undivided = tuple(Renyi(order).capacity(BUDGET)[0] for order in ORDERS)
+    @pytest.mark.parametrize("kind", [RenyiWeightedFilter, RenyiMixtureFilter])
+    def test_our_budgets_refuse_that_adversary(self, kind: type[RenyiWeightedFilter]) -> None:
+        undivided = tuple(RenyiFilter(order).capacity(BUDGET)[0] for order in ORDERS)
         ours = kind(ORDERS, ("0.5", "0.5")).capacity(BUDGET)
         assert all(a < b for a, b in zip(ours, undivided, strict=True))
         for last in attack(undivided):
@@ -138,7 +138,7 @@ class TestDeltaIsDivided:
     def test_the_same_attack_on_our_budgets_stays_within_delta(
         self, weights: tuple[str, str]
     ) -> None:
-        ours = RenyiWeighted(ORDERS, weights).capacity(BUDGET)
+        ours = RenyiWeightedFilter(ORDERS, weights).capacity(BUDGET)
         high, low = attack(ours)
         assert admitted(ours, [COIN, high])
         assert admitted(ours, [COIN, low])
@@ -146,14 +146,14 @@ class TestDeltaIsDivided:
 
 
 def test_one_order_with_all_of_delta_is_the_fixed_order() -> None:
-    one, fixed = RenyiWeighted(("22",), ("1",)), Renyi("22")
+    one, fixed = RenyiWeightedFilter(("22",), ("1",)), RenyiFilter("22")
     assert (one.sums, one.capacity(BUDGET)) == (fixed.sums, fixed.capacity(BUDGET))
 
 
 def test_weights_are_all_the_same_unless_given() -> None:
-    same = RenyiWeighted(("22", "50", "80"))
+    same = RenyiWeightedFilter(("22", "50", "80"))
     assert same.weights == (Fraction(1, 3),) * 3
-    near = RenyiWeighted(("22", "50", "80"), ("0.333333333333",) * 3)
+    near = RenyiWeightedFilter(("22", "50", "80"), ("0.333333333333",) * 3)
     for a, b in zip(same.capacity(BUDGET), near.capacity(BUDGET), strict=True):
         assert 0 < int(a) - int(b) < UNIT // 10**12
 
@@ -194,7 +194,7 @@ def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
 
 
 def test_an_order_at_which_a_claim_has_no_curve_is_spent_for_ever() -> None:
-    kind = RenyiWeighted(("22", "50"))
+    kind = RenyiWeightedFilter(("22", "50"))
     capacity = kind.capacity(BUDGET)
     only_first = Price(1, (UNIT, INFINITE), {})
     assert kind.accepts(only_first)

@@ -16,13 +16,13 @@ import msgspec
 
 from accountant.claims import CheckedClaim, Claim
 from accountant.claims.price import Price, price
-from accountant.filters.gdp_residue import GdpResidue
+from accountant.filters.gdp_residue import GdpResidueFilter
 from accountant.fractional import PARTS, amount_of, parts_of
 from tests.faults.oracle import halves
 from tests.faults.oracle.amounts import INFINITE, Range
 from tests.faults.oracle.meter import Amounts, Meter
 
-_RESIDUE: Final = GdpResidue()
+_RESIDUE: Final = GdpResidueFilter()
 
 
 class ExactMeter(Meter):

@@ -23,7 +23,7 @@ from research.games.pairs import (
     symmetric_atom,
 )
 from research.games.payoffs import Curve
-from research.games.randomized_response import RandomizedResponse
+from research.games.randomized_response import RandomizedResponseLaw
 
 
 def pure(epsilon: str) -> Offer:
@@ -38,7 +38,7 @@ def zcdp_response(epsilon: str) -> Offer:
 
 def approximate(epsilon: str, delta: str) -> Offer:
     claim = c.Approximate(epsilon, delta)
-    return Offer(claim, RandomizedResponse(float(epsilon), float(delta)).pair())
+    return Offer(claim, RandomizedResponseLaw(float(epsilon), float(delta)).pair())
 
 
 def shame(delta: str) -> Offer:
@@ -107,7 +107,7 @@ def skewed(epsilon: str, delta: str) -> Offer:
 
 def ex_post_response(epsilon: str, delta: str = "0") -> Offer:
     """RR_{epsilon, delta}, which settles at next to nothing where it tells the neighbour openly."""
-    pair = RandomizedResponse(float(epsilon), float(delta)).pair()
+    pair = RandomizedResponseLaw(float(epsilon), float(delta)).pair()
     settles = [epsilon if math.isfinite(loss) else "1e-6" for loss in pair.losses]
     return Offer(c.ExPost(epsilon, delta), pair, tuple(c.ExPost(x, delta) for x in settles))
 

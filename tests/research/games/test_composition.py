@@ -14,7 +14,7 @@ from accountant.policy import Policy
 from research.games.composition import Query, Round, adapt_param_comp, privacy_filter_comp
 from research.games.ledgers import FilterLedger
 from research.games.pairs import name_and_shame, randomized_response
-from research.games.randomized_response import RandomizedResponse
+from research.games.randomized_response import RandomizedResponseLaw
 from tests.research.games.exact_interval import interval
 
 BASIC = Policy(filter="basic", epsilon="1", delta="0.2")
@@ -105,7 +105,7 @@ def test_the_loss_of_a_view_is_the_ratio_of_its_probabilities() -> None:
 
 
 def test_randomized_response_with_delta_is_a_mechanism_of_the_game() -> None:
-    asked = Query(Approximate("0.5", "0.1"), RandomizedResponse(0.5, 0.1))
+    asked = Query(Approximate("0.5", "0.1"), RandomizedResponseLaw(0.5, 0.1))
     view = privacy_filter_comp(
         Fixed([asked, asked, asked]),
         FilterLedger(BASIC),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from scipy.integrate import quad
 from scipy.stats import kstest
 
-from research.games.randomized_response import RandomizedResponse, ResponseOutcome
+from research.games.randomized_response import RandomizedResponseLaw, ResponseOutcome
 from research.games.simulation import LaplaceSimulator, simulator
 
 Laws = tuple[list[Fraction], list[Fraction]]
@@ -91,7 +91,7 @@ class TestLaplace:
                 simulate.density(z, x) for z in (ResponseOutcome.TOP, ResponseOutcome.BOTTOM)
             )
             for b in (0, 1):
-                _, w_top, w_bottom, _ = RandomizedResponse(epsilon).law(b)
+                _, w_top, w_bottom, _ = RandomizedResponseLaw(epsilon).law(b)
                 laplace = epsilon / 2 * math.exp(-epsilon * abs(x - b))
                 assert w_top * top + w_bottom * bottom == pytest.approx(laplace, rel=1e-11)
 
@@ -110,7 +110,7 @@ class TestLaplace:
 
     def test_post_processed_randomized_response_is_laplace_noise(self) -> None:
         epsilon, generator = 1.3, np.random.default_rng(11)
-        response, simulate = RandomizedResponse(epsilon), LaplaceSimulator(epsilon)
+        response, simulate = RandomizedResponseLaw(epsilon), LaplaceSimulator(epsilon)
         for b in (0, 1):
             values = [
                 simulate.sample(response.sample(b, generator), generator) for _ in range(4_000)

@@ -10,7 +10,7 @@ import pytest
 from accountant.records import encode
 from accountant.views.datasets import decode_alert
 from streams.alerts.counts import AlertCounts
-from streams.alerts.webhook import AlertWebhook, Answer, Tried, Trying
+from streams.alerts.webhook import AlertWebhook, DeliveryResult, Tried, Trying
 from streams.errors import Refused
 from streams.settings import load
 from tests.streams.alerts.receiver import Receiver
@@ -22,7 +22,7 @@ SECRET = "Bearer s3cret-of-the-header"
 async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
     with Receiver() as receiver:
         webhook = AlertWebhook(receiver.url, SECRET)
-        assert await webhook.post(alert("0.5")) == Tried(Answer.TAKEN)
+        assert await webhook.post(alert("0.5")) == Tried(DeliveryResult.DELIVERED)
         await webhook.close()
     (post,) = receiver.posts
     assert post.path == "/hook/T0-path-secret"
@@ -33,21 +33,21 @@ async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
 @pytest.mark.parametrize(
     ("status", "answer"),
     [
-        (200, Answer.TAKEN),
-        (202, Answer.TAKEN),
-        (302, Answer.AGAIN),
-        (401, Answer.AGAIN),
-        (404, Answer.AGAIN),
-        (408, Answer.AGAIN),
-        (429, Answer.AGAIN),
-        (500, Answer.AGAIN),
-        (503, Answer.AGAIN),
-        (400, Answer.NEVER),
-        (413, Answer.NEVER),
-        (422, Answer.NEVER),
+        (200, DeliveryResult.DELIVERED),
+        (202, DeliveryResult.DELIVERED),
+        (302, DeliveryResult.RETRY),
+        (401, DeliveryResult.RETRY),
+        (404, DeliveryResult.RETRY),
+        (408, DeliveryResult.RETRY),
+        (429, DeliveryResult.RETRY),
+        (500, DeliveryResult.RETRY),
+        (503, DeliveryResult.RETRY),
+        (400, DeliveryResult.REJECTED),
+        (413, DeliveryResult.REJECTED),
+        (422, DeliveryResult.REJECTED),
     ],
 )
-async def test_what_a_status_means(status: int, answer: Answer) -> None:
+async def test_what_a_status_means(status: int, answer: DeliveryResult) -> None:
     with Receiver(status) as receiver:
         webhook = AlertWebhook(receiver.url)
         tried = await webhook.post(alert("0.5"))
@@ -60,14 +60,14 @@ async def test_what_a_status_means(status: int, answer: Answer) -> None:
 async def test_a_receiver_that_is_down_or_too_slow_is_tried_again() -> None:
     receiver = Receiver(slow=1.0)
     slow = AlertWebhook(receiver.url, whole=0.2)
-    assert await slow.post(alert("0.5")) == Tried(Answer.AGAIN, "TimeoutError")
+    assert await slow.post(alert("0.5")) == Tried(DeliveryResult.RETRY, "TimeoutError")
     receiver.down()
     tried = await slow.post(alert("0.5"))
-    assert tried.answer is Answer.AGAIN
+    assert tried.answer is DeliveryResult.RETRY
     assert "Connect" in tried.why
     receiver.slow = 0.0
     receiver.up()
-    assert (await slow.post(alert("0.5"))).answer is Answer.TAKEN
+    assert (await slow.post(alert("0.5"))).answer is DeliveryResult.DELIVERED
     await slow.close()
     receiver.down()
     assert {post.key for post in receiver.posts} == {"census/1/0.5"}
@@ -97,7 +97,7 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
     pauses: list[float] = []
     trying = Trying(alert("0.5"), counts, now=0, patience=600, chance=lambda: 0.5)
     now = 0.0
-    while (pause := trying.pause(Tried(Answer.AGAIN, "status 503"), now)) is not None:
+    while (pause := trying.pause(Tried(DeliveryResult.RETRY, "status 503"), now)) is not None:
         pauses.append(pause)
         now += pause
     assert pauses[:7] == [0.75, 1.5, 3.0, 6.0, 12.0, 24.0, 45.0]
@@ -106,7 +106,7 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
     assert counts.of("webhook", "given_up") == 1
     assert counts.of("webhook", "failed") == len(pauses)
     spread = {
-        Trying(alert("0.5"), counts, now=0, patience=60).pause(Tried(Answer.AGAIN), 0)
+        Trying(alert("0.5"), counts, now=0, patience=60).pause(Tried(DeliveryResult.RETRY), 0)
         for _ in range(20)
     }
     assert len(spread) > 10
@@ -116,7 +116,7 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
 def test_what_will_never_be_taken_is_given_up_at_once() -> None:
     counts = AlertCounts()
     trying = Trying(alert("0.5"), counts, now=0, patience=600)
-    assert trying.pause(Tried(Answer.NEVER, "status 422"), 0) is None
+    assert trying.pause(Tried(DeliveryResult.REJECTED, "status 422"), 0) is None
     assert (counts.of("webhook", "given_up"), counts.of("webhook", "failed")) == (1, 0)
 
 
