@@ -18,7 +18,7 @@ import pytest
 
 from tests.browser.furnished import furnish
 from tests.rendering.pictures import Missing, program
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
 from tests.when_asked import mark_ours
 
 if TYPE_CHECKING:
@@ -56,9 +56,9 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[RolesDoor]:
-    """A door that knows who asks, with a few datasets that were used."""
-    with RolesDoor(tmp_path) as made:
+def server(tmp_path: Path) -> Iterator[RolesServer]:
+    """A server that knows who asks, with a few datasets that were used."""
+    with RolesServer(tmp_path) as made:
         furnish(made)
         yield made
 

@@ -1,11 +1,11 @@
-"""A door as an office has it: datasets of several filters, used to different parts."""
+"""A server as an office has it: datasets of several filters, used to different parts."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import request
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import request
 
 DATASETS: dict[str, dict[str, Any]] = {
     "census": {"filter": "basic", "epsilon": "1", "delta": "0.000001", "population": "city"},
@@ -28,15 +28,15 @@ USED = {
 }
 
 
-def furnish(door: RolesDoor) -> None:
+def furnish(server: RolesServer) -> None:
     """Open the datasets for olga, with ana and ben as analysts, and have ana ask."""
     for dataset, policy in DATASETS.items():
-        door.open_for_olga(dataset, access="members", **policy)
-        door.enrol(dataset, "ana", "analyst")
-        door.enrol(dataset, "ben", "analyst", "auditor")
-    door.clock.pass_(seconds=1)  # type: ignore[attr-defined]
+        server.open_for_olga(dataset, access="members", **policy)
+        server.enrol(dataset, "ana", "analyst")
+        server.enrol(dataset, "ben", "analyst", "auditor")
+    server.clock.pass_(seconds=1)  # type: ignore[attr-defined]
     for dataset, asked in USED.items():
         for epsilon in asked:
             claim = {"type": "pure", "epsilon": epsilon}
-            body = request(door.clock, dataset=dataset, claim=claim)
-            door.done("ana", "/requests", body, "granted")
+            body = request(server.clock, dataset=dataset, claim=claim)
+            server.done("ana", "/requests", body, "granted")

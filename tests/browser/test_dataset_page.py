@@ -10,7 +10,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.looking import overflow, picture, violations
-from tests.streams.pages.dataset.paged_door import PagedDoor
+from tests.streams.pages.dataset.pages_server import PagesServer
 
 if TYPE_CHECKING:
     from playwright.sync_api import Page
@@ -21,26 +21,26 @@ PREVIEW = "?kind=pure&pure_epsilon=0.05"
 
 
 @pytest.fixture
-def survey(tmp_path: Path) -> Iterator[PagedDoor]:
-    """A door for one test, which may write."""
-    with PagedDoor(tmp_path) as made:
+def survey(tmp_path: Path) -> Iterator[PagesServer]:
+    """A server for one test, which may write."""
+    with PagesServer(tmp_path) as made:
         made.furnish()
         yield made
 
 
 @pytest.fixture(scope="module")
-def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagedDoor]:
-    """A door for tests that write nothing."""
-    with PagedDoor(tmp_path_factory.mktemp("survey")) as made:
+def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
+    """A server for tests that write nothing."""
+    with PagesServer(tmp_path_factory.mktemp("survey")) as made:
         made.furnish()
         yield made
 
 
-def shown(opens: Opens, door: PagedDoor, name: str, query: str = "", **how: Any) -> Page:
+def shown(opens: Opens, server: PagesServer, name: str, query: str = "", **how: Any) -> Page:
     """Return the page of the dataset, of somebody who signs in by the form that comes first."""
-    page = opens(door.url, **{"width": DESK, **how})
+    page = opens(server.url, **{"width": DESK, **how})
     page.goto(f"/pages/datasets/survey{query}")
-    page.get_by_label("Token").fill(door.tokens[name])
+    page.get_by_label("Token").fill(server.tokens[name])
     page.keyboard.press("Enter")
     page.wait_for_selector(".dataset")
     return page
@@ -56,7 +56,7 @@ def tab_to(page: Page, selector: str, most: int = 150) -> None:
 
 
 @pytest.mark.parametrize(("name", "query"), [("olga", EDITING), ("ana", PREVIEW), ("root", "")])
-def test_nobody_is_kept_out(opens: Opens, read_only: PagedDoor, name: str, query: str) -> None:
+def test_nobody_is_kept_out(opens: Opens, read_only: PagesServer, name: str, query: str) -> None:
     page = shown(opens, read_only, name, query)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -74,7 +74,7 @@ def test_nobody_is_kept_out(opens: Opens, read_only: PagedDoor, name: str, query
     assert said == [], "the browser has refused something of its own page"
 
 
-def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagedDoor) -> None:
+def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga")
     tab_to(page, "#set-limit > summary")
     page.keyboard.press("Enter")
@@ -94,7 +94,7 @@ def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagedDoor
     assert page.locator(".level", has_text="Team green").is_visible()
 
 
-def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagedDoor) -> None:
+def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga")
     page.get_by_role("link", name="Change ben").click()
     page.locator("#m-role-auditor").check()
@@ -107,7 +107,7 @@ def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagedDoor) 
     assert page.get_by_role("link", name="Change ben").count() == 0
 
 
-def test_a_click_too_many_is_one_record(opens: Opens, survey: PagedDoor) -> None:
+def test_a_click_too_many_is_one_record(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga")
     page.locator("#set-member > summary").click()
     page.locator("#m-member").fill("opie")
@@ -119,7 +119,9 @@ def test_a_click_too_many_is_one_record(opens: Opens, survey: PagedDoor) -> None
     assert [each["outcome"] for each in of_opie] == ["member_set"]
 
 
-def test_an_analyst_learns_in_one_look_and_by_keyboard(opens: Opens, read_only: PagedDoor) -> None:
+def test_an_analyst_learns_in_one_look_and_by_keyboard(
+    opens: Opens, read_only: PagesServer
+) -> None:
     page = shown(opens, read_only, "ana")
     first = page.locator(".mine").inner_text()
     for said in ("You may still use 0.6 %", "the pace of team red", "More comes in 24 hours"):
@@ -133,7 +135,9 @@ def test_an_analyst_learns_in_one_look_and_by_keyboard(opens: Opens, read_only: 
     assert "It would be granted" in page.locator("#fits ~ .message").inner_text()
 
 
-def test_only_the_fields_of_the_chosen_claim_are_shown(opens: Opens, read_only: PagedDoor) -> None:
+def test_only_the_fields_of_the_chosen_claim_are_shown(
+    opens: Opens, read_only: PagesServer
+) -> None:
     page = shown(opens, read_only, "ana")
     assert page.locator("#p-pure-epsilon").is_visible()
     assert not page.locator("#p-gaussian-sigma").is_visible()
@@ -142,7 +146,7 @@ def test_only_the_fields_of_the_chosen_claim_are_shown(opens: Opens, read_only: 
     assert not page.locator("#p-pure-epsilon").is_visible()
 
 
-def test_it_works_without_scripts(opens: Opens, survey: PagedDoor) -> None:
+def test_it_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga", EDITING, java_script_enabled=False)
     page.locator("#l-part").fill("10")
     page.get_by_role("button", name="Save").first.click()
@@ -159,13 +163,13 @@ def test_it_works_without_scripts(opens: Opens, survey: PagedDoor) -> None:
     ],
 )
 def test_pictures_are_drawn_anew(
-    opens: Opens, read_only: PagedDoor, name: str, who: str, query: str, how: Any
+    opens: Opens, read_only: PagesServer, name: str, who: str, query: str, how: Any
 ) -> None:
     page = shown(opens, read_only, who, query, **how)
     picture(page, f"dataset-{name}")
 
 
-def test_the_form_of_a_limit_is_drawn_anew(opens: Opens, read_only: PagedDoor) -> None:
+def test_the_form_of_a_limit_is_drawn_anew(opens: Opens, read_only: PagesServer) -> None:
     page = shown(opens, read_only, "olga", EDITING, height=1_250)
     page.locator("#shares").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('shares').scrollIntoView()")

@@ -6,7 +6,7 @@ import pytest
 
 from tests.browser.conftest import Opens
 from tests.browser.looking import overflow, picture, sign_in, violations
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
 
 PAGES = {
     # What it is called in docs/pictures: its address, or None for what is shown before signing in.
@@ -21,12 +21,12 @@ PHONE, DESK = 320, 1_280
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", PAGES)
 def test_axe_finds_nothing_at_a_desk_or_on_a_phone(
-    door: RolesDoor, opens: Opens, name: str, scheme: str
+    server: RolesServer, opens: Opens, name: str, scheme: str
 ) -> None:
     for width in (DESK, PHONE):
-        page = opens(door.url, width=width, scheme=scheme)
+        page = opens(server.url, width=width, scheme=scheme)
         if name != "sign-in":
-            sign_in(page, door.tokens["olga"])
+            sign_in(page, server.tokens["olga"])
         page.goto(PAGES[name])
         assert not violations(page)
         assert overflow(page) == 0, f"{name} is wider than a window of {width} pixels"
@@ -39,16 +39,16 @@ def test_axe_finds_nothing_at_a_desk_or_on_a_phone(
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 def test_axe_finds_nothing_where_a_token_was_wrong(
-    door: RolesDoor, opens: Opens, scheme: str
+    server: RolesServer, opens: Opens, scheme: str
 ) -> None:
-    page = opens(door.url, scheme=scheme)
+    page = opens(server.url, scheme=scheme)
     sign_in(page, "wrong")
     assert page.get_by_role("alert").is_visible()
     assert not violations(page)
 
 
-def test_a_page_asks_for_nothing_but_its_own(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
+def test_a_page_asks_for_nothing_but_its_own(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
     asked: list[str] = []
     told: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
@@ -56,16 +56,16 @@ def test_a_page_asks_for_nothing_but_its_own(door: RolesDoor, opens: Opens) -> N
         "console",
         lambda message: told.append(message.text) if message.type in {"error", "warning"} else None,
     )
-    sign_in(page, door.tokens["ana"])
+    sign_in(page, server.tokens["ana"])
     assert page.get_by_role("link", name="census").is_visible()
-    assert all(each.startswith(f"{door.url}/") for each in asked)
+    assert all(each.startswith(f"{server.url}/") for each in asked)
     assert not told  # nothing broke the page's policy
     scripts = page.evaluate("document.scripts.length")
     assert scripts == 0
 
 
-def test_text_of_twice_the_size_still_fits(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url, width=640)
-    sign_in(page, door.tokens["ana"])
+def test_text_of_twice_the_size_still_fits(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url, width=640)
+    sign_in(page, server.tokens["ana"])
     # What a browser's zoom of 200 % leaves of a window of 1280 pixels: WCAG 1.4.10.
     assert overflow(page) == 0

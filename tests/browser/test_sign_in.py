@@ -10,8 +10,8 @@ from streams.auth import token_file
 from tests.browser.conftest import Opens
 from tests.browser.looking import sign_in
 from tests.streams.auth.certificates import certificate
-from tests.streams.auth.known_door import wall
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import wall
 
 
 def session(page: Any) -> Any:
@@ -19,39 +19,39 @@ def session(page: Any) -> Any:
     return found[0] if found else None
 
 
-def test_a_wrong_token_is_told_and_a_right_one_goes_on(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
+def test_a_wrong_token_is_told_and_a_right_one_goes_on(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
     page.goto("/")
-    assert page.url == f"{door.url}/sign-in"
+    assert page.url == f"{server.url}/sign-in"
     sign_in(page, "a-token-that-nobody-made")
     alert = page.get_by_role("alert")
     assert "does not know the token" in alert.inner_text()
     assert page.get_by_label("Token").input_value() == ""
     assert session(page) is None
-    sign_in(page, door.tokens["ana"])
-    assert page.url == f"{door.url}/"
+    sign_in(page, server.tokens["ana"])
+    assert page.url == f"{server.url}/"
     assert page.get_by_role("heading", name="Datasets", exact=True).is_visible()
     assert page.get_by_text("Signed in as ana").is_visible()
 
 
-def test_one_goes_on_to_where_one_was_going(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
+def test_one_goes_on_to_where_one_was_going(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
     page.goto("/pages/datasets/census")
-    assert page.url.startswith(f"{door.url}/sign-in?next=")
-    page.get_by_label("Token").fill(door.tokens["ana"])
+    assert page.url.startswith(f"{server.url}/sign-in?next=")
+    page.get_by_label("Token").fill(server.tokens["ana"])
     page.get_by_label("Token").press("Enter")
-    page.wait_for_url(f"{door.url}/pages/datasets/census")
+    page.wait_for_url(f"{server.url}/pages/datasets/census")
 
 
 def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
-    door: RolesDoor, opens: Opens
+    server: RolesServer, opens: Opens
 ) -> None:
-    page = opens(door.url)
-    sign_in(page, door.tokens["ana"])
+    page = opens(server.url)
+    sign_in(page, server.tokens["ana"])
     cookie = session(page)
     assert (cookie["httpOnly"], cookie["sameSite"], cookie["path"]) == (True, "Strict", "/")
     assert cookie["expires"] == -1  # it is gone with the browser
-    assert door.tokens["ana"] not in cookie["value"]
+    assert server.tokens["ana"] not in cookie["value"]
     assert page.evaluate("document.cookie") == ""
     assert page.evaluate("fetch('/datasets').then(r => r.status).catch(() => 0)") in {0, 401}
 
@@ -60,47 +60,47 @@ def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path, opens: Opens)
     files = certificate(tmp_path)
     settings = {"tls_certificate": files.certificate, "tls_key": files.key}
 
-    class Encrypted(RolesDoor):
+    class Encrypted(RolesServer):
         verify = False
 
-    with Encrypted(tmp_path, settings=settings) as door:
-        page = opens(door.url, ignore_https_errors=True)
-        sign_in(page, door.tokens["ana"])
+    with Encrypted(tmp_path, settings=settings) as server:
+        page = opens(server.url, ignore_https_errors=True)
+        sign_in(page, server.tokens["ana"])
         assert page.get_by_text("Signed in as ana").is_visible()
         cookie = session(page)
         assert (cookie["name"], cookie["secure"]) == ("__Host-accountant-session", True)
         page.get_by_role("button", name="Sign out").click()
-        page.wait_for_url(f"{door.url}/sign-in")
+        page.wait_for_url(f"{server.url}/sign-in")
         assert session(page) is None
 
 
-def test_after_signing_out_the_way_back_shows_nothing(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
-    sign_in(page, door.tokens["ana"])
+def test_after_signing_out_the_way_back_shows_nothing(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
+    sign_in(page, server.tokens["ana"])
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{door.url}/sign-in")
+    page.wait_for_url(f"{server.url}/sign-in")
     assert session(page) is None
     page.go_back()
     page.wait_for_url(re.compile("/sign-in"))
     assert page.get_by_text("census").count() == 0
 
 
-def test_a_revoked_token_ends_the_session(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
-    sign_in(page, door.tokens["ana"])
-    assert token_file.revoke(door.tokens_file, "ana", now=wall())
+def test_a_revoked_token_ends_the_session(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
+    sign_in(page, server.tokens["ana"])
+    assert token_file.revoke(server.tokens_file, "ana", now=wall())
     page.get_by_role("link", name="Look again").click()
-    page.wait_for_url(f"{door.url}/sign-in")
+    page.wait_for_url(f"{server.url}/sign-in")
     assert page.get_by_text("Your session has ended").is_visible()
     assert session(page) is None
 
 
 def test_a_page_of_another_origin_cannot_send_our_forms(
-    door: RolesDoor, opens: Opens, evil: str
+    server: RolesServer, opens: Opens, evil: str
 ) -> None:
-    page = opens(door.url)
-    sign_in(page, door.tokens["ana"])
-    page.goto(f"{evil}/?{door.url}/sign-out")
+    page = opens(server.url)
+    sign_in(page, server.tokens["ana"])
+    page.goto(f"{evil}/?{server.url}/sign-out")
     page.get_by_role("button", name="Win").click()
     page.wait_for_load_state()
     # Of another port, which is the same site: the cookie comes along, and is not enough.
@@ -109,9 +109,9 @@ def test_a_page_of_another_origin_cannot_send_our_forms(
     assert page.get_by_text("Signed in as ana").is_visible()
 
 
-def test_a_form_with_another_proof_does_nothing(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
-    sign_in(page, door.tokens["ana"])
+def test_a_form_with_another_proof_does_nothing(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
+    sign_in(page, server.tokens["ana"])
     for value in ("", "0" * 64):
         page.goto("/")
         page.evaluate(
@@ -122,8 +122,8 @@ def test_a_form_with_another_proof_does_nothing(door: RolesDoor, opens: Opens) -
     assert session(page) is not None
 
 
-def test_nobody_needs_a_mouse(door: RolesDoor, opens: Opens) -> None:
-    page = opens(door.url)
+def test_nobody_needs_a_mouse(server: RolesServer, opens: Opens) -> None:
+    page = opens(server.url)
     page.goto("/sign-in")
     page.keyboard.press("Tab")
     skip = page.get_by_role("link", name="Skip to the content")
@@ -133,10 +133,10 @@ def test_nobody_needs_a_mouse(door: RolesDoor, opens: Opens) -> None:
     assert page.get_by_label("Token").evaluate("e => e === document.activeElement")
     outline = "e => parseFloat(getComputedStyle(e).outlineWidth)"
     assert page.get_by_label("Token").evaluate(outline) >= 2
-    page.keyboard.type(door.tokens["ana"])
+    page.keyboard.type(server.tokens["ana"])
     page.keyboard.press("Tab")
     page.keyboard.press("Enter")
-    page.wait_for_url(f"{door.url}/")
+    page.wait_for_url(f"{server.url}/")
     for _ in range(30):
         page.keyboard.press("Tab")
         focused = page.evaluate("document.activeElement.textContent.trim()")
@@ -146,4 +146,4 @@ def test_nobody_needs_a_mouse(door: RolesDoor, opens: Opens) -> None:
         if focused == "Sign out":
             break
     page.keyboard.press("Enter")
-    page.wait_for_url(f"{door.url}/sign-in")
+    page.wait_for_url(f"{server.url}/sign-in")

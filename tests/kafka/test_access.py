@@ -1,4 +1,4 @@
-"""Who may do what at a gateway before a real broker: some cells of the matrix of the door."""
+"""Who may do what at a gateway before a real broker: some cells of the matrix of the server."""
 
 from __future__ import annotations
 
@@ -89,11 +89,11 @@ async def decided(ledger: Ledger) -> int:
     return await asyncio.to_thread(ledger.visible)
 
 
-async def told(door: Gateway, name: str, until: str) -> list[str]:
+async def told(server: Gateway, name: str, until: str) -> list[str]:
     """Return outcome and analyst of what a stream tells somebody, up to a purpose."""
     found: list[str] = []
-    headers = door.shown(name)
-    async with door.http.stream("GET", "/events", headers=headers) as answer:
+    headers = server.shown(name)
+    async with server.http.stream("GET", "/events", headers=headers) as answer:
         async for line in answer.aiter_lines():
             if line.startswith("data: "):
                 decision = json.loads(line[6:])
@@ -110,16 +110,16 @@ async def test_a_gateway_before_kafka_lets_everybody_do_what_the_log_says(
     async with (
         Ledger(broker.bootstrap, application, partitions=1) as ledger,
         working(ledger),
-        gateway(ledger, tmp_path) as door,
+        gateway(ledger, tmp_path) as server,
     ):
         policy = {"filter": "basic", "epsilon": "1", "access": "members"}
         owned = {"dataset": "census", "policy": policy, "owners": ["olga"]}
-        refused = await door.send("olga", "/datasets", "open", by="olga", **owned)
+        refused = await server.send("olga", "/datasets", "open", by="olga", **owned)
         assert refused.status_code == 403
-        opened = await door.send("root", "/datasets", "open", by="root", **owned)
+        opened = await server.send("root", "/datasets", "open", by="root", **owned)
         assert opened.json()["outcome"] == "opened"
         for member, role in (("ana", "analyst"), ("ben", "analyst"), ("eng", "engine")):
-            assert (await door.enrol("olga", member, role)).json()["outcome"] == "member_set"
+            assert (await server.enrol("olga", member, role)).json()["outcome"] == "member_set"
         before = await decided(ledger)
         for name, analyst, more, status in (
             (None, "ana", {}, 401),
@@ -130,47 +130,47 @@ async def test_a_gateway_before_kafka_lets_everybody_do_what_the_log_says(
             ("olga", "olga", {}, 403),
             ("root", "root", {}, 403),
         ):
-            assert (await door.ask(name, analyst, **more)).status_code == status
-        assert (await door.enrol("ana", "zoe", "analyst")).status_code == 403
+            assert (await server.ask(name, analyst, **more)).status_code == status
+        assert (await server.enrol("ana", "zoe", "analyst")).status_code == 403
         for more in ({}, {"as": "administrator"}):
-            assert (await door.enrol("ben", "ben", "owner", **more)).status_code == 403
-        assert (await door.enrol("root", "root", "owner")).status_code == 403
+            assert (await server.enrol("ben", "ben", "owner", **more)).status_code == 403
+        assert (await server.enrol("root", "root", "owner")).status_code == 403
         assert await decided(ledger) == before
-        assert (await door.ask("ana", "ana")).json()["outcome"] == "granted"
-        assert (await door.ask("ben", "ben")).json()["outcome"] == "granted"
-        assert (await door.ask("eng", "ben", via="eng")).json()["outcome"] == "granted"
-        await reads(door)
-        reading = asyncio.create_task(told(door, "ana", until="last"))
+        assert (await server.ask("ana", "ana")).json()["outcome"] == "granted"
+        assert (await server.ask("ben", "ben")).json()["outcome"] == "granted"
+        assert (await server.ask("eng", "ben", via="eng")).json()["outcome"] == "granted"
+        await reads(server)
+        reading = asyncio.create_task(told(server, "ana", until="last"))
         await asyncio.sleep(0)
-        seen = await asyncio.wait_for(_sent_until_read(door, reading), 60)
+        seen = await asyncio.wait_for(_sent_until_read(server, reading), 60)
         assert set(seen) == {"ana"}
-        assert (await door.enrol("olga", "ana")).json()["outcome"] == "member_removed"
-        assert (await door.see("ana", "/datasets/census")).status_code == 404
-        assert (await door.ask("ana", "ana")).status_code == 403
-        helped = await door.enrol("root", "zoe", "auditor", **{"as": "administrator"})
+        assert (await server.enrol("olga", "ana")).json()["outcome"] == "member_removed"
+        assert (await server.see("ana", "/datasets/census")).status_code == 404
+        assert (await server.ask("ana", "ana")).status_code == 403
+        helped = await server.enrol("root", "zoe", "auditor", **{"as": "administrator"})
         assert helped.json()["administrator"] is True
-        assert (await door.see("zoe", "/datasets/census/requests")).json()["next"] > 0
+        assert (await server.see("zoe", "/datasets/census/requests")).json()["next"] > 0
 
 
-async def _sent_until_read(door: Gateway, reading: asyncio.Task[list[str]]) -> list[str]:
+async def _sent_until_read(server: Gateway, reading: asyncio.Task[list[str]]) -> list[str]:
     """Ask until a stream that has just begun has told of it."""
     while not reading.done():
-        assert (await door.ask("ben", "ben")).json()["outcome"] == "granted"
-        assert (await door.ask("ana", "ana", purpose="last")).json()["outcome"] == "granted"
+        assert (await server.ask("ben", "ben")).json()["outcome"] == "granted"
+        assert (await server.ask("ana", "ana", purpose="last")).json()["outcome"] == "granted"
         await asyncio.wait([reading], timeout=0.2)
     return reading.result()
 
 
-async def reads(door: Gateway) -> None:
+async def reads(server: Gateway) -> None:
     """Look at the dataset as everybody."""
     for name, status in ((None, 401), ("zoe", 404), ("ana", 200), ("olga", 200), ("root", 200)):
         for tail in ("", "/requests", "/members"):
-            assert (await door.see(name, f"/datasets/census{tail}")).status_code == status
+            assert (await server.see(name, f"/datasets/census{tail}")).status_code == status
     for name, analysts in (("ana", {"ana"}), ("eng", {"ben"}), ("olga", {"ana", "ben"})):
-        page = (await door.see(name, "/datasets/census/requests")).json()["decisions"]
+        page = (await server.see(name, "/datasets/census/requests")).json()["decisions"]
         asked = {each["request"]["analyst"] for each in page if "analyst" in each["request"]}
         assert asked == analysts, name
-    me = (await door.see("ana", "/me")).json()
+    me = (await server.see("ana", "/me")).json()
     assert me["datasets"] == [{"dataset": "census", "roles": ["analyst"]}]
-    members = (await door.see("ana", "/datasets/census/members")).json()
+    members = (await server.see("ana", "/datasets/census/members")).json()
     assert [each["member"] for each in members] == ["ana"]

@@ -22,12 +22,12 @@ async def test_a_ledgers_writers_wait_for_all_replicas(
         genesis = proxy.sent(Api.PRODUCE)
         assert {each.client_id for each in genesis} == writers
         async with working(ledger):
-            door = await KafkaService.start(ledger.deployment)
+            server = await KafkaService.start(ledger.deployment)
             try:
-                await door.submit("admin", opening("ds"), wait=20)
-                await door.submit("requests", request("ds"), wait=20)
+                await server.submit("admin", opening("ds"), wait=20)
+                await server.submit("requests", request("ds"), wait=20)
             finally:
-                await door.close()
+                await server.close()
             before = len(proxy.sent(Api.PRODUCE))
             home = partition_of(b"ds", 2)
             await ledger.decided(b"{", key=b"ds", partition=home)  # set aside: a dead letter
@@ -36,7 +36,7 @@ async def test_a_ledgers_writers_wait_for_all_replicas(
         letters = ledger.topic("dead_letters").encode()
         assert any(letters in each.frame for each in proxy.sent(Api.PRODUCE)[before:])
         assert len(ours) >= len(genesis) + 3  # an opening, a request and what was set aside
-        assert len(others) >= 2  # the door's own
+        assert len(others) >= 2  # the server's own
         assert {each.required_acks for each in ours} == {ALL}
         assert {each.required_acks for each in others} == {ALL}
         await ledger.judged()

@@ -1,4 +1,4 @@
-"""Events of a ledger on a real broker: two partitions, two doors, streams that are cut."""
+"""Events of a ledger on a real broker: two partitions, two servers, streams that are cut."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ OPTIONS: dict[str, Any] = {"partitions": 2, "window_ms": 2_000, "skew_ms": 1_000
 
 
 @asynccontextmanager
-async def door(ledger: Ledger) -> AsyncIterator[str]:
+async def server(ledger: Ledger) -> AsyncIterator[str]:
     """Yield the address of a gateway in this loop."""
     service = await KafkaService.start(ledger.deployment)
     urls: asyncio.Queue[str] = asyncio.Queue()
@@ -86,14 +86,14 @@ async def ask_some(ledger: Ledger, rounds: int) -> None:
     await ledger.settle()
 
 
-async def test_a_stream_goes_on_at_any_door_of_the_ledger(
+async def test_a_stream_goes_on_at_any_server_of_the_ledger(
     broker: LocalBroker, application: str
 ) -> None:
     async with (
         Ledger(broker.bootstrap, application, **OPTIONS) as ledger,
         working(ledger, batch=3),
-        door(ledger) as here,
-        door(ledger) as there,
+        server(ledger) as here,
+        server(ledger) as there,
     ):
         await ledger.open(*NAMES, filter="basic", epsilon="1", alert_at=["0.1", "0.2", "0.5"])
         await ledger.settle()
@@ -133,9 +133,9 @@ async def test_a_partition_in_which_nothing_happens_has_its_position_too(
         await ledger.open(*NAMES, filter="basic", epsilon="1")
         await ledger.send_all([request("d0") for _ in range(5)])
         await ledger.settle()
-        await asyncio.sleep(OPTIONS["window_ms"] / 1000)  # a door reads back no further
+        await asyncio.sleep(OPTIONS["window_ms"] / 1000)  # a server reads back no further
         for _ in range(2):
-            async with door(ledger) as url:
+            async with server(ledger) as url:
                 position = Position.parse(await now(url))
                 parts = await asyncio.to_thread(logs, ledger)
                 assert position == Position.of([(len(part) - 1, part[-1]) for part in parts])
@@ -160,8 +160,8 @@ async def test_a_position_of_another_ledger_or_one_that_is_not_there_is_refused(
         Ledger(broker.bootstrap, application, **OPTIONS) as ledger,
         Ledger(broker.bootstrap, f"{application}x", **OPTIONS) as other,
         working(ledger),
-        door(ledger) as url,
-        door(other) as foreign,
+        server(ledger) as url,
+        server(other) as foreign,
     ):
         last = await now(foreign)
         await ledger.open(*NAMES, filter="basic", epsilon="1")

@@ -1,4 +1,4 @@
-"""The door of a ledger on Kafka goes on, or says that it does not."""
+"""The server of a ledger on Kafka goes on, or says that it does not."""
 
 from __future__ import annotations
 

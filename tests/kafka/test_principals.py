@@ -96,9 +96,9 @@ def test_each_principal_does_its_own_job(secured: Secured, tmp_path: Path) -> No
         with Accountant(settings=secured.settings("engine")) as engine:
             assert engine.ask("census", "pure:0.1", analyst="ana").granted
         until("the gateway's readiness", lambda: ready(port), logs["gateway"])
-        with Accountant(f"http://127.0.0.1:{port}") as door:
+        with Accountant(f"http://127.0.0.1:{port}") as server:
             for _ in range(5):
-                assert door.ask("census", "pure:0.1", analyst="ben").granted
+                assert server.ask("census", "pure:0.1", analyst="ben").granted
         alerts = secured.deployment(SUPER_USER).topics.alerts
         assert reads(secured, "worker", alerts), "the alert at one half"
         audited = secured.run("auditor", "audit", "--json")

@@ -225,7 +225,7 @@ async def test_what_was_aborted_or_is_not_committed_is_never_counted(
         assert await notes(http) == []
 
 
-async def test_two_doors_with_one_file_notice_one_another(ledger: Ledger, tmp_path: Path) -> None:
+async def test_two_servers_with_one_file_notice_one_another(ledger: Ledger, tmp_path: Path) -> None:
     index = tmp_path / "usage.index"
     async with working(ledger):
         await open_both(ledger)

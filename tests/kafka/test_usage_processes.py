@@ -46,7 +46,7 @@ def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedPro
     return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
 
 
-async def test_the_command_says_what_the_door_says(ledger: Ledger, tmp_path: Path) -> None:
+async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: Path) -> None:
     index, file = tmp_path / "usage.index", tmp_path / "usage.parquet"
     async with working(ledger):
         await open_both(ledger)
@@ -163,7 +163,7 @@ async def listens(http: httpx.AsyncClient) -> None:
         await asyncio.sleep(0.05)
 
 
-async def test_a_door_that_is_killed_again_and_again_counts_each_decision_once(
+async def test_a_server_that_is_killed_again_and_again_counts_each_decision_once(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     index, line = tmp_path / "usage.index", 'privacy_analyst_requests_total{{analyst="{}"'
@@ -172,10 +172,10 @@ async def test_a_door_that_is_killed_again_and_again_counts_each_decision_once(
         await ledger.open(*NAMES, filter="basic", epsilon="100")
         await ledger.settle()
         for number in range(6):
-            door = GatewayProcess(ledger, index, tmp_path / "gateway.log")
+            server = GatewayProcess(ledger, index, tmp_path / "gateway.log")
             asking = asyncio.create_task(ask_some(ledger, 150, analyst=f"r{number}-"))
             try:
-                async with door.http() as http:
+                async with server.http() as http:
                     await listens(http)
                     # At another moment of its work each time, sometimes while nothing is whole.
                     await asyncio.sleep(0.15 * number)
@@ -193,7 +193,7 @@ async def test_a_door_that_is_killed_again_and_again_counts_each_decision_once(
                             assert sum(counts) >= seen
                             seen = sum(counts)
             finally:
-                door.kill()
+                server.kill()
             await asking
         assert seen > 0
         async with served(ledger.deployment, index) as http:

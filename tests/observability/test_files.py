@@ -11,7 +11,7 @@ import yaml
 from streams.settings import Settings
 from tests.observability.programs import ALERTMANAGER, PROMETHEUS, Programs
 from tests.streams.bodies import limiting
-from tests.streams.gateway.door import NOON, Door, TestClock
+from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
 
 RULES = sorted((PROMETHEUS / "rules").glob("*.yml"))
 TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
@@ -117,7 +117,7 @@ def test_an_alert_goes_to_whom_it_concerns(
 
 def test_metrics_follow_the_conventions(programs: Programs, tmp_path: Path) -> None:
     shown = Settings(port=0, metrics_analysts=1, metrics_levels=1)
-    with Door(tmp_path / "ledger.db", TestClock(NOON), shown) as door:
+    with LocalServer(tmp_path / "ledger.db", TestClock(NOON), shown) as door:
         door.open(horizon="P30D", delta="1e-6", filter="zcdp_tight")
         pace = {"part": "0.1", "period": "P1D"}
         limit = limiting("census", NOON, 1, "team", "red", part="0.5", pace=pace, reserved="0.1")

@@ -1,4 +1,4 @@
-"""Tests of a door with a real OpenID provider: `make test-provider`.
+"""Tests of a server with a real OpenID provider: `make test-provider`.
 
 They are left out of every run that does not ask for them by `-m provider`; asked for, they fail
 where the provider is missing, and never skip.

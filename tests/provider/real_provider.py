@@ -23,7 +23,7 @@ from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 PROGRAM: Final = Path(__file__).with_name("provider.mjs")
 AUDIENCE: Final = "https://accountant.example"
-"""What the door's tokens name; the provider's other services have audiences of their own."""
+"""What the server's tokens name; the provider's other services have audiences of their own."""
 CALLBACK: Final = "http://127.0.0.1:9/callback"
 _PATIENCE_S: Final = 60.0
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.provider.real_door import Answered, RealDoor, until
+from tests.provider.accountant_server import AccountantServer, Answered, until
 from tests.provider.real_provider import Key, RealProvider
 
 OUTAGE_S = 10
@@ -27,10 +27,10 @@ def test_known_keys_go_on_for_the_stated_time_and_again_once_it_is_back(
     provider.restart(Key.rsa("second"))
     unknown = provider.token("olga")
     provider.restart(first)
-    with RealDoor(tmp_path / "door", provider, oidc_outage_seconds=OUTAGE_S) as door:
+    with AccountantServer(tmp_path / "server", provider, oidc_outage_seconds=OUTAGE_S) as server:
         olga = provider.token("olga")
         asked = time.monotonic()
-        assert door.open("census", olga).status_code == 200
+        assert server.open("census", olga).status_code == 200
         if how == "killed":
             provider.stop()
         else:
@@ -39,41 +39,41 @@ def test_known_keys_go_on_for_the_stated_time_and_again_once_it_is_back(
         seen: list[Answered] = []
 
         def is_closed() -> bool:
-            seen.append(door.asked(olga))
+            seen.append(server.asked(olga))
             return seen[-1].status != 200
 
         is_closed()
-        assert_closed(door.open("survey", unknown), provider)  # nobody can tell now
+        assert_closed(server.open("survey", unknown), provider)  # nobody can tell now
         until("the end of the stated time", is_closed)
         assert [each.status for each in seen] == [200] * (len(seen) - 1) + [503]
         # Its keys were read between these moments, and never again.
         assert seen[-1].received >= asked + OUTAGE_S
         assert all(each.sent < away + OUTAGE_S for each in seen[:-1])
         for token in (olga, unknown):
-            assert_closed(door.open("survey", token), provider)
-        assert_closed(door.request("olga", "census", olga), provider)
-        assert door.health() == (200, 200)
+            assert_closed(server.open("survey", token), provider)
+        assert_closed(server.request("olga", "census", olga), provider)
+        assert server.health() == (200, 200)
 
         if how == "killed":
             provider.start(first)
         else:
             provider.resume()
-        until("its return", lambda: door.status(olga) == 200)
-        assert door.status(unknown) == 401  # now somebody can
-        assert door.get("/datasets/survey", olga).status_code == 404
-        assert door.get("/datasets/census", olga).json()["totals"]["mechanisms"] == 0
-        assert door.open("survey", olga).json()["outcome"] == "opened"
+        until("its return", lambda: server.status(olga) == 200)
+        assert server.status(unknown) == 401  # now somebody can
+        assert server.get("/datasets/survey", olga).status_code == 404
+        assert server.get("/datasets/census", olga).json()["totals"]["mechanisms"] == 0
+        assert server.open("survey", olga).json()["outcome"] == "opened"
 
 
-def test_a_door_that_starts_while_its_provider_is_away_waits_for_it(
+def test_a_server_that_starts_while_its_provider_is_away_waits_for_it(
     tmp_path: Path, provider: RealProvider, first: Key
 ) -> None:
     olga = provider.token("olga")
     provider.stop()
-    with RealDoor(tmp_path / "door", provider) as door:
-        assert door.health() == (200, 200)
-        assert_closed(door.open("census", olga), provider)
+    with AccountantServer(tmp_path / "server", provider) as server:
+        assert server.health() == (200, 200)
+        assert_closed(server.open("census", olga), provider)
         provider.start(first)
-        until("its return", lambda: door.status(olga) == 200)
-        assert door.get("/datasets/census", olga).status_code == 404
-        assert door.open("census", olga).json()["outcome"] == "opened"
+        until("its return", lambda: server.status(olga) == 200)
+        assert server.get("/datasets/census", olga).status_code == 404
+        assert server.open("census", olga).json()["outcome"] == "opened"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from tests.provider.real_door import Answered, RealDoor, asking, until
+from tests.provider.accountant_server import AccountantServer, Answered, asking, until
 from tests.provider.real_provider import ES256, Key, RealProvider, header
 
 
@@ -16,16 +16,16 @@ def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
     tmp_path: Path, provider: RealProvider, first: Key
 ) -> None:
     second, third = Key.rsa("second"), Key.ec("third")
-    with RealDoor(tmp_path / "door", provider) as door:
+    with AccountantServer(tmp_path / "server", provider) as server:
         old = provider.token("ana")
         tokens = [old]
-        with asking(door, tokens) as seen:
+        with asking(server, tokens) as seen:
             until("an answer", lambda: of(old, seen))
             # Both keys are told: nobody notices, not even that the provider starts anew.
             provider.restart(second, first)
             newer = provider.token("ana")
             assert header(newer)["kid"] == "second"
-            assert door.status(newer) == 200
+            assert server.status(newer) == 200
             tokens.append(newer)
             until("answers to both", lambda: len(of(newer, seen)) > 4)
             assert {each.status for each in seen} == {200}
@@ -36,7 +36,7 @@ def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
             before = len(seen)
             until("answers while nobody shows the new key", lambda: len(seen) > before + 4)
             assert {each.status for each in seen} == {200}
-            shown = door.asked(newest)
+            shown = server.asked(newest)
             assert shown.status == 200
             tokens.append(newest)
             until("answers to all", lambda: len(of(newest, seen)) > 4)
@@ -52,10 +52,10 @@ def test_a_key_that_was_taken_back_is_refused_though_nobody_shows_another(
     tmp_path: Path, provider: RealProvider
 ) -> None:
     # Keys are read anew after half that time.
-    with RealDoor(tmp_path / "door", provider, oidc_outage_seconds=8) as door:
+    with AccountantServer(tmp_path / "server", provider, oidc_outage_seconds=8) as server:
         token = provider.token("ana")
-        assert door.status(token) == 200
+        assert server.status(token) == 200
         provider.restart(Key.rsa("second"))
-        until("the end of the old key", lambda: door.status(token) == 401)
-        assert door.status(token) == 401
-        assert door.status(provider.token("ana")) == 200
+        until("the end of the old key", lambda: server.status(token) == 401)
+        assert server.status(token) == 401
+        assert server.status(provider.token("ana")) == 200

@@ -1,4 +1,4 @@
-"""What a door makes of the tokens that a certified provider gives."""
+"""What a server makes of the tokens that a certified provider gives."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ from pathlib import Path
 
 import pytest
 
-from tests.provider.real_door import RealDoor, until
+from tests.provider.accountant_server import AccountantServer, until
 from tests.provider.real_provider import ES256, SERVICES, Key, RealProvider, claims, header
 
 EVERY = "RS256,ES256,PS256,EdDSA"
 
 
 @pytest.fixture
-def door(tmp_path: Path, provider: RealProvider) -> Iterator[RealDoor]:
-    with RealDoor(tmp_path / "door", provider) as running:
+def server(tmp_path: Path, provider: RealProvider) -> Iterator[AccountantServer]:
+    with AccountantServer(tmp_path / "server", provider) as running:
         yield running
 
 
 def test_an_administrator_who_has_logged_in_opens_and_a_program_asks(
-    door: RealDoor, provider: RealProvider
+    server: AccountantServer, provider: RealProvider
 ) -> None:
     olga = provider.login("olga")["access_token"]
     assert header(olga)["typ"] == "at+jwt"
-    me = door.get("/me", olga).json()
+    me = server.get("/me", olga).json()
     assert (me["name"], me["kind"], me["administrator"]) == ("olga", "oidc", True)
-    opened = door.open("census", olga)
+    opened = server.open("census", olga)
     assert (opened.status_code, opened.json()["outcome"]) == (200, "opened"), opened.text
     ana = provider.token("ana")
-    granted = door.request("ana", "census", ana)
+    granted = server.request("ana", "census", ana)
     assert (granted.status_code, granted.json()["outcome"]) == (200, "granted"), granted.text
     for token in (ana, provider.login("ana")["access_token"]):
-        me = door.get("/me", token).json()
+        me = server.get("/me", token).json()
         assert (me["name"], me["kind"], me["administrator"]) == ("ana", "oidc", False)
-    shown = door.get("/datasets/census", olga)
+    shown = server.get("/datasets/census", olga)
     assert shown.json()["totals"]["mechanisms"] == 1, shown.text
 
 
@@ -44,20 +44,20 @@ def test_of_its_algorithms_the_allowed_ones_hold(
     provider: RealProvider, first: Key, tmp_path: Path, allowed: str
 ) -> None:
     provider.restart(first, Key.ec("elliptic"), Key.ed25519("edwards"))
-    with RealDoor(tmp_path / "door", provider, oidc_algorithms=allowed) as door:
+    with AccountantServer(tmp_path / "server", provider, oidc_algorithms=allowed) as server:
         for name in ("rs256", "es256", "ps256", "eddsa", "hs256"):
             service = SERVICES[name]
             token = provider.token("ana", service)
             assert header(token)["alg"] == service.algorithm
             holds = service.algorithm in allowed.split(",")
-            assert door.status(token) == (200 if holds else 401), name
+            assert server.status(token) == (200 if holds else 401), name
 
 
 def test_what_the_provider_made_for_somebody_else_is_refused_and_appended_nowhere(
-    door: RealDoor, provider: RealProvider
+    server: AccountantServer, provider: RealProvider
 ) -> None:
     olga = provider.token("olga")
-    assert door.open("census", olga).status_code == 200
+    assert server.open("census", olga).status_code == 200
     another = provider.login("olga")
     tokens = {
         "of another audience": provider.token("olga", SERVICES["other"]),
@@ -72,35 +72,35 @@ def test_what_the_provider_made_for_somebody_else_is_refused_and_appended_nowher
     }
     answers = {}
     for what, token in tokens.items():
-        answer = door.open("survey", token)
+        answer = server.open("survey", token)
         assert answer.status_code == 401, what
         assert answer.headers["www-authenticate"] == "Bearer"
         answers[answer.text] = what
-        assert door.request("olga", "census", token).status_code == 401, what
+        assert server.request("olga", "census", token).status_code == 401, what
     assert len(answers) == 1  # the same words, whatever was wrong
-    assert door.get("/datasets/survey", olga).status_code == 404
-    assert door.get("/datasets/census", olga).json()["totals"]["mechanisms"] == 0
+    assert server.get("/datasets/survey", olga).status_code == 404
+    assert server.get("/datasets/census", olga).json()["totals"]["mechanisms"] == 0
 
 
 def test_a_token_of_another_issuer_with_the_same_keys_is_refused(
-    door: RealDoor, provider: RealProvider, modules: Path, tmp_path: Path, first: Key
+    server: AccountantServer, provider: RealProvider, modules: Path, tmp_path: Path, first: Key
 ) -> None:
     with RealProvider(modules, tmp_path / "another") as another:
         another.start(first)
         token = another.token("olga")
         assert header(token) == header(provider.token("olga"))
-        assert door.status(token) == 401
-    assert door.status(provider.token("olga")) == 200
+        assert server.status(token) == 401
+    assert server.status(provider.token("olga")) == 200
 
 
 def test_a_token_holds_until_it_expires(provider: RealProvider, tmp_path: Path) -> None:
-    with RealDoor(tmp_path / "door", provider, oidc_skew_seconds=1) as door:
+    with AccountantServer(tmp_path / "server", provider, oidc_skew_seconds=1) as server:
         token = provider.token("ana", SERVICES["soon over"])
         expires, seen = claims(token)["exp"], []
 
         def has_expired() -> bool:
             sent = time.time()
-            seen.append((door.status(token), sent, time.time()))
+            seen.append((server.status(token), sent, time.time()))
             return seen[-1][0] != 200
 
         until("its end", has_expired)
@@ -108,7 +108,7 @@ def test_a_token_holds_until_it_expires(provider: RealProvider, tmp_path: Path) 
         # To its end and the difference of clocks that is allowed, and no longer.
         assert seen[-1][2] >= expires + 1
         assert all(sent < expires + 1 for status, sent, _ in seen if status == 200)
-        assert door.status(provider.token("ana")) == 200
+        assert server.status(provider.token("ana")) == 200
 
 
 def test_a_subject_that_is_no_name_is_escaped_or_another_field_names_the_person(
@@ -116,10 +116,10 @@ def test_a_subject_that_is_no_name_is_escaped_or_another_field_names_the_person(
 ) -> None:
     token = provider.token("lab|ana")
     assert claims(token)["sub"] == "lab|ana"
-    with RealDoor(tmp_path / "door", provider) as door:
-        assert door.get("/me", token).json()["name"] == "b32.nrqwe7dbnzqq"
-    with RealDoor(tmp_path / "named", provider, oidc_subject_field="analyst") as door:
-        assert door.get("/me", token).json()["name"] == "lab-ana"
+    with AccountantServer(tmp_path / "server", provider) as server:
+        assert server.get("/me", token).json()["name"] == "b32.nrqwe7dbnzqq"
+    with AccountantServer(tmp_path / "named", provider, oidc_subject_field="analyst") as server:
+        assert server.get("/me", token).json()["name"] == "lab-ana"
 
 
 @pytest.mark.parametrize("path", ["/", "/realms/lab"])
@@ -128,6 +128,6 @@ def test_an_issuer_may_have_a_path(modules: Path, tmp_path: Path, first: Key, pa
         provider.start(first, Key.ec("elliptic"))
         token = provider.token("ana", ES256)
         assert claims(token)["iss"] == provider.issuer
-        with RealDoor(tmp_path / "door", provider) as door:
-            assert door.status(token) == 200
-            assert door.status(provider.login("ana")["access_token"]) == 200
+        with AccountantServer(tmp_path / "server", provider) as server:
+            assert server.status(token) == 200
+            assert server.status(provider.login("ana")["access_token"]) == 200

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
 @pytest.fixture
@@ -19,16 +19,16 @@ def file(tmp_path: Path) -> Path:
 
 
 @pytest.fixture(scope="module")
-def lasting_door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A door like `door`, for many tests of what is never appended."""
-    with Door(tmp_path_factory.mktemp("ledger") / "ledger.db", TestClock()) as opened:
+def shared_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A server like `server`, for many tests of what is never appended."""
+    with LocalServer(tmp_path_factory.mktemp("ledger") / "ledger.db", TestClock()) as opened:
         opened.open()
         yield opened
 
 
 @pytest.fixture
-def door(file: Path, clock: TestClock) -> Iterator[Door]:
-    """A door with dataset `census` open: filter basic, epsilon 1."""
-    with Door(file, clock) as opened:
+def server(file: Path, clock: TestClock) -> Iterator[LocalServer]:
+    """A server with dataset `census` open: filter basic, epsilon 1."""
+    with LocalServer(file, clock) as opened:
         opened.open()
         yield opened

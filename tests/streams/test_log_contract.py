@@ -1,4 +1,4 @@
-"""One contract for a ledger that reads its log itself, as what a door serves: file and Kafka."""
+"""One contract for a ledger that reads its log itself, as what a server serves: file and Kafka."""
 
 from __future__ import annotations
 

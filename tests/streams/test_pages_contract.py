@@ -1,4 +1,4 @@
-"""One contract for a dataset's decisions page by page: in a file, on Kafka, and through a door."""
+"""One contract for a dataset's pages of decisions: in a file, on Kafka, and over HTTP."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, op
 
 
 @contextlib.asynccontextmanager
-async def behind_a_door(service: Service) -> AsyncIterator[HttpService]:
+async def behind_a_server(service: Service) -> AsyncIterator[HttpService]:
     """Serve a ledger in this loop; yields a client of it."""
     urls: asyncio.Queue[str] = asyncio.Queue()
     servers: list[GatewayServer] = []
@@ -40,9 +40,9 @@ async def behind_a_door(service: Service) -> AsyncIterator[HttpService]:
 @pytest.fixture(
     params=[
         "file",
-        "file behind a door",
+        "file behind a server",
         pytest.param("kafka", marks=pytest.mark.kafka),
-        pytest.param("kafka behind a door", marks=pytest.mark.kafka),
+        pytest.param("kafka behind a server", marks=pytest.mark.kafka),
     ]
 )
 async def ledger(
@@ -59,8 +59,8 @@ async def ledger(
     await open_two(service)
     async with contextlib.AsyncExitStack() as stack:
         asked: Service = service
-        if request.param.endswith("door"):
-            asked = await stack.enter_async_context(behind_a_door(service))
+        if request.param.endswith("server"):
+            asked = await stack.enter_async_context(behind_a_server(service))
         yield kept, asked
     await service.close()
     await kept.close()

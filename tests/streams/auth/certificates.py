@@ -23,7 +23,7 @@ class Files(NamedTuple):
 def certificate(directory: Path, *, password: bytes | None = None) -> Files:
     """Make a certificate that signs itself, and its key."""
     key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "door")])
+    name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "server")])
     now = dt.datetime.now(dt.UTC)
     made = (
         x509.CertificateBuilder()
@@ -39,7 +39,7 @@ def certificate(directory: Path, *, password: bytes | None = None) -> Files:
         )
         .sign(key, hashes.SHA256())
     )
-    files = Files(directory / "door.pem", directory / "door.key")
+    files = Files(directory / "server.pem", directory / "server.key")
     files.certificate.write_bytes(made.public_bytes(serialization.Encoding.PEM))
     how = (
         serialization.NoEncryption()

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.auth.known_door import KnownDoor
 from tests.streams.auth.provider import LocalProvider
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import TokenServer
 
 
 @pytest.fixture
@@ -25,23 +25,23 @@ def shared_provider() -> Iterator[LocalProvider]:
 @pytest.fixture(scope="module")
 def known(
     tmp_path_factory: pytest.TempPathFactory, shared_provider: LocalProvider
-) -> Iterator[KnownDoor]:
-    """A door that knows static tokens and those of a provider, for tests that append nothing."""
-    with KnownDoor(tmp_path_factory.mktemp("known"), provider=shared_provider) as made:
+) -> Iterator[TokenServer]:
+    """A server that knows static tokens and those of a provider, for tests that append nothing."""
+    with TokenServer(tmp_path_factory.mktemp("known"), provider=shared_provider) as made:
         yield made
 
 
 @pytest.fixture
-def own(tmp_path: Path) -> Iterator[KnownDoor]:
-    """A door that knows static tokens alone, for one test."""
-    with KnownDoor(tmp_path) as made:
+def own(tmp_path: Path) -> Iterator[TokenServer]:
+    """A server that knows static tokens alone, for one test."""
+    with TokenServer(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def census(tmp_path: Path) -> Iterator[RolesDoor]:
-    """A door whose only dataset is olga's and for members, of whom ana is one."""
-    with RolesDoor(tmp_path) as made:
+def census(tmp_path: Path) -> Iterator[RolesServer]:
+    """A server whose only dataset is olga's and for members, of whom ana is one."""
+    with RolesServer(tmp_path) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")
         yield made

@@ -1,4 +1,4 @@
-"""Over which connections a door that knows who asks is reached."""
+"""Over which connections a server that knows who asks is reached."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from streams.server.app import create_app
 from streams.server.connection_limits import BoundedServer
 from streams.settings import Settings
 from tests.streams.auth.certificates import Files, certificate
-from tests.streams.auth.known_door import KnownDoor
-from tests.streams.gateway.door import asked, eventually
+from tests.streams.auth.token_server import TokenServer
+from tests.streams.gateway.local_server import asked, eventually
 
 
 def believing(files: Files) -> ssl.SSLContext:
@@ -28,18 +28,18 @@ def believing(files: Files) -> ssl.SSLContext:
 
 
 @pytest.fixture
-def secure(tmp_path: Path) -> Iterator[KnownDoor]:
+def secure(tmp_path: Path) -> Iterator[TokenServer]:
     files = certificate(tmp_path)
 
-    class Secure(KnownDoor):
+    class Secure(TokenServer):
         verify = believing(files)
 
     tls = {"tls_certificate": files.certificate, "tls_key": files.key}
-    with Secure(tmp_path, **tls) as door:
-        yield door
+    with Secure(tmp_path, **tls) as server:
+        yield server
 
 
-def test_a_door_with_a_certificate_speaks_tls_alone(secure: KnownDoor, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_speaks_tls_alone(secure: TokenServer, tmp_path: Path) -> None:
     assert secure.url.startswith("https://127.0.0.1:")
     assert secure.status(secure.administrator) == 200
     assert secure.status(None) == 401
@@ -52,7 +52,7 @@ def test_a_door_with_a_certificate_speaks_tls_alone(secure: KnownDoor, tmp_path:
         httpx.get(secure.url, trust_env=False)
 
 
-def test_a_door_with_a_name_is_asked_for_by_it(secure: KnownDoor) -> None:
+def test_a_server_with_a_name_is_asked_for_by_it(secure: TokenServer) -> None:
     answer = secure.get("/me", secure.administrator, Host="census.example.org")
     assert answer.status_code == 200
 
@@ -75,7 +75,7 @@ async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: 
         Litestar([page]), tls=tls, most=3, host="127.0.0.1", port=0, timeout_graceful_shutdown=1
     )
     serving = asyncio.create_task(server.serve())
-    while not server.started:  # noqa: ASYNC110 (as the worker's door waits)
+    while not server.started:  # noqa: ASYNC110 (as the worker's server waits)
         await asyncio.sleep(0.01)
     port = server.servers[0].sockets[0].getsockname()[1]
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
@@ -98,7 +98,7 @@ async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: 
 
 
 async def answered(app: Litestar, peer: str, path: str, token: str, *headers: Any) -> int:
-    """Return the status of GET as a server calls the door for a peer."""
+    """Return the status of GET as a server calls the server for a peer."""
     statuses = list[int]()
 
     async def receive() -> Any:
@@ -120,8 +120,8 @@ async def answered(app: Litestar, peer: str, path: str, token: str, *headers: An
 
 def test_with_a_trusted_proxy_nobody_else_is_let_in(tmp_path: Path) -> None:
     proxies = "10.0.0.7, 10.1.0.0/24, fd00::/64"
-    with KnownDoor(tmp_path, trusted_proxy=proxies) as door:
-        app = create_app(door.service, door.settings)
+    with TokenServer(tmp_path, trusted_proxy=proxies) as server:
+        app = create_app(server.service, server.settings)
         for peer, status in (
             ("10.0.0.7", 200),
             ("10.1.0.200", 200),
@@ -136,19 +136,19 @@ def test_with_a_trusted_proxy_nobody_else_is_let_in(tmp_path: Path) -> None:
             ("unix", 403),
         ):
             for more in ((), ((b"x-forwarded-for", b"10.0.0.7"),), ((b"forwarded", b"for=::1"),)):
-                told = asyncio.run(answered(app, peer, "/me", door.administrator, *more))
+                told = asyncio.run(answered(app, peer, "/me", server.administrator, *more))
                 assert told == status, peer
             assert asyncio.run(answered(app, peer, "/healthz", "x")) == 200
 
 
 def test_a_header_does_not_say_whence_a_request_comes(tmp_path: Path) -> None:
     # uvicorn takes the word of whoever is on this machine, unless it is told not to.
-    with KnownDoor(tmp_path, trusted_proxy="10.0.0.7") as door:
-        answer = door.get("/me", door.administrator, **{"X-Forwarded-For": "192.0.2.1"})
+    with TokenServer(tmp_path, trusted_proxy="10.0.0.7") as server:
+        answer = server.get("/me", server.administrator, **{"X-Forwarded-For": "192.0.2.1"})
         assert answer.status_code == 200
 
 
-def test_behind_this_machines_own_name_no_other_is_answered(own: KnownDoor) -> None:
+def test_behind_this_machines_own_name_no_other_is_answered(own: TokenServer) -> None:
     answer = own.get("/me", own.administrator, Host="census.example.org")
     assert answer.status_code == 421
     eventually(lambda: own.status(own.administrator) == 200)

@@ -1,15 +1,15 @@
-"""The document of a door that knows who asks."""
+"""The document of a server that knows who asks."""
 
 from __future__ import annotations
 
 import jsonschema_rs
 
 from streams.gateway.contract.answers import OF_SUPERVISORS
-from tests.streams.auth.known_door import KnownDoor
-from tests.streams.gateway.door import Door
+from tests.streams.auth.token_server import TokenServer
+from tests.streams.gateway.local_server import LocalServer
 
 
-def test_the_document_says_which_operations_need_a_token(known: KnownDoor) -> None:
+def test_the_document_says_which_operations_need_a_token(known: TokenServer) -> None:
     document = known.get("/schema/openapi.json", known.administrator).json()
     (scheme,) = document["components"]["securitySchemes"].values()
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
@@ -23,7 +23,7 @@ def test_the_document_says_which_operations_need_a_token(known: KnownDoor) -> No
             )
 
 
-def test_answers_to_strangers_are_what_the_document_says(known: KnownDoor) -> None:
+def test_answers_to_strangers_are_what_the_document_says(known: TokenServer) -> None:
     document = known.get("/schema/openapi.json", known.administrator).json()
     schema = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
     problem = jsonschema_rs.validator_for(schema, validate_formats=True)
@@ -35,8 +35,8 @@ def test_answers_to_strangers_are_what_the_document_says(known: KnownDoor) -> No
     assert jsonschema_rs.validator_for(me, validate_formats=True).is_valid(shown)
 
 
-def test_without_authentication_the_document_speaks_of_none(lasting_door: Door) -> None:
-    document = lasting_door.http.get("/schema/openapi.json").json()
+def test_without_authentication_the_document_speaks_of_none(shared_server: LocalServer) -> None:
+    document = shared_server.http.get("/schema/openapi.json").json()
     assert "securitySchemes" not in document["components"]
     assert "security" not in document
     for item in document["paths"].values():

@@ -12,7 +12,7 @@ from streams.auth.middleware import HEALTH
 from streams.pages.assets import ADDRESSES
 from streams.pages.paths import SIGN_IN
 from streams.server.app import create_app
-from tests.streams.auth.known_door import KnownDoor
+from tests.streams.auth.token_server import TokenServer
 
 _VALUES = {
     "{dataset:str}": "census",
@@ -23,8 +23,8 @@ _VALUES = {
 _OPEN = HEALTH | {SIGN_IN, *ADDRESSES}
 
 
-def addresses(door: KnownDoor) -> list[tuple[str, str]]:
-    """Return every method and path that the door has, and others."""
+def addresses(server: TokenServer) -> list[tuple[str, str]]:
+    """Return every method and path that the server has, and others."""
     found = [("GET", "/nowhere"), ("POST", "/nowhere"), ("GET", "/datasets/census/nowhere")]
     found += [
         ("GET", "//healthz"),
@@ -32,7 +32,7 @@ def addresses(door: KnownDoor) -> list[tuple[str, str]]:
         ("GET", "/readyz/x"),
         ("GET", "/%72eadyz/"),
     ]
-    for route in create_app(door.service, door.settings).routes:
+    for route in create_app(server.service, server.settings).routes:
         path = route.path
         for name, value in _VALUES.items():
             path = path.replace(name, value)
@@ -42,7 +42,7 @@ def addresses(door: KnownDoor) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_route_is_closed_to_strangers(known: KnownDoor) -> None:
+def test_every_route_is_closed_to_strangers(known: TokenServer) -> None:
     paths = addresses(known)
     assert {"/events", "/", "/schema/openapi.json", "/metrics", "/me"} <= {p for _, p in paths}
     before = known.last_sequence()
@@ -55,7 +55,7 @@ def test_every_route_is_closed_to_strangers(known: KnownDoor) -> None:
     assert known.last_sequence() == before
 
 
-def test_health_tells_strangers_that_alone(known: KnownDoor) -> None:
+def test_health_tells_strangers_that_alone(known: TokenServer) -> None:
     for token in (None, "x", b"Basic x"):
         assert known.get("/healthz", token).json() == {"alive": True}
         ready = known.get("/readyz", token)
@@ -64,7 +64,7 @@ def test_health_tells_strangers_that_alone(known: KnownDoor) -> None:
     assert known.http.head("/healthz").status_code == 200
 
 
-def test_a_stranger_is_answered_before_the_body_is_read(known: KnownDoor) -> None:
+def test_a_stranger_is_answered_before_the_body_is_read(known: TokenServer) -> None:
     parts = urlsplit(known.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
         head = (
@@ -93,7 +93,9 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.parametrize("path", ["/me", "/readyz", "/events"])
-def test_hostile_headers_are_no_error_of_the_door(known: KnownDoor, case: str, path: str) -> None:
+def test_hostile_headers_are_no_error_of_the_server(
+    known: TokenServer, case: str, path: str
+) -> None:
     parts = urlsplit(known.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
         head = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n\r\n" % (path.encode(), HOSTILE[case])
@@ -103,7 +105,7 @@ def test_hostile_headers_are_no_error_of_the_door(known: KnownDoor, case: str, p
     assert status in ({200, 400, 431} if path == "/readyz" else {400, 401, 431}), answered
 
 
-def test_what_is_known_is_answered_as_before(known: KnownDoor) -> None:
+def test_what_is_known_is_answered_as_before(known: TokenServer) -> None:
     token = known.administrator
     assert known.status(token, "/datasets") == 200
     assert known.status(token, "/nowhere") == 404
@@ -113,23 +115,23 @@ def test_what_is_known_is_answered_as_before(known: KnownDoor) -> None:
 
 
 def test_metrics_are_for_administrators_and_readers(tmp_path: Path) -> None:
-    with KnownDoor(tmp_path, metrics_readers="local:scraper") as door:
-        scraper, ana = door.make("local:scraper"), door.make("local:ana")
-        for token, status in ((door.administrator, 200), (scraper, 200), (ana, 403), (None, 401)):
-            assert door.status(token, "/metrics") == status
+    with TokenServer(tmp_path, metrics_readers="local:scraper") as server:
+        scraper, ana = server.make("local:scraper"), server.make("local:ana")
+        for token, status in ((server.administrator, 200), (scraper, 200), (ana, 403), (None, 401)):
+            assert server.status(token, "/metrics") == status
             head = {} if token is None else {"Authorization": f"Bearer {token}"}
-            assert door.http.head("/metrics", headers=head).status_code == status
+            assert server.http.head("/metrics", headers=head).status_code == status
 
 
 def test_metrics_may_be_open_to_everybody(tmp_path: Path) -> None:
-    with KnownDoor(tmp_path, metrics_readers="*") as door:
-        for token in (None, "x", door.make("local:ana")):
-            assert door.status(token, "/metrics") == 200
-        assert door.status(None, "/me") == 401
+    with TokenServer(tmp_path, metrics_readers="*") as server:
+        for token in (None, "x", server.make("local:ana")):
+            assert server.status(token, "/metrics") == 200
+        assert server.status(None, "/me") == 401
 
 
-def test_without_authentication_nobody_is_known(lasting_door: KnownDoor) -> None:
-    me = lasting_door.http.get("/me")
+def test_without_authentication_nobody_is_known(shared_server: TokenServer) -> None:
+    me = shared_server.http.get("/me")
     assert me.json() == {
         "name": None,
         "kind": None,
@@ -137,5 +139,5 @@ def test_without_authentication_nobody_is_known(lasting_door: KnownDoor) -> None
         "authentication": False,
         "datasets": [],
     }
-    assert lasting_door.http.get("/readyz").json() == {"ready": True, "reasons": []}
-    assert lasting_door.http.get("/metrics").status_code == 200
+    assert shared_server.http.get("/readyz").json() == {"ready": True, "reasons": []}
+    assert shared_server.http.get("/metrics").status_code == 200

@@ -16,8 +16,8 @@ from streams.clock import SystemClock
 from streams.embedded.file_lock import FileLock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import TestClock, eventually
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import TestClock, eventually
 
 
 @pytest.fixture(autouse=True)
@@ -55,7 +55,7 @@ def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None
     service = EmbeddedService.open(path, settings)
     service.publish_address("http://127.0.0.1:18999")
     service.close_sync()
-    # What the door left behind says no address any more, whoever holds the lock.
+    # What the server left behind says no address any more, whoever holds the lock.
     with path.with_name("ledger.db.lock").open() as other:
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner = FileLock(path).owner()
@@ -66,19 +66,19 @@ def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None
     found.close_sync()
 
 
-def used(directory: Path) -> RolesDoor:
-    """Return a door before a ledger of which every kind of file is there."""
+def used(directory: Path) -> RolesServer:
+    """Return a server before a ledger of which every kind of file is there."""
     (directory / "tokens.json").unlink(missing_ok=True)
-    door = RolesDoor(directory)
-    if "census" not in {each["dataset"] for each in door.see("root", "/datasets").json()}:
-        door.open_for_olga("census", access="members")
-        door.enrol("census", "ana", "analyst")
-        door.granted("census", "ana")
-    eventually(lambda: door.see("root", "/datasets/census/usage").status_code == 200)
-    return door
+    server = RolesServer(directory)
+    if "census" not in {each["dataset"] for each in server.see("root", "/datasets").json()}:
+        server.open_for_olga("census", access="members")
+        server.enrol("census", "ana", "analyst")
+        server.granted("census", "ana")
+    eventually(lambda: server.see("root", "/datasets/census/usage").status_code == 200)
+    return server
 
 
-def test_what_a_door_that_knows_who_asks_makes_is_its_users_alone(
+def test_what_a_server_that_knows_who_asks_makes_is_its_users_alone(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.umask(0)
@@ -121,7 +121,7 @@ def test_a_damaged_index_is_made_anew_for_those_who_had_it(tmp_path: Path) -> No
         assert index.stat().st_size != 5_000
 
 
-def test_a_door_that_knows_nobody_makes_files_as_the_umask_says(tmp_path: Path) -> None:
+def test_a_server_that_knows_nobody_makes_files_as_the_umask_says(tmp_path: Path) -> None:
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     assert usable_by_others(tmp_path, "") >= {"ledger.db"}
     service.close_sync()

@@ -1,4 +1,4 @@
-"""Whose alerts of limits a door shows: the team's, the analyst's, and of who sees all."""
+"""Whose alerts of limits a server shows: the team's, the analyst's, and of who sees all."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import amending
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import amending
 
 LIMIT = {"version": 1, "type": "limit", "dataset": "census", "by": "olga"}
 NAMES = ("olga", "aud", "root", "ana", "ben", "otto", "eng")
@@ -28,9 +28,9 @@ SEEN = {
 
 
 @pytest.fixture(params=["own", "members"])
-def door(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
+def server(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
     """A dataset with two teams, whose analysts see each other's requests, or do not."""
-    with RolesDoor(tmp_path) as made:
+    with RolesServer(tmp_path) as made:
         made.open_for_olga("census", access="members", visibility=request.param, alert_at=["0.01"])
         for name, team in (("ana", "red"), ("ben", "red"), ("otto", "blue")):
             made.enrol("census", name, "analyst", team=team)
@@ -46,14 +46,14 @@ def door(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
         yield made
 
 
-def limited(door: RolesDoor, scope: str, name: str) -> None:
+def limited(server: RolesServer, scope: str, name: str) -> None:
     body = {**LIMIT, "scope": scope, "name": name, "part": "0.01"}
-    door.done("olga", "/datasets/census/limits", body, "limit_set")
+    server.done("olga", "/datasets/census/limits", body, "limit_set")
 
 
-def spend(door: RolesDoor) -> None:
+def spend(server: RolesServer) -> None:
     for name in ("ana", "ben", "otto"):
-        door.granted("census", name)
+        server.granted("census", name)
 
 
 def said(alert: dict[str, Any]) -> str:
@@ -64,16 +64,16 @@ def said(alert: dict[str, Any]) -> str:
 class Alerts(threading.Thread):
     """Reads the alerts that somebody is sent, until the dataset itself has one."""
 
-    def __init__(self, door: RolesDoor, name: str, **query: str) -> None:
+    def __init__(self, server: RolesServer, name: str, **query: str) -> None:
         super().__init__()
-        self.door, self.who, self.query = door, name, query
+        self.server, self.who, self.query = server, name, query
         self.connected = threading.Event()
         self.found: list[str] = []
         self.start()
         assert self.connected.wait(20)
 
     def run(self) -> None:
-        url, headers, kind = f"{self.door.url}/events", self.door.shown(self.who), ""
+        url, headers, kind = f"{self.server.url}/events", self.server.shown(self.who), ""
         with httpx.stream(
             "GET", url, params=self.query, headers=headers, timeout=60, trust_env=False
         ) as answer:
@@ -88,44 +88,44 @@ class Alerts(threading.Thread):
                     self.found.append(said(alert))
 
 
-def ended(door: RolesDoor, readers: dict[str, Alerts]) -> dict[str, set[str]]:
+def ended(server: RolesServer, readers: dict[str, Alerts]) -> dict[str, set[str]]:
     """Have the dataset itself cross something, and return what each has read until then."""
-    amend = {**amending(door.clock, "census", alert_at=["0.001"]), "by": "olga"}
-    door.done("olga", "/datasets/census/amend", amend, "amended")
+    amend = {**amending(server.clock, "census", alert_at=["0.001"]), "by": "olga"}
+    server.done("olga", "/datasets/census/amend", amend, "amended")
     for reader in readers.values():
         reader.join(20)
         assert not reader.is_alive()
     return {name: set(reader.found) for name, reader in readers.items()}
 
 
-def test_each_is_sent_what_is_theirs_as_it_happens(door: RolesDoor) -> None:
-    readers = {name: Alerts(door, name) for name in NAMES}
-    spend(door)
-    assert ended(door, readers) == SEEN
+def test_each_is_sent_what_is_theirs_as_it_happens(server: RolesServer) -> None:
+    readers = {name: Alerts(server, name) for name in NAMES}
+    spend(server)
+    assert ended(server, readers) == SEEN
     assert all(len(reader.found) == len(set(reader.found)) for reader in readers.values())
 
 
-def test_a_limit_that_is_made_smaller_tells_who_it_is_about(door: RolesDoor) -> None:
+def test_a_limit_that_is_made_smaller_tells_who_it_is_about(server: RolesServer) -> None:
     for scope, name in (("team", "red"), ("analyst", "otto")):
-        door.done(
+        server.done(
             "olga",
             "/datasets/census/limits",
             {**LIMIT, "scope": scope, "name": name, "part": "0.5"},
             "limit_set",
         )
-    spend(door)
-    readers = {name: Alerts(door, name) for name in NAMES}
-    limited(door, "team", "red")
-    limited(door, "analyst", "otto")
-    found = ended(door, readers)
+    spend(server)
+    readers = {name: Alerts(server, name) for name in NAMES}
+    limited(server, "team", "red")
+    limited(server, "analyst", "otto")
+    found = ended(server, readers)
     assert found["olga"] == found["root"] == {"team red", "analyst otto"}
     assert (found["ana"], found["otto"], found["eng"]) == ({"team red"}, {"analyst otto"}, set())
 
 
-def test_what_was_crossed_before_is_shown_to_whom_it_is_about(door: RolesDoor) -> None:
-    spend(door)
-    readers = {name: Alerts(door, name, crossed="true") for name in NAMES}
-    found = ended(door, readers)
+def test_what_was_crossed_before_is_shown_to_whom_it_is_about(server: RolesServer) -> None:
+    spend(server)
+    readers = {name: Alerts(server, name, crossed="true") for name in NAMES}
+    found = ended(server, readers)
     # Whose use of a default it is, is known of oneself alone.
     assert found["olga"] == found["root"] == {"team red", "team blue", "analyst otto"}
     assert {name: found[name] for name in ("ana", "ben", "otto", "eng")} == {
@@ -133,8 +133,8 @@ def test_what_was_crossed_before_is_shown_to_whom_it_is_about(door: RolesDoor) -
     }
 
 
-def test_who_has_left_a_team_is_sent_its_alerts_no_more(door: RolesDoor) -> None:
-    door.enrol("census", "ben", "analyst", team="blue")
-    readers = {name: Alerts(door, name) for name in ("ben", "otto")}
-    spend(door)
-    assert ended(door, readers) == {"ben": {"team blue"}, "otto": {"team blue", "analyst otto"}}
+def test_who_has_left_a_team_is_sent_its_alerts_no_more(server: RolesServer) -> None:
+    server.enrol("census", "ben", "analyst", team="blue")
+    readers = {name: Alerts(server, name) for name in ("ben", "otto")}
+    spend(server)
+    assert ended(server, readers) == {"ben": {"team blue"}, "otto": {"team blue", "analyst otto"}}

@@ -1,35 +1,35 @@
-"""Limits at the door: an owner's word alone, and an analyst's refusal says why."""
+"""Limits at the server: an owner's word alone, and an analyst's refusal says why."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from tests.streams.auth.roles_door import ROLES, RolesDoor
-from tests.streams.gateway.door import request
+from tests.streams.auth.roles_server import ROLES, RolesServer
+from tests.streams.gateway.local_server import request
 
 LIMIT = {"version": 1, "type": "limit", "dataset": "closed-own", "scope": "analyst", "name": "ana"}
 LARGE = {"type": "pure", "epsilon": "10"}
 
 
 def test_only_an_owner_divides_a_budget_and_only_who_sees_all_sees_how(tmp_path: Path) -> None:
-    with RolesDoor(tmp_path) as door:
-        door.furnish()
+    with RolesServer(tmp_path) as server:
+        server.furnish()
         path = "/datasets/closed-own/limits"
-        before = door.kept()
+        before = server.kept()
         for name in ROLES.values():
             if name not in {None, "olga"}:
-                answer = door.send(name, path, {**LIMIT, "by": name, "part": "0.001"})
+                answer = server.send(name, path, {**LIMIT, "by": name, "part": "0.001"})
                 assert answer.status_code == 403, name
-        assert door.send(None, path, {**LIMIT, "by": "olga", "part": "0.001"}).status_code == 401
-        assert door.kept() == before
-        door.done("olga", path, {**LIMIT, "by": "olga", "part": "0.001"}, "limit_set")
-        asked = request(door.clock, dataset="closed-own", analyst="ana", claim=LARGE)
-        refused = door.done("ana", "/requests", asked, "refused")
+        assert server.send(None, path, {**LIMIT, "by": "olga", "part": "0.001"}).status_code == 401
+        assert server.kept() == before
+        server.done("olga", path, {**LIMIT, "by": "olga", "part": "0.001"}, "limit_set")
+        asked = request(server.clock, dataset="closed-own", analyst="ana", claim=LARGE)
+        refused = server.done("ana", "/requests", asked, "refused")
         assert refused["level"] == {"scope": "analyst", "name": "ana", "what": "limit"}
         seen = {
             name: sum(
                 each["outcome"] == "limit_set"
-                for each in door.see(name, "/datasets/closed-own/requests").json()["decisions"]
+                for each in server.see(name, "/datasets/closed-own/requests").json()["decisions"]
             )
             for name in ("olga", "aud", "ana", "ben", "eng")
         }

@@ -1,4 +1,4 @@
-"""Who may do what at the door: every role, every record, every kind of dataset; by hand.
+"""Who may do what at the server: every role, every record, every kind of dataset; by hand.
 
 What is not permitted is 403, or 401 to a stranger, and changes neither the log nor `state`.
 """
@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from tests.streams.auth.roles_door import KINDS, ROLES, Body, RolesDoor, setting
-from tests.streams.gateway.door import amending, closing, opening, request
+from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
+from tests.streams.gateway.local_server import amending, closing, opening, request
 
 MEMBERS = [name for name, (access, _) in KINDS.items() if access == "members"]
 ANYONE = [name for name, (access, _) in KINDS.items() if access == "anyone"]
@@ -19,8 +19,8 @@ NAMES = list(ROLES.values())
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path_factory.mktemp("matrix")) as made:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path_factory.mktemp("matrix")) as made:
         made.furnish()
         for name in KINDS:  # each again, to be closed
             access, visibility = KINDS[name]
@@ -29,23 +29,23 @@ def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
         yield made
 
 
-Send = Callable[[RolesDoor, str, str], tuple[str, Body]]
+Send = Callable[[RolesServer, str, str], tuple[str, Body]]
 """Makes path and body of somebody's record on a dataset."""
 
 
-def _ask(door: RolesDoor, name: str, dataset: str, **more: Any) -> tuple[str, Body]:
-    return "/requests", request(door.clock, **{"dataset": dataset, "analyst": name, **more})
+def _ask(server: RolesServer, name: str, dataset: str, **more: Any) -> tuple[str, Body]:
+    return "/requests", request(server.clock, **{"dataset": dataset, "analyst": name, **more})
 
 
 def _record(kind: str, make: Any, **more: Any) -> Send:
-    def made(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
-        return f"/datasets/{dataset}/{kind}", {**make(door.clock, dataset), "by": name, **more}
+    def made(server: RolesServer, name: str, dataset: str) -> tuple[str, Body]:
+        return f"/datasets/{dataset}/{kind}", {**make(server.clock, dataset), "by": name, **more}
 
     return made
 
 
 def _member(by: str | None = None, **more: Any) -> Send:
-    def made(_: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+    def made(_: RolesServer, name: str, dataset: str) -> tuple[str, Body]:
         body = setting(by or name, dataset, "new", "analyst", **more)
         return f"/datasets/{dataset}/members", body
 
@@ -53,15 +53,15 @@ def _member(by: str | None = None, **more: Any) -> Send:
 
 
 def _open(by: str | None = None, **more: Any) -> Send:
-    def made(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
+    def made(server: RolesServer, name: str, dataset: str) -> tuple[str, Body]:
         fresh = f"{dataset}-by-{name}-{len(more)}"
-        return "/datasets", {**opening(door.clock, fresh), "by": by or name, **more}
+        return "/datasets", {**opening(server.clock, fresh), "by": by or name, **more}
 
     return made
 
 
-def _open_taken(door: RolesDoor, name: str, dataset: str) -> tuple[str, Body]:
-    return "/datasets", {**opening(door.clock, dataset), "by": name}
+def _open_taken(server: RolesServer, name: str, dataset: str) -> tuple[str, Body]:
+    return "/datasets", {**opening(server.clock, dataset), "by": name}
 
 
 EVERYBODY = {name for name in NAMES if name is not None}
@@ -69,22 +69,22 @@ EVERYBODY = {name for name in NAMES if name is not None}
 TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
     "ask for oneself": (_ask, {"ana", "ben"}, EVERYBODY),
     "ask in another's name": (
-        lambda door, _, dataset: _ask(door, "ben", dataset),
+        lambda server, _, dataset: _ask(server, "ben", dataset),
         {"ben"},
         {"ben"},
     ),
     "ask for an analyst": (
-        lambda door, name, dataset: _ask(door, "ana", dataset, via=name),
+        lambda server, name, dataset: _ask(server, "ana", dataset, via=name),
         {"eng"},
         {"eng"},
     ),
     "ask for somebody who is no member": (
-        lambda door, name, dataset: _ask(door, "nobody", dataset, via=name),
+        lambda server, name, dataset: _ask(server, "nobody", dataset, via=name),
         set(),
         {"eng"},
     ),
     "ask for oneself by the engine's name": (
-        lambda door, name, dataset: _ask(door, name, dataset, via="eng"),
+        lambda server, name, dataset: _ask(server, name, dataset, via="eng"),
         set(),
         {"eng"},
     ),
@@ -115,45 +115,45 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("action", TABLE)
 def test_a_record_is_taken_from_those_who_may_send_it(
-    door: RolesDoor, action: str, name: str | None, dataset: str
+    server: RolesServer, action: str, name: str | None, dataset: str
 ) -> None:
     make, of_members, of_anyone = TABLE[action]
     may = name in (of_members if dataset in MEMBERS else of_anyone)
     where = f"{dataset}-2" if action == "close" else dataset
-    path, body = make(door, name or "nobody", where)
-    before = door.kept()
-    answer = door.send(name, path, body)
+    path, body = make(server, name or "nobody", where)
+    before = server.kept()
+    answer = server.send(name, path, body)
     if may:
         assert answer.status_code == 200, answer.text
         assert answer.json().get("reason") in {None, "already_opened"}
-        assert door.kept()[0] == before[0] + 1
+        assert server.kept()[0] == before[0] + 1
         return
     assert answer.status_code == (401 if name is None else 403), answer.text
     assert answer.json()["error"] == ("unauthenticated" if name is None else "not_permitted")
     assert "totals" not in answer.text
-    assert door.kept() == before
+    assert server.kept() == before
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_dataset_that_is_not_there_is_as_one_that_is_not_theirs(
-    door: RolesDoor, name: str | None
+    server: RolesServer, name: str | None
 ) -> None:
-    before, status = door.kept(), 401 if name is None else 403
+    before, status = server.kept(), 401 if name is None else 403
     sends: list[Send] = [
         *(_ask, _record("amend", amending), _record("close", closing), _member()),
         _member(**{"as": "administrator"}),
     ]
     for make in sends:
         there, missing = (
-            door.send(name, *make(door, name or "nobody", dataset))
+            server.send(name, *make(server, name or "nobody", dataset))
             for dataset in ("elsewhere", "missing")
         )
         assert missing.status_code == status
         if there.status_code != status:
-            before = door.kept()
+            before = server.kept()
         elif name not in {"root", "otto", "olga"}:  # these see `elsewhere`
             assert there.text.replace("elsewhere", "missing") == missing.text
-    assert door.kept() == before
+    assert server.kept() == before
 
 
 @pytest.mark.parametrize(
@@ -169,35 +169,35 @@ def test_a_dataset_that_is_not_there_is_as_one_that_is_not_theirs(
     ],
 )
 def test_who_sees_a_dataset_is_told_which_role_it_wants(
-    door: RolesDoor, name: str, make: Send, told: str
+    server: RolesServer, name: str, make: Send, told: str
 ) -> None:
-    answer = door.send(name, *make(door, name, "closed-own"))
+    answer = server.send(name, *make(server, name, "closed-own"))
     assert answer.status_code == 403
     assert told in answer.json()["message"]
 
 
-def test_an_engine_that_forgets_via_is_told_of_it(door: RolesDoor) -> None:
-    path, body = _ask(door, "ana", "closed-own")
-    assert "gives itself as `via`, eng" in door.send("eng", path, body).json()["message"]
-    assert "via" not in door.send("ben", path, body).json()["message"]
+def test_an_engine_that_forgets_via_is_told_of_it(server: RolesServer) -> None:
+    path, body = _ask(server, "ana", "closed-own")
+    assert "gives itself as `via`, eng" in server.send("eng", path, body).json()["message"]
+    assert "via" not in server.send("ben", path, body).json()["message"]
 
 
 @pytest.mark.parametrize("name", sorted(EVERYBODY))
 def test_who_forgets_the_name_is_told_of_the_field_and_of_nothing_else(
-    door: RolesDoor, name: str
+    server: RolesServer, name: str
 ) -> None:
-    before = door.kept()
+    before = server.kept()
     for dataset in ("closed-own", "missing"):
-        path, ask = _ask(door, name, dataset)
+        path, ask = _ask(server, name, dataset)
         del ask["analyst"]
-        assert door.send(name, path, ask).status_code == 422
-        path, member = _member()(door, name, dataset)
+        assert server.send(name, path, ask).status_code == 422
+        path, member = _member()(server, name, dataset)
         del member["by"]
-        assert door.send(name, path, member).status_code == 422
-        assert door.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code == 422
-    assert door.kept() == before
+        assert server.send(name, path, member).status_code == 422
+        assert server.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code == 422
+    assert server.kept() == before
 
 
-def test_a_wrong_content_type_is_told_before_anything_else(door: RolesDoor) -> None:
-    headers = {"content-type": "text/plain", **door.shown("zoe")}
-    assert door.http.post("/requests", content=b"{}", headers=headers).status_code == 415
+def test_a_wrong_content_type_is_told_before_anything_else(server: RolesServer) -> None:
+    headers = {"content-type": "text/plain", **server.shown("zoe")}
+    assert server.http.post("/requests", content=b"{}", headers=headers).status_code == 415

@@ -1,4 +1,4 @@
-"""What a door notes for those who run it, and what an audit tells for ever."""
+"""What a server notes for those who run it, and what an audit tells for ever."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import sys
 
 import pytest
 
-from tests.streams.auth.roles_door import RolesDoor, setting
-from tests.streams.gateway.door import opening, request
+from tests.streams.auth.roles_server import RolesServer, setting
+from tests.streams.gateway.local_server import opening, request
 
 
-def test_the_door_logs_what_matters_and_no_secret(
-    census: RolesDoor, caplog: pytest.LogCaptureFixture
+def test_the_server_logs_what_matters_and_no_secret(
+    census: RolesServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
     census.done("opie", "/datasets", {**opening(census.clock, "own"), "by": "opie"}, "opened")
@@ -47,7 +47,7 @@ def test_the_door_logs_what_matters_and_no_secret(
     assert "epsilon" not in caplog.text
 
 
-def test_what_is_not_permitted_is_counted(census: RolesDoor) -> None:
+def test_what_is_not_permitted_is_counted(census: RolesServer) -> None:
     series = 'privacy_http_not_permitted_total{action="request"}'
     census.send("ben", "/requests", request(census.clock, analyst="ben"))
     census.see("ben", "/metrics")
@@ -57,7 +57,7 @@ def test_what_is_not_permitted_is_counted(census: RolesDoor) -> None:
     assert 'privacy_http_not_permitted_total{action="close"} 0.0' in lines
 
 
-def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: RolesDoor) -> None:
+def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: RolesServer) -> None:
     path = "/datasets/census/members"
     series = 'privacy_administrator_records_total{partition="0"}'
     assert f"{series} 0.0" in census.see("root", "/metrics").text.splitlines()

@@ -1,4 +1,4 @@
-"""Datasets of before authentication stay open: the log of a door says how many, and what to do."""
+"""Datasets older than authentication stay open: the log says how many, and what to do."""
 
 from __future__ import annotations
 
@@ -8,26 +8,26 @@ from pathlib import Path
 import pytest
 
 from streams.auth.open_datasets import left_open, say_what_is_open
-from tests.streams.auth.roles_door import RolesDoor, setting
-from tests.streams.gateway.door import Door, TestClock, amending, closing, eventually
+from tests.streams.auth.roles_server import RolesServer, setting
+from tests.streams.gateway.local_server import LocalServer, TestClock, amending, closing, eventually
 
 _TOLD = "datasets_open_to_anybody"
 
 
-def found(door: Door) -> list[str]:
-    return asyncio.run(left_open(door.service))
+def found(server: LocalServer) -> list[str]:
+    return asyncio.run(left_open(server.service))
 
 
-def test_a_door_says_once_at_its_start_what_was_left_open(
+def test_a_server_says_once_at_its_start_what_was_left_open(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with Door(tmp_path / "ledger.db", TestClock()) as before:
+    with LocalServer(tmp_path / "ledger.db", TestClock()) as before:
         for name in ("a", "b", "c", "d", "ended"):
             before.open(name)
         before.open("closed", access="members")
         before.post("/datasets/ended/close", closing(before.clock, "ended"))
         assert _TOLD not in caplog.text  # it knows nobody: everybody is the owner
-    with RolesDoor(tmp_path) as door:
+    with RolesServer(tmp_path) as server:
         eventually(lambda: _TOLD in caplog.text)
         (told,) = [each for each in caplog.messages if _TOLD in each]
         assert "count=4" in told
@@ -36,18 +36,18 @@ def test_a_door_says_once_at_its_start_what_was_left_open(
         # Each of the ways that it names ends it.
         for name, access in (("a", "members"), ("b", "anyone")):
             member = {**setting("root", name, "olga", "owner"), "as": "administrator"}
-            door.done("root", f"/datasets/{name}/members", member, "member_set")
-            amend = {**amending(door.clock, name, access=access), "by": "olga"}
-            door.done("olga", f"/datasets/{name}/amend", amend, "amended")
-        assert found(door) == ["c", "d"]
-        door.open_for_olga("new", access="anyone")
-        assert found(door) == ["c", "d"]
+            server.done("root", f"/datasets/{name}/members", member, "member_set")
+            amend = {**amending(server.clock, name, access=access), "by": "olga"}
+            server.done("olga", f"/datasets/{name}/amend", amend, "amended")
+        assert found(server) == ["c", "d"]
+        server.open_for_olga("new", access="anyone")
+        assert found(server) == ["c", "d"]
 
 
 def test_where_there_is_nothing_nothing_is_said(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with RolesDoor(tmp_path) as door:
-        door.furnish()
-        asyncio.run(say_what_is_open(door.service))
+    with RolesServer(tmp_path) as server:
+        server.furnish()
+        asyncio.run(say_what_is_open(server.service))
         assert _TOLD not in caplog.text

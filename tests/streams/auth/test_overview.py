@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.streams.auth.roles_door import KINDS, ROLES, RolesDoor
+from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer
 
 NAMES = list(ROLES.values())
 everybody = pytest.mark.parametrize("name", NAMES)
@@ -15,52 +15,52 @@ everywhere = pytest.mark.parametrize("dataset", [*KINDS, "elsewhere", "nowhere"]
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path_factory.mktemp("overview")) as door:
-        door.furnish()
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path_factory.mktemp("overview")) as server:
+        server.furnish()
         for dataset in KINDS:
             for name in ("ana", "ben"):
-                door.granted(dataset, name)
-                door.granted(dataset, name, via="eng")
-        yield door
+                server.granted(dataset, name)
+                server.granted(dataset, name, via="eng")
+        yield server
 
 
-def answered(door: RolesDoor, name: str | None, path: str, **query: str | int) -> Any:
+def answered(server: RolesServer, name: str | None, path: str, **query: str | int) -> Any:
     """Return what a route answers; its status where that is not 200."""
-    answer = door.see(name, path, **query)
+    answer = server.see(name, path, **query)
     return answer.json() if answer.status_code == 200 else answer.status_code
 
 
 @everybody
 @everywhere
 def test_each_part_is_what_its_own_route_shows(
-    door: RolesDoor, name: str | None, dataset: str
+    server: RolesServer, name: str | None, dataset: str
 ) -> None:
     path = f"/datasets/{dataset}"
-    found, view = answered(door, name, f"{path}/overview"), answered(door, name, path)
+    found, view = answered(server, name, f"{path}/overview"), answered(server, name, path)
     if isinstance(view, int):
         assert found == view
         return
     assert found["dataset"] == view
-    assert found["members"] == answered(door, name, f"{path}/members")
+    assert found["members"] == answered(server, name, f"{path}/members")
     caller = found["caller"]
     assert caller["name"] == name
-    limits = answered(door, name, f"{path}/limits")
+    limits = answered(server, name, f"{path}/limits")
     assert found["limits"] == (limits if caller["sees_all"] else [])
     if caller["asks"]:
-        assert found["budget"] == answered(door, name, f"{path}/budgets/{name}")
-        assert found["why"] == answered(door, name, f"{path}/why", analyst=name) | {
+        assert found["budget"] == answered(server, name, f"{path}/budgets/{name}")
+        assert found["why"] == answered(server, name, f"{path}/why", analyst=name) | {
             "at": found["why"]["at"]
         }
     else:
         assert found["budget"] is None
-        why = answered(door, name, f"{path}/why") | {"at": found["why"]["at"]}
+        why = answered(server, name, f"{path}/why") | {"at": found["why"]["at"]}
         if not caller["sees_all"]:  # the route adds a caller's row even if they cannot ask
             for field, key in (("by_analyst", "analyst"), ("forecasts", "name")):
                 why[field] = [row for row in why[field] if row[key] != name]
         assert found["why"] == why
     for by in ("analyst", "day", "purpose"):
-        rows, told = answered(door, name, f"{path}/usage", by=by), found[f"{by}s"]
+        rows, told = answered(server, name, f"{path}/usage", by=by), found[f"{by}s"]
         if told is None:
             assert rows == 403 or not caller["sees_requests"]
             continue
@@ -72,12 +72,12 @@ def test_each_part_is_what_its_own_route_shows(
 @everybody
 @everywhere
 def test_the_latest_requests_are_among_those_that_are_shown(
-    door: RolesDoor, name: str | None, dataset: str
+    server: RolesServer, name: str | None, dataset: str
 ) -> None:
-    found = answered(door, name, f"/datasets/{dataset}/overview")
+    found = answered(server, name, f"/datasets/{dataset}/overview")
     if isinstance(found, int):
         return
-    page = answered(door, name, f"/datasets/{dataset}/requests", limit=1000)["decisions"]
+    page = answered(server, name, f"/datasets/{dataset}/requests", limit=1000)["decisions"]
     asked = [each for each in page if "analyst" in each["request"]]
     if not found["caller"]["sees_all"]:
         asked = [
@@ -89,11 +89,11 @@ def test_the_latest_requests_are_among_those_that_are_shown(
 
 
 @everywhere
-def test_no_parameter_names_the_caller(door: RolesDoor, dataset: str) -> None:
-    own = answered(door, "ana", f"/datasets/{dataset}/overview")
+def test_no_parameter_names_the_caller(server: RolesServer, dataset: str) -> None:
+    own = answered(server, "ana", f"/datasets/{dataset}/overview")
     for field in ("viewer", "caller", "analyst", "name", "by", "who"):
-        answer = door.http.get(
-            f"/datasets/{dataset}/overview?{field}=olga", headers=door.shown("ana")
+        answer = server.http.get(
+            f"/datasets/{dataset}/overview?{field}=olga", headers=server.shown("ana")
         )
         other = answer.json() if answer.status_code == 200 else answer.status_code
         assert other == (own if isinstance(own, int) else own | {"why": other["why"]})

@@ -1,4 +1,4 @@
-"""A door and its OpenID provider: keys that rotate while requests run, and one that is away."""
+"""A server and its OpenID provider: keys that rotate while requests run, and one that is away."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ from streams.auth.oidc import Accepts, Provider
 from streams.auth.principal import Principal
 from streams.auth.provider_keys import BETWEEN_S, REFRESH_S, Away, ProviderKeys
 from streams.http.refusal import Refusal
-from tests.streams.auth.known_door import KnownDoor
 from tests.streams.auth.provider import AUDIENCE, RSA_KEY, LocalProvider, bomb, jwk_of
-from tests.streams.gateway.door import TestClock, eventually, request
+from tests.streams.auth.token_server import TokenServer
+from tests.streams.gateway.local_server import TestClock, eventually, request
 
 BOTH = ("RS256", "ES256")
 
@@ -152,7 +152,7 @@ async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does
     assert keys.are_known()
 
 
-async def test_a_door_that_starts_without_its_provider_knows_nobodys_key(
+async def test_a_server_that_starts_without_its_provider_knows_nobodys_key(
     provider: LocalProvider,
 ) -> None:
     provider.broken = "error"
@@ -166,12 +166,12 @@ async def test_a_door_that_starts_without_its_provider_knows_nobodys_key(
 
 
 def test_keys_rotate_while_requests_run(tmp_path: Path, provider: LocalProvider) -> None:
-    with KnownDoor(tmp_path, provider=provider) as door:
+    with TokenServer(tmp_path, provider=provider) as server:
         stop, seen = threading.Event(), list[int]()
 
         def ask() -> None:
             while not stop.is_set():
-                seen.append(door.status(provider.token("ana")))
+                seen.append(server.status(provider.token("ana")))
 
         asking = [threading.Thread(target=ask) for _ in range(2)]
         for thread in asking:
@@ -189,26 +189,26 @@ def test_keys_rotate_while_requests_run(tmp_path: Path, provider: LocalProvider)
         assert set(seen) == {200}
 
 
-def test_a_provider_that_is_away_for_too_long_closes_the_door_to_its_tokens_alone(
+def test_a_provider_that_is_away_for_too_long_closes_the_server_to_its_tokens_alone(
     tmp_path: Path, provider: LocalProvider
 ) -> None:
-    with KnownDoor(tmp_path, provider=provider, oidc_outage_seconds=6) as door:
+    with TokenServer(tmp_path, provider=provider, oidc_outage_seconds=6) as server:
         ana = provider.token("ana")
-        assert door.status(ana) == 200
+        assert server.status(ana) == 200
         provider.broken = "error"
         unknown = provider.token("ana", header={"kid": "other"})
-        assert door.status(ana) == 200
-        assert door.status(unknown) == 503  # nobody can tell now
-        eventually(lambda: door.status(ana) == 503)
-        before = door.last_sequence()
-        answer = door.post("/requests", request(door.clock), authorization=f"Bearer {ana}")
+        assert server.status(ana) == 200
+        assert server.status(unknown) == 503  # nobody can tell now
+        eventually(lambda: server.status(ana) == 503)
+        before = server.last_sequence()
+        answer = server.post("/requests", request(server.clock), authorization=f"Bearer {ana}")
         assert (answer.status_code, answer.json()["error"]) == (503, "authentication_unavailable")
         assert provider.issuer not in answer.text
-        assert door.last_sequence() == before
-        assert door.status(door.administrator) == 200
-        assert door.status(None) == 401
+        assert server.last_sequence() == before
+        assert server.status(server.administrator) == 200
+        assert server.status(None) == 401
         provider.broken = None
-        eventually(lambda: door.status(ana) == 200)
+        eventually(lambda: server.status(ana) == 200)
 
 
 def found_by(provider: LocalProvider, keys: ProviderKeys) -> Provider:

@@ -10,9 +10,9 @@ import httpx
 import msgspec
 import pytest
 
-from tests.streams.auth.roles_door import ENDED, KINDS, ROLES, RolesDoor, setting
+from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, setting
 from tests.streams.auth.test_reading_matrix import SEE_ALL, seen, status
-from tests.streams.gateway.door import Door, TestClock, closing, new_id, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request
 
 everybody = pytest.mark.parametrize("name", list(ROLES.values()))
 everywhere = pytest.mark.parametrize("dataset", KINDS)
@@ -41,24 +41,24 @@ STAND_UNDER: Final = {
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path_factory.mktemp("limits")) as door:
-        door.furnish()
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path_factory.mktemp("limits")) as server:
+        server.furnish()
         for dataset in KINDS:
-            door.enrol(dataset, "ana", "analyst", team="blue")
-            door.enrol(dataset, "ben", "analyst", team="red")
-            door.enrol(dataset, "eve", "analyst", "auditor", team="blue", until=ENDED)
+            server.enrol(dataset, "ana", "analyst", team="blue")
+            server.enrol(dataset, "ben", "analyst", team="red")
+            server.enrol(dataset, "eve", "analyst", "auditor", team="blue", until=ENDED)
             for fields in LIMITS:
-                limited(door, dataset, **fields)
-            door.granted(dataset, "ana")
-            door.granted(dataset, "ana", via="eng")
-            door.granted(dataset, "ben")
-        yield door
+                limited(server, dataset, **fields)
+            server.granted(dataset, "ana")
+            server.granted(dataset, "ana", via="eng")
+            server.granted(dataset, "ben")
+        yield server
 
 
-def limited(door: RolesDoor, dataset: str, **fields: Any) -> None:
+def limited(server: RolesServer, dataset: str, **fields: Any) -> None:
     body = {"version": 1, "type": "limit", "dataset": dataset, "by": "olga", **fields}
-    door.done("olga", f"/datasets/{dataset}/limits", body, "limit_set")
+    server.done("olga", f"/datasets/{dataset}/limits", body, "limit_set")
 
 
 def named(levels: list[dict[str, Any]]) -> list[str]:
@@ -71,27 +71,27 @@ def stands_under(name: str) -> list[str]:
     return STAND_UNDER.get(name, ["dataset"])
 
 
-def get(door: RolesDoor, name: str | None, path: str) -> Any:
-    answer = door.see(name, path)
+def get(server: RolesServer, name: str | None, path: str) -> Any:
+    answer = server.see(name, path)
     assert answer.status_code == 200, answer.text
     return answer.json()
 
 
 def preview(
-    door: RolesDoor, name: str | None, dataset: str, epsilon: str = "60", **more: str
+    server: RolesServer, name: str | None, dataset: str, epsilon: str = "60", **more: str
 ) -> httpx.Response:
     body = {"claim": {"type": "pure", "epsilon": epsilon}, "unit": "person", **more}
-    return door.http.post(
+    return server.http.post(
         f"/datasets/{dataset}/preview",
         content=msgspec.json.encode({**body, "neighbours": "add_remove"}),
-        headers={"content-type": "application/json", **door.shown(name)},
+        headers={"content-type": "application/json", **server.shown(name)},
     )
 
 
 @everybody
 @everywhere
 def test_limits_are_told_whole_or_those_that_one_stands_under(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
         return  # nothing of it, see below
@@ -116,7 +116,7 @@ def test_limits_are_told_whole_or_those_that_one_stands_under(
 @everybody
 @everywhere
 def test_what_is_not_seen_is_as_what_is_not_there(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     expected = status(name, dataset)
     for tail in ("limits", f"budgets/{name}", "budgets/ben", "budgets/nobody-yet"):
@@ -139,7 +139,7 @@ def test_what_is_not_seen_is_as_what_is_not_there(
 @everybody
 @everywhere
 def test_a_budget_is_told_of_oneself_and_of_others_to_who_sees_all(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
         return
@@ -160,7 +160,7 @@ def test_a_budget_is_told_of_oneself_and_of_others_to_who_sees_all(
 
 @everybody
 def test_a_name_that_is_none_is_told_alike_of_every_dataset(
-    furnished: RolesDoor, name: str | None
+    furnished: RolesServer, name: str | None
 ) -> None:
     for dataset in (*KINDS, "nowhere-at-all"):
         answer = furnished.see(name, f"/datasets/{dataset}/budgets/a%20b")
@@ -175,7 +175,7 @@ def test_a_name_that_is_none_is_told_alike_of_every_dataset(
 
 @everybody
 def test_ones_own_budgets_are_of_the_datasets_where_one_may_ask(
-    furnished: RolesDoor, name: str | None
+    furnished: RolesServer, name: str | None
 ) -> None:
     answer = furnished.see(name, "/me/budgets")
     if name is None:
@@ -192,7 +192,7 @@ def test_ones_own_budgets_are_of_the_datasets_where_one_may_ask(
 @everybody
 @everywhere
 def test_a_preview_is_ones_own_and_of_others_to_who_may_ask_for_them(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
         return
@@ -219,7 +219,7 @@ def test_a_preview_is_ones_own_and_of_others_to_who_may_ask_for_them(
 
 
 @everywhere
-def test_a_preview_is_what_the_decision_says_then(furnished: RolesDoor, dataset: str) -> None:
+def test_a_preview_is_what_the_decision_says_then(furnished: RolesServer, dataset: str) -> None:
     for name in ("ana", "ben"):
         shown = preview(furnished, name, dataset, "60").json()
         claim = {"type": "pure", "epsilon": "60"}
@@ -230,69 +230,69 @@ def test_a_preview_is_what_the_decision_says_then(furnished: RolesDoor, dataset:
 
 
 def test_who_changes_the_team_is_told_by_its_limits_at_once(tmp_path: Path) -> None:
-    with RolesDoor(tmp_path) as door:
-        door.open_for_olga("census", access="members")
-        door.enrol("census", "ana", "analyst", team="blue")
+    with RolesServer(tmp_path) as server:
+        server.open_for_olga("census", access="members")
+        server.enrol("census", "ana", "analyst", team="blue")
         for fields in LIMITS:
-            limited(door, "census", **fields)
+            limited(server, "census", **fields)
         for team, expected in (
             ("blue", ["dataset", "team blue", "each blue ana"]),
             ("red", ["dataset", "team red", "each red ana"]),
         ):
-            door.done(
+            server.done(
                 "olga",
                 "/datasets/census/members",
                 setting("olga", "census", "ana", "analyst", team=team),
                 "member_set",
             )
-            assert named(get(door, "ana", "/datasets/census/limits")) == expected
-            (budget,) = get(door, "ana", "/me/budgets")
+            assert named(get(server, "ana", "/datasets/census/limits")) == expected
+            (budget,) = get(server, "ana", "/me/budgets")
             assert (budget["team"], named(budget["levels"])) == (team, expected)
-        door.enrol("census", "ana")
-        assert door.see("ana", "/datasets/census/limits").status_code == 404
-        assert get(door, "ana", "/me/budgets") == []
+        server.enrol("census", "ana")
+        assert server.see("ana", "/datasets/census/limits").status_code == 404
+        assert get(server, "ana", "/me/budgets") == []
 
 
 def test_of_what_is_closed_nobody_has_anything_to_use(tmp_path: Path) -> None:
-    with RolesDoor(tmp_path) as door:
+    with RolesServer(tmp_path) as server:
         for dataset in ("census", "survey"):
-            door.open_for_olga(dataset, access="members")
-            door.enrol(dataset, "ana", "analyst")
-        close = {**closing(door.clock, "census"), "by": "olga"}
-        door.done("olga", "/datasets/census/close", close, "closed")
-        assert [each["dataset"] for each in get(door, "ana", "/me/budgets")] == ["survey"]
+            server.open_for_olga(dataset, access="members")
+            server.enrol(dataset, "ana", "analyst")
+        close = {**closing(server.clock, "census"), "by": "olga"}
+        server.done("olga", "/datasets/census/close", close, "closed")
+        assert [each["dataset"] for each in get(server, "ana", "/me/budgets")] == ["survey"]
         # Who asks for it by name is told how it ended.
-        assert get(door, "ana", "/datasets/census/budgets/ana")["left"]["epsilon"] == "100"
+        assert get(server, "ana", "/datasets/census/budgets/ana")["left"]["epsilon"] == "100"
 
 
 def test_without_authentication_everybody_sees_all_and_has_none_of_their_own(
     tmp_path: Path,
 ) -> None:
-    with Door(tmp_path / "ledger.db", TestClock()) as door:
-        door.open("census", epsilon="100")
+    with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
+        server.open("census", epsilon="100")
         for member, team in (("ana", "blue"), ("ben", "red")):
-            owners(door, "member", member=member, roles=["analyst"], team=team)
+            owners(server, "member", member=member, roles=["analyst"], team=team)
         for fields in LIMITS:
-            owners(door, "limit", **fields)
-        assert named(door.http.get("/datasets/census/limits").json()) == WHOLE
+            owners(server, "limit", **fields)
+        assert named(server.http.get("/datasets/census/limits").json()) == WHOLE
         for analyst in ("ana", "ben", "zoe", "nobody-yet"):
-            budget = door.http.get(f"/datasets/census/budgets/{analyst}").json()
+            budget = server.http.get(f"/datasets/census/budgets/{analyst}").json()
             assert named(budget["levels"]) == stands_under(analyst)
-        assert door.http.get("/me/budgets").json() == []
-        assert door.http.get("/datasets/nowhere/limits").status_code == 404
-        assert door.http.get("/datasets/nowhere/budgets/ana").status_code == 404
-        assert door.http.get("/datasets/census/budgets/a%20b").status_code == 422
+        assert server.http.get("/me/budgets").json() == []
+        assert server.http.get("/datasets/nowhere/limits").status_code == 404
+        assert server.http.get("/datasets/nowhere/budgets/ana").status_code == 404
+        assert server.http.get("/datasets/census/budgets/a%20b").status_code == 422
         wish = {"claim": {"type": "pure", "epsilon": "60"}, "unit": "person"}
         refused = {}
         for whose in ({}, {"analyst": "ana"}, {"analyst": "ben"}):
             body = {**wish, **whose, "neighbours": "add_remove"}
-            level = door.post("/datasets/census/preview", body).json()["level"]
+            level = server.post("/datasets/census/preview", body).json()["level"]
             refused[whose.get("analyst")] = level and level["name"]
         # Somebody of no team, where nobody is named.
         assert refused == {None: None, "ana": "blue", "ben": "red"}
 
 
-def owners(door: Door, kind: str, **fields: Any) -> None:
-    body = {"request_id": new_id(door.clock), "dataset": "census", "by": "owner", **fields}
-    answer = door.post(f"/datasets/census/{kind}s", {"version": 1, "type": kind, **body})
+def owners(server: LocalServer, kind: str, **fields: Any) -> None:
+    body = {"request_id": new_id(server.clock), "dataset": "census", "by": "owner", **fields}
+    answer = server.post(f"/datasets/census/{kind}s", {"version": 1, "type": kind, **body})
     assert answer.json()["outcome"] == f"{kind}_set", answer.text

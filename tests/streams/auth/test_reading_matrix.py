@@ -1,4 +1,4 @@
-"""Who sees what at the door: every role, every look, every kind of dataset; by hand."""
+"""Who sees what at the server: every role, every look, every kind of dataset; by hand."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.streams.auth.roles_door import KINDS, ROLES, RolesDoor
-from tests.streams.gateway.door import amending
+from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer
+from tests.streams.gateway.local_server import amending
 
 NAMES = list(ROLES.values())
 KNOWN = [name for name in NAMES if name is not None]
@@ -53,33 +53,33 @@ def seen(name: str | None, dataset: str) -> Seen | None:
 
 
 class Furnished(NamedTuple):
-    door: RolesDoor
+    server: RolesServer
     begin: str
     bodies: dict[tuple[str, str], dict[str, Any]]
 
 
 @pytest.fixture(scope="module")
 def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
-    with RolesDoor(tmp_path_factory.mktemp("reading")) as door:
-        begin = position(door)
-        door.furnish()
+    with RolesServer(tmp_path_factory.mktemp("reading")) as server:
+        begin = position(server)
+        server.furnish()
         bodies = {}
         for dataset in KINDS:
             for name in ("ana", "ben"):
-                bodies[dataset, name] = door.granted(dataset, name)
-                bodies[dataset, f"{name} by eng"] = door.granted(dataset, name, via="eng")
+                bodies[dataset, name] = server.granted(dataset, name)
+                bodies[dataset, f"{name} by eng"] = server.granted(dataset, name, via="eng")
         # What everybody sees comes last: a stream is read up to here.
-        door.done(
+        server.done(
             "olga",
             "/datasets/open-all/amend",
-            {**amending(door.clock, "open-all", most_per_request="0.5"), "by": "olga"},
+            {**amending(server.clock, "open-all", most_per_request="0.5"), "by": "olga"},
             "amended",
         )
-        yield Furnished(door, begin, bodies)
+        yield Furnished(server, begin, bodies)
 
 
-def position(door: RolesDoor) -> str:
-    with door.http.stream("GET", "/events", headers=door.shown("root")) as answer:
+def position(server: RolesServer) -> str:
+    with server.http.stream("GET", "/events", headers=server.shown("root")) as answer:
         for line in answer.iter_lines():
             if line.startswith("id: "):
                 return line[4:]
@@ -124,15 +124,15 @@ everywhere = pytest.mark.parametrize("dataset", KINDS)
 
 @everybody
 def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: str | None) -> None:
-    door = furnished.door
-    answer, page = door.see(name, "/datasets"), door.see(name, "/")
+    server = furnished.server
+    answer, page = server.see(name, "/datasets"), server.see(name, "/")
     if name is None:
         assert (answer.status_code, page.status_code) == (401, 401)
         return
     assert {view["dataset"] for view in answer.json()} == visible(name)
     for dataset in (*KINDS, "elsewhere"):
         assert (f">{dataset}<" in page.text) == (dataset in visible(name))
-    first = door.see(name, "/datasets", limit=1).json()
+    first = server.see(name, "/datasets", limit=1).json()
     assert [view["dataset"] for view in first] == sorted(visible(name))[:1]
 
 
@@ -141,12 +141,12 @@ def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: s
 def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    door, expected = furnished.door, status(name, dataset)
+    server, expected = furnished.server, status(name, dataset)
     limits = ("/limits", f"/budgets/{name}")  # see test_reading_limits.py
     others = ("/usage?by=day", "/requests?after=3")
     for tail in ("", "/usage", "/requests", "/members", *limits, *others):
         answer, missing = (
-            door.http.get(f"/datasets/{each}{tail}", headers=door.shown(name))
+            server.http.get(f"/datasets/{each}{tail}", headers=server.shown(name))
             for each in (dataset, "nowhere-at-all")
         )
         if expected != 200:
@@ -157,9 +157,9 @@ def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
             assert missing.status_code == 404
     preview = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
     body = {**preview, "neighbours": "add_remove"}
-    headers = {"content-type": "application/json", **door.shown(name)}
+    headers = {"content-type": "application/json", **server.shown(name)}
     path = f"/datasets/{dataset}/preview"
-    answer = door.http.post(path, content=msgspec.json.encode(body), headers=headers)
+    answer = server.http.post(path, content=msgspec.json.encode(body), headers=headers)
     assert answer.status_code == expected
 
 
@@ -172,7 +172,7 @@ def test_decisions_are_shown_to_those_whose_they_are(
         return  # nothing of it, see above
     found, after = set[str](), 0
     while True:
-        page = furnished.door.see(name, f"/datasets/{dataset}/requests", after=after, limit=2)
+        page = furnished.server.see(name, f"/datasets/{dataset}/requests", after=after, limit=2)
         assert len(page.json()["decisions"]) <= 2
         found |= {label(decision) for decision in page.json()["decisions"]}
         if page.json()["next"] == after:
@@ -186,18 +186,18 @@ def test_decisions_are_shown_to_those_whose_they_are(
 def test_one_decision_is_shown_to_those_whose_it_is(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    door, what = furnished.door, seen(name, dataset)
+    server, what = furnished.server, seen(name, dataset)
     for each in sorted(ASKED):
         body = furnished.bodies[dataset, each]
         path = f"/datasets/{dataset}/requests/{body['request_id']}"
-        answer = door.see(name, path, analyst=body["analyst"])
+        answer = server.see(name, path, analyst=body["analyst"])
         if what is not None and each in what.asked:
             assert label(answer.json()) == each
             assert answer.json()["granted"] is True
             continue
         assert answer.status_code == (401 if name is None else 404)
         other = body["request_id"][:-1] + ("0" if body["request_id"][-1] != "0" else "1")
-        missing = door.see(name, f"/datasets/{dataset}/requests/{other}", analyst=body["analyst"])
+        missing = server.see(name, f"/datasets/{dataset}/requests/{other}", analyst=body["analyst"])
         assert answer.text.replace(body["request_id"], other) == missing.text
 
 
@@ -209,13 +209,13 @@ def test_usage_is_shown_whole_to_those_who_see_what_all_ask(
     what, path = seen(name, dataset), f"/datasets/{dataset}/usage"
     if what is None or name is None:
         return
-    rows = furnished.door.see(name, path).json()
+    rows = furnished.server.see(name, path).json()
     sees_all = what.asked == ASKED
     assert {row["analyst"] for row in rows} == (
         {"ana", "ben"} if sees_all else {"ana", "ben"} & {name}
     )
     for by in ("purpose", "day", "month"):
-        answer = furnished.door.see(name, path, by=by)
+        answer = furnished.server.see(name, path, by=by)
         assert answer.status_code == (200 if sees_all else 403)
 
 
@@ -227,7 +227,7 @@ def test_members_are_shown_to_owners_auditors_and_administrators(
     what = seen(name, dataset)
     if what is None:
         return
-    rows = furnished.door.see(name, f"/datasets/{dataset}/members").json()
+    rows = furnished.server.see(name, f"/datasets/{dataset}/members").json()
     assert {row["member"] for row in rows} == what.members
 
 
@@ -237,10 +237,10 @@ def test_a_page_names_those_alone_who_are_seen(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     what, address = seen(name, dataset), f"/pages/datasets/{dataset}"
-    page = furnished.door.see(name, address)
+    page = furnished.server.see(name, address)
     assert page.status_code == status(name, dataset)
     if what is None:
-        missing = furnished.door.see(name, "/pages/datasets/nowhere-at-all")
+        missing = furnished.server.see(name, "/pages/datasets/nowhere-at-all")
         assert page.text.replace(dataset, "nowhere-at-all") == missing.text
         return
     read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
@@ -263,10 +263,10 @@ ME = {
 
 
 @everybody
-def test_everybody_is_told_as_whom_the_door_knows_them(
+def test_everybody_is_told_as_whom_the_server_knows_them(
     furnished: Furnished, name: str | None
 ) -> None:
-    answer = furnished.door.see(name, "/me")
+    answer = furnished.server.see(name, "/me")
     if name is None:
         assert answer.status_code == 401
         return
@@ -282,11 +282,11 @@ def test_everybody_is_told_as_whom_the_door_knows_them(
 def test_the_end_of_the_log_is_for_the_known_and_metrics_for_administrators(
     furnished: Furnished, name: str | None
 ) -> None:
-    door = furnished.door
+    server = furnished.server
     for path in ("/head", "/schema/openapi.json", "/me/budgets"):
-        assert door.see(name, path).status_code == (401 if name is None else 200)
+        assert server.see(name, path).status_code == (401 if name is None else 200)
     expected = {None: 401, "root": 200}.get(name, 403)
-    assert door.see(name, "/metrics").status_code == expected
+    assert server.see(name, "/metrics").status_code == expected
 
 
 @pytest.mark.parametrize("query", ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
@@ -313,12 +313,12 @@ def test_the_stream_of_events_has_what_is_seen_and_nothing_else(
 
 def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str]], set[str]]:
     """Return the decisions and alerts that a stream has, by dataset, from before everything."""
-    door = furnished.door
+    server = furnished.server
     decisions, alerts = dict[str, set[str]](), set[str]()
-    end = position(door)
-    headers = {"Last-Event-ID": furnished.begin, **door.shown(name)}
+    end = position(server)
+    headers = {"Last-Event-ID": furnished.begin, **server.shown(name)}
     last, kind = "", ""
-    with door.http.stream("GET", f"/events?x=1{query}", headers=headers) as answer:
+    with server.http.stream("GET", f"/events?x=1{query}", headers=headers) as answer:
         assert answer.status_code == 200
         for line in answer.iter_lines():
             field, _, value = line.partition(": ")

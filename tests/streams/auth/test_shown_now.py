@@ -13,25 +13,25 @@ import msgspec
 
 from accountant.views.visibility import DatasetAccess
 from streams.auth.decision_pages import page_of
-from tests.streams.auth.roles_door import RolesDoor, at
+from tests.streams.auth.roles_server import RolesServer, at
 from tests.streams.auth.test_reading_matrix import label
-from tests.streams.gateway.door import TestClock, amending, request
+from tests.streams.gateway.local_server import TestClock, amending, request
 
 
 class Reader(threading.Thread):
     """Reads the events of somebody until one of a dataset comes."""
 
-    def __init__(self, door: RolesDoor, name: str, *, until: str) -> None:
+    def __init__(self, server: RolesServer, name: str, *, until: str) -> None:
         super().__init__()
-        self.door, self.who, self.until = door, name, until
+        self.server, self.who, self.until = server, name, until
         self.connected = threading.Event()
         self.found: list[tuple[str, str]] = []
         self.start()
         assert self.connected.wait(20)
 
     def run(self) -> None:
-        url, kind = f"{self.door.url}/events", ""
-        headers = self.door.shown(self.who)
+        url, kind = f"{self.server.url}/events", ""
+        headers = self.server.shown(self.who)
         with httpx.stream("GET", url, headers=headers, timeout=60, trust_env=False) as answer:
             for line in answer.iter_lines():
                 self.connected.set()
@@ -45,7 +45,7 @@ class Reader(threading.Thread):
                         return
 
 
-def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesDoor) -> None:
+def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesServer) -> None:
     census.open_for_olga("other", access="anyone")
     census.open_for_olga("shared", access="members", visibility="members")
     for dataset in ("census", "shared"):
@@ -71,7 +71,7 @@ def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesDoor) -> No
     ]
 
 
-def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: RolesDoor) -> None:
+def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: RolesServer) -> None:
     census.open_for_olga("open", access="anyone")
     readers = {name: Reader(census, name, until="open") for name in ("root", "olga", "zoe")}
     census.service.submit_sync("requests", b"no JSON at all", 20)  # as only Kafka lets anybody do
@@ -89,7 +89,7 @@ def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: Roles
     ]
 
 
-def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesDoor) -> None:
+def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesServer) -> None:
     census.open_for_olga("open", access="anyone")
     assert census.see("zoe", "/datasets/open").status_code == 200
     amend = {**amending(census.clock, "open", access="members"), "by": "olga"}
@@ -98,7 +98,7 @@ def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesDoor) -> None:
     assert census.see("zoe", "/datasets").json() == []
 
 
-def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesDoor) -> None:
+def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> None:
     census.enrol("census", "ben", "analyst")
     for _ in range(30):
         census.granted("census", "ben")
@@ -122,7 +122,7 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesDoor) -> Non
     assert last["decisions"][0]["request"]["request_id"] == mine["request_id"]
 
 
-def test_an_engine_is_not_told_what_another_s_id_came_to(census: RolesDoor) -> None:
+def test_an_engine_is_not_told_what_another_s_id_came_to(census: RolesServer) -> None:
     census.enrol("census", "eng", "engine")
     mine = census.granted("census", "ana")
     through = {**mine, "via": "eng"}
@@ -138,7 +138,7 @@ def test_an_engine_is_not_told_what_another_s_id_came_to(census: RolesDoor) -> N
     assert again.json()["first"]["outcome"] == "granted"
 
 
-def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesDoor) -> None:
+def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesServer) -> None:
     census.enrol("census", "ben", "analyst")
     mine = census.granted("census", "ana")
     answer = census.send("ben", "/requests", {**mine, "analyst": "ben"})
@@ -148,25 +148,25 @@ def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesDoor) -> No
 
 def test_a_clock_that_is_set_back_lets_nobody_in_again(tmp_path: Path) -> None:
     clock = TestClock()
-    with RolesDoor(tmp_path, clock=clock) as door:
-        door.open_for_olga("census", access="members")
-        door.open_for_olga("other", access="members")
-        door.enrol("census", "ana", "analyst", until=at(10))
-        door.enrol("census", "eve", "auditor", until=at(10))
-        door.enrol("other", "ben", "analyst")
+    with RolesServer(tmp_path, clock=clock) as server:
+        server.open_for_olga("census", access="members")
+        server.open_for_olga("other", access="members")
+        server.enrol("census", "ana", "analyst", until=at(10))
+        server.enrol("census", "eve", "auditor", until=at(10))
+        server.enrol("other", "ben", "analyst")
 
         def shown() -> list[object]:
             asked = request(clock, dataset="census", analyst="ana")
             return [
-                door.see("eve", "/datasets/census/requests").status_code,
-                len(door.see("eve", "/datasets").json()),
-                len(door.see("eve", "/me").json()["datasets"]),
-                door.send("ana", "/requests", asked).status_code,
+                server.see("eve", "/datasets/census/requests").status_code,
+                len(server.see("eve", "/datasets").json()),
+                len(server.see("eve", "/me").json()["datasets"]),
+                server.send("ana", "/requests", asked).status_code,
             ]
 
         assert shown() == [200, 1, 1, 200]
         clock.pass_(seconds=20)
-        door.granted("other", "ben")  # the log says what time it is, by any of its datasets
+        server.granted("other", "ben")  # the log says what time it is, by any of its datasets
         assert shown() == [404, 0, 0, 403]
         clock.jump(seconds=-60)
         assert shown() == [404, 0, 0, 403]

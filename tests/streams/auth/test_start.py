@@ -1,4 +1,4 @@
-"""A door starts safely or not at all."""
+"""A server starts safely or not at all."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.server.serve import serve, serve_kafka
 from streams.settings import Settings, load
 from streams.worker.app import build
 from tests.streams.auth.certificates import certificate
-from tests.streams.auth.known_door import wall
+from tests.streams.auth.token_server import wall
 
 ISSUER = "https://provider.example.org"
 
@@ -26,7 +26,7 @@ def tokens(tmp_path: Path) -> Path:
 
 
 def refusal(**more: Any) -> str:
-    """Return why nothing starts, the same for each of the three doors; nothing is made."""
+    """Return why nothing starts, the same for each of the three servers; nothing is made."""
     with pytest.raises(Refused) as checked:
         check_access(Settings(**more))
     for start, url in (

@@ -1,4 +1,4 @@
-"""A door and its file of tokens while it runs: taken up at once, and closed where it is unsound."""
+"""A running server reloads its token file at once, and rejects every token where it is unsound."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ import httpx
 import pytest
 
 from streams.auth import static_tokens, token_file
-from tests.streams.auth.known_door import KnownDoor, wall
 from tests.streams.auth.provider import LocalProvider
-from tests.streams.gateway.door import eventually, request
+from tests.streams.auth.token_server import TokenServer, wall
+from tests.streams.gateway.local_server import eventually, request
 
 
-def test_a_token_is_known_at_once_and_refused_at_once(own: KnownDoor) -> None:
+def test_a_token_is_known_at_once_and_refused_at_once(own: TokenServer) -> None:
     for number in range(20):
         token = own.make(f"local:a{number}")
         assert own.status(token) == 200
@@ -27,13 +27,13 @@ def test_a_token_is_known_at_once_and_refused_at_once(own: KnownDoor) -> None:
     assert own.status(own.administrator) == 200
 
 
-def test_a_token_ends_at_its_time(own: KnownDoor) -> None:
+def test_a_token_ends_at_its_time(own: TokenServer) -> None:
     token = own.make("local:ana", expires=wall() + 1_500)
     assert own.status(token) == 200
     eventually(lambda: own.status(token) == 401)
 
 
-def test_two_tokens_of_a_name_are_told_apart(own: KnownDoor) -> None:
+def test_two_tokens_of_a_name_are_told_apart(own: TokenServer) -> None:
     first, second = own.make("local:ana"), own.make("local:ana", another=True)
     rows, _ = token_file.read(own.tokens)
     token_file.revoke(own.tokens, rows[-2].id, now=wall())
@@ -100,7 +100,7 @@ UNSOUND: list[Callable[[Path], None]] = [
 
 @pytest.mark.parametrize("spoil", UNSOUND, ids=lambda each: each.__name__)
 def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
-    own: KnownDoor, tmp_path: Path, spoil: Callable[[Path], None]
+    own: TokenServer, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     kept, before = own.tokens.read_bytes(), own.last_sequence()
     spoil(own.tokens)
@@ -129,24 +129,24 @@ def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
     assert own.get("/readyz", None).json() == {"ready": True}
 
 
-def test_a_supervisor_alone_finds_out_that_the_file_is_unsound(own: KnownDoor) -> None:
+def test_a_supervisor_alone_finds_out_that_the_file_is_unsound(own: TokenServer) -> None:
     own.tokens.chmod(0o644)
     assert own.status(None, "/readyz") == 503
     own.tokens.chmod(0o600)
     eventually(lambda: own.status(None, "/readyz") == 200)
 
 
-def test_a_door_with_a_provider_stays_ready_for_its_names(
+def test_a_server_with_a_provider_stays_ready_for_its_names(
     tmp_path: Path, provider: LocalProvider
 ) -> None:
-    with KnownDoor(tmp_path, provider=provider) as door:
-        door.tokens.unlink()
-        assert door.status(door.administrator) == 503
-        assert door.status(provider.token("ana")) == 200
-        assert door.get("/readyz", None).json() == {"ready": True}
+    with TokenServer(tmp_path, provider=provider) as server:
+        server.tokens.unlink()
+        assert server.status(server.administrator) == 503
+        assert server.status(provider.token("ana")) == 200
+        assert server.get("/readyz", None).json() == {"ready": True}
 
 
-def test_tokens_may_be_made_and_revoked_while_requests_run(own: KnownDoor) -> None:
+def test_tokens_may_be_made_and_revoked_while_requests_run(own: TokenServer) -> None:
     stop, seen = threading.Event(), list[int]()
 
     def ask() -> None:
@@ -177,7 +177,7 @@ def test_how_long_a_comparison_takes_tells_nothing() -> None:
 
 @pytest.mark.slow
 def test_a_stream_ends_once_its_token_does(
-    own: KnownDoor, caplog: pytest.LogCaptureFixture
+    own: TokenServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = own.make("local:ana")
     shown = {"Authorization": f"Bearer {token}"}
@@ -191,7 +191,7 @@ def test_a_stream_ends_once_its_token_does(
 
 
 @pytest.mark.slow
-def test_a_stream_ends_once_its_token_is_of_another(own: KnownDoor) -> None:
+def test_a_stream_ends_once_its_token_is_of_another(own: TokenServer) -> None:
     names = ("local:ana", "local:ben")
     with contextlib.ExitStack() as streams:
         begun = list[httpx.Response]()
@@ -205,7 +205,7 @@ def test_a_stream_ends_once_its_token_is_of_another(own: KnownDoor) -> None:
 
 
 def test_the_log_says_what_happened_and_shows_no_token(
-    own: KnownDoor, caplog: pytest.LogCaptureFixture
+    own: TokenServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")
     token = own.make("local:ana")

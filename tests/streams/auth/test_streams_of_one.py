@@ -21,8 +21,8 @@ from streams.gateway.events.route import (
 from streams.http.context import Context
 from streams.http.problems import HTTPProblem
 from streams.settings import Settings
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import eventually
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import eventually
 
 
 async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> None:
@@ -48,28 +48,28 @@ async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> 
 
 
 def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
-    with RolesDoor(tmp_path) as door, contextlib.ExitStack() as streams:
-        door.open_for_olga("census", access="members")
+    with RolesServer(tmp_path) as server, contextlib.ExitStack() as streams:
+        server.open_for_olga("census", access="members")
         limits = httpx.Limits(max_connections=2 * MOST_STREAMS_OF_ONE)
         client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
         first = streams.enter_context(contextlib.ExitStack())
 
         def begun(name: str, kept: contextlib.ExitStack) -> int:
             """Return how a stream is answered, which stays open as long as `kept`."""
-            asked = client.stream("GET", f"{door.url}/events", headers=door.shown(name))
+            asked = client.stream("GET", f"{server.url}/events", headers=server.shown(name))
             return kept.enter_context(asked).status_code
 
         assert begun("zoe", first) == 200
         for _ in range(MOST_STREAMS_OF_ONE - 1):
             assert begun("zoe", streams) == 200
-        with client.stream("GET", f"{door.url}/events", headers=door.shown("zoe")) as refused:
+        with client.stream("GET", f"{server.url}/events", headers=server.shown("zoe")) as refused:
             assert refused.status_code == 429
             refused.read()
         assert int(refused.headers["retry-after"]) > 0
         told = refused.json()
         assert told["error"] == "too_many_streams"
         assert told["message"].startswith("zoe has 50 streams of events open")
-        document = door.see("olga", "/schema/openapi.json").json()
+        document = server.see("olga", "/schema/openapi.json").json()
         stated = document["paths"]["/events"]["get"]["responses"]["429"]
         (content,) = stated["content"].values()
         schema = {**content["schema"], "components": document["components"]}

@@ -105,13 +105,13 @@ def test_whoever_names_the_file_by_a_link_waits_for_the_same_lock(
 
 def test_a_token_that_has_expired_is_revoked_too(file: Path) -> None:
     create(file, "eve", now=NOW, expires=NOW + 1)
-    # The clock of a door may be behind that of whoever revokes.
+    # The clock of a server may be behind that of whoever revokes.
     (row,) = revoke(file, "eve", now=NOW + 2)
     assert row.state(NOW) == "revoked"
     assert revoke(file, "eve", now=NOW + 3) == []
 
 
-def test_root_leaves_the_file_to_the_doors_user(file: Path) -> None:
+def test_root_leaves_the_file_to_the_servers_user(file: Path) -> None:
     create(file, "ana", now=NOW)
     owner = (65_534, 65_534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     os.chown(file, *owner)  # which only root may do for another

@@ -5,10 +5,10 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.streams.pages.dataset.paged_door import PagedDoor
+from tests.streams.pages.dataset.pages_server import PagesServer
 
 
-class _Seen(PagedDoor):
+class _Seen(PagesServer):
     def __init__(self, directory: Path, visibility: str) -> None:
         super().__init__(directory)
         self._visibility = visibility
@@ -19,18 +19,18 @@ class _Seen(PagedDoor):
 
 def test_decisions_of_others_tell_their_teams_and_limits(tmp_path: Path) -> None:
     """As docs/reference/http.md says: `why` leaves out teams, whole decisions have them."""
-    with _Seen(tmp_path, "members") as door:
-        door.furnish()
-        why = door.see("zoe", "/datasets/survey/why").json()
+    with _Seen(tmp_path, "members") as server:
+        server.furnish()
+        why = server.see("zoe", "/datasets/survey/why").json()
         assert {row["team"] for row in why["by_analyst"]} == {None}
-        told = door.see("zoe", "/datasets/survey/requests").text
+        told = server.see("zoe", "/datasets/survey/requests").text
         assert '"scope":"team","name":"red"' in told
         assert '"pace_left"' in told
 
 
 def test_the_largest_grants_tell_nobody_of_others(tmp_path: Path) -> None:
-    with _Seen(tmp_path, "own") as door:
-        door.furnish()
-        assert door.see("olga", "/datasets/survey/why").json()["largest"]
+    with _Seen(tmp_path, "own") as server:
+        server.furnish()
+        assert server.see("olga", "/datasets/survey/why").json()["largest"]
         # Whether one's own are among the largest of all would tell how large others' are.
-        assert not door.see("ana", "/datasets/survey/why").json().get("largest")
+        assert not server.see("ana", "/datasets/survey/why").json().get("largest")

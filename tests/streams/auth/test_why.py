@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.views.why import WHY_BYS
-from tests.streams.auth.roles_door import KINDS, ROLES, RolesDoor, setting
+from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, setting
 from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, seen, status
 
 everybody = pytest.mark.parametrize("name", list(ROLES.values()))
@@ -19,20 +19,20 @@ TEAMS = {"ana": "blue", "ben": "red"}
 
 
 @pytest.fixture(scope="module")
-def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path_factory.mktemp("why")) as door:
-        door.furnish()
+def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path_factory.mktemp("why")) as server:
+        server.furnish()
         for dataset in KINDS:
             for name, team in TEAMS.items():
                 body = setting("olga", dataset, name, "analyst", team=team)
-                door.done("olga", f"/datasets/{dataset}/members", body, "member_set")
-                door.granted(dataset, name)
-            door.granted(dataset, "ana", via="eng")
-        yield door
+                server.done("olga", f"/datasets/{dataset}/members", body, "member_set")
+                server.granted(dataset, name)
+            server.granted(dataset, "ana", via="eng")
+        yield server
 
 
-def why(door: RolesDoor, name: str | None, dataset: str, **query: str) -> dict[str, Any]:
-    answer = door.see(name, f"/datasets/{dataset}/why", **query)
+def why(server: RolesServer, name: str | None, dataset: str, **query: str) -> dict[str, Any]:
+    answer = server.see(name, f"/datasets/{dataset}/why", **query)
     assert answer.status_code == 200, answer.text
     found: dict[str, Any] = answer.json()
     return found
@@ -45,7 +45,7 @@ def forecast(found: dict[str, Any]) -> set[tuple[str, str | None]]:
 @everybody
 @everywhere
 def test_it_is_there_for_those_who_see_the_dataset(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     for tail in ("", "?format=csv&by=week", "?analyst=ben"):
         answer, missing = (
@@ -59,7 +59,7 @@ def test_it_is_there_for_those_who_see_the_dataset(
 
 @everybody
 @everywhere
-def test_each_is_told_what_they_see(furnished: RolesDoor, name: str | None, dataset: str) -> None:
+def test_each_is_told_what_they_see(furnished: RolesServer, name: str | None, dataset: str) -> None:
     what = seen(name, dataset)
     if name is None or what is None:
         return  # nothing of it, see above
@@ -95,7 +95,7 @@ def test_each_is_told_what_they_see(furnished: RolesDoor, name: str | None, data
 @everybody
 @everywhere
 def test_who_sees_their_own_cannot_ask_for_another(
-    furnished: RolesDoor, name: str | None, dataset: str
+    furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     what = seen(name, dataset)
     if name is None or what is None:
@@ -111,13 +111,13 @@ def test_who_sees_their_own_cannot_ask_for_another(
 
 
 @everywhere
-def test_a_table_is_csv(furnished: RolesDoor, dataset: str) -> None:
+def test_a_table_is_csv(furnished: RolesServer, dataset: str) -> None:
     whole = why(furnished, "olga", dataset)
     tables = {"analyst": "by_analyst", "week": "by_week", "grants": "largest"}
     for by, table in tables.items():
         answer = furnished.see("olga", f"/datasets/{dataset}/why", format="csv", by=by)
         assert answer.headers["content-type"].startswith("text/csv")
-        # A browser saves it: what others wrote is no page of this door.
+        # A browser saves it: what others wrote is no page of this server.
         file = f'attachment; filename="{dataset}-{by}.csv"'
         assert answer.headers["content-disposition"] == file
         assert answer.headers["x-content-type-options"] == "nosniff"
@@ -137,7 +137,7 @@ def test_a_table_is_csv(furnished: RolesDoor, dataset: str) -> None:
         ("analyst=", "analyst"),
     ],
 )
-def test_what_is_asked_wrongly_is_told(furnished: RolesDoor, query: str, field: str) -> None:
+def test_what_is_asked_wrongly_is_told(furnished: RolesServer, query: str, field: str) -> None:
     headers = furnished.shown("olga")
     answer = furnished.http.get(f"/datasets/closed-own/why?{query}", headers=headers)
     assert answer.status_code == 422

@@ -99,7 +99,7 @@ def test_what_is_no_place_is_said(opened, key):
     assert "is a topic of a ledger" in own.err
 
 
-def test_a_door_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, receiver, tmp_path):
+def test_a_server_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, receiver, tmp_path):
     receiver.down()
     env = environment(
         ACCOUNTANT_CHECKPOINTS=str(tmp_path / "kept"),
@@ -110,21 +110,21 @@ def test_a_door_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, re
     )
     process = accountant.start("serve", "--port", "0", env=env)
     assert process.stdout is not None
-    door = process.stdout.readline().split()[-1]
+    server = process.stdout.readline().split()[-1]
     metric = 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}'
 
     def overdue() -> float:
-        lines = httpx.get(f"{door}/metrics").text.splitlines()
+        lines = httpx.get(f"{server}/metrics").text.splitlines()
         return next(float(line.split()[-1]) for line in lines if line.startswith(metric))
 
     while not overdue():
         time.sleep(0.05)
-    ready = httpx.get(f"{door}/readyz")
+    ready = httpx.get(f"{server}/readyz")
     assert ready.status_code == 200
     assert ready.json()["notes"][0].startswith(f"checkpoint place 1: {receiver.name} ")
-    told = ready.text + httpx.get(f"{door}/metrics").text
+    told = ready.text + httpx.get(f"{server}/metrics").text
     receiver.up()
-    while httpx.get(f"{door}/readyz").json().get("notes"):
+    while httpx.get(f"{server}/readyz").json().get("notes"):
         time.sleep(0.05)
     assert overdue() == 0
     process.terminate()

@@ -23,7 +23,7 @@ from streams.client.answers.store import AnswerStore
 from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
 from tests.streams.embedded.archived import HOURS, fill, latest
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 Log = list[bytes]
 

@@ -1,4 +1,4 @@
-"""A ledger's file and its door show the same."""
+"""A ledger's file and its server show the same."""
 
 from __future__ import annotations
 
@@ -17,41 +17,43 @@ from streams.cli.reading.dataset_reader import find, reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, closing, opening, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, closing, opening, request
 
 
-def test_a_file_shows_what_its_door_shows(door: Door, file: Path) -> None:
+def test_a_file_shows_what_its_server_shows(server: LocalServer, file: Path) -> None:
     with reader(f"sqlite:///{file}") as views:
         for _ in range(2):
-            once = request(door.clock)
+            once = request(server.clock)
             for body in (once, once, {**once, "purpose": "another"}):
-                door.post("/requests", body)
-            door.ask(claim={"type": "pure", "epsilon": "3"})
-            door.ask(unit="household")
-            door.ask(dataset="nowhere")
-            shown = msgspec.json.decode(door.http.get("/datasets").content, type=list[DatasetView])
+                server.post("/requests", body)
+            server.ask(claim={"type": "pure", "epsilon": "3"})
+            server.ask(unit="household")
+            server.ask(dataset="nowhere")
+            shown = msgspec.json.decode(
+                server.http.get("/datasets").content, type=list[DatasetView]
+            )
             assert views.datasets() == shown
-        door.post("/datasets/census/close", closing(door.clock))
-        door.ask()
-        shown = msgspec.json.decode(door.http.get("/datasets").content, type=list[DatasetView])
+        server.post("/datasets/census/close", closing(server.clock))
+        server.ask()
+        shown = msgspec.json.decode(server.http.get("/datasets").content, type=list[DatasetView])
         assert views.datasets() == shown
         assert shown[0].reasons["exhausted"] == 2
 
 
-def test_one_dataset_is_shown_as_among_all(door: Door, file: Path) -> None:
+def test_one_dataset_is_shown_as_among_all(server: LocalServer, file: Path) -> None:
     for name in ("census-2", "adult"):
-        door.open(name)
+        server.open(name)
     for name in ("census", "census-2", "census", "adult"):
-        door.ask(dataset=name)
-        door.ask(dataset=name, unit="household")
-    door.ask(purpose='about "adult" and "census-2"')
-    with reader(f"sqlite:///{file}") as views, reader(door.url) as of_door:
+        server.ask(dataset=name)
+        server.ask(dataset=name, unit="household")
+    server.ask(purpose='about "adult" and "census-2"')
+    with reader(f"sqlite:///{file}") as views, reader(server.url) as of_server:
         for each in views.datasets():
             assert find(views, each.dataset) == each
-            assert find(of_door, each.dataset) == each
+            assert find(of_server, each.dataset) == each
         for name in ("a", "nowhere", "", '{"partition":0}', "cen/sus", "\udcff", "x" * 200):
             assert find(views, name) is None
-            assert find(of_door, name) is None
+            assert find(of_server, name) is None
 
 
 def _damage(file: Path, change: str) -> None:
@@ -61,9 +63,9 @@ def _damage(file: Path, change: str) -> None:
     db.close()
 
 
-def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path) -> None:
-    door.open("adult")
-    door.ask()
+def test_one_dataset_is_shown_without_the_rows_of_others(server: LocalServer, file: Path) -> None:
+    server.open("adult")
+    server.ask()
     _damage(
         file,
         """UPDATE state SET value = CAST('{"type":"snapshot"' AS BLOB)
@@ -77,13 +79,13 @@ def test_one_dataset_is_shown_without_the_rows_of_others(door: Door, file: Path)
     assert shown.outcomes == {"opened": 1, "granted": 1}
 
 
-def test_a_next_look_makes_only_what_changed_anew(door: Door, file: Path) -> None:
+def test_a_next_look_makes_only_what_changed_anew(server: LocalServer, file: Path) -> None:
     for name in ("adult", "survey"):
-        door.open(name)
+        server.open(name)
     with reader(f"sqlite:///{file}") as views:
         before = {view.dataset: view for view in views.datasets()}
-        door.ask(dataset="census")
-        door.ask(dataset="survey", unit="household")  # its row stays: refused, not numbered
+        server.ask(dataset="census")
+        server.ask(dataset="survey", unit="household")  # its row stays: refused, not numbered
         after = {view.dataset: view for view in views.datasets()}
     assert after["adult"] is before["adult"]
     assert after["census"].outcomes == {"opened": 1, "granted": 1}
@@ -146,16 +148,16 @@ def test_the_wal_goes_back_into_the_file_while_the_log_is_counted(
 
 @pytest.mark.parametrize("value", [b"{", b'{"type":"decision","dataset":"\xff"}'])
 def test_a_decision_that_cannot_be_read_is_damage_and_is_named(
-    door: Door, file: Path, value: bytes
+    server: LocalServer, file: Path, value: bytes
 ) -> None:
-    door.ask()
+    server.ask()
     _damage(file, f"UPDATE decisions SET value = x'{value.hex()}' WHERE sequence = 2")
     with reader(f"sqlite:///{file}") as views, pytest.raises(LogDamaged, match="decision 2 "):
         views.datasets()
 
 
-def test_a_sum_of_the_log_that_is_not_its_rows_is_damage(door: Door, file: Path) -> None:
-    door.ask()
+def test_a_sum_of_the_log_that_is_not_its_rows_is_damage(server: LocalServer, file: Path) -> None:
+    server.ask()
     with reader(f"sqlite:///{file}") as views:
         before = views.datasets()
     _damage(

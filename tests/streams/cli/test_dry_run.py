@@ -11,7 +11,7 @@ ASK = ("ask", "census", "gaussian:sigma=20,sensitivity=1", "--analyst", "ana")
 
 @pytest.fixture
 def served(opened):
-    """The address of a door to the same file, without which every command reads the file."""
+    """The address of a server to the same file, without which every command reads the file."""
     with serving(opened) as (address, _):
         yield address
 
@@ -55,10 +55,10 @@ def test_a_dry_run_takes_the_unit_it_is_told(opened):
     assert (dry.code, dry.json["reason"]) == (1, "unit_mismatch")
 
 
-@pytest.mark.parametrize("door", [False, True])
-def test_a_grant_says_how_many_more_like_it(request, opened, door):
+@pytest.mark.parametrize("server", [False, True])
+def test_a_grant_says_how_many_more_like_it(request, opened, server):
     more = ()
-    if door:
+    if server:
         more = ("--url", request.getfixturevalue("served"))
     done = opened(*ASK, *more)
     assert done.code == 0, done.err
@@ -130,7 +130,7 @@ def test_show_tells_how_many_more_like_the_last_grant(opened):
     assert f"about {fits} more like this: pure:0.1" in other
 
 
-def test_show_tells_of_a_claim_through_a_door(opened, served):
+def test_show_tells_of_a_claim_through_a_server(opened, served):
     shown = opened("dataset", "show", "census", "--url", served, "--like", "pure:0.01").out
     assert "about 487 more like this: pure:0.01" in shown
 

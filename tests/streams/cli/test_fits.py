@@ -217,7 +217,7 @@ def test_a_sampled_gaussian_is_for_units_added_or_removed(accountant):
     assert "can only be claimed for add_remove" in done.err
     as_json = accountant(*asked, "--neighbours", "replace", "--json")
     assert (as_json.code, as_json.json["accepted"], as_json.json["fits"]) == (1, False, 0)
-    wrong = accountant(*asked, "--neighbours", "next_door")
+    wrong = accountant(*asked, "--neighbours", "next_server")
     assert (wrong.code, wrong.out) == (2, "")
 
 

@@ -36,9 +36,9 @@ def census(accountant: Command) -> Command:
     return made(accountant)
 
 
-@pytest.fixture(params=["file", "door"])
+@pytest.fixture(params=["file", "server"])
 def where(request: pytest.FixtureRequest, census: Command) -> Iterator[tuple[str, ...]]:
-    """The option that names the ledger: none for the file, or a door that knows nobody."""
+    """The option that names the ledger: none for the file, or a server that knows nobody."""
     if request.param == "file":
         yield ()
         return
@@ -196,7 +196,7 @@ def test_a_grant_says_how_many_more_fit_at_every_level(
 
 @pytest.fixture
 def known(accountant: Command) -> Iterator[KnownServe]:
-    with known_serve(accountant) as door:
+    with known_serve(accountant) as server:
         for name, words in (
             ("root", ("dataset", "open", "census", *OPEN, "--owner", "olga")),
             ("olga", ("member", "set", "census", "ana", "--role", "analyst", "--team", "blue")),
@@ -205,11 +205,11 @@ def known(accountant: Command) -> Iterator[KnownServe]:
             ("olga", ("limit", "set", "census", "--each", "blue", "--part", "0.25")),
             ("olga", ("limit", "set", "census", "--team", "red", "--part", "0.5")),
         ):
-            door.done(name, *words, "--url", door.url)
-        yield door
+            server.done(name, *words, "--url", server.url)
+        yield server
 
 
-def test_a_door_tells_each_what_is_theirs(known: KnownServe) -> None:
+def test_a_server_tells_each_what_is_theirs(known: KnownServe) -> None:
     at = ("--url", known.url)
     for name, scopes in (
         ("olga", ["team", "each"]),
@@ -233,7 +233,7 @@ def test_a_door_tells_each_what_is_theirs(known: KnownServe) -> None:
     assert of_ben["analyst"] == "ben"
 
 
-def test_a_door_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> None:
+def test_a_server_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> None:
     at = ("--url", known.url)
     fits = ("fits", "--dataset", "census", "--claim", "pure:0.05", "--json", *at)
     assert known.done("ana", *fits).json["fits"] == 5

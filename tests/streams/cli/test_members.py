@@ -16,7 +16,7 @@ OPEN = ("dataset", "open", "census", *POLICY)
 
 
 @pytest.fixture
-def door(accountant: Command) -> Iterator[KnownServe]:
+def server(accountant: Command) -> Iterator[KnownServe]:
     with known_serve(accountant) as served:
         yield served
 
@@ -35,16 +35,18 @@ def rows(accountant: Command, **more: str) -> dict[str, dict[str, object]]:
     return {row["member"]: row for row in done.rows}
 
 
-def test_each_does_the_job_with_a_token_and_no_other(door: KnownServe, accountant: Command) -> None:
-    opened = door.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
+def test_each_does_the_job_with_a_token_and_no_other(
+    server: KnownServe, accountant: Command
+) -> None:
+    opened = server.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
     assert "access: members, so that nobody may ask yet; olga or otto lets ana by" in opened.out
-    assert door.by("ana", "ask", "census", "pure:0.1").code == 1
-    door.done("olga", "member", "set", "census", "ana", "--role", "analyst", "--team", "blue")
-    door.done("otto", "member", "set", "census", "eng", "--role", "engine")
-    door.done("root", "member", "set", "census", "aud", "--role", "auditor", "--as-administrator")
-    door.done("ana", "ask", "census", "pure:0.1")
-    door.done("eng", "ask", "census", "pure:0.1", "--analyst", "ana", "--via", "eng")
-    denied = door.by("ben", "ask", "census", "pure:0.1")
+    assert server.by("ana", "ask", "census", "pure:0.1").code == 1
+    server.done("olga", "member", "set", "census", "ana", "--role", "analyst", "--team", "blue")
+    server.done("otto", "member", "set", "census", "eng", "--role", "engine")
+    server.done("root", "member", "set", "census", "aud", "--role", "auditor", "--as-administrator")
+    server.done("ana", "ask", "census", "pure:0.1")
+    server.done("eng", "ask", "census", "pure:0.1", "--analyst", "ana", "--via", "eng")
+    denied = server.by("ben", "ask", "census", "pure:0.1")
     assert denied.code == 1
     assert "does not permit this" in denied.err
     assert "accountant me" in denied.err
@@ -55,32 +57,35 @@ def test_each_does_the_job_with_a_token_and_no_other(door: KnownServe, accountan
         ("olga", ("member", "remove", "census", "ana", "--as-administrator")),
         ("ana", ("dataset", "open", "other", *POLICY)),
     ):
-        assert door.by(name, *command).code == 1
-    me = door.done("ana", "me", "--json").json
+        assert server.by(name, *command).code == 1
+    me = server.done("ana", "me", "--json").json
     assert me["name"] == "ana"
     assert me["datasets"] == [
         {"dataset": "census", "roles": ["analyst"], "team": "blue", "until": None}
     ]
-    shown = door.done("ana", "me").out
+    shown = server.done("ana", "me").out
     assert "ana, by a token of the door" in shown
-    assert "root, administrator" in door.done("root", "me").out
-    assert "where anyone may ask, so may you" in door.done("ben", "me").out
-    where = ("--url", door.url)
-    assert set(door.done("aud", "member", "list", "census", *where).out.split()) >= {"olga", "eng"}
-    assert "olga" not in door.done("ana", "member", "list", "census", *where).out
-    assert "otto" in door.done("otto", "dataset", "show", "census", *where).out
-    assert door.by("ben", "dataset", "show", "census", *where).code == 1
-    usage = door.done("aud", "usage", "census", "--json", *where).rows
+    assert "root, administrator" in server.done("root", "me").out
+    assert "where anyone may ask, so may you" in server.done("ben", "me").out
+    where = ("--url", server.url)
+    assert set(server.done("aud", "member", "list", "census", *where).out.split()) >= {
+        "olga",
+        "eng",
+    }
+    assert "olga" not in server.done("ana", "member", "list", "census", *where).out
+    assert "otto" in server.done("otto", "dataset", "show", "census", *where).out
+    assert server.by("ben", "dataset", "show", "census", *where).code == 1
+    usage = server.done("aud", "usage", "census", "--json", *where).rows
     assert [(row["analyst"], row["granted"]) for row in usage] == [("ana", 2)]
-    assert "census" in door.done("ana", "watch", "--once", *where).out
-    assert door.done("ana", "fits", "--claim", "pure:0.1", "--dataset", "census", *where).out
-    removed = door.done("olga", "member", "remove", "census", "ana")
+    assert "census" in server.done("ana", "watch", "--once", *where).out
+    assert server.done("ana", "fits", "--claim", "pure:0.1", "--dataset", "census", *where).out
+    removed = server.done("olga", "member", "remove", "census", "ana")
     assert "ana is no member any more" in removed.out
-    assert door.by("ana", "ask", "census", "pure:0.1").code == 1
+    assert server.by("ana", "ask", "census", "pure:0.1").code == 1
     assert rows(accountant).keys() == {"olga", "otto", "eng", "aud"}  # the file is the owner's key
 
 
-def test_who_shows_no_token_is_told_how(door: KnownServe, accountant: Command) -> None:
+def test_who_shows_no_token_is_told_how(server: KnownServe, accountant: Command) -> None:
     for command in (("ask", "census", "pure:0.1", "--analyst", "ana"), ("me",)):
         done = accountant(*command)
         assert done.code == 4
@@ -90,16 +95,16 @@ def test_who_shows_no_token_is_told_how(door: KnownServe, accountant: Command) -
     assert "does not know this token" in done.err
     assert "acct_unknown" not in done.err
     for command in (("usage", "census"), ("watch", "--once"), ("dataset", "list")):
-        assert accountant(*command, "--url", door.url).code == 4
+        assert accountant(*command, "--url", server.url).code == 4
 
 
-def test_what_is_typed_goes_before_the_environment(door: KnownServe, accountant: Command) -> None:
+def test_what_is_typed_goes_before_the_environment(server: KnownServe, accountant: Command) -> None:
     mine = accountant.directory / "mine"
-    mine.write_text(door.tokens["ana"] + "\n")
+    mine.write_text(server.tokens["ana"] + "\n")
     typed = ("me", "--json", "--token-file", "mine")
-    assert door.by("ben", *typed).json["name"] == "ana"
+    assert server.by("ben", *typed).json["name"] == "ana"
     assert accountant("me", "--json", ACCOUNTANT_TOKEN_FILE="mine").json["name"] == "ana"
-    both = door.by("ben", "me", "--json", ACCOUNTANT_TOKEN_FILE="mine")
+    both = server.by("ben", "me", "--json", ACCOUNTANT_TOKEN_FILE="mine")
     assert both.code == 4
     assert "are both set" in both.err
     assert accountant("me", "--token-file", "nowhere").code == 2
@@ -258,20 +263,20 @@ def test_a_sync_stops_at_the_first_refusal_and_says_how_far_it_came(owned: Comma
     assert owned("member", "sync", "nowhere", "members").code == 1
 
 
-def test_a_sync_through_a_door_ends_with_its_own_owner(
-    door: KnownServe, accountant: Command
+def test_a_sync_through_a_server_ends_with_its_own_owner(
+    server: KnownServe, accountant: Command
 ) -> None:
-    door.done("root", *OPEN, "--owner", "olga")
+    server.done("root", *OPEN, "--owner", "olga")
     (accountant.directory / "members").write_text(TABLE)
-    door.done("olga", "member", "sync", "census", "members")
+    server.done("olga", "member", "sync", "census", "members")
     assert rows(accountant).keys() == {"otto", "ana", "eng"}
     (accountant.directory / "members").write_text(TABLE.replace("ana,", "ben,"))
-    denied = door.by("ana", "member", "sync", "census", "members")
+    denied = server.by("ana", "member", "sync", "census", "members")
     assert denied.code == 1
     assert "stopped after 0 of " in denied.err
     assert "does not permit this" in denied.err
     (accountant.directory / "members").write_text(TABLE.replace("otto", "olga"))
-    door.done("root", "member", "sync", "census", "members", "--as-administrator")
+    server.done("root", "member", "sync", "census", "members", "--as-administrator")
     assert rows(accountant).keys() == {"olga", "ana", "eng"}
 
 
@@ -309,10 +314,12 @@ def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
     assert owned("dataset", "show", "city-1", "--json").json["joint_guarantee"]["why"] == why
 
 
-def test_a_policy_of_a_file_is_closed_by_a_token_too(door: KnownServe, accountant: Command) -> None:
+def test_a_policy_of_a_file_is_closed_by_a_token_too(
+    server: KnownServe, accountant: Command
+) -> None:
     policy = {"filter": "basic", "epsilon": "1"}
     (accountant.directory / "policy.json").write_text(json.dumps(policy))
-    done = door.done("root", "dataset", "open", "census", "--policy", "policy.json")
+    done = server.done("root", "dataset", "open", "census", "--policy", "policy.json")
     assert "access: members" in done.out
     assert Path(accountant.directory / "accountant.db").exists()
     opened = (
@@ -326,17 +333,17 @@ def test_a_policy_of_a_file_is_closed_by_a_token_too(door: KnownServe, accountan
         "olga",
         "--json",
     )
-    assert door.done("root", *opened).json["policy"]["access"] == "anyone"
-    door.done("ben", "ask", "survey", "pure:0.1")
+    assert server.done("root", *opened).json["policy"]["access"] == "anyone"
+    server.done("ben", "ask", "survey", "pure:0.1")
 
 
-def test_through_a_door_the_sum_is_of_all_and_names_what_is_seen(door: KnownServe) -> None:
+def test_through_a_server_the_sum_is_of_all_and_names_what_is_seen(server: KnownServe) -> None:
     for name in ("city-1", "city-2"):
-        door.done("root", "dataset", "open", name, *POLICY, "--population", "city")
-    door.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))
-    where = ("--url", door.url)
+        server.done("root", "dataset", "open", name, *POLICY, "--population", "city")
+    server.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))
+    where = ("--url", server.url)
     mine = f"{CITY} city-1 and 1 other dataset. {TOGETHER}"
-    assert mine in door.done("ana", "dataset", "list", *where).out
-    assert mine in " ".join(door.done("ana", "dataset", "show", "city-1", *where).out.split())
-    whole = door.done("root", "dataset", "list", *where).out
+    assert mine in server.done("ana", "dataset", "list", *where).out
+    assert mine in " ".join(server.done("ana", "dataset", "show", "city-1", *where).out.split())
+    whole = server.done("root", "dataset", "list", *where).out
     assert f"{CITY} city-1, city-2. {TOGETHER}\n" in whole

@@ -13,7 +13,7 @@ from streams.settings import Settings
 from tests.streams.cli.conftest import Command
 from tests.streams.client.test_matching import CHANGES, MixedUp, http_stub
 from tests.streams.client.test_mixed_up_reads import behind_a_proxy, instead
-from tests.streams.gateway.door import TestClock, opening
+from tests.streams.gateway.local_server import TestClock, opening
 
 COMMANDS = {
     "analyst": "ask census pure:0.01 --analyst ana",

@@ -22,8 +22,8 @@ from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
 from streams.clock import SystemClock
 from tests.streams.cli.conftest import Command, Nursery
-from tests.streams.gateway.door import Door
-from tests.streams.pages.dataset.paged_door import form_of
+from tests.streams.gateway.local_server import LocalServer
+from tests.streams.pages.dataset.pages_server import form_of
 
 BASIC = {"filter": "basic", "access": "anyone", "most_per_request": "1"}
 # Of 1, 0.12345 is spent: 12.345 %, and 0.87655 is left. Of 200 nearly nothing is.
@@ -44,30 +44,30 @@ def plain(page: str) -> str:
 
 
 class Ledger:
-    """A ledger in a file behind a door, and everything that shows it."""
+    """A ledger in a file behind a server, and everything that shows it."""
 
-    def __init__(self, door: Door, command: Command) -> None:
-        self.door = door
+    def __init__(self, server: LocalServer, command: Command) -> None:
+        self.server = server
         self._command = command
         self.shown: dict[str, str] = {}
 
     def command(self, *arguments: str) -> str:
         """Return what a command prints."""
-        return " ".join(self._command(*arguments, "--url", self.door.url).out.split())
+        return " ".join(self._command(*arguments, "--url", self.server.url).out.split())
 
     def page(self, path: str, **query: str) -> str:
         """Return what a page says."""
-        return plain(self.door.http.get(path, params=query).text)
+        return plain(self.server.http.get(path, params=query).text)
 
     def form(self, **typed: str) -> str:
         """Return the page that answers the form of limits of `census`."""
         path = "/pages/datasets/census"
-        fields = form_of(self.door.http.get(path).text, "limits")
-        headers = {"origin": self.door.url, "sec-fetch-site": "same-origin"}
+        fields = form_of(self.server.http.get(path).text, "limits")
+        headers = {"origin": self.server.url, "sec-fetch-site": "same-origin"}
         sent = {**fields, "action": "set", "by": "olga", **typed}
-        answer = self.door.http.post(f"{path}/limits", data=sent, headers=headers)
+        answer = self.server.http.post(f"{path}/limits", data=sent, headers=headers)
         if answer.status_code == 303:
-            answer = self.door.http.get(answer.headers["location"])
+            answer = self.server.http.get(answer.headers["location"])
         return plain(answer.text)
 
 
@@ -75,13 +75,13 @@ class Ledger:
 def rendered(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
     directory = tmp_path_factory.mktemp("same")
     command = Command(nursery, directory, tmp_path_factory.mktemp("command"))
-    with Door(directory / "ledger.db", SystemClock()) as door:
-        yield render(Ledger(door, command))
+    with LocalServer(directory / "ledger.db", SystemClock()) as server:
+        yield render(Ledger(server, command))
 
 
 def render(ledger: Ledger) -> Rendered:
     """Make a ledger and render each surface, each by what users call."""
-    shown, url = ledger.shown, ledger.door.url
+    shown, url = ledger.shown, ledger.server.url
     with Accountant(url) as client:
         for name, epsilon in BUDGETS.items():
             client.open(name, {**BASIC, "epsilon": epsilon}, by="olga")

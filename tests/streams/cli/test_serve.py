@@ -51,7 +51,7 @@ def test_commands_with_the_files_address_find_the_server(accountant):
     assert accountant("ask", "census", "pure:0.05", "--analyst", "ana").code == 0
 
 
-def test_the_demo_runs_through_a_door_on_datasets_of_its_own(accountant):
+def test_the_demo_runs_through_a_server_on_datasets_of_its_own(accountant):
     with serving(accountant) as (address, _):
         for _ in range(2):
             done = accountant("demo", "--url", address, "--requests", "60", "--json")

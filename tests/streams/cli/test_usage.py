@@ -14,7 +14,7 @@ import pytest
 
 from streams.index import UsageIndex
 from tests.streams.cli.conftest import ROOT, environment
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
 def ask_some(command):
@@ -100,19 +100,19 @@ def test_an_export_is_counted_too(opened, tmp_path):
 @pytest.mark.parametrize("by", ["analyst", "purpose", "day", "month"])
 def test_a_server_and_its_file_say_the_same(accountant, tmp_path: Path, by: str) -> None:
     file = tmp_path / "served.db"
-    with Door(file, TestClock()) as door:
-        door.open()
+    with LocalServer(file, TestClock()) as server:
+        server.open()
         for analyst in ("ana", "ben", "ana"):
-            door.ask(analyst=analyst, purpose=f"of {analyst}")
-        told = door.http.get("/datasets/census/usage", params={"by": by}).json()
-        url = str(door.http.base_url).rstrip("/")
+            server.ask(analyst=analyst, purpose=f"of {analyst}")
+        told = server.http.get("/datasets/census/usage", params={"by": by}).json()
+        url = str(server.http.base_url).rstrip("/")
         served = accountant("usage", "census", "--by", by, "--json", "--url", url).rows
         beside = accountant(
             "usage", "census", "--by", by, "--json", "--url", f"sqlite:///{file}"
         ).rows
         unknown = accountant("usage", "nowhere", "--url", url)
         assert unknown.code == 1
-        assert door.http.get("/datasets/census/usage", params={"by": "hour"}).status_code == 422
+        assert server.http.get("/datasets/census/usage", params={"by": "hour"}).status_code == 422
     assert served == told
     assert beside == told
     assert Path(f"{file}.index").exists()

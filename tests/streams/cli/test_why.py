@@ -10,7 +10,7 @@ from fractions import Fraction
 import pytest
 
 from streams.index import UsageIndex
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 BYS = ("analyst", "team", "purpose", "week", "reason", "grants", "forecast")
 
@@ -141,13 +141,13 @@ def test_an_index_is_read_and_never_written(asked, tmp_path):
     assert path.read_bytes() == kept
 
 
-def test_through_a_door_it_is_the_same_as_beside_it(accountant, tmp_path):
+def test_through_a_server_it_is_the_same_as_beside_it(accountant, tmp_path):
     clock = TestClock()
-    with Door(tmp_path / "accountant.db", clock) as door:
-        door.open("plain", filter="basic", epsilon="1")
-        door.ask(dataset="plain")
-        door.ask(dataset="plain", analyst="ben", claim={"type": "pure", "epsilon": "2"})
-        through = accountant("why", "plain", "--json", "--me", "zoe", "--url", door.url)
+    with LocalServer(tmp_path / "accountant.db", clock) as server:
+        server.open("plain", filter="basic", epsilon="1")
+        server.ask(dataset="plain")
+        server.ask(dataset="plain", analyst="ben", claim={"type": "pure", "epsilon": "2"})
+        through = accountant("why", "plain", "--json", "--me", "zoe", "--url", server.url)
         assert through.code == 0, through.err
         beside = accountant("why", "plain", "--json", "--me", "zoe")
         tables = ("by_analyst", "by_team", "by_purpose", "by_week", "refusals", "largest", "spent")
@@ -155,9 +155,9 @@ def test_through_a_door_it_is_the_same_as_beside_it(accountant, tmp_path):
             each: beside.json[each] for each in tables
         }
         assert [row["analyst"] for row in through.json["by_analyst"]] == ["ana", "ben", "zoe"]
-        table = accountant("why", "plain", "--by", "week", "--csv", "--url", door.url)
+        table = accountant("why", "plain", "--by", "week", "--csv", "--url", server.url)
         assert table.out.splitlines()[0].startswith("dataset,week,begins,")
-        missing = accountant("why", "nowhere", "--url", door.url)
+        missing = accountant("why", "nowhere", "--url", server.url)
         assert (missing.code, "was ever opened" in missing.err) == (1, True)
 
 

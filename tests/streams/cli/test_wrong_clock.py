@@ -8,7 +8,7 @@ import pytest
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, eventually, opening
+from tests.streams.gateway.local_server import LocalServer, TestClock, eventually, opening
 
 ID = "01977f3a-5c00-7000-8000-000000000001"
 ASK = ("ask", "census", "pure:0.01", "--analyst", "ana", "--id", ID, "--wait", "0")
@@ -35,13 +35,13 @@ def test_a_clock_behind_the_file_is_an_operators_matter(accountant, command, hin
 
 
 @pytest.mark.parametrize(("command", "hint"), COMMANDS)
-def test_a_door_whose_clock_jumped_is_an_operators_matter(accountant, command, hint):
+def test_a_server_whose_clock_jumped_is_an_operators_matter(accountant, command, hint):
     clock = TestClock(SystemClock().now())
-    with Door(accountant.directory / "door.db", clock) as door:
-        door.open()
+    with LocalServer(accountant.directory / "server.db", clock) as server:
+        server.open()
         clock.jump(seconds=400)
-        eventually(lambda: door.http.get("/readyz").status_code == 503)
-        done = accountant(*command, "--url", door.url)
+        eventually(lambda: server.http.get("/readyz").status_code == 503)
+        done = accountant(*command, "--url", server.url)
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith("error: clock_out_of_range: the clock jumped by 400 s: set it back")
     assert f"try:   {hint}\n" in done.err

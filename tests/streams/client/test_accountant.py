@@ -22,7 +22,7 @@ from streams.client.retry import Deadline
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, new_id, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -58,8 +58,8 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
         with Accountant(f"sqlite:///{file}", clock=clock) as client:
             yield client
         return
-    with Door(file, clock) as door:
-        url = door.url if request.param == "http" else f"sqlite:///{file}"
+    with LocalServer(file, clock) as server:
+        url = server.url if request.param == "http" else f"sqlite:///{file}"
         with Accountant(url, clock=clock) as client:
             yield client
 
@@ -240,10 +240,12 @@ def test_the_url_comes_from_the_environment(
     assert file.exists()
 
 
-async def test_an_address_of_something_else_is_refused(door: Door, clock: TestClock) -> None:
+async def test_an_address_of_something_else_is_refused(
+    server: LocalServer, clock: TestClock
+) -> None:
     import msgspec
 
-    service = HttpService(f"{door.url}/schema")
+    service = HttpService(f"{server.url}/schema")
     with pytest.raises(Refused, match="gateway"):
         await service.submit("requests", msgspec.json.encode(request(clock)), wait=1)
     await service.close()
@@ -297,11 +299,11 @@ def test_a_claim_of_no_kind_is_named(ledger: Accountant, claim: object) -> None:
 
 
 def test_what_is_still_undecided_says_how_to_look_it_up(file: Path, clock: TestClock) -> None:
-    with Door(file, clock) as door:
-        door.open()
+    with LocalServer(file, clock) as server:
+        server.open()
         blocker = apsw.Connection(str(file))
         blocker.execute("BEGIN IMMEDIATE")
-        settings = Settings(url=door.url)
+        settings = Settings(url=server.url)
         with (
             Accountant(settings=settings, clock=clock) as ledger,
             pytest.raises(Unavailable, match="look it up"),

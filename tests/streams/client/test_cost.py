@@ -8,15 +8,15 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1", "unit": "visit", "most_per_request": "0.5"}
 
 
 @pytest.mark.parametrize("by_http", [False, True])
 def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_http: bool) -> None:
-    with Door(file, clock) as door:
-        url = door.url if by_http else f"sqlite:///{file}"
+    with LocalServer(file, clock) as server:
+        url = server.url if by_http else f"sqlite:///{file}"
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
             told = ledger.cost("census", "pure:0.25")

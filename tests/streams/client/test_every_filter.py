@@ -14,7 +14,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.client import Accountant
 from tests.accountant.filters.policies import POLICIES
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 def shown(ledger: Accountant) -> DatasetView:

@@ -15,7 +15,7 @@ from streams.client import Accountant, AsyncAccountant, NoSuchLedger, Refused
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -61,8 +61,8 @@ if __name__ == "__main__":
 
 @pytest.mark.parametrize("kind", ["file", "http"])
 def test_a_fork_is_refused_at_once_and_by_name(file: Path, tmp_path: Path, kind: str) -> None:
-    with Door(tmp_path / "other.db", SystemClock()) as door:
-        url = door.url if kind == "http" else f"sqlite:///{file}"
+    with LocalServer(tmp_path / "other.db", SystemClock()) as server:
+        url = server.url if kind == "http" else f"sqlite:///{file}"
         other = tmp_path / "own.db"
         with Accountant(f"sqlite:///{other}") as own:
             own.open("census", ONE, by="owner", as_given=True)

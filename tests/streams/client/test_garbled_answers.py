@@ -14,7 +14,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant, Unanswered
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 JSON = "application/json"
@@ -72,12 +72,12 @@ class Proxy:
         self.garble: Callable[[bytes], Answer] | None = None
         self.route: Callable[[str], str] = lambda path: path
         self.hidden = frozenset[str]()
-        proxy, door = self, urlsplit(upstream).netloc
+        proxy, server = self, urlsplit(upstream).netloc
 
         class Handler(http.server.BaseHTTPRequestHandler):
             def _forward(self) -> None:
                 sent = self.rfile.read(int(self.headers.get("content-length", 0)))
-                connection = http.client.HTTPConnection(door, timeout=10)
+                connection = http.client.HTTPConnection(server, timeout=10)
                 given = {
                     name: value
                     for name, value in self.headers.items()
@@ -127,10 +127,10 @@ def proxy(
     tmp_path: Path, file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Proxy]:
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
-    with Door(file, clock) as door:
-        with Accountant(door.url, clock=clock) as ledger:
+    with LocalServer(file, clock) as server:
+        with Accountant(server.url, clock=clock) as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
-        with Proxy(door.url) as proxy:
+        with Proxy(server.url) as proxy:
             yield proxy
 
 
@@ -205,7 +205,7 @@ def test_what_a_garbled_answer_has_charged_is_had_by_its_id(proxy: Proxy, clock:
         assert str(view.totals["epsilon"]) == "0.0001"
 
 
-def test_a_problem_of_the_door_itself_says_not_charged(proxy: Proxy, clock: TestClock) -> None:
+def test_a_problem_of_the_server_itself_says_not_charged(proxy: Proxy, clock: TestClock) -> None:
     with Accountant(proxy.url, clock=clock, analyst="ana") as ledger:
         proxy.garble = lambda _: (
             422,

@@ -15,7 +15,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from streams.client import Accountant, AsyncAccountant
-from tests.streams.gateway.door import TestClock, new_id
+from tests.streams.gateway.local_server import TestClock, new_id
 
 OWNER = "owner@lab"
 

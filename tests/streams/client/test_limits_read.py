@@ -1,4 +1,4 @@
-"""What a client is told of limits and of what is left, of a file and through a door."""
+"""What a client is told of limits and of what is left, of a file and through a server."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ from streams.client import (
     RequestInvalid,
     Unauthenticated,
 )
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import NOON, Door, TestClock
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
 
 POLICY: Final = {"filter": "basic", "epsilon": "10"}
 LIMITS: Final = (("team", "blue", "0.5"), ("each", "blue", "0.2"), ("analyst", "ben", "0.1"))
@@ -55,17 +55,17 @@ def divided(tmp_path: Path, clock: TestClock) -> str:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[RolesDoor]:
-    """As `RolesDoor`, with one dataset that is divided."""
-    with RolesDoor(tmp_path) as made:
+def server(tmp_path: Path) -> Iterator[RolesServer]:
+    """As `RolesServer`, with one dataset that is divided."""
+    with RolesServer(tmp_path) as made:
         made.furnish()
         with client(made, "olga") as ledger:
             divide(ledger, "closed-own")
         yield made
 
 
-def client(door: RolesDoor, name: str, **more: Any) -> Accountant:
-    return Accountant(door.url, token=door.tokens[name], clock=TestClock(NOON), **more)
+def client(server: RolesServer, name: str, **more: Any) -> Accountant:
+    return Accountant(server.url, token=server.tokens[name], clock=TestClock(NOON), **more)
 
 
 def used(levels: Any, whose: str) -> str | None:
@@ -122,8 +122,8 @@ def test_a_file_knows_nobody_who_gives_no_name(divided: str, clock: TestClock) -
                 look()
 
 
-def test_a_door_tells_whom_the_token_stands_for(door: RolesDoor) -> None:
-    with client(door, "ana") as ledger:
+def test_a_server_tells_whom_the_token_stands_for(server: RolesServer) -> None:
+    with client(server, "ana") as ledger:
         assert named(ledger.limits("closed-own")) == ANA
         assert ledger.budget("closed-own").analyst == "ana"
         assert ledger.budget("closed-own") == ledger.budget("closed-own", "ana")
@@ -146,15 +146,15 @@ def test_a_door_tells_whom_the_token_stands_for(door: RolesDoor) -> None:
         for dataset in ("elsewhere", "nowhere"):
             with pytest.raises(RequestInvalid, match="dataset must have been opened"):
                 ledger.budget(dataset)
-    with client(door, "zoe") as ledger:
+    with client(server, "zoe") as ledger:
         assert [each.dataset for each in ledger.budgets()] == ["open-all", "open-own"]
 
 
-def test_a_door_tells_who_sees_all_of_others(door: RolesDoor) -> None:
-    with client(door, "root") as ledger:
+def test_a_server_tells_who_sees_all_of_others(server: RolesServer) -> None:
+    with client(server, "root") as ledger:
         ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"], as_given=True)
     for name in ("olga", "aud", "root"):
-        with client(door, name) as ledger:
+        with client(server, name) as ledger:
             assert named(ledger.limits("closed-own")) == ALL
             assert named(ledger.budget("closed-own", "ben").levels) == BEN
             shown = ledger.cost("closed-own", "pure:15", analyst="ben")
@@ -164,20 +164,20 @@ def test_a_door_tells_who_sees_all_of_others(door: RolesDoor) -> None:
             mine = [each.dataset for each in ledger.budgets("ben")]
             assert "closed-own" in mine
             assert ("aside" in mine) == (name == "root")
-    with client(door, "eng", via="eng") as ledger:
+    with client(server, "eng", via="eng") as ledger:
         assert not ledger.cost("closed-own", "pure:15", analyst="ben").granted
         with pytest.raises(NotPermitted):
             ledger.budget("closed-own", "ben")
 
 
-def test_without_a_token_or_a_name_a_door_says_what_is_missing(
-    door: RolesDoor, tmp_path: Path
+def test_without_a_token_or_a_name_a_server_says_what_is_missing(
+    server: RolesServer, tmp_path: Path
 ) -> None:
-    with Accountant(door.url) as ledger:
+    with Accountant(server.url) as ledger:
         for look in (ledger.budgets, lambda: ledger.limits("closed-own")):
             with pytest.raises(Unauthenticated, match="ACCOUNTANT_TOKEN"):
                 look()
-    with Door(tmp_path / "open.db", TestClock()) as knows_nobody:
+    with LocalServer(tmp_path / "open.db", TestClock()) as knows_nobody:
         knows_nobody.open("census", epsilon="10")
         with Accountant(knows_nobody.url, token="acct_x", clock=TestClock(NOON)) as ledger:
             for look in (ledger.budgets, lambda: ledger.budget("census")):
@@ -190,7 +190,7 @@ def test_without_a_token_or_a_name_a_door_says_what_is_missing(
             assert not ledger.cost("census", LARGE, analyst="ben").granted
 
 
-def test_the_awaited_client_is_told_the_same(door: RolesDoor, divided: str) -> None:
+def test_the_awaited_client_is_told_the_same(server: RolesServer, divided: str) -> None:
     async def told(ledger: AsyncAccountant, dataset: str) -> list[object]:
         return [
             await ledger.limits(dataset),
@@ -213,10 +213,10 @@ def test_the_awaited_client_is_told_the_same(door: RolesDoor, divided: str) -> N
         async with AsyncAccountant(url, clock=TestClock(NOON), **more) as ledger:
             return await told(ledger, dataset)
 
-    with client(door, "ana") as ledger:
+    with client(server, "ana") as ledger:
         expected = told_to_who_waits(ledger, "closed-own")
-    token = door.tokens["ana"]
-    assert asyncio.run(awaited(door.url, "closed-own", token=token)) == expected
+    token = server.tokens["ana"]
+    assert asyncio.run(awaited(server.url, "closed-own", token=token)) == expected
     with Accountant(divided, clock=TestClock(NOON), analyst="ana") as ledger:
         expected = told_to_who_waits(ledger, "census")
     assert asyncio.run(awaited(divided, "census", analyst="ana")) == expected

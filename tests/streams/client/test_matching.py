@@ -23,7 +23,7 @@ from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService
 from streams.service import Answer
 from streams.settings import Settings
-from tests.streams.gateway.door import TestClock, new_id, opening
+from tests.streams.gateway.local_server import TestClock, new_id, opening
 
 Change = Callable[[dict[str, Any]], dict[str, Any]]
 Answered = Callable[[Decision], Decision]
@@ -115,7 +115,7 @@ class MixedUp(EmbeddedService):
 
 @contextlib.contextmanager
 def http_stub(ledger: MixedUp) -> Iterator[str]:
-    """Run an HTTP server that answers as a door does, from a ledger that mixes answers up."""
+    """Run an HTTP server that answers as a server does, from a ledger that mixes answers up."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:

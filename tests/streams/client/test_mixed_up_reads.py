@@ -1,4 +1,4 @@
-"""A proxy that answers a read with what the door says of another dataset is not believed."""
+"""A proxy that answers a read with what the server says of another dataset is not believed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from streams.clock import Clock
 from streams.errors import Unreadable
 from tests.streams.client.test_garbled_answers import ONE, Proxy
 from tests.streams.client.test_matching import Awaited
-from tests.streams.gateway.door import Door, TestClock, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 READS: Final[dict[str, Callable[[Any], Any]]] = {
     "dataset": lambda led: led.dataset("census"),
@@ -36,16 +36,16 @@ READS: Final[dict[str, Callable[[Any], Any]]] = {
 
 @contextlib.contextmanager
 def behind_a_proxy(file: Path, clock: Clock) -> Iterator[Proxy]:
-    """Run a door of three datasets, of which two were used, and a proxy before it."""
-    with Door(file, clock) as door:
-        with Accountant(door.url, clock=clock) as ledger:
+    """Run a server of three datasets, of which two were used, and a proxy before it."""
+    with LocalServer(file, clock) as server:
+        with Accountant(server.url, clock=clock) as ledger:
             for name in ("census", "survey", "empty"):
                 ledger.open(name, ONE, by="owner", as_given=True)
             for name, who in (("census", "ana"), ("survey", "zoe")):
                 ledger.set_member(name, who, roles=["analyst"], by="owner")
                 ledger.set_limit(name, "analyst", who, part="0.5", by="owner")
                 assert ledger.ask(name, "pure:0.01", analyst=who).granted
-        with Proxy(door.url) as proxy:
+        with Proxy(server.url) as proxy:
             yield proxy
 
 

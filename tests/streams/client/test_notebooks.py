@@ -19,7 +19,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from streams.client import Accountant
 from streams.client.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 LEFT = f"0.{'9' * 40}"
 """A budget less one step of the grid: every float of it is 1."""

@@ -27,7 +27,7 @@ from streams.client.connect import NoSuchLedger
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.01"
@@ -63,7 +63,10 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
             client.open("census", ONE, by="owner", as_given=True)
             yield client
         return
-    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+    with (
+        LocalServer(file, clock) as server,
+        Accountant(server.url, clock=clock, analyst="ana") as client,
+    ):
         client.open("census", ONE, by="owner", as_given=True)
         yield client
 
@@ -264,11 +267,11 @@ with Accountant(sys.argv[1], analyst="ana") as ledger:
 
 
 def test_processes_at_once_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
-    with Door(file, SystemClock()) as door, Accountant(door.url) as ledger:
+    with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
 
         def started(count: int) -> list[str]:
-            arguments = [sys.executable, "-c", _PROGRAM, door.url, str(tmp_path), str(count)]
+            arguments = [sys.executable, "-c", _PROGRAM, server.url, str(tmp_path), str(count)]
             running = [
                 subprocess.Popen(arguments, stdout=subprocess.PIPE, text=True) for _ in range(count)
             ]
@@ -315,7 +318,7 @@ async def test_a_name_of_a_ledger_that_was_at_the_path_before_is_taken(
     url = f"sqlite:///{file}"
     with contextlib.ExitStack() as stack:
         if transport == "http":  # another process holds the file
-            stack.enter_context(Door(file, clock))
+            stack.enter_context(LocalServer(file, clock))
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
             (second,) = ledger.heads()
@@ -338,20 +341,23 @@ async def test_a_name_of_a_ledger_that_was_at_the_path_before_is_taken(
 def test_a_name_at_an_address_that_another_ledger_answers_now_is_taken(
     tmp_path: Path, file: Path, clock: TestClock, draws: Draws
 ) -> None:
-    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as ledger:
+    with (
+        LocalServer(file, clock) as server,
+        Accountant(server.url, clock=clock, analyst="ana") as ledger,
+    ):
         ledger.open("census", ONE, by="owner", as_given=True)
         ledger.release("census", CLAIM, draws, once=NAME)
-        url = door.url
+        url = server.url
     port = int(url.rpartition(":")[2])
     other = Settings(port=port)
-    with Door(tmp_path / "other.db", clock, other), Accountant(url, clock=clock) as ledger:
+    with LocalServer(tmp_path / "other.db", clock, other), Accountant(url, clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
         with pytest.raises(NameTaken, match="is there now"):
             ledger.release("census", CLAIM, draws, once=NAME, analyst="ana")
         assert (draws.count, spent(ledger)) == (1, "0")
 
 
-def test_one_client_asks_a_door_for_its_ledger_once(
+def test_one_client_asks_a_server_for_its_ledger_once(
     file: Path, clock: TestClock, draws: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -362,20 +368,23 @@ def test_one_client_asks_a_door_for_its_ledger_once(
         return await send(self, method, path, **options)
 
     monkeypatch.setattr(HttpService, "_send", counted)
-    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as ledger:
+    with (
+        LocalServer(file, clock) as server,
+        Accountant(server.url, clock=clock, analyst="ana") as ledger,
+    ):
         ledger.open("census", ONE, by="owner", as_given=True)
         for number in range(3):
             ledger.release("census", CLAIM, draws, once=f"{NAME} {number}")
     assert asked.count("/head") == 1
 
 
-def test_a_stored_name_needs_no_door(file: Path, clock: TestClock, draws: Draws) -> None:
+def test_a_stored_name_needs_no_server(file: Path, clock: TestClock, draws: Draws) -> None:
     stated = {"unit": "person", "neighbours": "add_remove"}
-    with Door(file, clock) as door:
-        with Accountant(door.url, clock=clock, analyst="ana") as ledger:
+    with LocalServer(file, clock) as server:
+        with Accountant(server.url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
             assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
-        url = door.url
+        url = server.url
     with Accountant(url, clock=clock, analyst="ana") as ledger:
         assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
 

@@ -11,51 +11,51 @@ from accountant.records import encode
 from accountant.views.overview import decode_overview
 from streams.client import Accountant
 from streams.errors import NotPermitted, Refused
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path) as door:
-        door.furnish()
-        door.granted("closed-own", "ana")
-        door.granted("closed-own", "ben")
-        yield door
+def server(tmp_path: Path) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path) as server:
+        server.furnish()
+        server.granted("closed-own", "ana")
+        server.granted("closed-own", "ben")
+        yield server
 
 
-def test_a_server_shows_a_token_its_own_overview(door: RolesDoor) -> None:
+def test_a_server_shows_a_token_its_own_overview(server: RolesServer) -> None:
     for name in ("ana", "olga", "root"):
-        with Accountant(door.url, token=door.tokens[name]) as ledger:
+        with Accountant(server.url, token=server.tokens[name]) as ledger:
             found = ledger.overview("closed-own")
             assert found is not None
-            answer = door.see(name, "/datasets/closed-own/overview")
+            answer = server.see(name, "/datasets/closed-own/overview")
             assert encode(found) == encode(decode_overview(answer.content))
             assert found.caller.name == name
             assert ledger.overview("nowhere") is None
-    with Accountant(door.url, token=door.tokens["otto"]) as ledger:
+    with Accountant(server.url, token=server.tokens["otto"]) as ledger:
         assert ledger.overview("closed-own") is None
 
 
-def test_usage_by_day_is_for_those_who_see_what_all_have_asked(door: RolesDoor) -> None:
-    with Accountant(door.url, token=door.tokens["olga"]) as ledger:
+def test_usage_by_day_is_for_those_who_see_what_all_have_asked(server: RolesServer) -> None:
+    with Accountant(server.url, token=server.tokens["olga"]) as ledger:
         (day,) = ledger.usage_by("closed-own", "day")
         assert (day.key, day.granted) == ("2026-11-21", 2)
         assert [row.key for row in ledger.usage_by("closed-own", "analyst")] == ["ana", "ben"]
         assert [row.analyst for row in ledger.usage("closed-own")] == ["ana", "ben"]
-    with Accountant(door.url, token=door.tokens["ana"]) as ledger:
+    with Accountant(server.url, token=server.tokens["ana"]) as ledger:
         assert [row.key for row in ledger.usage_by("closed-own", "analyst")] == ["ana"]
         with pytest.raises(NotPermitted):
             ledger.usage_by("closed-own", "day")
 
 
-def test_a_file_is_read_beside_its_server_and_never_written(door: RolesDoor) -> None:
-    with Accountant(f"sqlite:///{door.path}", analyst="ana", read_only=True) as ledger:
+def test_a_file_is_read_beside_its_server_and_never_written(server: RolesServer) -> None:
+    with Accountant(f"sqlite:///{server.path}", analyst="ana", read_only=True) as ledger:
         found = ledger.overview("closed-own")
         assert found is not None
         assert found.caller.sees_all
         assert len(found.requests.decisions) == 2
         assert len(found.members) == 6
-        before = door.kept()
+        before = server.kept()
         with pytest.raises(Refused, match="read_only"):
             ledger.ask("closed-own", "pure:0.1")
-        assert door.kept() == before
+        assert server.kept() == before

@@ -16,7 +16,7 @@ from accountant.records.outcomes import Outcome
 from streams.client import Accountant, AsyncAccountant, Unanswered
 from streams.client.connect import NoSuchLedger
 from streams.errors import Refused, Unavailable
-from tests.streams.gateway.door import Door, TestClock, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -159,6 +159,6 @@ def test_a_ledger_that_another_process_makes_later_is_found(file: Path, clock: T
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         with pytest.raises(NoSuchLedger):
             ledger.datasets()
-        with Door(file, clock) as door:
-            door.open()
+        with LocalServer(file, clock) as server:
+            server.open()
             assert [view.dataset for view in ledger.datasets()] == ["census"]

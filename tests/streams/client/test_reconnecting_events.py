@@ -23,13 +23,13 @@ from streams.client.http.reconnecting_events import reconnecting_events
 from streams.embedded.ledger_file import read_decisions
 from streams.settings import Settings
 from tests.streams.embedded.archived import archive_file, fill
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 SMALL = {"type": "pure", "epsilon": "0.001"}
 
 
 class Relay:
-    """Passes bytes on to a door, and cuts each connection after some of them."""
+    """Passes bytes on to a server, and cuts each connection after some of them."""
 
     def __init__(self, url: str, *, chance: random.Random) -> None:
         self._to = int(url.rpartition(":")[2])
@@ -50,11 +50,11 @@ class Relay:
         # Either end may leave at any moment, the last one with the test.
         with (
             contextlib.suppress(OSError),
-            socket.create_connection(("127.0.0.1", self._to)) as door,
+            socket.create_connection(("127.0.0.1", self._to)) as server,
             client,
         ):
-            door.sendall(client.recv(65_536))
-            while left > 0 and (some := door.recv(min(left, 1_000))):
+            server.sendall(client.recv(65_536))
+            while left > 0 and (some := server.recv(min(left, 1_000))):
                 left -= len(some)
                 client.sendall(some)
         self.cuts += 1
@@ -84,27 +84,27 @@ class Reader(threading.Thread):
         return self.found.get(timeout=60)
 
 
-def begun(door: Door, *readers: Reader) -> None:
+def begun(server: LocalServer, *readers: Reader) -> None:
     """Return once each reader has had an event: each round crosses thresholds of a dataset."""
     for number in range(600):
         if all(not reader.found.empty() for reader in readers):
             return
-        door.open(f"begin{number}")
-        door.ask(dataset=f"begin{number}", claim={"type": "pure", "epsilon": "0.9"})
+        server.open(f"begin{number}")
+        server.ask(dataset=f"begin{number}", claim={"type": "pure", "epsilon": "0.9"})
         threading.Event().wait(0.05)
     pytest.fail("the readers have not begun")
 
 
-def test_a_client_misses_nothing_and_has_nothing_twice(door: Door, file: Path) -> None:
-    relay = Relay(door.url, chance=random.Random(5))
+def test_a_client_misses_nothing_and_has_nothing_twice(server: LocalServer, file: Path) -> None:
+    relay = Relay(server.url, chance=random.Random(5))
     decisions, alerts = Reader(relay.url, "events"), Reader(relay.url, "alerts")
-    begun(door, decisions, alerts)
+    begun(server, decisions, alerts)
     for number in range(60):
         if number % 10 == 0:
-            door.open(f"d{number}")
-        door.ask(dataset=f"d{number // 10 * 10}", claim={"type": "pure", "epsilon": "0.1"})
-    door.open("last", alert_at=["0.1"])
-    door.ask(dataset="last", claim={"type": "pure", "epsilon": "0.5"})
+            server.open(f"d{number}")
+        server.ask(dataset=f"d{number // 10 * 10}", claim={"type": "pure", "epsilon": "0.1"})
+    server.open("last", alert_at=["0.1"])
+    server.ask(dataset="last", claim={"type": "pure", "epsilon": "0.5"})
     found: list[Decision] = []
     while not found or found[-1].dataset != "last" or found[-1].outcome != "granted":
         found.append(decisions.next())
@@ -124,20 +124,20 @@ def test_a_client_misses_nothing_and_has_nothing_twice(door: Door, file: Path) -
     assert ids[-len(crossed[at:]) :] == crossed[at:]
 
 
-def test_a_door_that_begins_again_is_found_again(file: Path, clock: TestClock) -> None:
+def test_a_server_that_begins_again_is_found_again(file: Path, clock: TestClock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     settings = Settings(port=port)
-    with Door(file, clock, settings) as door:
-        door.open()
-        reader = Reader(door.url, "events")
-        begun(door, reader)
-        door.ask(claim=SMALL)
-    with Door(file, clock, settings) as door:
+    with LocalServer(file, clock, settings) as server:
+        server.open()
+        reader = Reader(server.url, "events")
+        begun(server, reader)
+        server.ask(claim=SMALL)
+    with LocalServer(file, clock, settings) as server:
         for _ in range(3):
-            door.ask(claim=SMALL)
-        last = door.last_sequence()
-    with Door(file, clock, settings):
+            server.ask(claim=SMALL)
+        last = server.last_sequence()
+    with LocalServer(file, clock, settings):
         numbers = [reader.next().partition_sequence]
         while numbers[-1] < last:
             numbers.append(reader.next().partition_sequence)
@@ -147,13 +147,13 @@ def test_a_door_that_begins_again_is_found_again(file: Path, clock: TestClock) -
 def test_a_stream_that_cannot_go_on_says_why(file: Path, clock: TestClock, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = Settings(port=taken.getsockname()[1])
-    with Door(file, clock, settings) as door:
-        door.open("begin")
-        reader, other = Reader(door.url, "events"), Reader(door.url, "alerts")
-        begun(door, reader, other)
+    with LocalServer(file, clock, settings) as server:
+        server.open("begin")
+        reader, other = Reader(server.url, "events"), Reader(server.url, "alerts")
+        begun(server, reader, other)
     fill(file, clock)
     archive_file(file, clock, tmp_path / "old.jsonl.gz")
-    with Door(file, clock, settings):
+    with LocalServer(file, clock, settings):
         for each in (reader, other):
             while not isinstance(why := each.next(), Exception):
                 pass
@@ -166,11 +166,11 @@ def test_another_ledger_at_the_same_address_is_refused(
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         settings = Settings(port=taken.getsockname()[1])
-    with Door(file, clock, settings) as door:
-        door.open()
-        reader = Reader(door.url, "events")
-        begun(door, reader)
-    with Door(tmp_path / "other.db", clock, settings):
+    with LocalServer(file, clock, settings) as server:
+        server.open()
+        reader = Reader(server.url, "events")
+        begun(server, reader)
+    with LocalServer(tmp_path / "other.db", clock, settings):
         while not isinstance(why := reader.next(), Exception):
             pass
     assert isinstance(why, Refused)

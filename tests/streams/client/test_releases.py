@@ -31,7 +31,7 @@ from streams.client import (
     StillRunning,
 )
 from streams.client.answers.processes import has_ended, this_process
-from tests.streams.gateway.door import Door, TestClock, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
 HALF = "pure:0.5"
@@ -66,7 +66,10 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
             client.open("census", ONE, by="owner", as_given=True)
             yield client
         return
-    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+    with (
+        LocalServer(file, clock) as server,
+        Accountant(server.url, clock=clock, analyst="ana") as client,
+    ):
         client.open("census", ONE, by="owner", as_given=True)
         yield client
 

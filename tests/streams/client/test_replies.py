@@ -17,7 +17,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.records.served import as_logged, served
 from streams.client import Accountant, AsyncAccountant, Reply
 from tests.accountant.world import World
-from tests.streams.gateway.door import Door, TestClock, new_id, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -29,7 +29,10 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
             client.open("census", ONE, by="owner", as_given=True)
             yield client
         return
-    with Door(file, clock) as door, Accountant(door.url, clock=clock, analyst="ana") as client:
+    with (
+        LocalServer(file, clock) as server,
+        Accountant(server.url, clock=clock, analyst="ana") as client,
+    ):
         client.open("census", ONE, by="owner", as_given=True)
         yield client
 
@@ -136,25 +139,25 @@ async def test_a_call_that_is_dropped_is_told_of(file: Path, clock: TestClock) -
         assert view.sequence == 1
 
 
-def test_a_door_says_granted_beside_the_outcome(file: Path, clock: TestClock) -> None:
-    with Door(file, clock) as door:
-        door.open()
+def test_a_server_says_granted_beside_the_outcome(file: Path, clock: TestClock) -> None:
+    with LocalServer(file, clock) as server:
+        server.open()
         body = request(clock)
-        first = httpx.post(f"{door.url}/requests", json=body).json()
+        first = httpx.post(f"{server.url}/requests", json=body).json()
         assert list(first)[list(first).index("outcome") + 1 :][:2] == ["granted", "hash"]
         assert first["granted"] is True
-        again = httpx.post(f"{door.url}/requests", json=body).json()
+        again = httpx.post(f"{server.url}/requests", json=body).json()
         assert (again["outcome"], again["granted"]) == ("repeated", False)
         assert again["first"]["granted"] is True
         assert again["first"]["hash"] == first["hash"]
         where = f"/datasets/census/requests/{body['request_id']}?analyst={body['analyst']}"
-        assert httpx.get(door.url + where).json() == first
+        assert httpx.get(server.url + where).json() == first
         large = request(clock, claim={"type": "pure", "epsilon": "9"})
-        refused = httpx.post(f"{door.url}/requests", json=large).json()
+        refused = httpx.post(f"{server.url}/requests", json=large).json()
         assert (refused["outcome"], refused["granted"]) == ("refused", False)
 
 
-def test_what_a_door_adds_comes_off_again_to_the_byte() -> None:
+def test_what_a_server_adds_comes_off_again_to_the_byte() -> None:
     world = World()
     world.open(**ONE)
     mine = world.request(purpose='"granted":true,"outcome":"granted","first":{"outcome":"x"}')

@@ -25,7 +25,7 @@ from streams.client import (
     Unauthenticated,
 )
 from streams.service import Answer
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 CLAIM = "pure:0.001"
@@ -44,10 +44,10 @@ def url(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iterato
             ledger.open("census", ONE, by="owner", as_given=True)
         yield f"sqlite:///{file}"
         return
-    with Door(file, clock) as door:
-        with Accountant(door.url, clock=clock) as ledger:
+    with LocalServer(file, clock) as server:
+        with Accountant(server.url, clock=clock) as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
-        yield door.url
+        yield server.url
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Policy
 from accountant.records.given import given_policy
 from streams.client import Accountant, AsyncAccountant
-from tests.streams.gateway.door import Door, TestClock, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 NO_TEXTS: Final[list[Any]] = [
     b"ana",
@@ -203,8 +203,10 @@ def test_no_call_takes_what_is_no_text_in_process(file: Path, clock: TestClock) 
         _refused(url, clock)
 
 
-def test_no_call_takes_what_is_no_text_through_a_door(door: Door, clock: TestClock) -> None:
-    _refused(door.url, clock)
+def test_no_call_takes_what_is_no_text_through_a_server(
+    server: LocalServer, clock: TestClock
+) -> None:
+    _refused(server.url, clock)
 
 
 @pytest.mark.parametrize("made", [Accountant, AsyncAccountant])

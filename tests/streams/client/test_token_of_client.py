@@ -11,20 +11,20 @@ import pytest
 from streams.client import Accountant
 from streams.client.http.bearer import Bearer
 from streams.errors import Refused
-from tests.streams.auth.known_door import KnownDoor
+from tests.streams.auth.token_server import TokenServer
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[KnownDoor]:
-    with KnownDoor(tmp_path) as made:
+def server(tmp_path: Path) -> Iterator[TokenServer]:
+    with TokenServer(tmp_path) as made:
         yield made
 
 
 @pytest.fixture
-def file(tmp_path: Path, door: KnownDoor) -> Path:
+def file(tmp_path: Path, server: TokenServer) -> Path:
     made = tmp_path / "ana.token"
     made.touch(0o600)
-    made.write_text(door.make("local:ana") + "\n")
+    made.write_text(server.make("local:ana") + "\n")
     return made
 
 
@@ -55,16 +55,16 @@ def test_a_secret_that_another_user_has_mounted_is_not_ones_own_to_change(
 
 
 def test_two_tokens_are_refused_in_words_and_one_that_is_given_goes_before_both(
-    file: Path, door: KnownDoor, monkeypatch: pytest.MonkeyPatch
+    file: Path, server: TokenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("ACCOUNTANT_TOKEN", door.administrator)
+    monkeypatch.setenv("ACCOUNTANT_TOKEN", server.administrator)
     monkeypatch.setenv("ACCOUNTANT_TOKEN_FILE", str(file))
     with pytest.raises(Refused, match="ACCOUNTANT_TOKEN and ACCOUNTANT_TOKEN_FILE are both set"):
-        Accountant(door.url)
-    with Accountant(door.url, token=door.make("local:ben")) as ledger:
+        Accountant(server.url)
+    with Accountant(server.url, token=server.make("local:ben")) as ledger:
         assert ledger.me().name == "local:ben"
     monkeypatch.delenv("ACCOUNTANT_TOKEN")
-    with Accountant(door.url) as ledger:
+    with Accountant(server.url) as ledger:
         assert ledger.me().name == "local:ana"
-    with Accountant(door.url, token=door.administrator) as ledger:
+    with Accountant(server.url, token=server.administrator) as ledger:
         assert ledger.me().name == "local:olga"

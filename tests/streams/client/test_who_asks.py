@@ -1,4 +1,4 @@
-"""A client with a token, at a real door that knows who asks."""
+"""A client with a token, at a real server that knows who asks."""
 
 from __future__ import annotations
 
@@ -27,27 +27,27 @@ from streams.errors import Refused
 from streams.service import MOST_READ
 from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
-from tests.streams.auth.known_door import KnownDoor, wall
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import NOON, TestClock, request
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import TokenServer, wall
+from tests.streams.gateway.local_server import NOON, TestClock, request
 
 CLAIM = "pure:0.1"
 TINY = {"type": "pure", "epsilon": "0.0001"}
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path) as made:
+def server(tmp_path: Path) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path) as made:
         made.furnish()
         yield made
 
 
-def client(door: RolesDoor, name: str, **more: str) -> Accountant:
-    return Accountant(door.url, token=door.tokens[name], clock=TestClock(NOON), **more)
+def client(server: RolesServer, name: str, **more: str) -> Accountant:
+    return Accountant(server.url, token=server.tokens[name], clock=TestClock(NOON), **more)
 
 
-def test_a_token_says_who_asks_and_who_owns(door: RolesDoor) -> None:
-    with client(door, "ana") as ledger:
+def test_a_token_says_who_asks_and_who_owns(server: RolesServer) -> None:
+    with client(server, "ana") as ledger:
         reply = ledger.ask("closed-own", CLAIM)
         assert reply.granted
         assert b'"analyst":"ana"' in bytes(reply.decision.request)
@@ -57,20 +57,20 @@ def test_a_token_says_who_asks_and_who_owns(door: RolesDoor) -> None:
             ledger.ask("closed-own", CLAIM, analyst="ben")
         with pytest.raises(NotPermitted):
             ledger.close_dataset("closed-own")
-    with client(door, "olga") as ledger:
+    with client(server, "olga") as ledger:
         assert ledger.amend("closed-own", alert_at=["0.5"]).outcome == "amended"
         assert ledger.close_dataset("closed-own").outcome == "closed"
 
 
-def test_what_is_not_permitted_is_appended_nowhere_and_not_asked_again(door: RolesDoor) -> None:
-    before = door.kept()
-    with client(door, "zoe") as ledger, pytest.raises(NotPermitted, match="closed-own"):
+def test_what_is_not_permitted_is_appended_nowhere_and_not_asked_again(server: RolesServer) -> None:
+    before = server.kept()
+    with client(server, "zoe") as ledger, pytest.raises(NotPermitted, match="closed-own"):
         ledger.ask("closed-own", CLAIM, unit="person", neighbours="add_remove", wait=60)
-    assert door.kept() == before
+    assert server.kept() == before
 
 
-def test_an_engine_asks_for_an_analyst(door: RolesDoor) -> None:
-    with client(door, "eng", via="eng") as ledger:
+def test_an_engine_asks_for_an_analyst(server: RolesServer) -> None:
+    with client(server, "eng", via="eng") as ledger:
         reply = ledger.ask("closed-own", CLAIM, analyst="ana")
         assert reply.granted
         assert b'"via":"eng"' in bytes(reply.decision.request)
@@ -78,14 +78,14 @@ def test_an_engine_asks_for_an_analyst(door: RolesDoor) -> None:
             ledger.ask("closed-own", CLAIM)
         with pytest.raises(NotPermitted):
             ledger.ask("closed-own", CLAIM, analyst="zoe")
-    with client(door, "eng") as ledger:
+    with client(server, "eng") as ledger:
         assert ledger.ask("closed-own", CLAIM, analyst="ben", via="eng").granted
         with pytest.raises(NotPermitted, match="must be eng, as the token says"):
             ledger.ask("closed-own", CLAIM, analyst="ben")
 
 
-def test_owners_say_who_may_do_what(door: RolesDoor) -> None:
-    with client(door, "olga") as ledger:
+def test_owners_say_who_may_do_what(server: RolesServer) -> None:
+    with client(server, "olga") as ledger:
         until = dt.date(2027, 1, 1)
         done = ledger.set_member(
             "closed-own", "zoe", roles=["auditor", "analyst"], team="blue", until=until
@@ -97,19 +97,19 @@ def test_owners_say_who_may_do_what(door: RolesDoor) -> None:
         assert ledger.remove_member("closed-own", "ben").outcome == "member_removed"
         assert ledger.remove_member("closed-own", "olga").reason == "last_owner"
         assert ledger.remove_member("closed-own", "nobody").reason == "unknown_member"
-    with client(door, "zoe") as ledger:
+    with client(server, "zoe") as ledger:
         assert ledger.ask("closed-own", CLAIM).granted
         me = ledger.me()
         assert (me.name, me.kind, me.administrator) == ("zoe", "token", False)
         (own,) = me.datasets
         assert (own.dataset, own.roles, own.team) == ("closed-own", ("analyst", "auditor"), "blue")
-    with client(door, "ben") as ledger, pytest.raises(NotPermitted):
+    with client(server, "ben") as ledger, pytest.raises(NotPermitted):
         ledger.ask("closed-own", CLAIM)
 
 
-def test_an_administrator_opens_for_owners_and_helps_out(door: RolesDoor) -> None:
+def test_an_administrator_opens_for_owners_and_helps_out(server: RolesServer) -> None:
     policy = {"epsilon": "1", "access": "members", "visibility": "own", "population": "city"}
-    with client(door, "root") as ledger:
+    with client(server, "root") as ledger:
         opened = ledger.open(
             "new", {"filter": "basic", **policy}, owners=["olga", "otto"], as_given=True
         )
@@ -118,7 +118,7 @@ def test_an_administrator_opens_for_owners_and_helps_out(door: RolesDoor) -> Non
             ledger.set_member("new", "ana", roles=["analyst"])
         done = ledger.set_member("new", "ana", roles=["analyst"], as_administrator=True)
         assert done.administrator
-    with client(door, "olga") as ledger:
+    with client(server, "olga") as ledger:
         with pytest.raises(NotPermitted):
             ledger.set_member("new", "ben", roles=["analyst"], as_administrator=True)
         amended = ledger.amend("new", access="anyone", visibility="members")
@@ -126,16 +126,16 @@ def test_an_administrator_opens_for_owners_and_helps_out(door: RolesDoor) -> Non
         assert (amended.policy.access, amended.policy.visibility) == ("anyone", "members")
 
 
-def test_the_awaited_client_does_the_same(door: RolesDoor) -> None:
+def test_the_awaited_client_does_the_same(server: RolesServer) -> None:
     async def run() -> None:
         clock = TestClock(NOON)
-        async with AsyncAccountant(door.url, token=door.tokens["olga"], clock=clock) as ledger:
+        async with AsyncAccountant(server.url, token=server.tokens["olga"], clock=clock) as ledger:
             assert (await ledger.me()).name == "olga"
             done = await ledger.set_member("closed-own", "zoe", roles=["analyst"])
             assert done.outcome == "member_set"
             assert "zoe" in [each.member for each in await ledger.members("closed-own")]
             assert (await ledger.remove_member("closed-own", "zoe")).outcome == "member_removed"
-        async with AsyncAccountant(door.url, token=door.tokens["ana"], clock=clock) as ledger:
+        async with AsyncAccountant(server.url, token=server.tokens["ana"], clock=clock) as ledger:
             assert (await ledger.ask("closed-own", CLAIM)).granted
             async with ledger.grant("closed-own", CLAIM) as granted:
                 assert granted.granted
@@ -143,9 +143,9 @@ def test_the_awaited_client_does_the_same(door: RolesDoor) -> None:
     asyncio.run(run())
 
 
-def test_without_a_token_the_message_says_how_to_show_one(door: RolesDoor) -> None:
-    for ledger in (Accountant(door.url), Accountant(f"sqlite:///{door.path}")):
-        with ledger:  # the file's own, too, is reached through the door that has it
+def test_without_a_token_the_message_says_how_to_show_one(server: RolesServer) -> None:
+    for ledger in (Accountant(server.url), Accountant(f"sqlite:///{server.path}")):
+        with ledger:  # the file's own, too, is reached through the server that has it
             with pytest.raises(
                 Unauthenticated, match=r"ACCOUNTANT_TOKEN, or ACCOUNTANT_TOKEN_FILE"
             ):
@@ -156,21 +156,23 @@ def test_without_a_token_the_message_says_how_to_show_one(door: RolesDoor) -> No
                 ledger.close_dataset("closed-own")
 
 
-def test_a_token_that_holds_no_more_is_told_apart_from_none(door: RolesDoor) -> None:
-    with client(door, "ana") as ledger:
+def test_a_token_that_holds_no_more_is_told_apart_from_none(server: RolesServer) -> None:
+    with client(server, "ana") as ledger:
         assert ledger.ask("closed-own", CLAIM).granted
-        token_file.revoke(door.tokens_file, "ana", now=wall())
+        token_file.revoke(server.tokens_file, "ana", now=wall())
         with pytest.raises(Unauthenticated, match="does not know this token: it may be expired"):
             ledger.ask("closed-own", CLAIM, wait=30)
 
 
-def test_a_file_of_a_token_is_read_anew_once_it_changes(door: RolesDoor, tmp_path: Path) -> None:
+def test_a_file_of_a_token_is_read_anew_once_it_changes(
+    server: RolesServer, tmp_path: Path
+) -> None:
     file = tmp_path / "mine"
-    file.write_text(door.tokens["ana"] + "\n")
-    settings = Settings(url=door.url, token_file=file)
+    file.write_text(server.tokens["ana"] + "\n")
+    settings = Settings(url=server.url, token_file=file)
     with Accountant(settings=settings, clock=TestClock(NOON)) as ledger:
         assert ledger.me().name == "ana"
-        file.write_text(door.tokens["ben"])
+        file.write_text(server.tokens["ben"])
         assert ledger.me().name == "ben"
         file.write_text("two tokens")
         with pytest.raises(Refused, match="must be one token alone"):
@@ -196,19 +198,19 @@ def test_a_token_goes_to_no_other_machine_over_http() -> None:
 
 
 def test_a_token_stands_in_no_text(
-    door: RolesDoor, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    server: RolesServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    secret = door.tokens["zoe"]
+    secret = server.tokens["zoe"]
     caplog.set_level(logging.DEBUG)
     said = [repr(Bearer(secret)), str(vars(Settings(token=secret)))]
-    with client(door, "zoe") as ledger:
+    with client(server, "zoe") as ledger:
         said += [repr(ledger), repr(vars(ledger)), repr(ledger.settings)]
         try:
             ledger.ask("closed-own", CLAIM)
         except NotPermitted as error:
             said += traceback.format_exception(error)
     with pytest.raises(Refused) as wrong:
-        Accountant(door.url, token=secret + " \x00")
+        Accountant(server.url, token=secret + " \x00")
     said += traceback.format_exception(wrong.value)
     out, err = capfd.readouterr()
     assert secret not in "\n".join([*said, caplog.text, out, err])
@@ -240,45 +242,45 @@ def test_a_token_follows_no_redirect(tmp_path: Path) -> None:
     assert heard == ["authorization: bearer acct_x"]
 
 
-def test_a_door_of_an_authority_of_ones_own_is_believed_by_setting(
+def test_a_server_of_an_authority_of_ones_own_is_believed_by_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = certificate(tmp_path)
 
-    class Secure(KnownDoor):
+    class Secure(TokenServer):
         verify = ssl.create_default_context(cafile=str(files.certificate))
 
-    with Secure(tmp_path, tls_certificate=files.certificate, tls_key=files.key) as door:
+    with Secure(tmp_path, tls_certificate=files.certificate, tls_key=files.key) as server:
         monkeypatch.delenv("SSL_CERT_FILE", raising=False)
         with (
-            Accountant(door.url, token=door.administrator) as ledger,
+            Accountant(server.url, token=server.administrator) as ledger,
             pytest.raises(Refused, match="set SSL_CERT_FILE to its certificate"),
         ):
             ledger.me()
         monkeypatch.setenv("SSL_CERT_FILE", str(files.certificate))
-        with Accountant(door.url, token=door.administrator) as ledger:
+        with Accountant(server.url, token=server.administrator) as ledger:
             assert ledger.me().name == "local:olga"
             assert ledger.dataset("census") is not None
         monkeypatch.setenv("SSL_CERT_FILE", str(tmp_path / "none"))
         with pytest.raises(Refused, match="SSL_CERT_FILE or SSL_CERT_DIR cannot be used"):
-            Accountant(door.url, token=door.administrator)
+            Accountant(server.url, token=server.administrator)
 
 
-def test_a_door_that_cannot_tell_who_asks_is_asked_again(door: RolesDoor) -> None:
-    door.tokens_file.chmod(0o644)
-    with client(door, "ana") as ledger:
+def test_a_server_that_cannot_tell_who_asks_is_asked_again(server: RolesServer) -> None:
+    server.tokens_file.chmod(0o644)
+    with client(server, "ana") as ledger:
         with pytest.raises(Exception, match="cannot establish who asks"):
             ledger.ask("closed-own", CLAIM, wait=0.2)
-        door.tokens_file.chmod(0o600)
+        server.tokens_file.chmod(0o600)
         assert ledger.ask("closed-own", CLAIM).granted
 
 
 def test_where_nobody_is_known_a_token_names_nobody(tmp_path: Path) -> None:
-    from tests.streams.gateway.door import Door
+    from tests.streams.gateway.local_server import LocalServer
 
-    with Door(tmp_path / "ledger.db", TestClock()) as door:
-        door.open("census")
-        with Accountant(door.url, token="acct_x", clock=TestClock(NOON)) as ledger:
+    with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
+        server.open("census")
+        with Accountant(server.url, token="acct_x", clock=TestClock(NOON)) as ledger:
             assert ledger.me().name is None
             assert ledger.ask("census", CLAIM, analyst="ana").granted
             with pytest.raises(RequestInvalid, match="authentication is off at this door"):
@@ -308,29 +310,31 @@ def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
             assert len(second.members("census")) == 2
 
 
-def test_ones_own_decisions_are_found_behind_very_many_of_others(door: RolesDoor) -> None:
-    door.granted("closed-own", "ana")
+def test_ones_own_decisions_are_found_behind_very_many_of_others(server: RolesServer) -> None:
+    server.granted("closed-own", "ana")
     for _ in range(MOST_READ + 1):
-        body = encode(request(door.clock, dataset="closed-own", analyst="ben", claim=TINY))
-        door.service.decide_sync("requests", body, 10.0)
-    door.granted("closed-own", "ana")
-    with client(door, "ana") as ledger:
+        body = encode(request(server.clock, dataset="closed-own", analyst="ben", claim=TINY))
+        server.service.decide_sync("requests", body, 10.0)
+    server.granted("closed-own", "ana")
+    with client(server, "ana") as ledger:
         mine = [each for each in ledger.requests("closed-own") if each.outcome == "granted"]
     assert len(mine) == 2
     assert all(b'"analyst":"ana"' in bytes(each.request) for each in mine)
 
 
-def test_an_engine_is_answered_a_conflict_without_what_anothers_id_came_to(door: RolesDoor) -> None:
-    mine = door.granted("closed-own", "ana")
-    with client(door, "eng", via="eng") as ledger:
+def test_an_engine_is_answered_a_conflict_without_what_anothers_id_came_to(
+    server: RolesServer,
+) -> None:
+    mine = server.granted("closed-own", "ana")
+    with client(server, "eng", via="eng") as ledger:
         reply = ledger.ask("closed-own", CLAIM, analyst="ana", request_id=mine["request_id"])
     assert reply.outcome == "conflict"
     assert reply.first is None
     assert not reply.granted
 
 
-def test_an_owner_who_goes_is_told_so(door: RolesDoor) -> None:
-    with client(door, "olga") as ledger:
+def test_an_owner_who_goes_is_told_so(server: RolesServer) -> None:
+    with client(server, "olga") as ledger:
         assert ledger.set_member("closed-own", "otto", roles=["owner"]).outcome == "member_set"
         assert ledger.remove_member("closed-own", "olga").outcome == "member_removed"
         with pytest.raises(NotPermitted):

@@ -23,7 +23,7 @@ from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
 from tests.faults.sqlite_life import forked
 from tests.streams.embedded.archived import archive_file, fill, latest, ledger_of
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 @pytest.fixture

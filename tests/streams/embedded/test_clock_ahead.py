@@ -25,7 +25,7 @@ from streams.evidence.operator_records import reset_clock
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
 from tests.streams.bodies import asking
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 ONE = {"filter": "basic", "epsilon": "1"}
 DAY_S = DAY_MS / 1000

@@ -11,7 +11,7 @@ import pytest
 
 from streams.embedded.live_limits import LiveLimits
 from tests.accountant.partition.division import divide, divided, said
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 @pytest.fixture

@@ -15,7 +15,7 @@ from streams.cli.reading.log_reader import SqliteLog
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 OFF = Settings(checkpoints="off")
 

@@ -24,9 +24,9 @@ from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, Refused
 from streams.settings import Settings
-from tests.streams.auth.roles_door import KINDS, RolesDoor
+from tests.streams.auth.roles_server import KINDS, RolesServer
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 DATASETS = [*KINDS, "elsewhere", "nowhere"]
 ASKED = PreviewRequest(Pure(epsilon="0.1"), "person", "add_remove", "ana")
@@ -36,13 +36,13 @@ class Furnished:
     def __init__(self, directory: Path) -> None:
         self.path, self.clock = directory / "ledger.db", TestClock()
         self.first = dict[str, str]()
-        with RolesDoor(directory, clock=self.clock) as door:
-            door.furnish()
+        with RolesServer(directory, clock=self.clock) as server:
+            server.furnish()
             for dataset in KINDS:
                 for name in ("ana", "ben"):
-                    body = door.granted(dataset, name)
+                    body = server.granted(dataset, name)
                     self.first[dataset] = body["request_id"]
-                    door.granted(dataset, name, via="eng")
+                    server.granted(dataset, name, via="eng")
 
 
 @pytest.fixture(scope="module")

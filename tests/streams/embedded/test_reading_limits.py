@@ -28,7 +28,7 @@ from streams.evidence.operator_records import reset_clock
 from streams.service import Service
 from streams.settings import Settings
 from tests.streams.bodies import asking, enrolment, opening, request_id
-from tests.streams.gateway.door import Door, TestClock, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 BEFORE: Final = Path(__file__).parents[2] / "before"
 ANALYSTS: Final = ("ana", "ben", "cy")
@@ -193,43 +193,45 @@ def ahead() -> TestClock:
     return TestClock(SystemClock().now() + 400 * 86_400_000)
 
 
-async def test_a_file_its_writer_and_its_door_tell_the_same(file: Path) -> None:
-    with Door(file, ahead()) as door:
-        door.open("census", epsilon="2")
+async def test_a_file_its_writer_and_its_server_tell_the_same(file: Path) -> None:
+    with LocalServer(file, ahead()) as server:
+        server.open("census", epsilon="2")
         for name in ANALYSTS:
             fields = {"member": name, "roles": ["analyst"], "team": "blue"}
-            assert door.post(
-                "/datasets/census/members", owners(door, "member", **fields)
+            assert server.post(
+                "/datasets/census/members", owners(server, "member", **fields)
             ).is_success
-        remote = HttpService(door.url)
+        remote = HttpService(server.url)
         try:
             for fields in LIMITS:
-                set_ = door.post("/datasets/census/limits", owners(door, "limit", **fields)).json()
+                set_ = server.post(
+                    "/datasets/census/limits", owners(server, "limit", **fields)
+                ).json()
                 assert set_["outcome"] in {"limit_set", "limit_removed"}, set_
                 for name in ANALYSTS:
-                    assert door.ask(analyst=name, claim={"type": "pure", "epsilon": "0.01"}).json()[
-                        "granted"
-                    ]
-                told = await looks(door.service)
+                    assert server.ask(
+                        analyst=name, claim={"type": "pure", "epsilon": "0.01"}
+                    ).json()["granted"]
+                told = await looks(server.service)
                 assert told == await looks_in_file(file)
                 assert told == await looks(remote)
             assert [len(budget.levels) for budget in told.budgets if budget is not None] == [
                 *(3, 3, 3, 1),
             ]
-            assert await looks(remote, "nowhere") == await looks(door.service, "nowhere")
-            assert await door.service.levels("nowhere") == []
-            assert await door.service.budget_for("nowhere", "ana") is None
+            assert await looks(remote, "nowhere") == await looks(server.service, "nowhere")
+            assert await server.service.levels("nowhere") == []
+            assert await server.service.budget_for("nowhere", "ana") is None
         finally:
             await remote.close()
-    service = EmbeddedService.open(file, Settings(), clock=door.clock)
+    service = EmbeddedService.open(file, Settings(), clock=server.clock)
     try:
         assert await looks(service) == told
     finally:
         service.close_sync()
 
 
-def owners(door: Door, kind: str, **fields: Any) -> dict[str, Any]:
-    own = {"request_id": new_id(door.clock), "dataset": "census", "by": "owner"}
+def owners(server: LocalServer, kind: str, **fields: Any) -> dict[str, Any]:
+    own = {"request_id": new_id(server.clock), "dataset": "census", "by": "owner"}
     return {"version": 1, "type": kind, **own, **fields}
 
 

@@ -23,7 +23,7 @@ from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
-from tests.streams.gateway.door import TestClock, eventually, opening, request
+from tests.streams.gateway.local_server import TestClock, eventually, opening, request
 
 
 def opened(file: Path, clock: TestClock, **more: object) -> EmbeddedService:

@@ -7,27 +7,27 @@ from pathlib import Path
 import pytest
 
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
-def used(door: Door, by: str = "analyst") -> dict[str, tuple[int, int, str]]:
-    rows = door.http.get("/datasets/census/usage", params={"by": by}).json()
+def used(server: LocalServer, by: str = "analyst") -> dict[str, tuple[int, int, str]]:
+    rows = server.http.get("/datasets/census/usage", params={"by": by}).json()
     return {row[by]: (row["granted"], row["refused"], row["spent"]) for row in rows}
 
 
 def test_usage_survives_a_restart(file: Path, clock: TestClock) -> None:
-    with Door(file, clock) as door:
-        door.open()
-        door.ask(analyst="ana", purpose="α, β")
+    with LocalServer(file, clock) as server:
+        server.open()
+        server.ask(analyst="ana", purpose="α, β")
     clock.pass_(seconds=86_400)
-    with Door(file, clock, Settings(port=0, metrics_analysts=5)) as door:
-        assert used(door) == {"ana": (1, 0, "0.1")}
-        door.ask(analyst="ben")
-        assert used(door) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
-        assert used(door, "purpose") == {"": (1, 0, "0.1"), "α, β": (1, 0, "0.1")}
-        days = used(door, "day")
+    with LocalServer(file, clock, Settings(port=0, metrics_analysts=5)) as server:
+        assert used(server) == {"ana": (1, 0, "0.1")}
+        server.ask(analyst="ben")
+        assert used(server) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
+        assert used(server, "purpose") == {"": (1, 0, "0.1"), "α, β": (1, 0, "0.1")}
+        days = used(server, "day")
         assert list(days.values()) == [(1, 0, "0.1")] * 2
-        text = door.http.get("/metrics").text
+        text = server.http.get("/metrics").text
         assert 'analyst="ana"' in text
         assert "privacy_usage_index_trouble 0.0" in text
 
@@ -37,10 +37,10 @@ def test_a_ledger_decides_whatever_became_of_its_index(
     file: Path, clock: TestClock, what: str
 ) -> None:
     index = file.with_name(file.name + ".index")
-    with Door(file, clock) as door:
-        door.open()
-        door.ask()
-        assert used(door)
+    with LocalServer(file, clock) as server:
+        server.open()
+        server.ask()
+        assert used(server)
     for each in file.parent.glob("*.index*"):
         if what != "damaged":
             each.unlink()
@@ -50,21 +50,21 @@ def test_a_ledger_decides_whatever_became_of_its_index(
         index.mkdir()
     elif what == "damaged":
         index.write_bytes(index.read_bytes()[:4096] + b"\xa5" * 8192)
-    with Door(file, clock) as door:
-        assert door.ask(analyst="ben").json()["outcome"] == "granted"
-        assert used(door) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
-        ready = door.http.get("/readyz")
+    with LocalServer(file, clock) as server:
+        assert server.ask(analyst="ben").json()["outcome"] == "granted"
+        assert used(server) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
+        ready = server.http.get("/readyz")
         assert ready.status_code == 200
         is_told = what in {"foreign", "directory"}
         assert bool(ready.json().get("notes")) is is_told
-        assert f"privacy_usage_index_trouble {float(is_told)}" in door.http.get("/metrics").text
+        assert f"privacy_usage_index_trouble {float(is_told)}" in server.http.get("/metrics").text
 
 
 def test_the_index_lies_where_the_setting_says(file: Path, clock: TestClock) -> None:
     elsewhere = file.parent / "elsewhere.index"
-    with Door(file, clock, Settings(port=0, index=elsewhere)) as door:
-        door.open()
-        door.ask()
-        assert used(door)
+    with LocalServer(file, clock, Settings(port=0, index=elsewhere)) as server:
+        server.open()
+        server.ask()
+        assert used(server)
     assert elsewhere.exists()
     assert not file.with_name(file.name + ".index").exists()

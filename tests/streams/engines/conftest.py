@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -18,7 +18,7 @@ from streams.service import Appended
 from streams.settings import Settings
 from tests.accountant.world import World
 from tests.streams.bodies import decision
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 def test_what_was_crossed_before_comes_in_pieces() -> None:

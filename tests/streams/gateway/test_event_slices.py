@@ -17,7 +17,7 @@ from streams.gateway.events.ring import MOST_KEPT, SLICE, Ring
 from streams.gateway.events.stream import PIECE_BYTES, EventStream, check
 from streams.service import Appended
 from streams.settings import Settings
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 
 class Watched(EmbeddedService):
@@ -113,7 +113,7 @@ async def test_a_reader_that_is_ever_further_behind_is_let_go(watched: Watched, 
     assert [piece async for piece in stream] == [], "it connects again, and is told why"
 
 
-async def test_decisions_that_did_not_reach_the_door_are_read_from_the_log(
+async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
     watched: Watched, ring: Ring
 ) -> None:
     stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
@@ -133,12 +133,12 @@ async def test_decisions_that_did_not_reach_the_door_are_read_from_the_log(
     assert await numbers_of(stream, 2) == [301, 302]
 
 
-async def test_a_door_that_is_behind_another_one_waits_until_it_is_there(
+async def test_a_server_that_is_behind_another_one_waits_until_it_is_there(
     watched: Watched, ring: Ring
 ) -> None:
     heard: Any = watched._appended
     watched._appended = type(heard)()
-    await watched.submit_some(5)  # of which this door does not hear yet
+    await watched.submit_some(5)  # of which this server does not hear yet
     watched._appended = heard
     position = Position.of([await watched.last_decision(0)])
     checking = asyncio.create_task(check(watched, ring, position))

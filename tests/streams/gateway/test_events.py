@@ -7,18 +7,18 @@ import httpx
 from accountant.records import decode_decision
 from accountant.views.datasets import Alert, decode_alert
 from streams.client import Accountant
-from tests.streams.gateway.door import Door
+from tests.streams.gateway.local_server import LocalServer
 
 Event = tuple[str, bytes]
 """Type and data."""
 
 
 class Stream(threading.Thread):
-    """Reads a door's events until there are so many."""
+    """Reads a server's events until there are so many."""
 
-    def __init__(self, door: Door, most: int, query: str = "") -> None:
+    def __init__(self, server: LocalServer, most: int, query: str = "") -> None:
         super().__init__()
-        self.url = f"{door.url}/events{query}"
+        self.url = f"{server.url}/events{query}"
         self.most = most
         self.connected = threading.Event()
         self.seen: list[Event] = []
@@ -38,10 +38,10 @@ class Stream(threading.Thread):
                         return
 
 
-def test_alerts_come_beside_decisions_each_with_its_id(door: Door) -> None:
-    stream = Stream(door, 4)
+def test_alerts_come_beside_decisions_each_with_its_id(server: LocalServer) -> None:
+    stream = Stream(server, 4)
     for epsilon in ("0.3", "0.6"):
-        door.ask(claim={"type": "pure", "epsilon": epsilon})
+        server.ask(claim={"type": "pure", "epsilon": epsilon})
     stream.join(20)
     assert sorted(kind for kind, _ in stream.seen) == ["alert", "alert", "decision", "decision"]
     crossed = [decode_alert(data) for kind, data in stream.seen if kind == "alert"]
@@ -58,23 +58,23 @@ def test_alerts_come_beside_decisions_each_with_its_id(door: Door) -> None:
     assert 0.9 <= crossed[0].spent_ratio < 0.91
 
 
-def test_who_connects_again_can_begin_with_what_was_crossed_meanwhile(door: Door) -> None:
-    door.ask(claim={"type": "pure", "epsilon": "0.6"})
-    stream = Stream(door, 3, "?crossed=true")
-    door.ask(claim={"type": "pure", "epsilon": "0.3"})
+def test_who_connects_again_can_begin_with_what_was_crossed_meanwhile(server: LocalServer) -> None:
+    server.ask(claim={"type": "pure", "epsilon": "0.6"})
+    stream = Stream(server, 3, "?crossed=true")
+    server.ask(claim={"type": "pure", "epsilon": "0.3"})
     stream.join(20)
     kinds = [kind for kind, _ in stream.seen]
     ids = [decode_alert(data).alert_id for kind, data in stream.seen if kind == "alert"]
     assert kinds[0] == "alert"
     assert set(ids) == {"census/1/0.5", "census/1/0.8"}
-    plain = Stream(door, 1)
-    door.ask(claim={"type": "pure", "epsilon": "0.001"})
+    plain = Stream(server, 1)
+    server.ask(claim={"type": "pure", "epsilon": "0.001"})
     plain.join(20)
     assert [kind for kind, _ in plain.seen] == ["decision"], "from now on, unless it is asked for"
 
 
-def test_a_client_over_http_tells_them_apart(door: Door) -> None:
-    with Accountant(door.url) as ledger:
+def test_a_client_over_http_tells_them_apart(server: LocalServer) -> None:
+    with Accountant(server.url) as ledger:
         decided, crossed = ledger.events(), ledger.alerts()
         found: list[object] = []
         readers = [
@@ -85,8 +85,8 @@ def test_a_client_over_http_tells_them_apart(door: Door) -> None:
             reader.start()
         # Alerts are told once: each round crosses thresholds of a dataset of its own.
         for number in range(200):
-            door.open(f"d{number}")
-            door.ask(dataset=f"d{number}", claim={"type": "pure", "epsilon": "0.5"})
+            server.open(f"d{number}")
+            server.ask(dataset=f"d{number}", claim={"type": "pure", "epsilon": "0.5"})
             for reader in readers:
                 reader.join(0.05)
             if len(found) == 2:
@@ -94,12 +94,12 @@ def test_a_client_over_http_tells_them_apart(door: Door) -> None:
         assert {type(each).__name__ for each in found} == {"Alert", "Decision"}
 
 
-def test_decisions_are_streamed_as_they_become_visible(door: Door) -> None:
+def test_decisions_are_streamed_as_they_become_visible(server: LocalServer) -> None:
     connected = threading.Event()
     seen: list[bytes] = []
 
     def read() -> None:
-        with httpx.stream("GET", f"{door.url}/events", timeout=60, trust_env=False) as response:
+        with httpx.stream("GET", f"{server.url}/events", timeout=60, trust_env=False) as response:
             for line in response.iter_lines():
                 connected.set()
                 if line.startswith("data: "):
@@ -110,18 +110,18 @@ def test_decisions_are_streamed_as_they_become_visible(door: Door) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     assert connected.wait(20)
-    sent = [door.ask().content for _ in range(3)]
+    sent = [server.ask().content for _ in range(3)]
     reader.join(20)
     assert seen == sent
     assert decode_decision(seen[0]).outcome == "granted"
 
 
-def test_stopping_the_door_ends_the_streams(door: Door) -> None:
+def test_stopping_the_server_ends_the_streams(server: LocalServer) -> None:
     ended = threading.Event()
     connected = threading.Event()
 
     def read() -> None:
-        with httpx.stream("GET", f"{door.url}/events", timeout=60, trust_env=False) as response:
+        with httpx.stream("GET", f"{server.url}/events", timeout=60, trust_env=False) as response:
             for _ in response.iter_lines():
                 connected.set()
         ended.set()
@@ -129,6 +129,6 @@ def test_stopping_the_door_ends_the_streams(door: Door) -> None:
     reader = threading.Thread(target=read)
     reader.start()
     assert connected.wait(20)
-    door.close()
+    server.close()
     reader.join(20)
     assert ended.is_set()

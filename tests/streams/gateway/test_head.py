@@ -9,22 +9,22 @@ from accountant.partition import hash_of
 from streams.embedded.ledger_file import read_decisions
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import opened
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
-def test_the_end_of_the_log_is_told(door: Door, file: Path) -> None:
+def test_the_end_of_the_log_is_told(server: LocalServer, file: Path) -> None:
     for _ in range(2):
-        door.ask(claim={"type": "pure", "epsilon": "0.01"})
+        server.ask(claim={"type": "pure", "epsilon": "0.01"})
         values = list(read_decisions(file))
-        (head,) = door.http.get("/head").json()
+        (head,) = server.http.get("/head").json()
         assert (head["partition"], head["branch"]) == (0, 0)
         assert (head["partition_sequence"], head["head"]) == (len(values) - 1, hash_of(values[-1]))
 
 
-def test_the_gauge_is_of_the_same_decision(door: Door, file: Path) -> None:
+def test_the_gauge_is_of_the_same_decision(server: LocalServer, file: Path) -> None:
     for _ in range(3):
-        door.ask(claim={"type": "pure", "epsilon": "0.01"})
-        text = door.http.get("/metrics").text
+        server.ask(claim={"type": "pure", "epsilon": "0.01"})
+        text = server.http.get("/metrics").text
         number, bits = (
             float(re.findall(rf"^privacy_partition_{name}{{.*}} (.+)$", text, re.MULTILINE)[0])
             for name in ("sequence", "head")
@@ -33,17 +33,17 @@ def test_the_gauge_is_of_the_same_decision(door: Door, file: Path) -> None:
         assert int(bits) == int(digest, 16) >> (256 - 52)
 
 
-def test_a_door_that_signs_gives_its_newest_checkpoint_out(
+def test_a_server_that_signs_gives_its_newest_checkpoint_out(
     file: Path, clock: TestClock, tmp_path: Path, monkeypatch
 ) -> None:
     place = tmp_path / "kept"
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
-    with Door(file, clock) as door:
-        door.open("census")
+    with LocalServer(file, clock) as server:
+        server.open("census")
         note = None
         while note is None:
-            (head,) = door.http.get("/head").json()
+            (head,) = server.http.get("/head").json()
             note = head.get("note")
         checkpoint = opened(note.encode(), [SigningKey.load(place / "key").verifier])
     value = list(read_decisions(file))[checkpoint.sequence]

@@ -26,15 +26,15 @@ from tests.streams.gateway.cut_streams import (
     read_until,
     read_with_cuts,
 )
-from tests.streams.gateway.door import Door, TestClock, amending
+from tests.streams.gateway.local_server import LocalServer, TestClock, amending
 
 SMALL = {"type": "pure", "epsilon": "0.001"}
 Expected = list[tuple[str, Any]]
 
 
-def now(door: Door) -> str:
+def now(server: LocalServer) -> str:
     """Return the id with which a stream begins now."""
-    (event, *_) = read_until(door.url, bool)
+    (event, *_) = read_until(server.url, bool)
     assert event.kind == ""
     return event.id
 
@@ -64,7 +64,7 @@ def told(events: list[Event]) -> Expected:
 
 
 @contextmanager
-def asking(door: Door, count: int) -> Iterator[threading.Event]:
+def asking(server: LocalServer, count: int) -> Iterator[threading.Event]:
     """Have requests decided meanwhile, on datasets whose thresholds they cross."""
     done = threading.Event()
 
@@ -72,8 +72,8 @@ def asking(door: Door, count: int) -> Iterator[threading.Event]:
         for number in range(first, count, 3):
             name = f"d{number // 12}"
             if number % 12 == 0:
-                door.open(name)
-            door.ask(dataset=name, claim={"type": "pure", "epsilon": "0.15"}, analyst=f"a{first}")
+                server.open(name)
+            server.ask(dataset=name, claim={"type": "pure", "epsilon": "0.15"}, analyst=f"a{first}")
 
     def run() -> None:
         askers = [threading.Thread(target=ask, args=(first,)) for first in range(3)]
@@ -81,7 +81,7 @@ def asking(door: Door, count: int) -> Iterator[threading.Event]:
             each.start()
         for each in askers:
             each.join()
-        door.open("last")
+        server.open("last")
         done.set()
 
     running = threading.Thread(target=run)
@@ -96,12 +96,12 @@ def is_last(events: list[Event]) -> bool:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
-    door: Door, file: Path, seed: int
+    server: LocalServer, file: Path, seed: int
 ) -> None:
-    begin, first = now(door), door.last_sequence()
-    with asking(door, 240):
+    begin, first = now(server), server.last_sequence()
+    with asking(server, 240):
         events, cuts = read_with_cuts(
-            [door.url], begin, is_last, chance=random.Random(seed), most=10_000
+            [server.url], begin, is_last, chance=random.Random(seed), most=10_000
         )
     found = told(events)
     assert cuts > 20
@@ -109,21 +109,21 @@ def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
     assert sum(kind == "alert" for kind, _ in found) >= 20
     # Each id once more, from the beginning: what comes after it is the rest.
     for number in random.Random(seed).sample(range(len(events) - 1), 25):
-        rest = read_until(door.url, is_last, last=events[number].id)
+        rest = read_until(server.url, is_last, last=events[number].id)
         assert told(rest) == found[number + 1 :]
 
 
 def test_an_alert_is_told_by_the_decision_that_crossed_it_alike_live_and_later(
-    door: Door,
+    server: LocalServer,
 ) -> None:
-    begin = now(door)
-    connection = Connection(door.url)
-    door.ask(claim={"type": "pure", "epsilon": "0.85"})
+    begin = now(server)
+    connection = Connection(server.url)
+    server.ask(claim={"type": "pure", "epsilon": "0.85"})
     live: list[Event] = []
     while sum(each.kind == "alert" for each in live) < 2:
         live += [each for each in connection.read() if each.kind]
     connection.close()
-    later = read_until(door.url, lambda found: len(found) == 4, last=begin)[1:]
+    later = read_until(server.url, lambda found: len(found) == 4, last=begin)[1:]
     assert later == live
     decision, *alerts = live
     assert [each.json["threshold"] for each in alerts] == decision.json["crossed"] == ["0.5", "0.8"]
@@ -132,24 +132,24 @@ def test_an_alert_is_told_by_the_decision_that_crossed_it_alike_live_and_later(
 
 
 def test_an_amendment_tells_which_of_its_thresholds_are_crossed(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
-    begin = now(door)
-    door.ask(claim={"type": "pure", "epsilon": "0.6"})
+    begin = now(server)
+    server.ask(claim={"type": "pure", "epsilon": "0.6"})
     for fields in ({"alert_at": ["0.3", "0.5", "0.9"]}, {"horizon": "P9D"}):
-        assert door.post("/datasets/census/amend", amending(clock, **fields)).status_code == 200
-    door.ask(claim={"type": "pure", "epsilon": "0.01"})
-    events = read_until(door.url, lambda found: len(told(found)) == 7, last=begin)
+        assert server.post("/datasets/census/amend", amending(clock, **fields)).status_code == 200
+    server.ask(claim={"type": "pure", "epsilon": "0.01"})
+    events = read_until(server.url, lambda found: len(told(found)) == 7, last=begin)
     kinds = [kind if kind == "decision" else value for kind, value in told(events)]
     amended = ["census/1/0.3", "census/1/0.5"]
     assert kinds == ["decision", "census/1/0.5", "decision", *amended, "decision", "decision"]
 
 
 def test_what_a_client_is_not_to_see_is_left_out_and_its_position_goes_on(
-    door: Door, file: Path
+    server: LocalServer, file: Path
 ) -> None:
-    begin, first = now(door), door.last_sequence()
-    with asking(door, 96):
+    begin, first = now(server), server.last_sequence()
+    with asking(server, 96):
         pass
     whole, total = expected(logged(file, after=first)), 0
     for query, is_wanted in (
@@ -167,7 +167,7 @@ def test_what_a_client_is_not_to_see_is_left_out_and_its_position_goes_on(
         assert 0 < len(wanted) < len(whole)
         count = len(wanted)
         events, cuts = read_with_cuts(
-            [door.url],
+            [server.url],
             begin,
             lambda found, count=count: len(found) == count,
             chance=random.Random(query),
@@ -189,21 +189,21 @@ def _who(value: Any) -> str | None:
 
 
 def test_who_wants_nothing_of_what_happens_is_told_how_far_the_stream_is(
-    door: Door, file: Path
+    server: LocalServer, file: Path
 ) -> None:
-    connection = Connection(door.url, query="?dataset=quiet")
+    connection = Connection(server.url, query="?dataset=quiet")
     ids: list[str] = []
     while not ids:  # what has come first may be the comment alone
         ids += [each.id for each in connection.read()]
     # Undecodable bodies take no budget: each is a decision of its own.
-    add(door.service, 2_500)
+    add(server.service, 2_500)
     while Position.parse(ids[-1]).numbers[0] < 2_000:  # type: ignore[union-attr]
         ids += [each.id for each in connection.read()]
     connection.close()
     assert len(ids) >= 3
-    door.open("quiet")
+    server.open("quiet")
     rest = read_until(
-        door.url, lambda found: bool(told(found)), last=ids[-1], query="?dataset=quiet"
+        server.url, lambda found: bool(told(found)), last=ids[-1], query="?dataset=quiet"
     )
     assert [each.json["outcome"] for each in rest if each.kind] == ["opened"]
 
@@ -222,46 +222,46 @@ def add(service: EmbeddedService, count: int) -> None:
 
 
 def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
-    door: Door, file: Path
+    server: LocalServer, file: Path
 ) -> None:
-    too_far = now(door)
-    door.ask(claim=SMALL)
-    begin, first = now(door), door.last_sequence()
-    add(door.service, MOST_BEHIND)
+    too_far = now(server)
+    server.ask(claim=SMALL)
+    begin, first = now(server), server.last_sequence()
+    add(server.service, MOST_BEHIND)
     with pytest.raises(Refusal) as refused:
-        read_until(door.url, bool, last=too_far)
+        read_until(server.url, bool, last=too_far)
     assert refused.value.status == 410
     problem = refused.value.problem
     assert problem["error"] == "gone"
     assert "20001 decisions have come since" in problem["message"]
     assert "GET /datasets/{dataset}/requests?after=" in problem["message"]
     assert "connect again without Last-Event-ID" in problem["message"]
-    events = read_until(door.url, lambda found: len(found) > MOST_BEHIND, last=begin)
+    events = read_until(server.url, lambda found: len(found) > MOST_BEHIND, last=begin)
     numbers = [each.json["partition_sequence"] for each in events if each.kind]
     assert numbers == list(range(first + 1, first + 1 + MOST_BEHIND))
 
 
 def test_a_position_in_the_archive_is_gone(file: Path, clock: TestClock, tmp_path: Path) -> None:
-    with Door(file, clock) as door:
-        first = now(door)
+    with LocalServer(file, clock) as server:
+        first = now(server)
     fill(file, clock)
-    with Door(file, clock) as door:
-        end = now(door)
-        events = read_until(door.url, lambda found: _last_id(found) == end, last=first)
+    with LocalServer(file, clock) as server:
+        end = now(server)
+        events = read_until(server.url, lambda found: _last_id(found) == end, last=first)
     archive_file(file, clock, tmp_path / "old.jsonl.gz")
     gone = 0
-    with Door(file, clock) as door:
-        door.ask(dataset="survey", claim=SMALL)
+    with LocalServer(file, clock) as server:
+        server.ask(dataset="survey", claim=SMALL)
         for number, event in enumerate(events):
-            answer = door.http.head("/events", headers={"Last-Event-ID": event.id})
+            answer = server.http.head("/events", headers={"Last-Event-ID": event.id})
             if answer.status_code == 200:
-                rest = read_until(door.url, is_after_seal, last=event.id)
+                rest = read_until(server.url, is_after_seal, last=event.id)
                 assert told(rest)[:-2] == told(events[number + 1 :])
                 continue
             gone += 1
             assert gone == number + 1, "what is after a position that is held is held"
             with pytest.raises(Refusal, match="is in an archive") as refused:
-                read_until(door.url, bool, last=event.id)
+                read_until(server.url, bool, last=event.id)
             assert refused.value.status == answer.status_code == 410
             assert "GET /datasets/{dataset}/requests?after=" in str(refused.value)
     # Also decision 0, which the file keeps: decision 1 is archived.
@@ -295,34 +295,34 @@ def is_after_seal(events: list[Event]) -> bool:
     ],
 )
 def test_what_is_no_position_of_this_log_is_refused_in_words(
-    door: Door, last: str, why: str
+    server: LocalServer, last: str, why: str
 ) -> None:
-    answer = door.http.get("/events", headers={"Last-Event-ID": last})
+    answer = server.http.get("/events", headers={"Last-Event-ID": last})
     problem = answer.json()
     assert (answer.status_code, problem["error"]) == (400, "unknown_event_id")
     assert why in problem["message"]
     assert problem["field"] == "Last-Event-ID"
     assert len(answer.content) < 1_000
-    assert not door.service._appended.heard
+    assert not server.service._appended.heard
 
 
 def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
-    door: Door, file: Path, clock: TestClock, tmp_path: Path
+    server: LocalServer, file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
-    with Door(tmp_path / "other.db", clock) as other:
+    with LocalServer(tmp_path / "other.db", clock) as other:
         other.open()
         foreign = now(other)
     for _ in range(3):
-        door.ask(claim=SMALL)
-    door.close()
+        server.ask(claim=SMALL)
+    server.close()
     copy.write_bytes(file.read_bytes())
-    with Door(file, clock) as again:
+    with LocalServer(file, clock) as again:
         again.ask(claim=SMALL)
         (future,) = read_until(again.url, bool)
         with pytest.raises(Refusal, match="other decisions there"):
             read_until(again.url, bool, last=foreign)
-    with Door(copy, clock) as put_back:
+    with LocalServer(copy, clock) as put_back:
         with pytest.raises(Refusal, match="has no decision 5 yet"):
             read_until(put_back.url, bool, last=future.id)
         put_back.ask(claim=SMALL)
@@ -330,33 +330,33 @@ def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
             read_until(put_back.url, bool, last=future.id)
 
 
-def test_a_part_of_a_decision_that_is_not_there_is_refused(door: Door) -> None:
-    position = Position.parse(now(door))
+def test_a_part_of_a_decision_that_is_not_there_is_refused(server: LocalServer) -> None:
+    position = Position.parse(now(server))
     assert position is not None
     with pytest.raises(Refusal, match="has no decision 2 yet"):
-        read_until(door.url, bool, last=str(position.within(0, 1)))
+        read_until(server.url, bool, last=str(position.within(0, 1)))
 
 
-def test_thresholds_crossed_before_come_without_id_and_not_again(door: Door) -> None:
-    door.ask(claim={"type": "pure", "epsilon": "0.6"})
-    door.open("other")
-    door.ask(dataset="other", claim={"type": "pure", "epsilon": "0.6"})
+def test_thresholds_crossed_before_come_without_id_and_not_again(server: LocalServer) -> None:
+    server.ask(claim={"type": "pure", "epsilon": "0.6"})
+    server.open("other")
+    server.ask(dataset="other", claim={"type": "pure", "epsilon": "0.6"})
     alert, position = read_until(
-        door.url, lambda found: len(found) == 2, query="?crossed=true&dataset=other"
+        server.url, lambda found: len(found) == 2, query="?crossed=true&dataset=other"
     )
     assert (alert.kind, alert.id, alert.json["dataset"]) == ("alert", "", "other")
     assert (position.kind, bool(position.id)) == ("", True)
-    door.ask(claim=SMALL)
+    server.ask(claim=SMALL)
     again = read_until(
-        door.url, lambda found: bool(told(found)), last=position.id, query="?crossed=true"
+        server.url, lambda found: bool(told(found)), last=position.id, query="?crossed=true"
     )
     assert [each.kind for each in again] == ["", "decision"]
 
 
 @pytest.mark.parametrize("name", ["a%20b", "", "x" * 200])
 @pytest.mark.parametrize("field", ["dataset", "analyst"])
-def test_a_filter_that_is_no_name_is_refused(door: Door, field: str, name: str) -> None:
-    answer = door.http.get(f"/events?{field}={name}")
+def test_a_filter_that_is_no_name_is_refused(server: LocalServer, field: str, name: str) -> None:
+    answer = server.http.get(f"/events?{field}={name}")
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert not door.service._appended.heard
+    assert not server.service._appended.heard

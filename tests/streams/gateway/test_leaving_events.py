@@ -26,7 +26,7 @@ from streams.server.serve import GatewayServer, run_gateway
 from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.bodies import decision
-from tests.streams.gateway.door import TestClock, asked, eventually
+from tests.streams.gateway.local_server import TestClock, asked, eventually
 
 _GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset

@@ -16,7 +16,7 @@ from accountant.views.datasets import DatasetView
 from streams.embedded.service import EmbeddedService
 from streams.server.app import create_app
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, asked, closing, opening
+from tests.streams.gateway.local_server import LocalServer, TestClock, asked, closing, opening
 
 NAMES = [f"dataset-{number:03}" for number in range(503)]
 
@@ -28,15 +28,15 @@ async def _open_all(service: EmbeddedService, clock: TestClock) -> None:
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A door with 503 datasets; 007 has spent most, 005 is exhausted and 003 closed."""
+def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A server with 503 datasets; 007 has spent most, 005 is exhausted and 003 closed."""
     clock = TestClock()
-    with Door(tmp_path_factory.mktemp("ledger") / "ledger.db", clock) as door:
-        asyncio.run(_open_all(door.service, clock))
+    with LocalServer(tmp_path_factory.mktemp("ledger") / "ledger.db", clock) as server:
+        asyncio.run(_open_all(server.service, clock))
         for name, epsilon in ((5, "1"), (9, "0.3"), (7, "0.7"), (3, "0.9")):
-            door.ask(dataset=NAMES[name], claim={"type": "pure", "epsilon": epsilon})
-        door.post(f"/datasets/{NAMES[3]}/close", closing(clock, NAMES[3]))
-        yield door
+            server.ask(dataset=NAMES[name], claim={"type": "pure", "epsilon": epsilon})
+        server.post(f"/datasets/{NAMES[3]}/close", closing(clock, NAMES[3]))
+        yield server
 
 
 def _names(views: list[dict[str, Any]]) -> list[str]:
@@ -44,7 +44,7 @@ def _names(views: list[dict[str, Any]]) -> list[str]:
 
 
 def test_the_page_shows_the_500_nearest_to_exhaustion_and_how_many_are_left_out(
-    crowd: Door,
+    crowd: LocalServer,
 ) -> None:
     text = crowd.http.get("/").text
     shown = re.findall('<tr><th scope="row"><a href="[^"]*">([^<]*)</a></th>', text)
@@ -79,7 +79,7 @@ class _WatchedService:
         return views
 
 
-def test_the_page_is_made_beside_the_loop(crowd: Door) -> None:
+def test_the_page_is_made_beside_the_loop(crowd: LocalServer) -> None:
     service = _WatchedService(crowd.service)
     app = create_app(service, Settings(port=0))  # type: ignore[arg-type]  # the page asks for no more
 
@@ -94,7 +94,9 @@ def test_the_page_is_made_beside_the_loop(crowd: Door) -> None:
     assert loop not in service.threads
 
 
-def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(crowd: Door) -> None:
+def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(
+    crowd: LocalServer,
+) -> None:
     app = create_app(crowd.service, Settings(port=0))
     bodies: list[bytes] = []
     turns: list[int] = []
@@ -129,7 +131,7 @@ def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(crowd:
     assert turns == sorted(set(turns)), "a slice came without a turn after the one before"
 
 
-def test_pages_of_datasets_come_to_the_whole_list(crowd: Door) -> None:
+def test_pages_of_datasets_come_to_the_whole_list(crowd: LocalServer) -> None:
     found: list[dict[str, Any]] = []
     sizes = []
     after = ""
@@ -143,14 +145,14 @@ def test_pages_of_datasets_come_to_the_whole_list(crowd: Door) -> None:
     assert _names(found) == NAMES
 
 
-def test_a_name_that_is_none_says_where_to_begin_as_well(crowd: Door) -> None:
+def test_a_name_that_is_none_says_where_to_begin_as_well(crowd: LocalServer) -> None:
     page = crowd.http.get("/datasets", params={"after": "dataset-4999", "limit": "10000"}).json()
     assert _names(page) == NAMES[500:]
     assert crowd.http.get("/datasets", params={"after": "e"}).json() == []
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "10001", "1.5", "x", "", "1" * 5000, "\u0661"])
-def test_a_wrong_limit_is_told_by_field_rule_and_value(crowd: Door, limit: str) -> None:
+def test_a_wrong_limit_is_told_by_field_rule_and_value(crowd: LocalServer, limit: str) -> None:
     response = crowd.http.get("/datasets", params={"limit": limit})
     told = response.json()
     assert (response.status_code, told["error"], told["field"]) == (422, "invalid_field", "limit")
@@ -158,7 +160,7 @@ def test_a_wrong_limit_is_told_by_field_rule_and_value(crowd: Door, limit: str) 
     assert told.get("value", "").startswith(limit[:80])
 
 
-def test_the_openapi_document_says_how_to_page(crowd: Door) -> None:
+def test_the_openapi_document_says_how_to_page(crowd: LocalServer) -> None:
     document = crowd.http.get("/schema/openapi.json").json()
     parameters = {
         each["name"]: each for each in document["paths"]["/datasets"]["get"]["parameters"]

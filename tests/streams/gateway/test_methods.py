@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from streams.gateway.events import MOST_STREAMS
-from tests.streams.gateway.door import Door
+from tests.streams.gateway.local_server import LocalServer
 
 GET_ROUTES = [
     "/",
@@ -22,8 +22,8 @@ GET_ROUTES = [
 
 
 @pytest.mark.parametrize("path", GET_ROUTES)
-def test_head_is_answered_as_get_without_a_body(lasting_door: Door, path: str) -> None:
-    got, head = lasting_door.http.get(path), lasting_door.http.head(path)
+def test_head_is_answered_as_get_without_a_body(shared_server: LocalServer, path: str) -> None:
+    got, head = shared_server.http.get(path), shared_server.http.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
     apart = {"date"} if path != "/metrics" else {"date", "content-length"}  # metrics move on
     assert {name: head.headers[name] for name in head.headers if name not in apart} == {
@@ -31,29 +31,29 @@ def test_head_is_answered_as_get_without_a_body(lasting_door: Door, path: str) -
     }
 
 
-def test_every_get_route_of_the_document_answers_head(lasting_door: Door) -> None:
-    paths = lasting_door.http.get("/schema/openapi.json").json()["paths"]
+def test_every_get_route_of_the_document_answers_head(shared_server: LocalServer) -> None:
+    paths = shared_server.http.get("/schema/openapi.json").json()["paths"]
     for path, item in paths.items():
         named = path.replace("{dataset}", "census").replace("{request_id}", "none")
-        status = lasting_door.http.head(named).status_code
+        status = shared_server.http.head(named).status_code
         assert (status == 405) == ("get" not in item), path
 
 
-def test_head_of_a_stream_ends_and_keeps_no_place(door: Door) -> None:
+def test_head_of_a_stream_ends_and_keeps_no_place(server: LocalServer) -> None:
     for _ in range(MOST_STREAMS + 1):
-        head = door.http.head("/events")
+        head = server.http.head("/events")
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-type"].startswith("text/event-stream")
 
 
-def test_allow_names_every_method_of_a_path(lasting_door: Door) -> None:
+def test_allow_names_every_method_of_a_path(shared_server: LocalServer) -> None:
     for path, allowed in {
         "/datasets": "GET, HEAD, OPTIONS, POST",
         "/requests": "OPTIONS, POST",
         "/datasets/census/members": "GET, HEAD, OPTIONS, POST",
         "/datasets/census": "GET, HEAD, OPTIONS",
     }.items():
-        assert lasting_door.http.options(path).headers["allow"] == allowed
-        wrong = lasting_door.http.delete(path)
+        assert shared_server.http.options(path).headers["allow"] == allowed
+        wrong = shared_server.http.delete(path)
         assert (wrong.status_code, wrong.headers["allow"]) == (405, allowed)
-    assert lasting_door.http.head("/requests").status_code == 405
+    assert shared_server.http.head("/requests").status_code == 405

@@ -1,4 +1,4 @@
-"""Names with every separator that they may hold, at a door: addresses, metrics, alerts, usage."""
+"""Names with every separator that they may hold, at a server: addresses, metrics, alerts, usage."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from accountant.views.datasets import Alert
 from streams.alerts.delivered_ids import Delivered
 from streams.client.http.service import HttpService
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 NAMES: Final = ["a", *[f"a{each}" for each in "._-@:"], *[f"a{each}a" for each in "._-@:"]]
 NAMES += ["a:@a", "a@:a", "a:a:a", "0@a.a:a_a-a", "ana@example.org"]
 
 
 @pytest.fixture(scope="module")
-def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    """A door where each name is a dataset, and the next name is who asked of it."""
+def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    """A server where each name is a dataset, and the next name is who asked of it."""
     file = tmp_path_factory.mktemp("named") / "accountant.db"
-    with Door(file, TestClock(), Settings(port=0, metrics_analysts=100)) as door:
+    with LocalServer(file, TestClock(), Settings(port=0, metrics_analysts=100)) as server:
         for name in NAMES:
-            door.open(name)
-        yield door
+            server.open(name)
+        yield server
 
 
 @pytest.fixture(scope="module")
-def asked(named: Door) -> list[tuple[dict[str, Any], str]]:
+def asked(named: LocalServer) -> list[tuple[dict[str, Any], str]]:
     """The requests of each name on each, every one with the address of its decision."""
     found = []
     for dataset in NAMES:
@@ -46,7 +46,7 @@ def asked(named: Door) -> list[tuple[dict[str, Any], str]]:
 
 
 def test_an_address_leads_to_its_decision_and_tells_whose_it_is(
-    named: Door, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     assert len({address for _, address in asked}) == len(NAMES) ** 2
     for body, address in asked:
@@ -63,7 +63,7 @@ def test_an_address_leads_to_its_decision_and_tells_whose_it_is(
 
 
 async def test_a_client_finds_by_names_what_was_asked(
-    named: Door, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     service = HttpService(named.url)
     try:
@@ -81,7 +81,7 @@ async def test_a_client_finds_by_names_what_was_asked(
 
 
 def test_metrics_tell_every_dataset_and_every_analyst_apart(
-    named: Door, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     assert asked
     found: dict[str, list[tuple[str, ...]]] = {}
@@ -98,11 +98,11 @@ def test_metrics_tell_every_dataset_and_every_analyst_apart(
 
 def test_each_alert_has_an_id_of_its_own(file: Path, clock: TestClock, tmp_path: Path) -> None:
     ids: list[str] = []
-    with Door(file, clock) as door:
+    with LocalServer(file, clock) as server:
         for name in NAMES:
-            door.open(name, alert_at=["0.5", "1"])
-            door.ask(dataset=name, claim={"type": "pure", "epsilon": "1"})
-        with door.http.stream("GET", "/events?crossed=true", timeout=20) as response:
+            server.open(name, alert_at=["0.5", "1"])
+            server.ask(dataset=name, claim={"type": "pure", "epsilon": "1"})
+        with server.http.stream("GET", "/events?crossed=true", timeout=20) as response:
             for line in response.iter_lines():
                 if line.startswith("data: "):
                     ids.append(json.loads(line[6:])["alert_id"])
@@ -131,8 +131,8 @@ def an_alert(alert_id: str) -> Alert:
     )
 
 
-def test_a_door_shows_a_name_that_can_be_used(door: Door) -> None:
-    answer = door.ask(dataset="schema/table")
+def test_a_server_shows_a_name_that_can_be_used(server: LocalServer) -> None:
+    answer = server.ask(dataset="schema/table")
     assert answer.status_code == 422
     told = answer.json()
     assert told["field"] == "dataset"

@@ -1,4 +1,4 @@
-"""What the door's page says of people who are in several datasets."""
+"""What the server's page says of people who are in several datasets."""
 
 from __future__ import annotations
 
@@ -21,36 +21,36 @@ from streams.embedded.file_ownership import stopped_ledger
 from streams.evidence.operator_records import reset_clock
 from streams.pages.paths import dataset_page
 from streams.settings import Settings
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 DAY_S = DAY_MS / 1000
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path) as made:
+def known(tmp_path: Path) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path) as made:
         yield made
 
 
-def test_datasets_of_one_population_are_added_up(door: Door) -> None:
-    assert "The same people" not in door.http.get("/").text
-    door.open("city-1", epsilon="0.5", delta="1e-6", population="city")
-    door.open("city-2", epsilon="0.25", population="city")
-    page = door.http.get("/").text
+def test_datasets_of_one_population_are_added_up(server: LocalServer) -> None:
+    assert "The same people" not in server.http.get("/").text
+    server.open("city-1", epsilon="0.5", delta="1e-6", population="city")
+    server.open("city-2", epsilon="0.25", population="city")
+    page = server.http.get("/").text
     assert "<td>city</td><td>city-1, city-2</td><td>ε = 0.75, δ = 1e-6</td>" in page
-    door.clock.pass_(seconds=1)  # type: ignore[attr-defined]
-    door.ask(dataset="city-1")
-    door.open("city-3", population="city")
+    server.clock.pass_(seconds=1)  # type: ignore[attr-defined]
+    server.ask(dataset="city-1")
+    server.open("city-3", population="city")
     why = "city-3 was opened after something was granted on city-1"
-    assert f"<td>no guarantee: {why}</td>" in door.http.get("/").text
+    assert f"<td>no guarantee: {why}</td>" in server.http.get("/").text
 
 
 def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
     file: Path, clock: TestClock
 ) -> None:
     clock.pass_(seconds=2 * DAY_S)
-    with Door(file, clock) as ahead:
+    with LocalServer(file, clock) as ahead:
         ahead.open("city-1", population="city")
         ahead.open("town-1", population="town")
         ahead.open("town-2", population="town")
@@ -59,33 +59,35 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
         assert asyncio.run(reset_clock(journal, genesis, clock, "two days ahead")) is not None
     clock.pass_(seconds=301)
-    with Door(file, clock) as door:
-        door.open("city-2", population="city")
+    with LocalServer(file, clock) as server:
+        server.open("city-2", population="city")
         why = (
             "the ledger's clock was set back, so it is not known whether city-2 was opened after "
             "something was granted on city-1"
         )
-        assert f"<td>no guarantee: {why}</td>" in html.unescape(door.http.get("/").text)
-        told = {row["dataset"]: row["joint_guarantee"] for row in door.http.get("/datasets").json()}
+        assert f"<td>no guarantee: {why}</td>" in html.unescape(server.http.get("/").text)
+        told = {
+            row["dataset"]: row["joint_guarantee"] for row in server.http.get("/datasets").json()
+        }
         assert told["city-1"] == told["city-2"]
         assert told["city-1"]["why"] == why
         assert told["town-1"]["epsilon"] == "2"
-        assert door.http.get("/datasets/city-1").json()["joint_guarantee"] == told["city-1"]
+        assert server.http.get("/datasets/city-1").json()["joint_guarantee"] == told["city-1"]
         with reader(f"sqlite:///{file}") as ledger:
             for name, joint in told.items():
                 view = find(ledger, name)
                 assert view is not None
                 shown = one_with_joint(view, ledger)
                 assert json.loads(msgspec.json.encode(shown.joint_guarantee)) == joint
-        asked = door.ask(dataset="town-2").json()
+        asked = server.ask(dataset="town-2").json()
         assert asked["outcome"] == "granted"
-        held = door.http.get("/datasets/town-1").json()["joint_guarantee"]
+        held = server.http.get("/datasets/town-1").json()["joint_guarantee"]
         assert "not known whether town-1 was opened after" in held["why"]
 
 
 @pytest.mark.parametrize("visibility", ["own", "members"])
 def test_the_joint_guarantee_is_everybodys_and_names_no_hidden_dataset(
-    known: RolesDoor, visibility: str
+    known: RolesServer, visibility: str
 ) -> None:
     policy = {"access": "members", "visibility": visibility, "population": "city"}
     for name, epsilon in (("city-1", "0.5"), ("city-2", "0.25"), ("city-3", "0.125")):
@@ -107,7 +109,7 @@ def test_the_joint_guarantee_is_everybodys_and_names_no_hidden_dataset(
         assert joint_of(known, name) == (None, why), name
 
 
-def joint_of(known: RolesDoor, name: str) -> tuple[str | None, str | None]:
+def joint_of(known: RolesServer, name: str) -> tuple[str | None, str | None]:
     """Return the sum of epsilon, or why there is none: as every way of reading tells it."""
     told = known.see(name, "/datasets/city-1").json()["joint_guarantee"]
     (listed, *_) = [
@@ -135,7 +137,7 @@ def joint_of(known: RolesDoor, name: str) -> tuple[str | None, str | None]:
     return epsilon, why
 
 
-def command(known: RolesDoor, name: str, *arguments: str) -> str:
+def command(known: RolesServer, name: str, *arguments: str) -> str:
     """Return what `accountant dataset` prints for somebody."""
     token = {"ACCOUNTANT_TOKEN": known.tokens[name], "COLUMNS": "300"}
     command = [sys.executable, "-m", "streams.cli", "dataset", *arguments, "--url", known.url]

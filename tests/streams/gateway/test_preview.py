@@ -14,15 +14,15 @@ from accountant.records.previews import PreviewRequest
 from streams.client import Accountant, NoSuchLedger
 from streams.client.http.service import HttpService
 from streams.service import Service
-from tests.streams.gateway.door import Door
+from tests.streams.gateway.local_server import LocalServer
 
 SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbours": "add_remove"}
 LARGE = SMALL | {"claim": {"type": "pure", "epsilon": "2"}}
 
 
-def test_a_preview_tells_and_nothing_is_written(door: Door) -> None:
-    before = door.http.get("/datasets/census").json()
-    shown = door.post("/datasets/census/preview", SMALL)
+def test_a_preview_tells_and_nothing_is_written(server: LocalServer) -> None:
+    before = server.http.get("/datasets/census").json()
+    shown = server.post("/datasets/census/preview", SMALL)
     assert shown.status_code == 200
     assert shown.json() == {
         "dataset": "census",
@@ -38,20 +38,20 @@ def test_a_preview_tells_and_nothing_is_written(door: Door) -> None:
         "level": None,
         "left_at": [],
     }
-    assert door.http.get("/datasets/census").json() == before
-    assert door.ask().json()["left"] == shown.json()["left"]
-    assert door.post("/datasets/census/preview", SMALL).json()["more"] == 8
+    assert server.http.get("/datasets/census").json() == before
+    assert server.ask().json()["left"] == shown.json()["left"]
+    assert server.post("/datasets/census/preview", SMALL).json()["more"] == 8
 
 
-def test_a_refusal_is_told_with_what_would_fit(door: Door) -> None:
-    shown = door.post("/datasets/census/preview", LARGE).json()
+def test_a_refusal_is_told_with_what_would_fit(server: LocalServer) -> None:
+    shown = server.post("/datasets/census/preview", LARGE).json()
     assert (shown["granted"], shown["reason"], shown["more"]) == (False, "exhausted", 0)
     assert (shown["asked"], shown["fits"]) == ({"epsilon": "2", "delta": "0"}, "pure:1")
 
 
-def test_a_request_above_the_cap_is_told_so(door: Door) -> None:
-    door.open("capped", most_per_request="0.25")
-    shown = door.post("/datasets/capped/preview", LARGE).json()
+def test_a_request_above_the_cap_is_told_so(server: LocalServer) -> None:
+    server.open("capped", most_per_request="0.25")
+    shown = server.post("/datasets/capped/preview", LARGE).json()
     assert (shown["reason"], shown["fits"]) == ("above_cap", "pure:0.25")
 
 
@@ -67,17 +67,19 @@ def test_a_request_above_the_cap_is_told_so(door: Door) -> None:
     ],
 )
 def test_what_is_wrong_is_told_as_of_a_request(
-    door: Door, path: str, body: Any, status: int, field: str
+    server: LocalServer, path: str, body: Any, status: int, field: str
 ) -> None:
-    told = door.post(f"/datasets/{path}/preview", body)
+    told = server.post(f"/datasets/{path}/preview", body)
     assert (told.status_code, told.json()["field"]) == (status, field)
 
 
-def test_only_plain_json_is_read(door: Door) -> None:
-    text = door.http.post("/datasets/census/preview", content=b"{", headers={"Content-Type": "a/b"})
+def test_only_plain_json_is_read(server: LocalServer) -> None:
+    text = server.http.post(
+        "/datasets/census/preview", content=b"{", headers={"Content-Type": "a/b"}
+    )
     assert text.status_code == 415
     broken = {"Content-Type": "application/json"}
-    cut = door.http.post("/datasets/census/preview", content=b"{", headers=broken)
+    cut = server.http.post("/datasets/census/preview", content=b"{", headers=broken)
     assert (cut.status_code, cut.json()["error"]) == (400, "undecodable")
 
 
@@ -86,16 +88,16 @@ async def shown_by(service: Service, dataset: str, claim: str) -> Preview | None
     return await service.preview(dataset, asked)
 
 
-async def test_the_client_s_service_tells_what_the_ledger_s_own_does(door: Door) -> None:
-    remote = HttpService(door.url)
+async def test_the_client_s_service_tells_what_the_ledger_s_own_does(server: LocalServer) -> None:
+    remote = HttpService(server.url)
     try:
         for claim in ("pure:0.1", "gaussian:sigma=1,sensitivity=1", "pure:3", "2*pure:0.3"):
             told = await shown_by(remote, "census", claim)
             assert told is not None
-            assert told == await shown_by(door.service, "census", claim)
+            assert told == await shown_by(server.service, "census", claim)
         assert await shown_by(remote, "nowhere", "pure:0.1") is None
-        assert await shown_by(door.service, "nowhere", "pure:0.1") is None
-        for service in (remote, door.service):
+        assert await shown_by(server.service, "nowhere", "pure:0.1") is None
+        for service in (remote, server.service):
             with pytest.raises(RequestInvalid) as wrong:
                 await service.preview("census", _broken())
             assert wrong.value.field == "claim.epsilon"

@@ -1,32 +1,32 @@
 from __future__ import annotations
 
 from accountant.views.datasets import decode_dataset_view
-from tests.streams.gateway.door import Door, TestClock, new_id, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 
-def test_datasets_are_listed_by_name_and_shown_one_by_one(door: Door) -> None:
-    door.open("adult", filter="zcdp_tight", delta="1e-6")
-    door.ask()
-    listed = door.http.get("/datasets").json()
+def test_datasets_are_listed_by_name_and_shown_one_by_one(server: LocalServer) -> None:
+    server.open("adult", filter="zcdp_tight", delta="1e-6")
+    server.ask()
+    listed = server.http.get("/datasets").json()
     assert [view["dataset"] for view in listed] == ["adult", "census"]
-    view = decode_dataset_view(door.http.get("/datasets/census").content)
+    view = decode_dataset_view(server.http.get("/datasets/census").content)
     assert view.left["epsilon"] == "0.9"
     assert view.outcomes == {"opened": 1, "granted": 1}
     assert 0.1 <= view.spent_ratio < 0.11
 
 
-def test_a_dataset_never_opened_is_404_with_its_name(door: Door) -> None:
+def test_a_dataset_never_opened_is_404_with_its_name(server: LocalServer) -> None:
     for path in ("/datasets/nowhere", "/datasets/nowhere/usage"):
-        response = door.http.get(path)
+        response = server.http.get(path)
         assert response.status_code == 404
         assert response.json()["value"] == "nowhere"
 
 
-def test_usage_is_by_analyst(door: Door) -> None:
-    door.ask()
-    door.ask(analyst="ben")
-    door.ask(analyst="ben", claim={"type": "pure", "epsilon": "2"})
-    usage = door.http.get("/datasets/census/usage").json()
+def test_usage_is_by_analyst(server: LocalServer) -> None:
+    server.ask()
+    server.ask(analyst="ben")
+    server.ask(analyst="ben", claim={"type": "pure", "epsilon": "2"})
+    usage = server.http.get("/datasets/census/usage").json()
     assert [(view["analyst"], view["granted"], view["refused"]) for view in usage] == [
         ("ana", 1, 0),
         ("ben", 1, 1),
@@ -34,34 +34,36 @@ def test_usage_is_by_analyst(door: Door) -> None:
     assert usage[1]["spent"] == "0.1"
 
 
-def test_an_id_not_in_the_index_is_404_and_names_the_command(door: Door, clock: TestClock) -> None:
+def test_an_id_not_in_the_index_is_404_and_names_the_command(
+    server: LocalServer, clock: TestClock
+) -> None:
     request_id = new_id(clock)
     path = f"/datasets/census/requests/{request_id}"
-    response = door.http.get(path, params={"analyst": "ana"})
+    response = server.http.get(path, params={"analyst": "ana"})
     assert response.status_code == 404
     assert f"accountant log export --id {request_id}" in response.json()["message"]
-    assert door.http.get(path).status_code == 400
-    assert door.http.get("/datasets/census/requests/x?analyst=ana").status_code == 404
+    assert server.http.get(path).status_code == 400
+    assert server.http.get("/datasets/census/requests/x?analyst=ana").status_code == 404
 
 
 def test_decisions_are_found_by_whoever_made_the_request_alone(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
     asked = request(clock)
-    door.post("/requests", asked)
+    server.post("/requests", asked)
     path = f"/datasets/census/requests/{asked['request_id']}"
-    assert door.http.get(path, params={"analyst": "ana"}).status_code == 200
-    assert door.http.get(path, params={"analyst": "ben"}).status_code == 404
+    assert server.http.get(path, params={"analyst": "ana"}).status_code == 200
+    assert server.http.get(path, params={"analyst": "ben"}).status_code == 404
 
 
-def test_the_page_shows_each_dataset(door: Door) -> None:
-    page = door.http.get("/")
+def test_the_page_shows_each_dataset(server: LocalServer) -> None:
+    page = server.http.get("/")
     assert page.headers["content-type"].startswith("text/html")
     assert "census" in page.text
 
 
-def test_the_openapi_document_names_every_route_and_body(door: Door) -> None:
-    document = door.http.get("/schema/openapi.json").json()
+def test_the_openapi_document_names_every_route_and_body(server: LocalServer) -> None:
+    document = server.http.get("/schema/openapi.json").json()
     assert {
         "/requests",
         "/datasets",
@@ -89,9 +91,11 @@ def test_the_openapi_document_names_every_route_and_body(door: Door) -> None:
     )
 
 
-def test_a_parameter_that_is_missing_or_no_such_type_is_named(door: Door, clock: TestClock) -> None:
-    missing = door.http.get(f"/datasets/census/requests/{new_id(clock)}")
-    wrong = door.http.get("/events?crossed=maybe")
+def test_a_parameter_that_is_missing_or_no_such_type_is_named(
+    server: LocalServer, clock: TestClock
+) -> None:
+    missing = server.http.get(f"/datasets/census/requests/{new_id(clock)}")
+    wrong = server.http.get("/events?crossed=maybe")
     for response, name in (missing, "analyst"), (wrong, "crossed"):
         assert (response.status_code, response.json()["error"]) == (400, "invalid_query")
         assert name in response.json()["message"]
@@ -99,6 +103,6 @@ def test_a_parameter_that_is_missing_or_no_such_type_is_named(door: Door, clock:
     assert "bool" in wrong.json()["rule"]
 
 
-def test_an_unknown_path_or_method_is_told_as_json(door: Door) -> None:
-    assert door.http.get("/nothing").json()["error"] == "http_error"
-    assert door.http.delete("/datasets").status_code == 405
+def test_an_unknown_path_or_method_is_told_as_json(server: LocalServer) -> None:
+    assert server.http.get("/nothing").json()["error"] == "http_error"
+    assert server.http.delete("/datasets").status_code == 405

@@ -9,13 +9,13 @@ import pytest
 
 from streams.client import Accountant, AsyncAccountant, Gone
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
-from tests.streams.gateway.door import Door, TestClock, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 
-def test_pages_follow_one_another_to_an_empty_one(door: Door) -> None:
-    sent = [door.ask(claim={"type": "pure", "epsilon": "0.01"}) for _ in range(5)]
+def test_pages_follow_one_another_to_an_empty_one(server: LocalServer) -> None:
+    sent = [server.ask(claim={"type": "pure", "epsilon": "0.01"}) for _ in range(5)]
     shown, after, pages = [], 0, 0
-    while found := door.http.get(f"/datasets/census/requests?limit=2&after={after}").json():
+    while found := server.http.get(f"/datasets/census/requests?limit=2&after={after}").json():
         pages += 1
         shown += found["decisions"]
         if not found["decisions"]:
@@ -26,33 +26,35 @@ def test_pages_follow_one_another_to_an_empty_one(door: Door) -> None:
     assert [each["sequence"] for each in shown] == [1, 2, 3, 4, 5, 6]
     assert shown[0]["outcome"] == "opened"
     assert shown[1:] == [response.json() for response in sent]
-    later = door.ask().json()
-    assert door.http.get("/datasets/census/requests?after=6").json() == {
+    later = server.ask().json()
+    assert server.http.get("/datasets/census/requests?after=6").json() == {
         "decisions": [later],
         "next": 7,
     }
 
 
-def test_a_page_has_a_hundred_decisions_unless_it_is_told_otherwise(door: Door) -> None:
+def test_a_page_has_a_hundred_decisions_unless_it_is_told_otherwise(server: LocalServer) -> None:
     for _ in range(101):
-        door.ask(claim={"type": "pure", "epsilon": "0.001"})
-    page = door.http.get("/datasets/census/requests").json()
+        server.ask(claim={"type": "pure", "epsilon": "0.001"})
+    page = server.http.get("/datasets/census/requests").json()
     assert (len(page["decisions"]), page["next"]) == (100, 100)
-    whole = door.http.get("/datasets/census/requests?limit=1000").json()
+    whole = server.http.get("/datasets/census/requests?limit=1000").json()
     assert (len(whole["decisions"]), whole["next"]) == (102, 102)
 
 
-def test_what_has_no_number_in_the_dataset_is_in_no_page(door: Door, clock: TestClock) -> None:
+def test_what_has_no_number_in_the_dataset_is_in_no_page(
+    server: LocalServer, clock: TestClock
+) -> None:
     body = request(clock)
-    assert door.post("/requests", body).json()["outcome"] == "granted"
-    assert door.post("/requests", body).json()["outcome"] == "repeated"
-    assert door.post("/requests", body | {"purpose": "other"}).status_code == 409
-    shown = door.http.get("/datasets/census/requests").json()["decisions"]
+    assert server.post("/requests", body).json()["outcome"] == "granted"
+    assert server.post("/requests", body).json()["outcome"] == "repeated"
+    assert server.post("/requests", body | {"purpose": "other"}).status_code == 409
+    shown = server.http.get("/datasets/census/requests").json()["decisions"]
     assert [each["outcome"] for each in shown] == ["opened", "granted"]
 
 
-def test_a_dataset_that_was_never_opened_is_not_found(door: Door) -> None:
-    problem = door.http.get("/datasets/nowhere/requests")
+def test_a_dataset_that_was_never_opened_is_not_found(server: LocalServer) -> None:
+    problem = server.http.get("/datasets/nowhere/requests")
     assert problem.status_code == 404
     assert problem.json()["error"] == "unknown_dataset"
 
@@ -70,9 +72,9 @@ def test_a_dataset_that_was_never_opened_is_not_found(door: Door) -> None:
     ],
 )
 def test_a_number_out_of_bounds_is_refused_with_the_rule(
-    door: Door, query: str, field: str
+    server: LocalServer, query: str, field: str
 ) -> None:
-    problem = door.http.get(f"/datasets/census/requests?{query}")
+    problem = server.http.get(f"/datasets/census/requests?{query}")
     assert problem.status_code == 422
     assert problem.json()["field"] == field
     assert problem.json()["rule"].startswith("must be a whole number from ")
@@ -83,14 +85,14 @@ def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
     file: Path, clock: TestClock, tmp_path: Path, index: str
 ) -> None:
     fill(file, clock)
-    with Door(file, clock) as door:
-        before = door.http.get("/datasets/survey/requests?limit=1000").json()["decisions"]
+    with LocalServer(file, clock) as server:
+        before = server.http.get("/datasets/survey/requests?limit=1000").json()["decisions"]
     archive_file(file, clock, tmp_path / "old.jsonl.gz")
     if index == "made anew":
         for each in file.parent.glob("*.index*"):
             each.unlink()
-    with Door(file, clock) as door:
-        gone = door.http.get("/datasets/survey/requests")
+    with LocalServer(file, clock) as server:
+        gone = server.http.get("/datasets/survey/requests")
         assert gone.status_code == 410
         problem = gone.json()
         assert (problem["error"], problem["field"]) == ("gone", "after")
@@ -99,10 +101,10 @@ def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
         assert 1 <= first < len(before)
         assert problem["rule"] == f"must be at least {first}"
         assert re.search(rf"decisions 1 to {first} of survey .* read on after={first}", gone.text)
-        assert door.http.get(f"/datasets/survey/requests?after={first - 1}").status_code == 410
-        page = door.http.get(f"/datasets/survey/requests?after={first}").json()
+        assert server.http.get(f"/datasets/survey/requests?after={first - 1}").status_code == 410
+        page = server.http.get(f"/datasets/survey/requests?after={first}").json()
         assert page["decisions"] == before[first:]
-        with Accountant(door.url) as client:
+        with Accountant(server.url) as client:
             with pytest.raises(Gone, match="read on after=") as raised:
                 next(client.requests("survey"))
             assert raised.value.after == first
@@ -116,24 +118,24 @@ def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
 def test_a_dataset_of_which_everything_is_archived_says_so(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
-    with Door(file, clock) as door:
-        door.open("once")
-        assert door.ask(dataset="once").status_code == 200
-        door.open()
+    with LocalServer(file, clock) as server:
+        server.open("once")
+        assert server.ask(dataset="once").status_code == 200
+        server.open()
         clock.pass_(seconds=20_000)
         for _ in range(3):
-            assert door.ask(claim={"type": "pure", "epsilon": "0.01"}).status_code == 200
+            assert server.ask(claim={"type": "pure", "epsilon": "0.01"}).status_code == 200
     archive_file(file, clock, tmp_path / "old.jsonl.gz", before=clock.now() - 10_000_000)
-    with Door(file, clock) as door:
-        gone = door.http.get("/datasets/once/requests")
+    with LocalServer(file, clock) as server:
+        gone = server.http.get("/datasets/once/requests")
         assert (gone.status_code, gone.json()["after"]) == (410, 2)
-        end = door.http.get("/datasets/once/requests?after=2").json()
+        end = server.http.get("/datasets/once/requests?after=2").json()
         assert end == {"decisions": [], "next": 2}
 
 
-async def test_clients_iterate_over_the_pages(door: Door) -> None:
+async def test_clients_iterate_over_the_pages(server: LocalServer) -> None:
     for _ in range(3):
-        door.ask(claim={"type": "pure", "epsilon": "0.01"})
-    async with AsyncAccountant(door.url) as client:
+        server.ask(claim={"type": "pure", "epsilon": "0.01"})
+    async with AsyncAccountant(server.url) as client:
         found = [each.sequence async for each in client.requests("census", after=1)]
     assert found == [2, 3, 4]

@@ -16,8 +16,8 @@ from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
-from tests.streams.gateway.door import (
-    Door,
+from tests.streams.gateway.local_server import (
+    LocalServer,
     TestClock,
     amending,
     closing,
@@ -33,16 +33,16 @@ def outcome(response: httpx.Response) -> tuple[int, str, str | None]:
     return response.status_code, body["outcome"], body.get("reason")
 
 
-def test_a_grant_is_answered_with_the_bytes_in_the_log(door: Door) -> None:
-    response = door.ask()
+def test_a_grant_is_answered_with_the_bytes_in_the_log(server: LocalServer) -> None:
+    response = server.ask()
     assert outcome(response) == (200, "granted", None)
     where = response.headers["content-location"]
-    assert door.http.get(where).content == response.content
+    assert server.http.get(where).content == response.content
 
 
-def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(door: Door) -> None:
-    assert {door.ask().json()["outcome"] for _ in range(10)} == {"granted"}
-    refused = door.ask()
+def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(server: LocalServer) -> None:
+    assert {server.ask().json()["outcome"] for _ in range(10)} == {"granted"}
+    refused = server.ask()
     assert outcome(refused) == (200, "refused", "exhausted")
     assert refused.json()["left"]["epsilon"] == "0"
     assert refused.json()["asked"]["epsilon"] == "0.1"
@@ -60,50 +60,54 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(door: Door
     ],
 )
 def test_refusals_are_answers_and_not_errors(
-    door: Door, change: dict[str, Any], expected: tuple[int, str, str]
+    server: LocalServer, change: dict[str, Any], expected: tuple[int, str, str]
 ) -> None:
-    assert outcome(door.ask(**change)) == expected
+    assert outcome(server.ask(**change)) == expected
 
 
 def test_same_id_gets_its_first_decision_again_and_is_never_charged_twice(
     file: Path, clock: TestClock
 ) -> None:
-    with Door(file, clock) as door:
-        door.open()
+    with LocalServer(file, clock) as server:
+        server.open()
         asked = request(clock)
-        first = door.post("/requests", asked)
+        first = server.post("/requests", asked)
         assert outcome(first) == (200, "granted", None)
-        again = door.post("/requests", asked)
+        again = server.post("/requests", asked)
         assert outcome(again) == (200, "repeated", None)
         assert again.json()["first"]["outcome"] == "granted"
-        other = door.post("/requests", asked | {"purpose": "another"})
+        other = server.post("/requests", asked | {"purpose": "another"})
         assert outcome(other) == (409, "conflict", None)
-        somebody_else = door.post("/requests", asked | {"analyst": "ben"})
+        somebody_else = server.post("/requests", asked | {"analyst": "ben"})
         assert outcome(somebody_else) == (200, "granted", None)
         where = first.headers["content-location"]
-        assert door.http.get(where).content == first.content
-    with Door(file, clock) as door:
-        assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
-        assert outcome(door.post("/requests", asked | {"purpose": "x"})) == (409, "conflict", None)
-        assert door.http.get(where).content == first.content
+        assert server.http.get(where).content == first.content
+    with LocalServer(file, clock) as server:
+        assert outcome(server.post("/requests", asked)) == (200, "repeated", None)
+        assert outcome(server.post("/requests", asked | {"purpose": "x"})) == (
+            409,
+            "conflict",
+            None,
+        )
+        assert server.http.get(where).content == first.content
         clock.pass_(seconds=2 * 3600)
-        assert outcome(door.post("/requests", asked)) == (200, "expired", None)
-        left = door.http.get("/datasets/census").json()["left"]["epsilon"]
+        assert outcome(server.post("/requests", asked)) == (200, "expired", None)
+        left = server.http.get("/datasets/census").json()["left"]["epsilon"]
         assert left == "0.8"
 
 
 def test_an_id_from_a_clock_ahead_is_invalid_and_can_be_used_once_its_time_has_come(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
     asked = request(clock, request_id=new_id(clock, ahead_ms=400_000))
-    response = door.post("/requests", asked)
+    response = server.post("/requests", asked)
     assert response.status_code == 422
     assert response.json()["error"] == "issued_in_future"
     assert response.json()["field"] == "request_id"
     assert response.json()["decision"]["outcome"] == "invalid"
     clock.pass_(seconds=400)
-    assert outcome(door.post("/requests", asked)) == (200, "granted", None)
-    assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
+    assert outcome(server.post("/requests", asked)) == (200, "granted", None)
+    assert outcome(server.post("/requests", asked)) == (200, "repeated", None)
 
 
 @pytest.mark.parametrize(
@@ -118,18 +122,18 @@ def test_an_id_from_a_clock_ahead_is_invalid_and_can_be_used_once_its_time_has_c
     ],
 )
 def test_what_is_not_a_json_object_is_400_and_never_appended(
-    lasting_door: Door, body: bytes
+    shared_server: LocalServer, body: bytes
 ) -> None:
-    before = lasting_door.last_sequence()
-    response = lasting_door.post("/requests", body)
+    before = shared_server.last_sequence()
+    response = shared_server.post("/requests", body)
     assert response.status_code == 400, response.text
     assert response.json()["error"] == "undecodable"
-    assert lasting_door.last_sequence() == before
+    assert shared_server.last_sequence() == before
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"1", b"null", b'"%s"' % (b"9" * 50_000)])
-def test_what_is_json_but_no_object_is_422(lasting_door: Door, body: bytes) -> None:
-    response = lasting_door.post("/requests", body)
+def test_what_is_json_but_no_object_is_422(shared_server: LocalServer, body: bytes) -> None:
+    response = shared_server.post("/requests", body)
     assert (response.status_code, response.json()["field"]) == (422, "body")
 
 
@@ -152,60 +156,62 @@ def test_what_is_json_but_no_object_is_422(lasting_door: Door, body: bytes) -> N
     ],
 )
 def test_a_broken_rule_is_422_with_field_rule_and_value_and_never_appended(
-    lasting_door: Door, change: dict[str, Any], field: str
+    shared_server: LocalServer, change: dict[str, Any], field: str
 ) -> None:
-    before = lasting_door.last_sequence()
-    response = lasting_door.post("/requests", request(lasting_door.clock) | change)
+    before = shared_server.last_sequence()
+    response = shared_server.post("/requests", request(shared_server.clock) | change)
     assert response.status_code == 422, response.text
     told = response.json()
     assert told["field"] == field
     assert told["rule"]
     assert told["value"] if field != "dataset" else "value" not in told
     assert len(response.content) < 2_000
-    assert lasting_door.last_sequence() == before
+    assert shared_server.last_sequence() == before
 
 
 def test_admin_records_go_to_datasets_and_requests_to_requests(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
-    assert door.post("/datasets", request(clock)).status_code == 422
-    assert door.post("/requests", opening(clock)).status_code == 422
-    assert door.post("/datasets", closing(clock)).json()["field"] == "type"
+    assert server.post("/datasets", request(clock)).status_code == 422
+    assert server.post("/requests", opening(clock)).status_code == 422
+    assert server.post("/datasets", closing(clock)).json()["field"] == "type"
 
 
 def test_thresholds_and_horizon_are_amended_and_the_budget_is_not(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
-    before = door.http.get("/datasets/census").json()
+    before = server.http.get("/datasets/census").json()
     amendment = amending(clock, alert_at=["0.25", "0.75"], horizon="P9D")
-    wrong = door.post("/datasets/sales/amend", amendment)
+    wrong = server.post("/datasets/sales/amend", amendment)
     assert (wrong.status_code, wrong.json()["field"]) == (422, "dataset")
-    assert door.post("/datasets/census/close", amendment).json()["field"] == "type"
-    broken = door.post("/datasets/census/amend", amending(clock, alert_at=["0.9", "0.5"]))
+    assert server.post("/datasets/census/close", amendment).json()["field"] == "type"
+    broken = server.post("/datasets/census/amend", amending(clock, alert_at=["0.9", "0.5"]))
     assert (broken.status_code, broken.json()["field"]) == (422, "alert_at[1]")
-    assert outcome(door.post("/datasets/census/amend", amendment)) == (200, "amended", None)
-    assert outcome(door.post("/datasets/census/amend", amendment)) == (200, "repeated", None)
-    after = door.http.get("/datasets/census").json()
+    assert outcome(server.post("/datasets/census/amend", amendment)) == (200, "amended", None)
+    assert outcome(server.post("/datasets/census/amend", amendment)) == (200, "repeated", None)
+    after = server.http.get("/datasets/census").json()
     assert after["policy"] == before["policy"] | {"alert_at": ["0.25", "0.75"], "horizon": "P9D"}
     assert (after["budget"], after["left"]) == (before["budget"], before["left"])
-    door.ask()
-    door.ask()
-    assert door.ask().json()["crossed"] == ["0.25"]
+    server.ask()
+    server.ask()
+    assert server.ask().json()["crossed"] == ["0.25"]
 
 
-def test_a_closed_dataset_grants_nothing_more(door: Door, clock: TestClock) -> None:
-    wrong = door.post("/datasets/sales/close", closing(clock))
+def test_a_closed_dataset_grants_nothing_more(server: LocalServer, clock: TestClock) -> None:
+    wrong = server.post("/datasets/sales/close", closing(clock))
     assert (wrong.status_code, wrong.json()["field"]) == (422, "dataset")
     closed = closing(clock)
-    assert outcome(door.post("/datasets/census/close", closed)) == (200, "closed", None)
-    assert outcome(door.post("/datasets/census/close", closed)) == (200, "repeated", None)
-    assert outcome(door.ask()) == (200, "refused", "closed")
-    assert outcome(door.post("/datasets", opening(clock))) == (200, "refused", "already_opened")
+    assert outcome(server.post("/datasets/census/close", closed)) == (200, "closed", None)
+    assert outcome(server.post("/datasets/census/close", closed)) == (200, "repeated", None)
+    assert outcome(server.ask()) == (200, "refused", "closed")
+    assert outcome(server.post("/datasets", opening(clock))) == (200, "refused", "already_opened")
 
 
-def test_a_body_above_64_kib_is_refused_before_it_is_read(door: Door, clock: TestClock) -> None:
-    before = door.last_sequence()
-    announced = door.post("/requests", request(clock, purpose="x" * 70_000))
+def test_a_body_above_64_kib_is_refused_before_it_is_read(
+    server: LocalServer, clock: TestClock
+) -> None:
+    before = server.last_sequence()
+    announced = server.post("/requests", request(clock, purpose="x" * 70_000))
     assert announced.status_code == 413
     assert announced.json()["error"] == "oversize"
 
@@ -214,41 +220,45 @@ def test_a_body_above_64_kib_is_refused_before_it_is_read(door: Door, clock: Tes
             yield b" " * 4096
 
     headers = {"content-type": "application/json"}
-    streamed = door.http.post("/requests", content=endless(), headers=headers)
+    streamed = server.http.post("/requests", content=endless(), headers=headers)
     assert streamed.status_code == 413
-    assert door.last_sequence() == before
+    assert server.last_sequence() == before
 
 
-def test_what_is_compressed_is_not_expanded(door: Door) -> None:
+def test_what_is_compressed_is_not_expanded(server: LocalServer) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 65_536
-    response = door.post("/requests", bomb, content_encoding="gzip")
+    response = server.post("/requests", bomb, content_encoding="gzip")
     assert (response.status_code, response.json()["field"]) == (415, "content-encoding")
-    undeclared = door.post("/requests", bomb)
+    undeclared = server.post("/requests", bomb)
     assert undeclared.status_code == 400
 
 
 @pytest.mark.parametrize("declared", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_what_a_web_page_could_post_by_itself_is_refused(lasting_door: Door, declared: str) -> None:
-    body = msgspec.json.encode(request(lasting_door.clock))
-    response = lasting_door.http.post("/requests", content=body, headers={"content-type": declared})
+def test_what_a_web_page_could_post_by_itself_is_refused(
+    shared_server: LocalServer, declared: str
+) -> None:
+    body = msgspec.json.encode(request(shared_server.clock))
+    response = shared_server.http.post(
+        "/requests", content=body, headers={"content-type": declared}
+    )
     assert response.status_code == 415
 
 
-def test_another_host_name_that_points_here_is_refused(door: Door) -> None:
-    response = door.http.get("/datasets", headers={"host": "evil.example:80"})
+def test_another_host_name_that_points_here_is_refused(server: LocalServer) -> None:
+    response = server.http.get("/datasets", headers={"host": "evil.example:80"})
     assert response.status_code == 421
-    assert door.http.get("/datasets", headers={"host": "localhost:1"}).status_code == 200
+    assert server.http.get("/datasets", headers={"host": "localhost:1"}).status_code == 200
 
 
-def test_without_waiting_the_answer_is_where_to_look(door: Door, clock: TestClock) -> None:
+def test_without_waiting_the_answer_is_where_to_look(server: LocalServer, clock: TestClock) -> None:
     asked = request(clock)
-    response = door.post("/requests", asked, prefer="wait=0")
+    response = server.post("/requests", asked, prefer="wait=0")
     assert response.status_code == 202
     where = response.headers["location"]
-    eventually(lambda: door.http.get(where).status_code == 200)
-    assert door.http.get(where).json()["outcome"] == "granted"
-    assert outcome(door.post("/requests", asked)) == (200, "repeated", None)
+    eventually(lambda: server.http.get(where).status_code == 200)
+    assert server.http.get(where).json()["outcome"] == "granted"
+    assert outcome(server.post("/requests", asked)) == (200, "repeated", None)
 
 
 def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestClock) -> None:
@@ -259,13 +269,13 @@ def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestCl
             go.wait(30)
         return decide(draft, record, now)
 
-    with Door(file, clock, decide=slow) as door:
-        door.open()
-        response = door.post("/requests", request(clock), prefer="respond-async, wait=1")
+    with LocalServer(file, clock, decide=slow) as server:
+        server.open()
+        response = server.post("/requests", request(clock), prefer="respond-async, wait=1")
         assert response.status_code == 202
-        assert door.http.get(response.headers["location"]).status_code == 404
+        assert server.http.get(response.headers["location"]).status_code == 404
         go.set()
-        eventually(lambda: door.http.get(response.headers["location"]).status_code == 200)
+        eventually(lambda: server.http.get(response.headers["location"]).status_code == 200)
 
 
 def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
@@ -276,22 +286,22 @@ def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
             raise ZeroDivisionError
         return decide(draft, record, now)
 
-    with Door(file, clock, decide=planted) as door:
-        door.open()
-        response = door.ask(purpose="boom")
+    with LocalServer(file, clock, decide=planted) as server:
+        server.open()
+        response = server.ask(purpose="boom")
         assert (response.status_code, response.json()["error"]) == (422, "internal_error")
-        assert outcome(door.ask()) == (200, "granted", None)
+        assert outcome(server.ask()) == (200, "granted", None)
         series = 'privacy_requests_total{dataset="",outcome="invalid",reason="internal_error"}'
-        assert door.metric(series) == "1.0"
+        assert server.metric(series) == "1.0"
 
 
-def test_many_at_once_are_each_decided_once(door: Door, clock: TestClock) -> None:
-    door.open("big", epsilon="100")
+def test_many_at_once_are_each_decided_once(server: LocalServer, clock: TestClock) -> None:
+    server.open("big", epsilon="100")
     bodies = [msgspec.json.encode(request(clock, dataset="big")) for _ in range(200)]
     answers: list[str] = []
 
     def send(mine: list[bytes]) -> None:
-        answers.extend(door.post("/requests", body).json()["outcome"] for body in mine)
+        answers.extend(server.post("/requests", body).json()["outcome"] for body in mine)
 
     threads = [threading.Thread(target=send, args=(bodies[i::8] * 2,)) for i in range(8)]
     for thread in threads:
@@ -299,16 +309,16 @@ def test_many_at_once_are_each_decided_once(door: Door, clock: TestClock) -> Non
     for thread in threads:
         thread.join()
     assert sorted(answers) == ["granted"] * 200 + ["repeated"] * 200
-    assert door.http.get("/datasets/big").json()["left"]["epsilon"] == "80"
+    assert server.http.get("/datasets/big").json()["left"]["epsilon"] == "80"
 
 
-def test_white_space_of_a_body_is_not_in_the_log(door: Door, file: Path) -> None:
-    body = request(door.clock)
+def test_white_space_of_a_body_is_not_in_the_log(server: LocalServer, file: Path) -> None:
+    body = request(server.clock)
     compact = json.dumps(body, separators=(",", ":")).encode()
     indented = json.dumps(body, indent=1).encode() + b"\n"
     outcomes = []
     for content in (indented, compact, b" " + compact + b"\n"):
-        answer = door.http.post(
+        answer = server.http.post(
             "/requests", content=content, headers={"content-type": "application/json"}
         )
         assert b"\n" not in answer.content

@@ -16,7 +16,7 @@ from streams.index import Follower, UsageIndex
 from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
-from tests.streams.gateway.door import eventually
+from tests.streams.gateway.local_server import eventually
 from tests.streams.index.logs import ListedLog, end_of, recounted, rows_of, said
 
 LONG_S = 30.0

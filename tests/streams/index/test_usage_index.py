@@ -153,7 +153,7 @@ def test_places_lead_to_each_decision_of_a_dataset(path: Path) -> None:
     assert rows_of(index).places("nowhere") == []
 
 
-def test_more_keys_than_a_door_shows_are_one_row(path: Path) -> None:
+def test_more_keys_than_a_server_shows_are_one_row(path: Path) -> None:
     log = busy_world().log
     index = filled(path, log)
     rows, whole = rows_of(index).usage("adult", most=2), rows_of(index).usage("adult")

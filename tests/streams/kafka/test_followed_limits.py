@@ -23,7 +23,7 @@ from streams.kafka.following.limits import FollowedLimits
 from tests.accountant.partition.division import days, divide, divided, limit
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World, code
-from tests.streams.gateway.door import TestClock
+from tests.streams.gateway.local_server import TestClock
 
 OWN: Final = b'{"partition":0}'
 

@@ -14,22 +14,22 @@ from prometheus_client.parser import text_string_to_metric_families as parse_tex
 from streams.metrics.registry import exposition, make_registry
 from streams.metrics.text_families import Rendered, label, line
 from streams.settings import Settings
-from tests.streams.gateway.door import Door, TestClock, new_id, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 OPENMETRICS = {"accept": "application/openmetrics-text; version=1.0.0"}
 
 
 @pytest.fixture
-def busy(file: Path, clock: TestClock) -> Iterator[Door]:
+def busy(file: Path, clock: TestClock) -> Iterator[LocalServer]:
     """A ledger whose every metric has a value."""
-    with Door(file, clock, Settings(port=0, metrics_analysts=10)) as door:
-        door.open(horizon="P365D", delta="1e-6")
-        door.open("adult", filter="zcdp_tight", delta="1e-6")
-        door.ask()
-        door.ask(dataset="adult")
-        door.ask(claim={"type": "pure", "epsilon": "5"})
-        door.ask(dataset="made-up")
-        yield door
+    with LocalServer(file, clock, Settings(port=0, metrics_analysts=10)) as server:
+        server.open(horizon="P365D", delta="1e-6")
+        server.open("adult", filter="zcdp_tight", delta="1e-6")
+        server.ask()
+        server.ask(dataset="adult")
+        server.ask(claim={"type": "pure", "epsilon": "5"})
+        server.ask(dataset="made-up")
+        yield server
 
 
 def series(families: list[Metric]) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
@@ -42,11 +42,11 @@ def series(families: list[Metric]) -> dict[tuple[str, tuple[tuple[str, str], ...
     }
 
 
-def scraped(door: Door, **headers: str) -> httpx.Response:
-    return door.http.get("/metrics", headers=headers)
+def scraped(server: LocalServer, **headers: str) -> httpx.Response:
+    return server.http.get("/metrics", headers=headers)
 
 
-def test_both_formats_parse_and_say_the_same(busy: Door) -> None:
+def test_both_formats_parse_and_say_the_same(busy: LocalServer) -> None:
     text = list(parse_text(scraped(busy).text))
     openmetrics = list(parse_openmetrics(scraped(busy, **OPENMETRICS).text))
     assert series(text) == series(openmetrics)
@@ -57,14 +57,14 @@ def test_both_formats_parse_and_say_the_same(busy: Door) -> None:
     assert all(family.documentation for family in openmetrics)
 
 
-def test_every_family_stands_once(busy: Door) -> None:
+def test_every_family_stands_once(busy: LocalServer) -> None:
     for headers in {}, OPENMETRICS:
         lines = scraped(busy, **headers).text.splitlines()
         types = [line.split()[2] for line in lines if line.startswith("# TYPE")]
         assert sorted(set(types)) == sorted(types)
 
 
-def test_a_bucket_leads_to_a_request(busy: Door, clock: TestClock) -> None:
+def test_a_bucket_leads_to_a_request(busy: LocalServer, clock: TestClock) -> None:
     asked = new_id(clock)
     clock.pass_(seconds=3)
     busy.ask(request_id=asked)
@@ -81,7 +81,7 @@ def test_a_bucket_leads_to_a_request(busy: Door, clock: TestClock) -> None:
     assert "request_id" not in scraped(busy).text  # the older format has no exemplars
 
 
-def test_what_is_no_request_gives_no_exemplar(busy: Door, clock: TestClock) -> None:
+def test_what_is_no_request_gives_no_exemplar(busy: LocalServer, clock: TestClock) -> None:
     busy.post("/requests", request(clock, request_id="no such id"))
     busy.post("/requests", b'{"type": "request", "request_id": 5}')
     text = scraped(busy, **OPENMETRICS).text
@@ -89,7 +89,7 @@ def test_what_is_no_request_gives_no_exemplar(busy: Door, clock: TestClock) -> N
     list(parse_openmetrics(text))
 
 
-def test_a_dataset_that_has_not_changed_keeps_its_lines(busy: Door) -> None:
+def test_a_dataset_that_has_not_changed_keeps_its_lines(busy: LocalServer) -> None:
     registry = make_registry(busy.service.live_ledgers)
     first, _ = exposition(registry, "")
     busy.ask(dataset="adult")

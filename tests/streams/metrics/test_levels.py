@@ -11,29 +11,29 @@ import pytest
 
 from streams.settings import Settings
 from tests.streams.bodies import enrolment, limiting
-from tests.streams.gateway.door import NOON, Door, TestClock
+from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
 
 DAY_S = 86_400
 PACE = {"pace": {"part": "0.2", "period": "P1D"}}
 _numbers = itertools.count(1)
 
 
-def limited(door: Door, scope: str, name: str | None = None, **more: Any) -> None:
-    body = limiting("census", door.clock.now(), next(_numbers), scope, name, **more)
-    said = door.service.decide_sync("admin", body, 20)
+def limited(server: LocalServer, scope: str, name: str | None = None, **more: Any) -> None:
+    body = limiting("census", server.clock.now(), next(_numbers), scope, name, **more)
+    said = server.service.decide_sync("admin", body, 20)
     assert said is not None
     assert str(said.outcome) in {"limit_set", "limit_removed"}, said
 
 
-def enrolled(door: Door, name: str, team: str) -> None:
-    body = enrolment("census", door.clock.now(), next(_numbers), name, "analyst", team=team)
-    assert door.service.decide_sync("admin", body, 20) is not None
+def enrolled(server: LocalServer, name: str, team: str) -> None:
+    body = enrolment("census", server.clock.now(), next(_numbers), name, "analyst", team=team)
+    assert server.service.decide_sync("admin", body, 20) is not None
 
 
-def shown(door: Door, family: str) -> dict[str, float]:
+def shown(server: LocalServer, family: str) -> dict[str, float]:
     """Return the values of a family of gauges of levels, by its labels."""
     name = f"privacy_level_{family}"
-    lines = [line for line in door.http.get("/metrics").text.splitlines() if line[:1] != "#"]
+    lines = [line for line in server.http.get("/metrics").text.splitlines() if line[:1] != "#"]
     pairs = [line.rpartition(" ") for line in lines]
     return {
         labels.removeprefix(name).replace('dataset="census",', ""): float(value)
@@ -43,95 +43,99 @@ def shown(door: Door, family: str) -> dict[str, float]:
 
 
 @pytest.fixture
-def door(file: Path, clock: TestClock) -> Iterator[Door]:
+def server(file: Path, clock: TestClock) -> Iterator[LocalServer]:
     """A dataset that is divided among two teams, seen as far as three limits."""
-    with Door(file, clock, Settings(port=0, metrics_levels=3)) as made:
+    with LocalServer(file, clock, Settings(port=0, metrics_levels=3)) as made:
         made.open()
         enrolled(made, "ana", "red")
         enrolled(made, "ben", "blue")
         yield made
 
 
-def test_each_limit_says_how_full_it_is(door: Door) -> None:
-    limited(door, "team", "red", part="0.5", reserved="0.25", **PACE)
-    limited(door, "dataset", pace={"part": "0.4", "period": "P30D"})
-    limited(door, "analyst", "ben", policy={"filter": "zcdp", "rho": "0.02"})
+def test_each_limit_says_how_full_it_is(server: LocalServer) -> None:
+    limited(server, "team", "red", part="0.5", reserved="0.25", **PACE)
+    limited(server, "dataset", pace={"part": "0.4", "period": "P30D"})
+    limited(server, "analyst", "ben", policy={"filter": "zcdp", "rho": "0.02"})
     for analyst in ("ana", "ben"):
-        assert door.ask(analyst=analyst).json()["outcome"] == "granted"
+        assert server.ask(analyst=analyst).json()["outcome"] == "granted"
     red, ben, whole = (f'{{name="{n}",scope="{s}"}}' for n, s in NAMED)
-    assert shown(door, "spent_ratio") == {
+    assert shown(server, "spent_ratio") == {
         red: pytest.approx(0.2),
         ben: pytest.approx(0.25, rel=1e-3),
     }
-    left = shown(door, "left")
+    left = shown(server, "left")
     assert left[red.replace("}", ',unit="epsilon"}')] == pytest.approx(0.4)
     assert left[ben.replace("}", ',unit="rho"}')] == pytest.approx(0.015, rel=1e-3)
-    assert shown(door, "share_used_ratio") == {red: pytest.approx(0.4)}
-    assert shown(door, "pace_used_ratio") == {
+    assert shown(server, "share_used_ratio") == {red: pytest.approx(0.4)}
+    assert shown(server, "pace_used_ratio") == {
         red: pytest.approx(0.5),
         whole: pytest.approx(0.5),
     }
-    assert shown(door, "pace_ends_timestamp_seconds") == {
+    assert shown(server, "pace_ends_timestamp_seconds") == {
         red: NOON / 1000 + DAY_S,
         whole: NOON / 1000 + 30 * DAY_S,
     }
-    assert door.metric("privacy_levels_not_shown") == "0.0"
+    assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
 NAMED = (("red", "team"), ("ben", "analyst"), ("", "dataset"))
 
 
 def test_a_period_that_has_begun_shows_nothing_used_before_anybody_asks(
-    door: Door, clock: TestClock
+    server: LocalServer, clock: TestClock
 ) -> None:
-    limited(door, "team", "red", **PACE)
-    door.ask()
+    limited(server, "team", "red", **PACE)
+    server.ask()
     clock.pass_(seconds=DAY_S)
-    (used,) = shown(door, "pace_used_ratio").values()
-    (ends,) = shown(door, "pace_ends_timestamp_seconds").values()
+    (used,) = shown(server, "pace_used_ratio").values()
+    (ends,) = shown(server, "pace_ends_timestamp_seconds").values()
     assert (used, ends) == (0, NOON / 1000 + 2 * DAY_S)
 
 
-def test_teams_come_before_analysts_and_what_is_beyond_the_cap_is_counted(door: Door) -> None:
-    limited(door, "each", "red", part="0.3")
+def test_teams_come_before_analysts_and_what_is_beyond_the_cap_is_counted(
+    server: LocalServer,
+) -> None:
+    limited(server, "each", "red", part="0.3")
     for analyst in ("ana", "ben"):
-        limited(door, "analyst", analyst, part="0.3")
+        limited(server, "analyst", analyst, part="0.3")
     for team in ("red", "blue"):
-        limited(door, "team", team, part="0.3")
-    assert [name.split('"')[1] for name in shown(door, "spent_ratio")] == ["blue", "red", "ana"]
-    assert door.metric("privacy_levels_not_shown") == "1.0"
-    limited(door, "team", "blue")
-    assert [name.split('"')[1] for name in shown(door, "spent_ratio")] == ["red", "ana", "ben"]
-    assert door.metric("privacy_levels_not_shown") == "0.0"
+        limited(server, "team", team, part="0.3")
+    assert [name.split('"')[1] for name in shown(server, "spent_ratio")] == ["blue", "red", "ana"]
+    assert server.metric("privacy_levels_not_shown") == "1.0"
+    limited(server, "team", "blue")
+    assert [name.split('"')[1] for name in shown(server, "spent_ratio")] == ["red", "ana", "ben"]
+    assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
-def test_what_an_analyst_uses_under_a_default_has_no_series(door: Door) -> None:
-    limited(door, "each", "red", part="0.3", **PACE)
-    door.ask()
+def test_what_an_analyst_uses_under_a_default_has_no_series(server: LocalServer) -> None:
+    limited(server, "each", "red", part="0.3", **PACE)
+    server.ask()
     for family in ("spent_ratio", "left", "pace_used_ratio"):
-        assert shown(door, family) == {}
-    assert door.metric("privacy_levels_not_shown") == "0.0"
+        assert shown(server, family) == {}
+    assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
-def test_a_restart_shows_the_same(file: Path, clock: TestClock, door: Door) -> None:
-    limited(door, "team", "red", part="0.5", **PACE)
-    door.ask()
-    before = {family: shown(door, family) for family in ("spent_ratio", "left", "pace_used_ratio")}
+def test_a_restart_shows_the_same(file: Path, clock: TestClock, server: LocalServer) -> None:
+    limited(server, "team", "red", part="0.5", **PACE)
+    server.ask()
+    before = {
+        family: shown(server, family) for family in ("spent_ratio", "left", "pace_used_ratio")
+    }
     assert all(before.values())
-    door.close()
-    with Door(file, clock, Settings(port=0, metrics_levels=3)) as again:
+    server.close()
+    with LocalServer(file, clock, Settings(port=0, metrics_levels=3)) as again:
         assert {family: shown(again, family) for family in before} == before
 
 
-def test_a_partition_that_is_gone_leaves_no_series(door: Door) -> None:
-    limited(door, "team", "red", part="0.5")
-    assert shown(door, "spent_ratio")
-    door.service.live_ledgers.dropped(0, None)
-    assert shown(door, "spent_ratio") == {}
+def test_a_partition_that_is_gone_leaves_no_series(server: LocalServer) -> None:
+    limited(server, "team", "red", part="0.5")
+    assert shown(server, "spent_ratio")
+    server.service.live_ledgers.dropped(0, None)
+    assert shown(server, "spent_ratio") == {}
 
 
 def test_unless_they_are_asked_for_there_are_none(file: Path, clock: TestClock) -> None:
-    with Door(file, clock) as door:
-        door.open()
-        limited(door, "team", "red", part="0.5")
-        assert "privacy_level" not in door.http.get("/metrics").text
+    with LocalServer(file, clock) as server:
+        server.open()
+        limited(server, "team", "red", part="0.5")
+        assert "privacy_level" not in server.http.get("/metrics").text

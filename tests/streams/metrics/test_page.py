@@ -13,9 +13,9 @@ from accountant.policy.compiled import open_plan
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
-from tests.streams.auth.known_door import KnownDoor
+from tests.streams.auth.token_server import TokenServer
 from tests.streams.bodies import limiting
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
 ROW = re.compile(
@@ -43,25 +43,27 @@ def live(file: Path, clock: TestClock) -> Families:
     elsewhere = SecretStr(str(file.with_name("elsewhere")))
     shown = {"metrics_analysts": 1, "metrics_levels": 1}
     seen = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)
-    with Door(file, clock, seen) as door:
-        door.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
+    with LocalServer(file, clock, seen) as server:
+        server.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
         share = {"part": "0.5", "pace": {"part": "0.1", "period": "P1D"}, "reserved": "0.1"}
         for name in ("red", "blue"):
             made = limiting("census", clock.now(), 1, "team", name, **share)
-            door.service.submit_sync("admin", made, 5)
-        door.ask()
-        door.ask(analyst="bea")
-        door.service.submit_sync("requests", b"{", 5)
-        own_collectors = door.service.alert_counts, *door.service.checkpoint_collectors
-        registry = make_registry(door.service.live_ledgers, *own_collectors)
+            server.service.submit_sync("admin", made, 5)
+        server.ask()
+        server.ask(analyst="bea")
+        server.service.submit_sync("requests", b"{", 5)
+        own_collectors = server.service.alert_counts, *server.service.checkpoint_collectors
+        registry = make_registry(server.service.live_ledgers, *own_collectors)
         text, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
-        own = door.http.get("/metrics", headers={"accept": "application/openmetrics-text"}).content
-        live_ledgers = door.service.live_ledgers
+        own = server.http.get(
+            "/metrics", headers={"accept": "application/openmetrics-text"}
+        ).content
+        live_ledgers = server.service.live_ledgers
         for error in Fenced("another"), Unavailable("away"):
             live_ledgers.dropped(0, error)
         faults, _ = exposition(registry, "application/openmetrics-text; version=1.0.0")
     (file.parent / "known").mkdir()
-    with KnownDoor(file.parent / "known") as knows:
+    with TokenServer(file.parent / "known") as knows:
         shown = {"accept": "application/openmetrics-text"}
         known = knows.get("/metrics", knows.administrator, **shown).content
     found: Families = {}
@@ -100,16 +102,16 @@ def test_an_odometer_may_stand_above_the_budget_of_a_healthy_filter(
     file: Path, clock: TestClock
 ) -> None:
     """What the page says of odometers happens: every request admitted, reading > epsilon."""
-    with Door(file, clock) as door:
-        door.open("adult", filter="zcdp_tight", delta="1e-6")
+    with LocalServer(file, clock) as server:
+        server.open("adult", filter="zcdp_tight", delta="1e-6")
         for _ in range(40):
             claim = {"type": "zcdp", "rho": "0.0004"}
-            door.ask(dataset="adult", claim=claim)
-        ratio = door.metric('privacy_filter_spent_ratio{dataset="adult"}')
-        reading = door.metric(
+            server.ask(dataset="adult", claim=claim)
+        ratio = server.metric('privacy_filter_spent_ratio{dataset="adult"}')
+        reading = server.metric(
             'privacy_odometer_epsilon{dataset="adult",odometer="one_sided_mixture"}'
         )
-        promised = door.metric('privacy_guarantee{dataset="adult",parameter="epsilon"}')
+        promised = server.metric('privacy_guarantee{dataset="adult",parameter="epsilon"}')
     assert float(ratio or "nan") <= 1
     assert float(reading or "nan") > float(promised or "nan")
 

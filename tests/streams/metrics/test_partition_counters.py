@@ -19,7 +19,7 @@ from streams.errors import Unavailable
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.partition_counters import requests_of
 from streams.metrics.snapshot import MetricsSnapshot
-from tests.streams.gateway.door import TestClock, opening, request
+from tests.streams.gateway.local_server import TestClock, opening, request
 from tests.streams.metrics.test_live_ledgers import commit, partition
 from tests.streams.steps import steps
 

@@ -5,23 +5,23 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.auth.known_door import KnownDoor
 from tests.streams.auth.provider import LocalProvider
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import TokenServer
 from tests.streams.pages.people import Person
 
 
 @pytest.fixture
-def census(tmp_path: Path) -> Iterator[RolesDoor]:
-    """A door whose only dataset is olga's and for members, of whom ana is one."""
-    with RolesDoor(tmp_path) as made:
+def census(tmp_path: Path) -> Iterator[RolesServer]:
+    """A server whose only dataset is olga's and for members, of whom ana is one."""
+    with RolesServer(tmp_path) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")
         yield made
 
 
 @pytest.fixture
-def ana(census: RolesDoor) -> Iterator[Person]:
+def ana(census: RolesServer) -> Iterator[Person]:
     """Ana at her browser, signed in."""
     with Person(census) as person:
         assert person.sign_in(census.tokens["ana"]).status_code == 303
@@ -29,7 +29,7 @@ def ana(census: RolesDoor) -> Iterator[Person]:
 
 
 @pytest.fixture
-def anybody(census: RolesDoor) -> Iterator[Person]:
+def anybody(census: RolesServer) -> Iterator[Person]:
     """Somebody at a browser who has not signed in."""
     with Person(census) as person:
         yield person
@@ -42,7 +42,7 @@ def provider() -> Iterator[LocalProvider]:
 
 
 @pytest.fixture
-def known(tmp_path: Path, provider: LocalProvider) -> Iterator[KnownDoor]:
-    """A door that knows static tokens and those of a provider."""
-    with KnownDoor(tmp_path, provider=provider) as made:
+def known(tmp_path: Path, provider: LocalProvider) -> Iterator[TokenServer]:
+    """A server that knows static tokens and those of a provider."""
+    with TokenServer(tmp_path, provider=provider) as made:
         yield made

@@ -8,7 +8,7 @@ from typing import Self
 
 import httpx
 
-from tests.streams.gateway.door import Door
+from tests.streams.gateway.local_server import LocalServer
 
 FORM = re.compile(r'name="form_token" value="([^"]*)"')
 
@@ -20,10 +20,10 @@ class Person:
         http: sends what a browser sends with a click; redirects are not followed.
     """
 
-    def __init__(self, door: Door) -> None:
+    def __init__(self, server: LocalServer) -> None:
         headers = {"accept": "text/html,*/*;q=0.8", "sec-fetch-site": "same-origin"}
         self.http = httpx.Client(
-            base_url=door.url, timeout=60, trust_env=False, verify=door.verify, headers=headers
+            base_url=server.url, timeout=60, trust_env=False, verify=server.verify, headers=headers
         )
 
     def look(self, path: str, **headers: str) -> httpx.Response:

@@ -1,4 +1,4 @@
-"""What only a page of this door can send: forms with their proof, from the same origin."""
+"""What only a page of this server can send: forms with their proof, from the same origin."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from streams.http.context import HttpRequest
 from streams.http.problems import HANDLERS
 from streams.pages import checked_form, form_token
 from streams.pages.forms import MOST_BYTES, keep_secret
-from tests.streams.auth.roles_door import RolesDoor
+from tests.streams.auth.roles_server import RolesServer
 from tests.streams.pages.people import Person
 
 
@@ -34,7 +34,7 @@ def test_a_form_needs_its_proof(ana: Person) -> None:
     refused(ana, {"form_token": token.upper()})
 
 
-def test_the_proof_of_another_s_session_is_none(census: RolesDoor, ana: Person) -> None:
+def test_the_proof_of_another_s_session_is_none(census: RolesServer, ana: Person) -> None:
     for name in ("olga", "ana"):  # even of another session of the same name
         with Person(census) as other:
             other.sign_in(census.tokens[name])
@@ -56,7 +56,9 @@ def test_an_older_browser_says_its_origin(ana: Person, origin: str) -> None:
     assert answer.status_code == 303
 
 
-def test_a_sign_in_of_another_browser_s_form_is_refused(census: RolesDoor, anybody: Person) -> None:
+def test_a_sign_in_of_another_browser_s_form_is_refused(
+    census: RolesServer, anybody: Person
+) -> None:
     with Person(census) as attacker:
         stolen = attacker.form_token()
     form = {"form_token": stolen, "token": census.tokens["ana"]}
@@ -66,7 +68,7 @@ def test_a_sign_in_of_another_browser_s_form_is_refused(census: RolesDoor, anybo
     assert anybody.session is None
 
 
-def test_a_sign_in_from_another_site_is_refused(census: RolesDoor, anybody: Person) -> None:
+def test_a_sign_in_from_another_site_is_refused(census: RolesServer, anybody: Person) -> None:
     form = {"form_token": anybody.form_token(), "token": census.tokens["ana"]}
     for headers in ({"sec-fetch-site": "cross-site"}, {"sec-fetch-site": "same-site"}):
         assert anybody.http.post("/sign-in", data=form, headers=headers).status_code == 403
@@ -94,7 +96,7 @@ def test_what_is_no_form_is_told(ana: Person) -> None:
 
 @pytest.fixture
 def plain() -> Iterator[TestClient[Litestar]]:
-    """A door that knows nobody, with a form of its own."""
+    """A server that knows nobody, with a form of its own."""
 
     @post("/form", status_code=200)
     async def send(request: HttpRequest) -> dict[str, str]:

@@ -8,15 +8,15 @@ import pytest
 from jinja2 import UndefinedError
 
 from streams.pages.render import environment
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import Door
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import LocalServer
 from tests.streams.pages.people import Person
 
 PAGES = ("/", "/sign-in", "/pages/nowhere", "/sign-out")
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesDoor, path: str) -> None:
+def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesServer, path: str) -> None:
     with Person(census) as person:
         if path != "/sign-in":
             person.sign_in(census.tokens["ana"])
@@ -61,15 +61,15 @@ def test_no_value_of_any_template_acts() -> None:
     assert shown.isprintable()
 
 
-def test_a_name_leads_to_the_dataset_s_page(door: Door) -> None:
-    door.open("a:b@c")
-    page = door.http.get("/").text
+def test_a_name_leads_to_the_dataset_s_page(server: LocalServer) -> None:
+    server.open("a:b@c")
+    page = server.http.get("/").text
     assert '<a href="/pages/datasets/a%3Ab%40c">a:b@c</a>' in page
 
 
-def test_what_is_spent_is_shown_as_a_bar_and_in_words(door: Door) -> None:
-    door.ask(claim={"type": "pure", "epsilon": "0.25"})
-    page = door.http.get("/").text
+def test_what_is_spent_is_shown_as_a_bar_and_in_words(server: LocalServer) -> None:
+    server.ask(claim={"type": "pure", "epsilon": "0.25"})
+    page = server.http.get("/").text
     assert 'aria-label="The budget of census: 25 % used"' in page
     assert '<rect class="bar-used" width="25.0" height="10"/>' in page
     assert '<data value="0.75" title="0.75">0.75</data>' in page

@@ -12,10 +12,10 @@ from streams.auth import token_file
 from streams.pages.paths import local
 from streams.pages.sessions import IDLE_S, LASTS_S
 from tests.streams.auth.certificates import certificate
-from tests.streams.auth.known_door import KnownDoor, wall
 from tests.streams.auth.provider import LocalProvider
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import Door, TestClock, eventually
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import TokenServer, wall
+from tests.streams.gateway.local_server import LocalServer, TestClock, eventually
 from tests.streams.pages.people import Person
 
 
@@ -23,7 +23,7 @@ def cookies_of(answer: httpx.Response, name: str) -> list[str]:
     return [line for line in answer.headers.get_list("set-cookie") if line.startswith(f"{name}=")]
 
 
-def test_a_browser_is_sent_to_sign_in_and_back(census: RolesDoor, anybody: Person) -> None:
+def test_a_browser_is_sent_to_sign_in_and_back(census: RolesServer, anybody: Person) -> None:
     sent = anybody.look("/pages/datasets/census?of=ana")
     assert sent.status_code == 303
     where = sent.headers["location"]
@@ -55,7 +55,9 @@ def test_a_wrong_token_begins_nothing_and_is_shown_nowhere(anybody: Person) -> N
     assert anybody.look("/").status_code == 303
 
 
-def test_the_cookie_is_no_token_and_no_script_reads_it(census: RolesDoor, anybody: Person) -> None:
+def test_the_cookie_is_no_token_and_no_script_reads_it(
+    census: RolesServer, anybody: Person
+) -> None:
     done = anybody.sign_in(census.tokens["ana"])
     (cookie,) = cookies_of(done, "accountant-session")
     parts = {part.strip().lower() for part in cookie.split(";")[1:]}
@@ -68,17 +70,17 @@ def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     settings = {"tls_certificate": files.certificate, "tls_key": files.key}
 
-    class Encrypted(RolesDoor):
+    class Encrypted(RolesServer):
         verify = False
 
-    with Encrypted(tmp_path, settings=settings) as door, Person(door) as person:
-        done = person.sign_in(door.tokens["ana"])
+    with Encrypted(tmp_path, settings=settings) as server, Person(server) as person:
+        done = person.sign_in(server.tokens["ana"])
         (cookie,) = cookies_of(done, "__Host-accountant-session")
         parts = {part.strip().lower() for part in cookie.split(";")[1:]}
         assert parts == {"httponly", "path=/", "samesite=strict", "secure"}
 
 
-def test_the_cookie_lets_nobody_into_the_api(census: RolesDoor, ana: Person) -> None:
+def test_the_cookie_lets_nobody_into_the_api(census: RolesServer, ana: Person) -> None:
     assert ana.look("/").status_code == 200
     for path in (
         "/datasets",
@@ -99,7 +101,7 @@ def test_the_cookie_lets_nobody_into_the_api(census: RolesDoor, ana: Person) -> 
     assert census.last_sequence() == before
 
 
-def test_signing_out_ends_every_copy_of_the_cookie(census: RolesDoor, ana: Person) -> None:
+def test_signing_out_ends_every_copy_of_the_cookie(census: RolesServer, ana: Person) -> None:
     copied = {"accountant-session": ana.session or ""}
     done = ana.sign_out()
     assert (done.status_code, done.headers["location"]) == (303, "/sign-in")
@@ -109,7 +111,7 @@ def test_signing_out_ends_every_copy_of_the_cookie(census: RolesDoor, ana: Perso
         assert thief.look("/").status_code == 303
 
 
-def test_a_revoked_token_ends_its_session_at_once(census: RolesDoor, ana: Person) -> None:
+def test_a_revoked_token_ends_its_session_at_once(census: RolesServer, ana: Person) -> None:
     cookie = ana.session
     assert token_file.revoke(census.tokens_file, "ana", now=wall())
     sent = ana.look("/")
@@ -122,7 +124,7 @@ def test_a_revoked_token_ends_its_session_at_once(census: RolesDoor, ana: Person
 
 
 def test_a_provider_s_token_ends_its_session_when_it_expires(
-    known: KnownDoor, provider: LocalProvider
+    known: TokenServer, provider: LocalProvider
 ) -> None:
     with Person(known) as person:
         token = provider.token("ana", exp=int(time.time()) - 58)  # clocks may differ by 60 s
@@ -133,7 +135,7 @@ def test_a_provider_s_token_ends_its_session_when_it_expires(
         assert "<b>ben</b>" in person.look("/").text
 
 
-def test_where_it_cannot_be_told_who_asks_a_session_waits(census: RolesDoor, ana: Person) -> None:
+def test_where_it_cannot_be_told_who_asks_a_session_waits(census: RolesServer, ana: Person) -> None:
     hidden = census.tokens_file.with_suffix(".hidden")
     census.tokens_file.rename(hidden)
     answer = ana.look("/")
@@ -148,13 +150,13 @@ def test_where_it_cannot_be_told_who_asks_a_session_waits(census: RolesDoor, ana
 
 def test_a_session_ends_when_nobody_looks_and_in_any_case(tmp_path: Path) -> None:
     clock = TestClock()
-    with RolesDoor(tmp_path, clock=clock) as door:
-        with Person(door) as idle:
-            idle.sign_in(door.tokens["ana"])
+    with RolesServer(tmp_path, clock=clock) as server:
+        with Person(server) as idle:
+            idle.sign_in(server.tokens["ana"])
             clock.pass_(seconds=IDLE_S)
             assert idle.look("/").status_code == 303
-        with Person(door) as busy:
-            busy.sign_in(door.tokens["ana"])
+        with Person(server) as busy:
+            busy.sign_in(server.tokens["ana"])
             for _ in range(11):
                 clock.pass_(seconds=LASTS_S / 12)
                 assert busy.look("/").status_code == 200
@@ -162,7 +164,9 @@ def test_a_session_ends_when_nobody_looks_and_in_any_case(tmp_path: Path) -> Non
             assert busy.look("/").status_code == 303
 
 
-def test_a_new_session_has_a_new_id_and_the_old_one_is_over(census: RolesDoor, ana: Person) -> None:
+def test_a_new_session_has_a_new_id_and_the_old_one_is_over(
+    census: RolesServer, ana: Person
+) -> None:
     before = ana.session
     token = ana.http.get("/sign-in")
     assert token.status_code == 303  # who has signed in goes on
@@ -171,7 +175,7 @@ def test_a_new_session_has_a_new_id_and_the_old_one_is_over(census: RolesDoor, a
     assert ana.session != before
 
 
-def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesDoor, ana: Person) -> None:
+def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesServer, ana: Person) -> None:
     with Person(census) as other:
         token = other.form_token()
         ana.http.cookies.update(other.http.cookies)
@@ -183,13 +187,13 @@ def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesDoor, ana: Per
     assert "<b>olga</b>" in ana.look("/").text
 
 
-def test_a_browser_cannot_choose_its_id(census: RolesDoor, anybody: Person) -> None:
+def test_a_browser_cannot_choose_its_id(census: RolesServer, anybody: Person) -> None:
     anybody.http.cookies.set("accountant-session", "A" * 43, domain="127.0.0.1", path="/")
     anybody.sign_in(census.tokens["ana"])
     assert anybody.session != "A" * 43
 
 
-def test_a_header_goes_before_a_cookie(census: RolesDoor, ana: Person) -> None:
+def test_a_header_goes_before_a_cookie(census: RolesServer, ana: Person) -> None:
     page = ana.look("/", authorization=f"Bearer {census.tokens['olga']}")
     assert "<b>olga</b>" in page.text
     assert "Sign out" not in page.text  # the proxy that adds the header would sign in again
@@ -214,7 +218,7 @@ def test_a_header_goes_before_a_cookie(census: RolesDoor, ana: Person) -> None:
         "/pages/" + "x" * 3_000,
     ],
 )
-def test_nobody_is_sent_to_another_site(census: RolesDoor, anybody: Person, address: str) -> None:
+def test_nobody_is_sent_to_another_site(census: RolesServer, anybody: Person, address: str) -> None:
     assert local(address) == "/"
     done = anybody.sign_in(census.tokens["ana"], next_=address)
     assert (done.status_code, done.headers["location"]) == (303, "/")
@@ -228,7 +232,7 @@ def test_from_another_site_s_link_one_can_go_on(ana: Person) -> None:
 
 
 def test_no_log_has_a_token_or_an_id(
-    census: RolesDoor, anybody: Person, caplog: pytest.LogCaptureFixture
+    census: RolesServer, anybody: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
     wrong = "spa_" + "w" * 43
@@ -246,8 +250,8 @@ def test_no_log_has_a_token_or_an_id(
         assert secret not in written
 
 
-def test_without_authentication_there_is_nothing_to_sign_in_to(door: Door) -> None:
-    with Person(door) as person:
+def test_without_authentication_there_is_nothing_to_sign_in_to(server: LocalServer) -> None:
+    with Person(server) as person:
         assert person.look("/sign-in").headers["location"] == "/"
         assert person.http.post("/sign-in").headers["location"] == "/"
         page = person.look("/")

@@ -18,7 +18,7 @@ from streams.errors import Refused
 from streams.server import rate_limit
 from streams.server.rate_limit import AT_ONCE, RateLimiter, address_of
 from streams.settings import Settings, load
-from tests.streams.gateway.door import Door, TestClock, request
+from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 FORWARDED = "X-Forwarded-For"
 ONE, OTHER = "203.0.113.7", "203.0.113.8"
@@ -107,45 +107,45 @@ def test_the_last_of_several_headers_is_the_proxys() -> None:
 
 
 @pytest.fixture
-def door(tmp_path: Path) -> Iterator[Door]:
-    """A door behind a proxy, with one request an address, and another after 100 seconds."""
+def server(tmp_path: Path) -> Iterator[LocalServer]:
+    """A server behind a proxy, with one request an address, and another after 100 seconds."""
     settings = Settings(port=0, limit_per_second=0.01, limit_by=FORWARDED)
-    with Door(tmp_path / "ledger.db", TestClock(), settings) as door:
-        yield door
+    with LocalServer(tmp_path / "ledger.db", TestClock(), settings) as server:
+        yield server
 
 
-def test_too_many_are_told_and_nothing_is_decided(door: Door) -> None:
-    door.open()
-    before = door.last_sequence()
-    body = request(door.clock)
-    assert door.post("/requests", body, X_Forwarded_For=ONE).json()["granted"] is True
-    refused = door.post("/requests", request(door.clock), X_Forwarded_For=ONE)
+def test_too_many_are_told_and_nothing_is_decided(server: LocalServer) -> None:
+    server.open()
+    before = server.last_sequence()
+    body = request(server.clock)
+    assert server.post("/requests", body, X_Forwarded_For=ONE).json()["granted"] is True
+    refused = server.post("/requests", request(server.clock), X_Forwarded_For=ONE)
     assert refused.status_code == 429
     assert refused.headers["content-type"] == "application/problem+json"
     assert 0 < int(refused.headers["retry-after"]) <= 100
     told = refused.json()
     assert (told["error"], told["status"]) == ("too_many_requests", 429)
     assert told["message"] == told["detail"]
-    assert door.last_sequence() == before + 1
-    assert door.post("/requests", request(door.clock), X_Forwarded_For=OTHER).status_code == 200
-    spoofed = door.post("/requests", body, X_Forwarded_For=f"{OTHER}9, {ONE}")
+    assert server.last_sequence() == before + 1
+    assert server.post("/requests", request(server.clock), X_Forwarded_For=OTHER).status_code == 200
+    spoofed = server.post("/requests", body, X_Forwarded_For=f"{OTHER}9, {ONE}")
     assert spoofed.status_code == 429
-    assert door.metric("privacy_http_limited_requests_total") == "2.0"
+    assert server.metric("privacy_http_limited_requests_total") == "2.0"
 
 
-def test_a_preview_counts_as_a_request(door: Door) -> None:
-    door.open()
+def test_a_preview_counts_as_a_request(server: LocalServer) -> None:
+    server.open()
     body = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
     body["neighbours"] = "add_remove"
-    answers = [door.post("/datasets/census/preview", body, X_Forwarded_For=ONE) for _ in range(2)]
+    answers = [server.post("/datasets/census/preview", body, X_Forwarded_For=ONE) for _ in range(2)]
     assert [each.status_code for each in answers] == [200, 429]
-    assert door.post("/requests", request(door.clock), X_Forwarded_For=ONE).status_code == 429
+    assert server.post("/requests", request(server.clock), X_Forwarded_For=ONE).status_code == 429
 
 
-def test_a_body_of_a_refused_request_is_not_waited_for(door: Door) -> None:
+def test_a_body_of_a_refused_request_is_not_waited_for(server: LocalServer) -> None:
     headers = {"X-Forwarded-For": ONE, "content-type": "application/json"}
-    door.http.get("/datasets", headers=headers)
-    host, port = door.url.removeprefix("http://").split(":")
+    server.http.get("/datasets", headers=headers)
+    host, port = server.url.removeprefix("http://").split(":")
     with socket.create_connection((host, int(port)), timeout=20) as sent:
         sent.sendall(
             b"POST /requests HTTP/1.1\r\nHost: localhost\r\nX-Forwarded-For: "
@@ -155,9 +155,9 @@ def test_a_body_of_a_refused_request_is_not_waited_for(door: Door) -> None:
         assert sent.recv(4096).startswith(b"HTTP/1.1 429 ")
 
 
-def test_every_path_is_limited_but_those_of_supervisors(door: Door) -> None:
+def test_every_path_is_limited_but_those_of_supervisors(server: LocalServer) -> None:
     headers = {"X-Forwarded-For": ONE}
-    assert door.http.get("/nothing", headers=headers).status_code == 404
+    assert server.http.get("/nothing", headers=headers).status_code == 404
     for path in (
         "/",
         "/sign-in",
@@ -167,12 +167,12 @@ def test_every_path_is_limited_but_those_of_supervisors(door: Door) -> None:
         "/schema/openapi.json",
         "/nothing",
     ):
-        assert door.http.get(path, headers=headers).status_code == 429
-        head = door.http.head(path, headers=headers)
+        assert server.http.get(path, headers=headers).status_code == 429
+        head = server.http.head(path, headers=headers)
         assert (head.status_code, head.content) == (429, b"")
     for path in ("/healthz", "/readyz"):
         for _ in range(3):
-            assert door.http.get(path, headers=headers).status_code == 200
+            assert server.http.get(path, headers=headers).status_code == 200
 
 
 @pytest.mark.parametrize(
@@ -185,23 +185,23 @@ def test_every_path_is_limited_but_those_of_supervisors(door: Door) -> None:
 def test_on_this_machine_alone_and_without_a_number_nothing_is_limited(
     tmp_path: Path, settings: Settings
 ) -> None:
-    with Door(tmp_path / "ledger.db", TestClock(), settings) as door:
+    with LocalServer(tmp_path / "ledger.db", TestClock(), settings) as server:
         for _ in range(5):
             for headers in ({}, {FORWARDED: ONE}):
-                assert door.http.get("/datasets", headers=headers).status_code == 200
-        assert door.metric("privacy_http_limited_requests_total") in {None, "0.0"}
+                assert server.http.get("/datasets", headers=headers).status_code == 200
+        assert server.metric("privacy_http_limited_requests_total") in {None, "0.0"}
 
 
 @pytest.fixture
-def proxied(tmp_path: Path) -> Iterator[tuple[str, Door]]:
-    """The address of a proxy before a door that admits ten requests, and one a second after."""
+def proxied(tmp_path: Path) -> Iterator[tuple[str, LocalServer]]:
+    """The address of a proxy before a server that admits ten requests, and one a second after."""
     settings = Settings(port=0, limit_per_second=1, limit_by=FORWARDED)
 
     class Proxy(BaseHTTPRequestHandler):
         def _pass_on(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length", 0)))
             headers = {**self.headers, "Host": "localhost", FORWARDED: ONE}
-            url = door.url + self.path
+            url = server.url + self.path
             answer = httpx.request(self.command, url, headers=headers, content=body, timeout=30)
             self.send_response(answer.status_code)
             for name in ("content-type", "retry-after", "content-length"):
@@ -215,28 +215,28 @@ def proxied(tmp_path: Path) -> Iterator[tuple[str, Door]]:
         def log_message(self, *_: object) -> None:
             """Say nothing."""
 
-    with Door(tmp_path / "ledger.db", SystemClock(), settings) as door:
-        door.open()
-        server = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
-        thread = threading.Thread(target=server.serve_forever)
+    with LocalServer(tmp_path / "ledger.db", SystemClock(), settings) as server:
+        server.open()
+        proxy = ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
+        thread = threading.Thread(target=proxy.serve_forever)
         thread.start()
-        yield f"http://127.0.0.1:{server.server_port}", door
-        server.shutdown()
+        yield f"http://127.0.0.1:{proxy.server_port}", server
+        proxy.shutdown()
         thread.join()
-        server.server_close()
+        proxy.server_close()
 
 
 def test_a_client_waits_as_long_as_it_is_told_and_sends_the_same_bytes_again(
-    proxied: tuple[str, Door],
+    proxied: tuple[str, LocalServer],
 ) -> None:
-    url, door = proxied
+    url, server = proxied
     with Accountant(url) as ledger:
         replies = [
             ledger.ask("census", "pure:0.01", analyst="ana", unit="person", neighbours="add_remove")
             for _ in range(13)
         ]
     assert all(reply.granted for reply in replies)
-    refused = float(door.metric("privacy_http_limited_requests_total") or 0)
+    refused = float(server.metric("privacy_http_limited_requests_total") or 0)
     assert 1 <= refused <= 4  # one for each request above ten, not one for each short pause
     assert [reply.left["epsilon"] for reply in replies][-1] == 1 - 13 * replies[0].cost["epsilon"]
 
@@ -255,8 +255,8 @@ def test_a_limit_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyP
         load()
 
 
-def test_the_document_names_the_limit_where_there_is_one(door: Door) -> None:
-    paths = door.http.get("/schema/openapi.json").json()["paths"]
+def test_the_document_names_the_limit_where_there_is_one(server: LocalServer) -> None:
+    paths = server.http.get("/schema/openapi.json").json()["paths"]
     operations = [each for item in paths.values() for each in item.values()]
     assert len(operations) > 10
     for operation in operations:

@@ -11,7 +11,7 @@ import pytest
 
 from streams.server.connection_limits import MOST_HEAD
 from streams.server.strict_http import StrictConnection
-from tests.streams.gateway.door import Door, TestClock
+from tests.streams.gateway.local_server import LocalServer, TestClock
 
 AHEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 BEHIND = AHEAD[:-2] + b"Connection: close\r\n\r\n"
@@ -21,14 +21,14 @@ LENGTH = b"Content-Length: 4"
 
 
 @pytest.fixture(scope="module")
-def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with Door(tmp_path_factory.mktemp("raw") / "ledger.db", TestClock()) as made:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+    with LocalServer(tmp_path_factory.mktemp("raw") / "ledger.db", TestClock()) as made:
         yield made
 
 
-def exchanged(door: Door, *pieces: bytes) -> bytes:
+def exchanged(server: LocalServer, *pieces: bytes) -> bytes:
     """Return all that a connection answers until the server ends it."""
-    host, _, port = door.url.removeprefix("http://").partition(":")
+    host, _, port = server.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
         said = b""
         try:
@@ -129,22 +129,24 @@ AMBIGUOUS = {
 
 @pytest.mark.parametrize("case", AMBIGUOUS)
 def test_what_can_be_read_in_two_ways_is_refused_once_and_ends_the_connection(
-    door: Door, case: str
+    server: LocalServer, case: str
 ) -> None:
-    said = exchanged(door, AMBIGUOUS[case] + BEHIND)
+    said = exchanged(server, AMBIGUOUS[case] + BEHIND)
     assert statuses(said) == [400], said
     assert b"connection: close" in said.lower()
     assert b'"error":"malformed_request"' in said
 
 
-def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(door: Door) -> None:
+def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(
+    server: LocalServer,
+) -> None:
     # The answer itself may be lost: a connection that is closed with something unread is reset.
-    said = exchanged(door, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)
+    said = exchanged(server, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)
     assert statuses(said) in ([400], []), said
 
 
-def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(door: Door) -> None:
-    said = exchanged(door, AHEAD + AMBIGUOUS["chunked and length"] + BEHIND)
+def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(server: LocalServer) -> None:
+    said = exchanged(server, AHEAD + AMBIGUOUS["chunked and length"] + BEHIND)
     assert statuses(said) == [200, 400]
 
 
@@ -169,21 +171,23 @@ def test_headers_that_are_too_long_are_told_so_however_they_arrive(
 
 
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
-def test_headers_of_just_the_most_are_served_and_a_byte_more_is_not(door: Door, end: bytes) -> None:
-    assert statuses(exchanged(door, headed(MOST_HEAD))) == [200]
-    said = exchanged(door, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
+def test_headers_of_just_the_most_are_served_and_a_byte_more_is_not(
+    server: LocalServer, end: bytes
+) -> None:
+    assert statuses(exchanged(server, headed(MOST_HEAD))) == [200]
+    said = exchanged(server, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
     assert statuses(said) == [431]
     assert b"longer than 65536 bytes" in said
 
 
-def test_trailers_that_are_too_long_are_refused(door: Door) -> None:
+def test_trailers_that_are_too_long_are_refused(server: LocalServer) -> None:
     trailer = b"0\r\nX-Other: " + b"x" * MOST_HEAD + b"\r\n\r\n"
-    assert statuses(exchanged(door, post(CHUNKED, body=trailer) + BEHIND)) == [431]
+    assert statuses(exchanged(server, post(CHUNKED, body=trailer) + BEHIND)) == [431]
 
 
-def test_one_length_and_chunks_alone_are_served(door: Door) -> None:
+def test_one_length_and_chunks_alone_are_served(server: LocalServer) -> None:
     for sound in (post(LENGTH, body=b"abcd"), post(CHUNKED, body=b"4\r\nabcd\r\n0\r\n\r\n")):
-        said = exchanged(door, sound + BEHIND)
+        said = exchanged(server, sound + BEHIND)
         assert statuses(said) == [415, 200]  # no kind of body is named, and the connection goes on
 
 
@@ -197,25 +201,27 @@ def test_one_length_and_chunks_alone_are_served(door: Door) -> None:
         "http://[::1]/healthz?x=http://elsewhere/",
     ],
 )
-def test_a_target_that_is_an_address_is_served(door: Door, target: str) -> None:
-    address = target.format(host=door.url.removeprefix("http://")).encode()
-    assert statuses(exchanged(door, BEHIND.replace(b"/healthz", address))) == [200]
+def test_a_target_that_is_an_address_is_served(server: LocalServer, target: str) -> None:
+    address = target.format(host=server.url.removeprefix("http://")).encode()
+    assert statuses(exchanged(server, BEHIND.replace(b"/healthz", address))) == [200]
 
 
-def test_the_address_of_a_target_goes_before_host(door: Door) -> None:
+def test_the_address_of_a_target_goes_before_host(server: LocalServer) -> None:
     named = BEHIND.replace(b"/healthz", b"http://evil.example/healthz")
-    assert statuses(exchanged(door, named)) == [421]
+    assert statuses(exchanged(server, named)) == [421]
     named = BEHIND.replace(b"/healthz", b"http://localhost/healthz")
-    assert statuses(exchanged(door, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
+    assert statuses(exchanged(server, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
     root = BEHIND.replace(b"/healthz", b"http://localhost")
-    assert statuses(exchanged(door, root)) == [200]
-    assert statuses(exchanged(door, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
+    assert statuses(exchanged(server, root)) == [200]
+    assert statuses(exchanged(server, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
 
 
 @pytest.mark.parametrize("target", [b"*", b"localhost:80", b"ftp://localhost/healthz", b"healthz"])
 @pytest.mark.parametrize("method", [b"OPTIONS", b"CONNECT", b"GET"])
-def test_other_forms_of_a_target_are_refused(door: Door, method: bytes, target: bytes) -> None:
-    said = exchanged(door, BEHIND.replace(b"GET /healthz", method + b" " + target))
+def test_other_forms_of_a_target_are_refused(
+    server: LocalServer, method: bytes, target: bytes
+) -> None:
+    said = exchanged(server, BEHIND.replace(b"GET /healthz", method + b" " + target))
     assert statuses(said)[0] in {400, 404, 405}
 
 
@@ -240,6 +246,8 @@ def test_other_forms_of_a_target_are_refused(door: Door, method: bytes, target: 
         (b"", 421),
     ],
 )
-def test_this_machine_may_be_called_in_any_letters(door: Door, host: bytes, status: int) -> None:
-    said = exchanged(door, BEHIND.replace(b"Host: localhost", b"Host: " + host))
+def test_this_machine_may_be_called_in_any_letters(
+    server: LocalServer, host: bytes, status: int
+) -> None:
+    said = exchanged(server, BEHIND.replace(b"Host: localhost", b"Host: " + host))
     assert statuses(said) == [status]

@@ -5,10 +5,10 @@ each format (`x-minimum` and its kin), and values are made from there.
 
 One hook, of requests that ought to be accepted, sees to
 1. the time in an id (`issued_now`);
-2. who asks, and of what (`in_name_of`), at a door that knows everybody;
+2. who asks, and of what (`in_name_of`), at a server that knows everybody;
 3. rules between fields (`mended`), each in a function of its own. A rule that is not here is
-   found as a failure, since the door refuses what the document allows;
-4. whole numbers: for JSON Schema 3.0 is an integer, the door takes 3 alone (`whole`).
+   found as a failure, since the server refuses what the document allows;
+4. whole numbers: for JSON Schema 3.0 is an integer, the server takes 3 alone (`whole`).
 """
 
 from __future__ import annotations
@@ -34,11 +34,11 @@ BOUNDED = json.loads(os.environ["CONTRACT_AMOUNTS"])
 ISSUED = int(os.environ["CONTRACT_ISSUED"])
 """The ledger's time, milliseconds since 1970."""
 WHO = os.environ.get("CONTRACT_WHO")
-"""Whose name bodies have, where the door knows who asks."""
+"""Whose name bodies have, where the server knows who asks."""
 IS_ENGINE = "CONTRACT_ENGINE" in os.environ
 """Whether requests are for an analyst."""
 DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
-"""What bodies are about, where the door tells what is whose."""
+"""What bodies are about, where the server tells what is whose."""
 
 _IN_A_POLICY = ("alert_at", "horizon", "most_per_request", "access", "visibility")
 """The fields of an amendment that are left out where it gives a whole policy."""

@@ -1,6 +1,6 @@
 """A program of somebody who has the document and no other client: open, ask, list.
 
-The package `door_client` is generated from the document, and is on the path.
+The package `server_client` is generated from the document, and is on the path.
 """
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ import json
 import sys
 from uuid import UUID
 
-from door_client import Client
-from door_client.api.datasets import list_datasets, open_dataset, show_dataset, show_usage
-from door_client.api.requests import preview_request, submit_request
-from door_client.models import (
+from server_client import Client
+from server_client.api.datasets import list_datasets, open_dataset, show_dataset, show_usage
+from server_client.api.requests import preview_request, submit_request
+from server_client.models import (
     Decision,
     MechanismRequest,
     MechanismRequestNeighbours,

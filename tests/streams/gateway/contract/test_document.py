@@ -1,4 +1,4 @@
-"""The document against the door: what schemathesis cannot ask for."""
+"""The document against the server: what schemathesis cannot ask for."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.answers import ANSWERS
 from streams.gateway.contract.schemas import components
-from tests.streams.gateway.door import Door, TestClock, amending, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, amending, new_id
 
 SCHEMAS = components()
 AMOUNTS = sorted(name for name, schema in SCHEMAS.items() if "x-minimum" in schema)
@@ -57,8 +57,8 @@ CHECKS: dict[str, Callable[[str], object]] = {
 }
 
 
-def document(door: Door) -> dict[str, Any]:
-    found: dict[str, Any] = door.http.get("/schema/openapi.json").json()
+def document(server: LocalServer) -> dict[str, Any]:
+    found: dict[str, Any] = server.http.get("/schema/openapi.json").json()
     return found
 
 
@@ -109,8 +109,8 @@ def test_a_period_is_what_the_processor_takes(days: int) -> None:
     assert is_valid == is_taken(lambda _: check_limit(limit), text)
 
 
-def test_every_reference_of_the_document_leads_somewhere(door: Door) -> None:
-    whole = document(door)
+def test_every_reference_of_the_document_leads_somewhere(server: LocalServer) -> None:
+    whole = document(server)
     named = set(references(whole))
     assert len(named) > 50
     assert named <= {f"#/components/schemas/{name}" for name in whole["components"]["schemas"]}
@@ -128,8 +128,8 @@ def references(part: Any) -> Iterator[str]:
             yield from references(each)
 
 
-def test_every_operation_states_each_status_and_its_body(door: Door) -> None:
-    for path, item in document(door)["paths"].items():
+def test_every_operation_states_each_status_and_its_body(server: LocalServer) -> None:
+    for path, item in document(server)["paths"].items():
         for method, operation in item.items():
             known = operation["operationId"] in ANSWERS or "requestBody" in operation
             assert known, f"streams/gateway/contract/answers.py: what {path} answers"
@@ -138,11 +138,11 @@ def test_every_operation_states_each_status_and_its_body(door: Door) -> None:
                 assert all(content["schema"] for content in answer["content"].values())
 
 
-def test_one_route_answers_csv(door: Door) -> None:
+def test_one_route_answers_csv(server: LocalServer) -> None:
     """Another one would have to be sent by `csv_file`, too: as an attachment, never sniffed."""
     answers = {
         path: str(method.get("responses", {}))
-        for path, methods in document(door)["paths"].items()
+        for path, methods in document(server)["paths"].items()
         for method in methods.values()
     }
     assert [path for path, told in answers.items() if "text/csv" in told] == [
@@ -150,24 +150,24 @@ def test_one_route_answers_csv(door: Door) -> None:
     ]
 
 
-def test_every_route_of_the_door_is_in_the_document(door: Door) -> None:
-    described = set(document(door)["paths"])
+def test_every_route_of_the_server_is_in_the_document(server: LocalServer) -> None:
+    described = set(document(server)["paths"])
     of_the_app = {"/requests", "/datasets", "/events", "/healthz", "/readyz", "/metrics"}
     assert of_the_app <= described
 
 
-def test_events_are_what_the_document_says(door: Door) -> None:
-    whole = document(door)
+def test_events_are_what_the_document_says(server: LocalServer) -> None:
+    whole = document(server)
     decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
     alert = schema_of(whole, {"$ref": "#/components/schemas/Alert"})
     kinds = {"decision": decision, "alert": alert}
     seen: list[str] = []
-    with door.http.stream("GET", "/events") as response:
+    with server.http.stream("GET", "/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()
         assert next(lines).startswith(":")
         for _ in range(6):
-            door.ask()
+            server.ask()
         event = ""
         for line in lines:
             if line.startswith("event: "):
@@ -183,7 +183,7 @@ def test_events_are_what_the_document_says(door: Door) -> None:
         ("", {"Last-Event-ID": far}, 400),
         ("?dataset=a%20b", {}, 422),
     ):
-        wrong = door.http.get(f"/events{query}", headers=headers)
+        wrong = server.http.get(f"/events{query}", headers=headers)
         assert wrong.status_code == status
         stated = whole["paths"]["/events"]["get"]["responses"][str(status)]
         (content,) = stated["content"].values()
@@ -192,14 +192,14 @@ def test_events_are_what_the_document_says(door: Door) -> None:
     assert parameters == {"crossed", "dataset", "analyst", "Last-Event-ID"}
 
 
-def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response]]:
+def answers(server: LocalServer, clock: TestClock) -> list[tuple[str, str, httpx.Response]]:
     """Return an answer of each kind that a test can have, with its operation."""
-    asked = door.ask()
+    asked = server.ask()
     where = asked.headers["content-location"]
     sent = json.loads(asked.request.content)
-    again = door.post("/requests", sent)
-    other = door.post("/requests", sent | {"purpose": "another"})
-    ahead = door.ask(request_id=new_id(clock, ahead_ms=400_000))
+    again = server.post("/requests", sent)
+    other = server.post("/requests", sent | {"purpose": "another"})
+    ahead = server.ask(request_id=new_id(clock, ahead_ms=400_000))
     pages = "/datasets/{dataset}/requests"
     why = "/datasets/{dataset}/why"
     one = "/datasets/{dataset}/requests/{request_id}"
@@ -208,30 +208,34 @@ def answers(door: Door, clock: TestClock) -> list[tuple[str, str, httpx.Response
         ("post", "/requests", again),
         ("post", "/requests", other),
         ("post", "/requests", ahead),
-        ("post", "/requests", door.ask(claim={"type": "pure", "epsilon": "1"})),
-        ("post", "/requests", door.post("/requests", b"no json")),
-        ("post", "/requests", door.post("/requests", sent, content_type="text/plain")),
-        ("post", "/requests", door.ask(purpose="x" * 70_000)),
-        ("post", "/datasets/{dataset}/amend", door.post("/datasets/census/amend", amending(clock))),
-        ("get", one, door.http.get(where)),
-        ("get", one, door.http.get(where.partition("?")[0])),
-        ("get", "/datasets/{dataset}", door.http.get("/datasets/census")),
-        ("get", "/datasets/{dataset}", door.http.get("/datasets/nowhere")),
-        ("get", "/datasets/{dataset}/usage", door.http.get("/datasets/census/usage")),
-        ("get", why, door.http.get("/datasets/census/why?analyst=zoe")),
-        ("get", why, door.http.get("/datasets/nowhere/why")),
-        ("get", why, door.http.get("/datasets/census/why?by=colour")),
-        ("get", pages, door.http.get("/datasets/census/requests")),
-        ("get", pages, door.http.get("/datasets/census/requests?after=x")),
-        ("get", pages, door.http.get("/datasets/nowhere/requests")),
-        ("get", "/healthz", door.http.get("/healthz", headers={"host": "evil.example"})),
+        ("post", "/requests", server.ask(claim={"type": "pure", "epsilon": "1"})),
+        ("post", "/requests", server.post("/requests", b"no json")),
+        ("post", "/requests", server.post("/requests", sent, content_type="text/plain")),
+        ("post", "/requests", server.ask(purpose="x" * 70_000)),
+        (
+            "post",
+            "/datasets/{dataset}/amend",
+            server.post("/datasets/census/amend", amending(clock)),
+        ),
+        ("get", one, server.http.get(where)),
+        ("get", one, server.http.get(where.partition("?")[0])),
+        ("get", "/datasets/{dataset}", server.http.get("/datasets/census")),
+        ("get", "/datasets/{dataset}", server.http.get("/datasets/nowhere")),
+        ("get", "/datasets/{dataset}/usage", server.http.get("/datasets/census/usage")),
+        ("get", why, server.http.get("/datasets/census/why?analyst=zoe")),
+        ("get", why, server.http.get("/datasets/nowhere/why")),
+        ("get", why, server.http.get("/datasets/census/why?by=colour")),
+        ("get", pages, server.http.get("/datasets/census/requests")),
+        ("get", pages, server.http.get("/datasets/census/requests?after=x")),
+        ("get", pages, server.http.get("/datasets/nowhere/requests")),
+        ("get", "/healthz", server.http.get("/healthz", headers={"host": "evil.example"})),
     ]
 
 
-def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> None:
-    whole = document(door)
+def test_answers_are_what_the_document_says(server: LocalServer, clock: TestClock) -> None:
+    whole = document(server)
     statuses = set()
-    for method, path, response in answers(door, clock):
+    for method, path, response in answers(server, clock):
         statuses.add(response.status_code)
         stated = whole["paths"][path][method]["responses"][str(response.status_code)]
         media_type = response.headers["content-type"].partition(";")[0]
@@ -240,8 +244,10 @@ def test_answers_are_what_the_document_says(door: Door, clock: TestClock) -> Non
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
 
 
-def test_what_is_told_of_limits_is_what_the_document_says(door: Door, clock: TestClock) -> None:
-    whole = document(door)
+def test_what_is_told_of_limits_is_what_the_document_says(
+    server: LocalServer, clock: TestClock
+) -> None:
+    whole = document(server)
     takes = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
     decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
     pace = {"part": "1", "period": "P36500D"}
@@ -253,10 +259,10 @@ def test_what_is_told_of_limits_is_what_the_document_says(door: Door, clock: Tes
         fields = {"type": "limit", "scope": "analyst", "name": name, "dataset": "census"}
         body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **said}
         takes.validate(body)
-        told = door.post("/datasets/census/limits", body).json()
+        told = server.post("/datasets/census/limits", body).json()
         assert told.get("outcome") == "limit_set", told
         decision.validate(told)
-    granted, refused = door.ask().json(), door.ask().json()
+    granted, refused = server.ask().json(), server.ask().json()
     decision.validate(granted)
     decision.validate(refused)
     assert granted["levels"]
@@ -268,9 +274,11 @@ def test_what_is_told_of_limits_is_what_the_document_says(door: Door, clock: Tes
         assert not takes.is_valid({**body, "policy": wrong}), wrong
 
 
-def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(door: Door, clock: TestClock) -> None:
+def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(
+    server: LocalServer, clock: TestClock
+) -> None:
     told = 0
-    for _, _, response in answers(door, clock):
+    for _, _, response in answers(server, clock):
         problem = response.json()
         if "error" not in problem or response.status_code < 400:
             continue

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from streams.clock import SystemClock
-from tests.streams.gateway.door import Door, new_id
+from tests.streams.gateway.local_server import LocalServer, new_id
 
 _PROGRAM = Path(__file__).with_name("generated_program.py")
 
@@ -19,13 +19,13 @@ _PROGRAM = Path(__file__).with_name("generated_program.py")
 def test_a_client_made_from_the_document_opens_asks_and_lists(file: Path, tmp_path: Path) -> None:
     clock = SystemClock()
     document = tmp_path / "openapi.json"
-    with Door(file, clock) as door:
-        document.write_bytes(door.http.get("/schema/openapi.json").content)
+    with LocalServer(file, clock) as server:
+        document.write_bytes(server.http.get("/schema/openapi.json").content)
         made = subprocess.run(
             [
                 str(Path(sys.executable).with_name("openapi-python-client")),
                 *("generate", "--path", str(document), "--meta", "none"),
-                *("--output-path", str(tmp_path / "door_client")),
+                *("--output-path", str(tmp_path / "server_client")),
             ],
             capture_output=True,
             text=True,
@@ -36,12 +36,12 @@ def test_a_client_made_from_the_document_opens_asks_and_lists(file: Path, tmp_pa
         assert "Unable to" not in made.stdout, made.stdout
         ids = [new_id(clock) for _ in range(3)]
         used = subprocess.run(
-            [sys.executable, str(_PROGRAM), door.url, *ids],
+            [sys.executable, str(_PROGRAM), server.url, *ids],
             capture_output=True,
             text=True,
             env={"PYTHONPATH": str(tmp_path), "NO_PROXY": "*"},
         )
-        spent = door.http.get("/datasets/census").json()["totals"]["epsilon"]
+        spent = server.http.get("/datasets/census").json()["totals"]["epsilon"]
     assert used.returncode == 0, used.stderr
     assert json.loads(used.stdout) == {
         "opened": "opened",

@@ -1,4 +1,4 @@
-"""schemathesis reads the door's document and looks for an answer that it does not allow.
+"""schemathesis reads the server's document and looks for an answer that it does not allow.
 
 What it is told beside the document stands in contract_hooks.py.
 """
@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from tests.nightly import NIGHTLY, rounds
-from tests.streams.auth.known_door import KnownDoor
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import NOON, Door, TestClock
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.auth.token_server import TokenServer
+from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
 
 _HERE = Path(__file__).parent
 CASES = rounds(1_000, 10_000)
@@ -30,10 +30,10 @@ _RANDOM_ROLE = rounds(2, 100)
 @pytest.mark.slow
 @pytest.mark.timeout(2_400 if NIGHTLY else 900)
 def test_schemathesis_finds_nothing(file: Path, clock: TestClock, tmp_path: Path) -> None:
-    with Door(file, clock) as door:
-        door.open()
-        assert door.ask().status_code == 200
-        found = run(door, tmp_path, _RANDOM)
+    with LocalServer(file, clock) as server:
+        server.open()
+        assert server.ask().status_code == 200
+        found = run(server, tmp_path, _RANDOM)
     assert found["test_cases"]["generated"] >= CASES
     accepted = {
         name: sum(phase["accepted"] for phase in phases.values())
@@ -45,11 +45,11 @@ def test_schemathesis_finds_nothing(file: Path, clock: TestClock, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(2_400 if NIGHTLY else 300)
-def test_schemathesis_finds_nothing_at_a_door_that_knows_who_asks(tmp_path: Path) -> None:
+def test_schemathesis_finds_nothing_at_a_server_that_knows_who_asks(tmp_path: Path) -> None:
     # Also that no operation is answered without the token, or with a wrong one.
-    with KnownDoor(tmp_path) as door:
+    with TokenServer(tmp_path) as server:
         few = () if NIGHTLY else ("--phases", "fuzzing")
-        run(door, tmp_path, _RANDOM_KNOWN, *few, token=door.administrator)
+        run(server, tmp_path, _RANDOM_KNOWN, *few, token=server.administrator)
 
 
 # Whose records may change what is there; a stranger's and an auditor's change nothing.
@@ -60,19 +60,19 @@ _ROLES = {"root": True, "olga": True, "ana": True, "eng": True, "aud": False, "z
 @pytest.mark.timeout(2_400 if NIGHTLY else 300)
 @pytest.mark.parametrize("name", _ROLES)
 def test_schemathesis_finds_nothing_in_any_role(tmp_path: Path, name: str) -> None:
-    with RolesDoor(tmp_path) as door:
-        door.open_for_olga("census", access="members")
+    with RolesServer(tmp_path) as server:
+        server.open_for_olga("census", access="members")
         for member, role in (("ana", "analyst"), ("ben", "analyst"), ("eng", "engine")):
-            door.enrol("census", member, role)
-        door.enrol("census", "aud", "auditor")
-        door.granted("census", "ben")
-        before = door.kept()
+            server.enrol("census", member, role)
+        server.enrol("census", "aud", "auditor")
+        server.granted("census", "ben")
+        before = server.kept()
         few = () if NIGHTLY else ("--phases", "fuzzing")
         names = {"CONTRACT_WHO": name, "CONTRACT_DATASETS": "census missing"}
         names |= {"CONTRACT_ENGINE": "yes"} if name == "eng" else {}
-        run(door, tmp_path, _RANDOM_ROLE, *few, token=door.tokens[name], **names)
-        after = door.kept()
-        rows = door.see("root", "/datasets/census/usage").json()
+        run(server, tmp_path, _RANDOM_ROLE, *few, token=server.tokens[name], **names)
+        after = server.kept()
+        rows = server.see("root", "/datasets/census/usage").json()
     assert (after != before) == _ROLES[name]
     if name == "root":
         return  # it may have given itself any role
@@ -81,17 +81,17 @@ def test_schemathesis_finds_nothing_in_any_role(tmp_path: Path, name: str) -> No
 
 
 def run(
-    door: Door,
+    server: LocalServer,
     directory: Path,
     examples: int,
     *more: str,
     token: str | None = None,
     **environment: str,
 ) -> Any:
-    """Return what schemathesis reports of a door, in which it has found nothing."""
+    """Return what schemathesis reports of a server, in which it has found nothing."""
     report = directory / "report.json"
     shown = {} if token is None else {"Authorization": f"Bearer {token}"}
-    document = door.http.get("/schema/openapi.json", headers=shown).json()
+    document = server.http.get("/schema/openapi.json", headers=shown).json()
     schemas = document["components"]["schemas"].values()
     told = {
         "SCHEMATHESIS_HOOKS": "contract_hooks",
@@ -102,7 +102,7 @@ def run(
     }
     command = [
         str(Path(sys.executable).with_name("st")),
-        *("run", f"{door.url}/schema/openapi.json", "--no-color"),
+        *("run", f"{server.url}/schema/openapi.json", "--no-color"),
         *("--checks", "all", "--max-examples", str(examples), "--continue-on-failure"),
         *(part for name, value in shown.items() for part in ("--header", f"{name}: {value}")),
         # A stream has no end to wait for: test_document.py holds it to the document.

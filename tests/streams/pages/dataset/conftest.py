@@ -5,28 +5,28 @@ from pathlib import Path
 
 import pytest
 
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.pages.dataset.paged_door import PagedDoor
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.pages.dataset.pages_server import PagesServer
 
 
 @pytest.fixture
-def paged(tmp_path: Path) -> Iterator[PagedDoor]:
-    """A door for one test, which may write."""
-    with PagedDoor(tmp_path) as made:
+def paged(tmp_path: Path) -> Iterator[PagesServer]:
+    """A server for one test, which may write."""
+    with PagesServer(tmp_path) as made:
         made.furnish()
         yield made
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagedDoor]:
-    """A door for tests that write nothing."""
-    with PagedDoor(tmp_path_factory.mktemp("paged")) as made:
+def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
+    """A server for tests that write nothing."""
+    with PagesServer(tmp_path_factory.mktemp("paged")) as made:
         made.furnish()
         yield made
 
 
 @pytest.fixture
-def roles_door(tmp_path: Path) -> Iterator[RolesDoor]:
-    """A door without a dataset, for one test."""
-    with RolesDoor(tmp_path) as made:
+def roles_server(tmp_path: Path) -> Iterator[RolesServer]:
+    """A server without a dataset, for one test."""
+    with RolesServer(tmp_path) as made:
         yield made

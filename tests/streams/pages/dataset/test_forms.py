@@ -9,31 +9,31 @@ from typing import Any
 import msgspec
 import pytest
 
-from tests.streams.gateway.door import Door, TestClock
-from tests.streams.pages.dataset.paged_door import HOSTILE, PagedDoor, form_of
+from tests.streams.gateway.local_server import LocalServer, TestClock
+from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer, form_of
 from tests.streams.pages.dataset.test_page import words
 
 
-def member(door: PagedDoor, name: str) -> Any:
+def member(server: PagesServer, name: str) -> Any:
     """Return a member as the ledger has it, None for nobody."""
-    rows = door.see("olga", "/datasets/survey/members").json()
+    rows = server.see("olga", "/datasets/survey/members").json()
     return next((row for row in rows if row["member"] == name), None)
 
 
-def limit(door: PagedDoor, scope: str, name: str | None) -> Any:
+def limit(server: PagesServer, scope: str, name: str | None) -> Any:
     """Return a limit as the ledger has it, None for none."""
-    rows = door.see("olga", "/datasets/survey/limits").json()
+    rows = server.see("olga", "/datasets/survey/limits").json()
     found = (row for row in rows if (row["scope"], row.get("name")) == (scope, name))
     return next(found, None)
 
 
-def decided(door: PagedDoor) -> Any:
+def decided(server: PagesServer) -> Any:
     """Return the last decision of the log."""
-    value = door.see("root", "/datasets/survey/requests", limit=1_000)
+    value = server.see("root", "/datasets/survey/requests", limit=1_000)
     return value.json()["decisions"][-1]
 
 
-def test_a_member_is_set(paged: PagedDoor) -> None:
+def test_a_member_is_set(paged: PagesServer) -> None:
     answer = paged.fill(
         "olga",
         "members",
@@ -57,7 +57,7 @@ def test_a_member_is_set(paged: PagedDoor) -> None:
     assert "as" not in record
 
 
-def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagedDoor) -> None:
+def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     assert (shown["member"], shown["team"], shown["role_analyst"]) == ("ana", "red", "yes")
     changed = {**shown, "team": "blue", "role_auditor": "yes", "action": "set"}
@@ -69,7 +69,7 @@ def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagedDoor) -> None:
     }
 
 
-def test_a_member_is_removed(paged: PagedDoor) -> None:
+def test_a_member_is_removed(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
     assert "ana is no member any more" in words(paged.followed("olga", answer).text)
@@ -77,7 +77,7 @@ def test_a_member_is_removed(paged: PagedDoor) -> None:
     assert paged.page("ana").status_code == 404
 
 
-def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
+def test_a_limit_is_set_changed_and_lifted(paged: PagesServer) -> None:
     answer = paged.fill(
         "olga", "limits", scope="analyst", name="zoe", part="12.5", pace_part="1", pace_days="7"
     )
@@ -99,7 +99,7 @@ def test_a_limit_is_set_changed_and_lifted(paged: PagedDoor) -> None:
     assert limit(paged, "analyst", "zoe") is None
 
 
-def test_a_new_limit_takes_nothing_away_unseen(paged: PagedDoor) -> None:
+def test_a_new_limit_takes_nothing_away_unseen(paged: PagesServer) -> None:
     given = {"scope": "team", "name": "green"}
     shown = form_of(paged.page("olga").text, "limits")
     first = {**shown, **given, "part": "50", "reserved": "10", "action": "set"}
@@ -118,7 +118,7 @@ def test_a_new_limit_takes_nothing_away_unseen(paged: PagedDoor) -> None:
     assert (after["part"], after["reserved"]["part"]) == ("0.4", "0.1")
 
 
-def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
+def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "limits")
     fields = {**shown, "scope": "team", "name": "green", "part": "50", "action": "set"}
     first = paged.post_form("olga", "limits", fields)
@@ -128,7 +128,7 @@ def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
     assert decided(paged)["sequence"] == sequence
 
 
-def test_a_form_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
+def test_a_form_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
     first = paged.post_form("olga", "members", fields)
@@ -139,7 +139,7 @@ def test_a_form_that_is_sent_twice_is_one_record(paged: PagedDoor) -> None:
     assert "opie is analyst" in words(paged.followed("olga", second).text)
 
 
-def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagedDoor) -> None:
+def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
     paged.post_form("olga", "members", fields)
@@ -153,7 +153,7 @@ def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagedDoor
     assert member(paged, "opie")["team"] == "blue"
 
 
-def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagedDoor) -> None:
+def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     paged.clock.pass_(seconds=2 * 3_600)
     paged.ask("zoe", "0.001")  # by which the ledger's clock has moved
@@ -178,7 +178,7 @@ def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagedDoor) -> No
     ],
 )
 def test_what_is_wrong_stands_beside_its_field_and_nothing_is_written(
-    paged: PagedDoor, kind: str, fields: dict[str, str], said: str
+    paged: PagesServer, kind: str, fields: dict[str, str], said: str
 ) -> None:
     before = paged.kept()
     answer = paged.fill("olga", kind, **fields, reason="kept as typed")
@@ -191,7 +191,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_written(
     assert paged.kept() == before
 
 
-def test_what_the_log_refuses_is_told_and_kept_in_the_form(paged: PagedDoor) -> None:
+def test_what_the_log_refuses_is_told_and_kept_in_the_form(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="olga").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove", "reason": "leaves"})
     page = paged.followed("olga", answer)
@@ -205,7 +205,7 @@ def test_what_the_log_refuses_is_told_and_kept_in_the_form(paged: PagedDoor) -> 
 
 @pytest.mark.parametrize("name", ["ana", "aud", "eng"])
 @pytest.mark.parametrize("kind", ["members", "limits"])
-def test_who_is_no_owner_writes_nothing(paged: PagedDoor, name: str, kind: str) -> None:
+def test_who_is_no_owner_writes_nothing(paged: PagesServer, name: str, kind: str) -> None:
     shown = form_of(paged.page("olga").text, kind)
     own_token = paged.token_of(name)
     before = paged.kept()
@@ -220,7 +220,7 @@ def test_who_is_no_owner_writes_nothing(paged: PagedDoor, name: str, kind: str) 
     assert paged.kept() == before
 
 
-def test_an_address_tells_of_no_record_but_ones_own(paged: PagedDoor) -> None:
+def test_an_address_tells_of_no_record_but_ones_own(paged: PagesServer) -> None:
     answer = paged.fill("olga", "members", member="opie", role_analyst="yes")
     done = answer.headers["location"].partition("done=")[2]
     assert "opie is analyst" in words(paged.page("olga", done=done).text)
@@ -231,7 +231,7 @@ def test_an_address_tells_of_no_record_but_ones_own(paged: PagedDoor) -> None:
     assert "Not decided yet" in page
 
 
-def test_of_what_is_not_seen_nothing_is_told(paged: PagedDoor) -> None:
+def test_of_what_is_not_seen_nothing_is_told(paged: PagesServer) -> None:
     fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
     before = paged.kept()
     unseen = paged.post_form("opie", "members", fields)
@@ -241,7 +241,7 @@ def test_of_what_is_not_seen_nothing_is_told(paged: PagedDoor) -> None:
     assert paged.kept() == before
 
 
-def test_administrators_help_is_in_the_log(paged: PagedDoor) -> None:
+def test_administrators_help_is_in_the_log(paged: PagesServer) -> None:
     answer = paged.fill("root", "members", member="opie", role_owner="yes")
     paged.followed("root", answer)
     last = decided(paged)
@@ -253,7 +253,7 @@ def test_administrators_help_is_in_the_log(paged: PagedDoor) -> None:
     assert paged.kept() == before
 
 
-def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagedDoor) -> None:
+def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_owner": "yes", "action": "set"}
     path, before = "/pages/datasets/survey/members", paged.kept()
@@ -278,7 +278,7 @@ def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagedDoor) -> Non
     assert paged.kept() == before
 
 
-def test_an_owner_who_leaves_goes_on_to_the_list(paged: PagedDoor) -> None:
+def test_an_owner_who_leaves_goes_on_to_the_list(paged: PagesServer) -> None:
     paged.enrol("survey", "opie", "owner")
     shown = form_of(paged.page("olga", member="olga").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
@@ -287,38 +287,38 @@ def test_an_owner_who_leaves_goes_on_to_the_list(paged: PagedDoor) -> None:
 
 
 @pytest.fixture
-def open_door(tmp_path: Path) -> Iterator[Door]:
-    with Door(tmp_path / "ledger.db", TestClock()) as made:
+def open_server(tmp_path: Path) -> Iterator[LocalServer]:
+    with LocalServer(tmp_path / "ledger.db", TestClock()) as made:
         made.open("census", access="members")
         yield made
 
 
-def sent_openly(door: Door, kind: str, **fields: str) -> Any:
-    shown = form_of(door.http.get("/pages/datasets/census").text, kind)
+def sent_openly(server: LocalServer, kind: str, **fields: str) -> Any:
+    shown = form_of(server.http.get("/pages/datasets/census").text, kind)
     path = f"/pages/datasets/census/{kind}"
     data = {**shown, "action": "set", **fields}
-    return door.http.post(path, data=data, headers={"origin": door.url})
+    return server.http.post(path, data=data, headers={"origin": server.url})
 
 
-def test_where_the_door_knows_nobody_a_name_is_typed(open_door: Door) -> None:
-    shown = form_of(open_door.http.get("/pages/datasets/census").text, "members")
+def test_where_the_server_knows_nobody_a_name_is_typed(open_server: LocalServer) -> None:
+    shown = form_of(open_server.http.get("/pages/datasets/census").text, "members")
     assert shown["by"] == "owner", "the only owner is proposed"
-    answer = sent_openly(open_door, "members", member="ana", role_analyst="yes")
+    answer = sent_openly(open_server, "members", member="ana", role_analyst="yes")
     assert answer.status_code == 303
-    page = open_door.http.get(answer.headers["location"]).text
+    page = open_server.http.get(answer.headers["location"]).text
     assert "ana is analyst" in words(page)
-    by_ana = sent_openly(open_door, "limits", scope="team", name="red", part="20", by="ana")
-    page = open_door.http.get(by_ana.headers["location"]).text
+    by_ana = sent_openly(open_server, "limits", scope="team", name="red", part="20", by="ana")
+    page = open_server.http.get(by_ana.headers["location"]).text
     assert "Refused: Not permitted." in words(page)
-    nobody = sent_openly(open_door, "limits", scope="team", name="red", part="20", by="")
+    nobody = sent_openly(open_server, "limits", scope="team", name="red", part="20", by="")
     assert nobody.status_code == 422
     assert 'id="l-by-error"' in nobody.text
 
 
-def test_where_the_door_knows_nobody_all_is_seen(open_door: Door) -> None:
-    sent_openly(open_door, "members", member="ana", role_analyst="yes")
-    open_door.ask(purpose="a look")
-    page = open_door.http.get("/pages/datasets/census").text
+def test_where_the_server_knows_nobody_all_is_seen(open_server: LocalServer) -> None:
+    sent_openly(open_server, "members", member="ana", role_analyst="yes")
+    open_server.ask(purpose="a look")
+    page = open_server.http.get("/pages/datasets/census").text
     assert "The last requests" in page
     assert "a look" in page
     assert '<a href="/datasets/census/usage">' in page, "a browser needs no token for it"

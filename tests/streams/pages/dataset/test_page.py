@@ -7,9 +7,9 @@ from html import unescape
 
 import pytest
 
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import amending, request
-from tests.streams.pages.dataset.paged_door import HOSTILE, PagedDoor
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import amending, request
+from tests.streams.pages.dataset.pages_server import HOSTILE, PagesServer
 
 ANALYSTS = {"ana", "ben", "otto", "zoe"}
 EVERYBODY = ANALYSTS | {"olga", "aud", "eng", "eve", "opie"}
@@ -40,7 +40,7 @@ def words(page: str) -> str:
     ],
 )
 def test_another_name_is_on_no_page_that_is_not_for_it(
-    lasting: PagedDoor, name: str, seen: set[str]
+    lasting: PagesServer, name: str, seen: set[str]
 ) -> None:
     answer = lasting.page(name)
     assert answer.status_code == 200
@@ -48,7 +48,7 @@ def test_another_name_is_on_no_page_that_is_not_for_it(
 
 
 @pytest.mark.parametrize("name", ["ana", "otto", "zoe", "eng"])
-def test_what_others_asked_is_on_no_page_of_an_analyst(lasting: PagedDoor, name: str) -> None:
+def test_what_others_asked_is_on_no_page_of_an_analyst(lasting: PagesServer, name: str) -> None:
     page = words(lasting.page(name).text)
     own = {"ana": "age by district", "otto": "income model", "zoe": HOSTILE}.get(name)
     purposes = {"age by district", "a first look", "counts by county", "income model", HOSTILE}
@@ -58,14 +58,14 @@ def test_what_others_asked_is_on_no_page_of_an_analyst(lasting: PagedDoor, name:
         assert part not in page
 
 
-def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(lasting: PagedDoor) -> None:
+def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(lasting: PagesServer) -> None:
     unseen, unknown = lasting.page("opie"), lasting.page("opie", "nowhere")
     assert unseen.status_code == unknown.status_code == 404
     assert unseen.text.replace("survey", "nowhere") == unknown.text
     assert "ε" not in unseen.text
 
 
-def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: PagedDoor) -> None:
+def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: PagesServer) -> None:
     page = words(lasting.page("ana").text)
     assert "You may still use 0.6 % of the budget (ε 0.006)" in page
     assert "Your team, red, has 13.6 % of the budget (ε 0.136) left." in page
@@ -75,7 +75,7 @@ def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: Page
     assert "You the last 7 days" in page
 
 
-def test_an_owner_sees_all_and_gets_the_forms(lasting: PagedDoor) -> None:
+def test_an_owner_sees_all_and_gets_the_forms(lasting: PagesServer) -> None:
     page = lasting.page("olga").text
     for part in ("Spent over time", "Who used what", "Refusals by reason", "Members", "Shares"):
         assert part in page
@@ -86,32 +86,32 @@ def test_an_owner_sees_all_and_gets_the_forms(lasting: PagedDoor) -> None:
     assert "as an administrator" not in page
 
 
-def test_an_auditor_sees_all_and_gets_no_form(lasting: PagedDoor) -> None:
+def test_an_auditor_sees_all_and_gets_no_form(lasting: PagesServer) -> None:
     page = lasting.page("aud").text
     assert "Who used what" in page
     assert 'method="post" action="/pages' not in page
 
 
-def test_an_administrator_helps_with_members_alone(lasting: PagedDoor) -> None:
+def test_an_administrator_helps_with_members_alone(lasting: PagesServer) -> None:
     page = lasting.page("root").text
     assert 'action="/pages/datasets/survey/members"' in page
     assert 'action="/pages/datasets/survey/limits"' not in page
     assert "You do this as an administrator" in page
 
 
-def test_an_analyst_gets_no_form_that_writes(lasting: PagedDoor) -> None:
+def test_an_analyst_gets_no_form_that_writes(lasting: PagesServer) -> None:
     page = lasting.page("ana").text
     assert 'method="post" action="/pages' not in page
     assert "would_not" not in page
 
 
-def test_what_is_typed_by_others_is_text(lasting: PagedDoor) -> None:
+def test_what_is_typed_by_others_is_text(lasting: PagesServer) -> None:
     page = lasting.page("olga").text
     assert "<script" not in page
     assert "&lt;script&gt;alert(" in page
 
 
-def test_hostile_queries_are_text(lasting: PagedDoor) -> None:
+def test_hostile_queries_are_text(lasting: PagesServer) -> None:
     query = {"kind": "text", "text_claim": HOSTILE, "member": HOSTILE, "scope": HOSTILE}
     page = lasting.page("olga", **query, done=HOSTILE, analyst=HOSTILE, times=HOSTILE)
     assert page.status_code == 200
@@ -120,7 +120,7 @@ def test_hostile_queries_are_text(lasting: PagedDoor) -> None:
     assert "<script" not in lasting.page("olga", HOSTILE).text
 
 
-def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagedDoor) -> None:
+def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagesServer) -> None:
     page = lasting.page("olga").text
     assert '<title id="chart-title">Spent of the budget, 2026-11-21 to 2026-11-30</title>' in page
     assert '<desc id="chart-about">A line that rises from nothing to 31.4 % of the budget' in page
@@ -128,7 +128,7 @@ def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagedDoor) -
     assert words(page).count("2026-11-30 ε 0.054 ε 0.314 31.4 % 2 2") == 1
 
 
-def test_looking_writes_nothing(paged: PagedDoor) -> None:
+def test_looking_writes_nothing(paged: PagesServer) -> None:
     before = paged.kept()
     for name in ("olga", "ana", "root", "aud", "eng", "opie"):
         paged.page(name, kind="pure", pure_epsilon="0.1", member="ana", scope="team", name="red")
@@ -137,7 +137,7 @@ def test_looking_writes_nothing(paged: PagedDoor) -> None:
     assert paged.kept() == before
 
 
-def test_a_preview_counts_ones_own_limits(lasting: PagedDoor) -> None:
+def test_a_preview_counts_ones_own_limits(lasting: PagesServer) -> None:
     page = words(lasting.page("ana", kind="pure", pure_epsilon="0.05").text)
     assert "It would be refused: Did not fit , at a cost of ε 0.05." in page
     assert "What would fit: pure:0.006" in page
@@ -145,7 +145,7 @@ def test_a_preview_counts_ones_own_limits(lasting: PagedDoor) -> None:
     assert "It would be granted at a cost of ε 0.001" in fits
 
 
-def test_an_owner_may_preview_for_an_analyst(lasting: PagedDoor) -> None:
+def test_an_owner_may_preview_for_an_analyst(lasting: PagesServer) -> None:
     for_ana = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="ana").text
     assert "It would be refused" in for_ana
     for_anybody = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="").text
@@ -166,7 +166,7 @@ def test_an_owner_may_preview_for_an_analyst(lasting: PagedDoor) -> None:
     ],
 )
 def test_a_preview_says_beside_its_field_what_is_wrong(
-    lasting: PagedDoor, query: dict[str, str], said: str
+    lasting: PagesServer, query: dict[str, str], said: str
 ) -> None:
     answer = lasting.page("olga", **query)
     assert answer.status_code == 200
@@ -175,7 +175,7 @@ def test_a_preview_says_beside_its_field_what_is_wrong(
     assert "It would be" not in answer.text
 
 
-def test_odd_names_and_long_values(paged: PagedDoor) -> None:
+def test_odd_names_and_long_values(paged: PagesServer) -> None:
     name = "a:b@c.d_e-" + "x" * 90
     paged.open_for_olga(name, access="members")
     paged.enrol(name, "ana", "analyst", team="t:" + "y" * 98)
@@ -189,7 +189,7 @@ def test_odd_names_and_long_values(paged: PagedDoor) -> None:
     assert paged.page("olga", name).status_code == 200
 
 
-def test_the_last_requests_are_found_behind_those_of_others(paged: PagedDoor) -> None:
+def test_the_last_requests_are_found_behind_those_of_others(paged: PagesServer) -> None:
     for _ in range(150):
         paged.ask("zoe", "0.0001")
     page = words(paged.page("ana").text)
@@ -200,13 +200,13 @@ def test_the_last_requests_are_found_behind_those_of_others(paged: PagedDoor) ->
 
 @pytest.mark.parametrize("access", ["anyone", "members"])
 def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
-    roles_door: RolesDoor, access: str
+    roles_server: RolesServer, access: str
 ) -> None:
-    roles_door.open_for_olga("shared", access=access, visibility="members")
-    roles_door.enrol("shared", "ana", "analyst")
-    roles_door.enrol("shared", "ben", "analyst")
-    roles_door.granted("shared", "ben")
-    page = words(roles_door.see("ana", "/pages/datasets/shared").text)
+    roles_server.open_for_olga("shared", access=access, visibility="members")
+    roles_server.enrol("shared", "ana", "analyst")
+    roles_server.enrol("shared", "ben", "analyst")
+    roles_server.granted("shared", "ben")
+    page = words(roles_server.see("ana", "/pages/datasets/shared").text)
     assert "You have asked nothing yet." in page
     assert "Who used what" in page
     assert "ben" in page
@@ -218,25 +218,25 @@ def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
     [("closed", "An owner has closed it"), ("halted", "the policy lets that be the end")],
 )
 def test_a_dataset_that_grants_no_more_says_so(
-    roles_door: RolesDoor, state: str, said: str
+    roles_server: RolesServer, state: str, said: str
 ) -> None:
-    roles_door.open_for_olga("over", access="anyone", halt_on_refusal=True)
+    roles_server.open_for_olga("over", access="anyone", halt_on_refusal=True)
     if state == "closed":
-        fields = amending(roles_door.clock, "over", reason="done")
-        roles_door.done(
+        fields = amending(roles_server.clock, "over", reason="done")
+        roles_server.done(
             "olga", "/datasets/over/close", {**fields, "type": "close", "by": "olga"}, state
         )
     else:
         claim = {"type": "pure", "epsilon": "101"}
-        body = request(roles_door.clock, dataset="over", claim=claim)
-        roles_door.done("ana", "/requests", body, "refused")
-    page = words(roles_door.see("ana", "/pages/datasets/over").text)
+        body = request(roles_server.clock, dataset="over", claim=claim)
+        roles_server.done("ana", "/requests", body, "refused")
+    page = words(roles_server.see("ana", "/pages/datasets/over").text)
     assert said in page
     assert f"nothing more is granted: the dataset is {state}" in page
     assert "You may still use 0 % of the budget" in page
 
 
-def test_the_answer_runs_nothing_and_is_kept_nowhere(lasting: PagedDoor) -> None:
+def test_the_answer_runs_nothing_and_is_kept_nowhere(lasting: PagesServer) -> None:
     answer = lasting.page("olga")
     assert answer.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in answer.headers["content-security-policy"]

@@ -9,7 +9,7 @@ from accountant.views.visibility import WHOLE, Caller
 from streams.dataset_reads import overview_of, recent_requests
 from streams.errors import Gone, Unavailable
 from streams.pages.page_data import page_data, read
-from tests.streams.pages.dataset.paged_door import PagedDoor
+from tests.streams.pages.dataset.pages_server import PagesServer
 from tests.streams.pages.dataset.shown_views import NOW
 
 
@@ -52,13 +52,13 @@ class Counted:
         return getattr(self._service, name)
 
 
-async def test_a_page_is_one_call_of_the_service(lasting: PagedDoor) -> None:
+async def test_a_page_is_one_call_of_the_service(lasting: PagesServer) -> None:
     service: Any = Counted(lasting.service)
     assert await read(service, "survey", caller("root"), NOW) is not None
     assert service.calls == ["overview"]
 
 
-async def test_an_index_that_is_behind_leaves_out_its_part_alone(lasting: PagedDoor) -> None:
+async def test_an_index_that_is_behind_leaves_out_its_part_alone(lasting: PagesServer) -> None:
     behind: Any = Behind(lasting.service)
     overview = await overview_of(behind, "survey", caller("root"), lasting.clock)
     assert overview is not None
@@ -76,7 +76,7 @@ async def test_what_was_archived_is_told_as_such() -> None:
     assert not found.is_whole
 
 
-async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagedDoor) -> None:
+async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagesServer) -> None:
     view = await lasting.service.dataset("survey")
     assert view is not None
     whole = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None)
@@ -90,7 +90,7 @@ async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagedDoor)
     assert len(own.decisions) == 2
 
 
-async def test_of_what_others_asked_nothing_is_read(lasting: PagedDoor) -> None:
+async def test_of_what_others_asked_nothing_is_read(lasting: PagesServer) -> None:
     found = await read(lasting.service, "survey", caller("ana"), NOW)
     assert found is not None
     assert found.used.analysts is None

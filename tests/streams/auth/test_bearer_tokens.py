@@ -1,4 +1,4 @@
-"""Each kind of token at a real door: the right status, nothing appended, no detail."""
+"""Each kind of token at a real server: the right status, nothing appended, no detail."""
 
 from __future__ import annotations
 
@@ -12,58 +12,58 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 
 from streams.auth import token_file
-from tests.streams.auth.known_door import ADMINISTRATOR, KnownDoor, wall
 from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
-from tests.streams.gateway.door import request
+from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer, wall
+from tests.streams.gateway.local_server import request
 
-Given = Callable[[KnownDoor, LocalProvider], str | bytes | None]
-
-
-def _expired(door: KnownDoor, _: LocalProvider) -> str:
-    return door.make("local:late", expires=wall() - 1, another=True)
+Given = Callable[[TokenServer, LocalProvider], str | bytes | None]
 
 
-def _revoked(door: KnownDoor, _: LocalProvider) -> str:
-    token = door.make("local:gone", another=True)
-    token_file.revoke(door.tokens, "local:gone", now=wall())
+def _expired(server: TokenServer, _: LocalProvider) -> str:
+    return server.make("local:late", expires=wall() - 1, another=True)
+
+
+def _revoked(server: TokenServer, _: LocalProvider) -> str:
+    token = server.make("local:gone", another=True)
+    token_file.revoke(server.tokens, "local:gone", now=wall())
     return token
 
 
-def _of_another_key(_: KnownDoor, provider: LocalProvider) -> str:
+def _of_another_key(_: TokenServer, provider: LocalProvider) -> str:
     stranger = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     return jwt.encode(provider.claims(), stranger, algorithm="RS256", headers={"kid": "r1"})
 
 
-def _of_another_type(_: KnownDoor, provider: LocalProvider) -> str:
+def _of_another_type(_: TokenServer, provider: LocalProvider) -> str:
     stranger = ec.generate_private_key(ec.SECP256R1())
     return jwt.encode(provider.claims(), stranger, algorithm="ES256", headers={"kid": "r1"})
 
 
-def _confused(_: KnownDoor, provider: LocalProvider) -> str:
+def _confused(_: TokenServer, provider: LocalProvider) -> str:
     """HS256 signed with the public key: a library that mixes kinds of keys believes it."""
     header = {"alg": "HS256", "typ": "JWT", "kid": "r1"}
     return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
 
 
-def _confused_as_rs256(_: KnownDoor, provider: LocalProvider) -> str:
+def _confused_as_rs256(_: TokenServer, provider: LocalProvider) -> str:
     header = {"alg": "RS256", "typ": "JWT", "kid": "r1"}
     return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
 
 
-def _with_own_key(_: KnownDoor, provider: LocalProvider) -> str:
+def _with_own_key(_: TokenServer, provider: LocalProvider) -> str:
     """The header brings the key along, or says where it is."""
     key = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     headers = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
     return jwt.encode(provider.claims(), key, algorithm="RS256", headers=headers)
 
 
-def _changed(_: KnownDoor, provider: LocalProvider) -> str:
+def _changed(_: TokenServer, provider: LocalProvider) -> str:
     head, _claims, signature = provider.token().split(".")
     return f"{head}.{b64(json.dumps(provider.claims('olga')).encode())}.{signature}"
 
 
 def _none(alg: str, *, strip: bool = False) -> Given:
-    def made(_: KnownDoor, provider: LocalProvider) -> str:
+    def made(_: TokenServer, provider: LocalProvider) -> str:
         token = forged({"alg": alg, "kid": "r1"}, provider.claims(), None)
         return token.rstrip(".") if strip else token
 
@@ -75,7 +75,7 @@ def _claims(**more: object) -> Given:
 
 
 def _of_kind(typ: object, **more: object) -> Given:
-    """What a provider signs for another end than to be shown to a door."""
+    """What a provider signs for another end than to be shown to a server."""
     return lambda _, provider: provider.token(header={"kid": "r1", "typ": typ}, **more)  # type: ignore[arg-type]
 
 
@@ -83,7 +83,7 @@ _BOUND = {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}
 
 
 def _told(text: str | bytes | None) -> Given:
-    return lambda _door, _provider: text
+    return lambda _server, _provider: text
 
 
 NOW = int(time.time())
@@ -91,21 +91,21 @@ REFUSED: dict[str, Given] = {
     "none": _told(None),
     "empty": _told(b""),
     "the word alone": _told(b"Bearer"),
-    "another scheme": lambda door, _: f"Basic {door.administrator}".encode(),
-    "without a scheme": lambda door, _: door.administrator.encode(),
-    "two tokens": lambda door, _: f"Bearer {door.administrator} x".encode(),
-    "behind a comma": lambda door, _: f"Bearer x, Bearer {door.administrator}".encode(),
+    "another scheme": lambda server, _: f"Basic {server.administrator}".encode(),
+    "without a scheme": lambda server, _: server.administrator.encode(),
+    "two tokens": lambda server, _: f"Bearer {server.administrator} x".encode(),
+    "behind a comma": lambda server, _: f"Bearer x, Bearer {server.administrator}".encode(),
     "unknown": _told("acct_" + "A" * 43),
-    "a part of one": lambda door, _: door.administrator[:-1],
-    "more than one": lambda door, _: door.administrator + "A",
-    "in capitals": lambda door, _: door.administrator.upper(),
-    "its hash": lambda door, _: hashlib.sha256(door.administrator.encode()).hexdigest(),
-    "its id": lambda door, _: token_file.read(door.tokens)[0][0].id,
+    "a part of one": lambda server, _: server.administrator[:-1],
+    "more than one": lambda server, _: server.administrator + "A",
+    "in capitals": lambda server, _: server.administrator.upper(),
+    "its hash": lambda server, _: hashlib.sha256(server.administrator.encode()).hexdigest(),
+    "its id": lambda server, _: token_file.read(server.tokens)[0][0].id,
     "not ASCII": _told("Bearer acct_é".encode("latin-1")),
     "bytes of nothing": _told(b"Bearer \xff\xfe"),
     "expired of the file": _expired,
     "revoked": _revoked,
-    "name without the prefix": lambda door, _: door.make("ana", another=True),
+    "name without the prefix": lambda server, _: server.make("ana", another=True),
     "expired": _claims(exp=NOW - 120),
     "without an end": _claims(exp=None),
     "an end that is text": _claims(exp="never"),
@@ -156,7 +156,7 @@ REFUSED: dict[str, Given] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_does_not_hold_is_401_and_changes_nothing(
-    known: KnownDoor, shared_provider: LocalProvider, case: str
+    known: TokenServer, shared_provider: LocalProvider, case: str
 ) -> None:
     given = REFUSED[case](known, shared_provider)
     before = known.last_sequence()
@@ -185,7 +185,7 @@ def test_what_does_not_hold_is_401_and_changes_nothing(
     ],
 )
 def test_what_is_too_long_is_401_and_says_so(
-    known: KnownDoor, shared_provider: LocalProvider, given: Given, told: str
+    known: TokenServer, shared_provider: LocalProvider, given: Given, told: str
 ) -> None:
     answer = known.get("/me", given(known, shared_provider))
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
@@ -194,21 +194,21 @@ def test_what_is_too_long_is_401_and_says_so(
 
 
 def test_a_subject_that_is_no_name_is_known_by_its_escaped_name(
-    known: KnownDoor, shared_provider: LocalProvider
+    known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     me = known.get("/me", shared_provider.token("auth0|5f7c8ec7c33c6c004bbafe82")).json()
     assert me["name"] == "b32.mf2xi2bqpq2wmn3dhbswgn3dgmzwgntdgaydiytcmftgkobs"
 
 
 def test_headers_that_name_a_key_are_ignored(
-    known: KnownDoor, shared_provider: LocalProvider
+    known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     header = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
     assert known.get("/me", shared_provider.token(header=header)).json()["name"] == "ana"
 
 
 def test_what_holds_lets_in_as_whom_it_says(
-    known: KnownDoor, shared_provider: LocalProvider
+    known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     ben = known.make("local:ben", expires=wall() + 60_000)
     late = shared_provider.token("ana", exp=int(time.time()) - 1)  # clocks may differ by 60 s
@@ -233,7 +233,7 @@ def test_what_holds_lets_in_as_whom_it_says(
     assert known.status(f"bearer {ben}".encode()) == 200  # the scheme is of any case
 
 
-def test_two_headers_let_nobody_in(known: KnownDoor) -> None:
+def test_two_headers_let_nobody_in(known: TokenServer) -> None:
     shown = f"Bearer {known.administrator}"
     for other in (shown, "Bearer x", "Basic x"):
         for both in ([shown, other], [other, shown]):
@@ -241,19 +241,19 @@ def test_two_headers_let_nobody_in(known: KnownDoor) -> None:
             assert known.http.get("/me", headers=headers).status_code == 401
 
 
-def test_a_token_in_the_address_lets_nobody_in(known: KnownDoor) -> None:
+def test_a_token_in_the_address_lets_nobody_in(known: TokenServer) -> None:
     for name in ("access_token", "token", "authorization"):
         answer = known.http.get("/me", params={name: known.administrator})
         assert answer.status_code == 401
 
 
-def test_a_head_that_is_too_long_ends_without_an_error_of_the_door(known: KnownDoor) -> None:
+def test_a_head_that_is_too_long_ends_without_an_error_of_the_server(known: TokenServer) -> None:
     answer = known.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
     assert answer.status_code in {400, 401, 431}
 
 
 def test_refusals_are_counted_and_no_token_is_in_metrics(
-    known: KnownDoor, shared_provider: LocalProvider
+    known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     oidc = shared_provider.token("ana")
     assert known.status(oidc) == 200

@@ -1,4 +1,4 @@
-"""A door in a process of its own, which knows people by the tokens of a real provider."""
+"""A server in a process of its own, which knows people by the tokens of a real provider."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ import msgspec
 from streams.clock import SystemClock
 from tests.faults.door_process import DoorProcess
 from tests.provider.real_provider import AUDIENCE, RealProvider
-from tests.streams.gateway.door import opening, request
+from tests.streams.gateway.local_server import opening, request
 
 CLOCK = SystemClock()
 _PATIENCE_S = 60.0
 
 
 class Answered(NamedTuple):
-    """How the door answered a token, and between which seconds of the machine's clocks."""
+    """How the server answered a token, and between which seconds of the machine's clocks."""
 
     token: str
     status: int
@@ -30,16 +30,16 @@ class Answered(NamedTuple):
     received: float
 
 
-class RealDoor:
+class AccountantServer:
     """`accountant serve` with `ACCOUNTANT_OIDC_...`; olga is administrator.
 
     Attributes:
-        log: what the door has written about itself.
+        log: what the server has written about itself.
     """
 
     def __init__(self, home: Path, provider: RealProvider, **more: object) -> None:
         home.mkdir()
-        self.log = home / "door.log"
+        self.log = home / "server.log"
         settings = {
             "url": f"sqlite:///{home / 'ledger.db'}",
             "oidc_issuer": provider.issuer,
@@ -76,7 +76,7 @@ class RealDoor:
         return health, ready
 
     def status(self, token: str) -> int:
-        """Return how the door answers to whom a token is."""
+        """Return how the server answers to whom a token is."""
         return self.get("/me", token).status_code
 
     def asked(self, token: str) -> Answered:
@@ -101,7 +101,7 @@ class RealDoor:
 
 
 @contextlib.contextmanager
-def asking(door: RealDoor, tokens: list[str]) -> Iterator[list[Answered]]:
+def asking(server: AccountantServer, tokens: list[str]) -> Iterator[list[Answered]]:
     """Ask with each token in turn, in two threads, until the block ends.
 
     Args:
@@ -114,7 +114,7 @@ def asking(door: RealDoor, tokens: list[str]) -> Iterator[list[Answered]]:
     def ask() -> None:
         while not stop.is_set():
             for token in tuple(tokens):
-                seen.append(door.asked(token))
+                seen.append(server.asked(token))
             stop.wait(0.01)  # what it waits for needs a processor, too
 
     threads = [threading.Thread(target=ask) for _ in range(2)]

@@ -1,4 +1,4 @@
-"""A door with one dataset that looks as in life: teams, limits, a pace, grants and refusals."""
+"""A server with one dataset that looks as in life: teams, limits, a pace, grants and refusals."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ from urllib.parse import quote
 
 import httpx
 
-from tests.streams.auth.roles_door import RolesDoor
-from tests.streams.gateway.door import TestClock, request
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.local_server import TestClock, request
 
 HOSTILE = '<script>alert("x")</script>'
 
 
-class PagedDoor(RolesDoor):
+class PagesServer(RolesServer):
     """`survey` is olga's: ana and ben in team red, otto in blue, zoe an analyst of no team.
 
     Red has a fifth with a pace of a hundredth a day, blue has a share of its own, each analyst of
@@ -86,7 +86,7 @@ class PagedDoor(RolesDoor):
     def post_form(
         self, name: str | None, kind: str, fields: dict[str, str], dataset: str = "survey"
     ) -> httpx.Response:
-        """Send a form as a browser does that was on this door's page."""
+        """Send a form as a browser does that was on this server's page."""
         path = f"/pages/datasets/{quote(dataset, safe='')}/{kind}"
         headers = {"origin": self.url, "sec-fetch-site": "same-origin", **self.shown(name)}
         return self.http.post(path, data=fields, headers=headers)

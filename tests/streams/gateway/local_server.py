@@ -1,4 +1,4 @@
-"""A real door for tests: uvicorn on a free port of the loopback, a ledger in a real file."""
+"""A real server for tests: uvicorn on a free port of the loopback, a ledger in a real file."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ class TestClock:
 
 
 def asked(path: str) -> Any:
-    """Return the scope in which a server calls a door for GET of a path."""
+    """Return the scope in which a server calls a server for GET of a path."""
     return {
         "type": "http",
         "asgi": {"version": "3.0", "spec_version": "2.3"},
@@ -120,7 +120,7 @@ def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
         time.sleep(0.02)
 
 
-class Door:
+class LocalServer:
     """An embedded ledger behind HTTP, in threads of this process.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""A real door that knows who asks, with a file of tokens and perhaps a provider."""
+"""A real server that knows who asks, with a file of tokens and perhaps a provider."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import httpx
 from streams.auth import token_file
 from streams.settings import Settings
 from tests.streams.auth.provider import AUDIENCE, LocalProvider
-from tests.streams.gateway.door import Door, TestClock, opening
+from tests.streams.gateway.local_server import LocalServer, TestClock, opening
 
 ADMINISTRATOR = "local:olga"
 
@@ -20,8 +20,8 @@ def wall() -> int:
     return time.time_ns() // 1_000_000
 
 
-class KnownDoor(Door):
-    """A door with dataset `census`, which asks with an administrator's token unless told otherwise.
+class TokenServer(LocalServer):
+    """A server with dataset `census`; it sends an administrator's token by default.
 
     Attributes:
         tokens: the file of static tokens; names begin with `local:`.

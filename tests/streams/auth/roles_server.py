@@ -1,4 +1,4 @@
-"""A real door before a real file, with somebody of every role on datasets of every kind."""
+"""A real server before a real file, with somebody of every role on datasets of every kind."""
 
 from __future__ import annotations
 
@@ -12,8 +12,15 @@ import msgspec
 from accountant.times import iso
 from streams.auth import token_file
 from streams.settings import Settings
-from tests.streams.auth.known_door import wall
-from tests.streams.gateway.door import NOON, Door, TestClock, new_id, opening, request
+from tests.streams.auth.token_server import wall
+from tests.streams.gateway.local_server import (
+    NOON,
+    LocalServer,
+    TestClock,
+    new_id,
+    opening,
+    request,
+)
 
 ROLES = {
     "stranger": None,  # without a token
@@ -45,7 +52,7 @@ def setting(by: str, dataset: str, member: str, *roles: str, **more: Any) -> Bod
     return {"version": 1, "type": "member", **fields, **more}
 
 
-class RolesDoor(Door):
+class RolesServer(LocalServer):
     """Each of `KINDS` is owned by olga, with ana, ben, eve, eng and aud as members.
 
     Nothing is asked on them yet; `elsewhere` has otto as its only analyst.
@@ -123,5 +130,5 @@ class RolesDoor(Door):
 
 
 def at(seconds: float) -> str:
-    """Return a time so many seconds after the door's noon."""
+    """Return a time so many seconds after the server's noon."""
     return iso(NOON + int(seconds * 1000))

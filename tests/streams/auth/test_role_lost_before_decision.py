@@ -1,4 +1,4 @@
-"""What happens between a door's look and the log's word."""
+"""What happens between a server's look and the log's word."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from accountant.records.decided import Encoded
 from accountant.records.inputs import Input
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.streams.auth.roles_door import Body, RolesDoor, at, setting
-from tests.streams.gateway.door import TestClock, eventually, new_id, opening, request
+from tests.streams.auth.roles_server import Body, RolesServer, at, setting
+from tests.streams.gateway.local_server import TestClock, eventually, new_id, opening, request
 
 RULES_3 = Path(__file__).parents[2] / "before" / "ledger_of_rules_3.sqlite"
 
@@ -49,90 +49,90 @@ def slow() -> Slow:
 
 
 @pytest.fixture
-def door(tmp_path: Path, slow: Slow) -> Iterator[RolesDoor]:
-    with RolesDoor(tmp_path, decide=slow) as made:
+def server(tmp_path: Path, slow: Slow) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path, decide=slow) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")
         yield made
 
 
-def waiting(door: RolesDoor) -> float:
-    return sum(lag.records for lag in door.service.live_ledgers.snapshot().lags)
+def waiting(server: RolesServer) -> float:
+    return sum(lag.records for lag in server.service.live_ledgers.snapshot().lags)
 
 
-def test_a_member_removed_between_door_and_log_gets_nothing_and_learns_nothing(
-    door: RolesDoor, slow: Slow
+def test_a_member_removed_between_server_and_log_gets_nothing_and_learns_nothing(
+    server: RolesServer, slow: Slow
 ) -> None:
-    before, _ = door.kept()
-    ask = request(door.clock, analyst="ana")
+    before, _ = server.kept()
+    ask = request(server.clock, analyst="ana")
     with ThreadPoolExecutor(2) as pool:
         slow.going.clear()
         slow.reached.clear()
         removal = setting("olga", "census", "ana")
-        removed = pool.submit(door.send, "olga", "/datasets/census/members", removal)
+        removed = pool.submit(server.send, "olga", "/datasets/census/members", removal)
         assert slow.reached.wait(20)
-        asked = pool.submit(door.send, "ana", "/requests", ask)
-        # Both are past the door; the log takes them in their order.
-        eventually(lambda: waiting(door) >= 1)
+        asked = pool.submit(server.send, "ana", "/requests", ask)
+        # Both are past the server; the log takes them in their order.
+        eventually(lambda: waiting(server) >= 1)
         slow.going.set()
         assert removed.result().json()["outcome"] == "member_removed"
         answer = asked.result()
     assert answer.status_code == 403, answer.text
     assert "totals" not in answer.text
-    after, _ = door.kept()
+    after, _ = server.kept()
     assert after == before + 2
-    assert last_decided(door) == ("refused", "not_permitted")
+    assert last_decided(server) == ("refused", "not_permitted")
 
 
-def last_decided(door: RolesDoor) -> tuple[str, str | None]:
+def last_decided(server: RolesServer) -> tuple[str, str | None]:
     """Return outcome and reason of the last decision in the log."""
-    _, value = asyncio.run(door.service.last_decision(0))
+    _, value = asyncio.run(server.service.last_decision(0))
     decision = decode_decision(value)
     return decision.outcome, decision.reason
 
 
-def test_the_log_has_the_last_word_on_whose_time_is_over(door: RolesDoor, slow: Slow) -> None:
-    door.enrol("census", "ana", "analyst", until=at(seconds=5))
-    door.granted("census", "ana")
-    slow.late_ms = 6_000  # by the log's clock it is over, by the door's it is not
-    answer = door.send("ana", "/requests", request(door.clock, analyst="ana"))
-    # The decision is the first that the door hears of that time, and by it ana learns nothing.
+def test_the_log_has_the_last_word_on_whose_time_is_over(server: RolesServer, slow: Slow) -> None:
+    server.enrol("census", "ana", "analyst", until=at(seconds=5))
+    server.granted("census", "ana")
+    slow.late_ms = 6_000  # by the log's clock it is over, by the server's it is not
+    answer = server.send("ana", "/requests", request(server.clock, analyst="ana"))
+    # The decision is the first that the server hears of that time, and by it ana learns nothing.
     assert answer.status_code == 403, answer.text
     assert "totals" not in answer.text
-    assert last_decided(door) == ("refused", "not_permitted")
+    assert last_decided(server) == ("refused", "not_permitted")
 
 
-def test_a_membership_ends_at_its_moment(door: RolesDoor) -> None:
-    door.enrol("census", "ana", "analyst", until=at(seconds=5))
-    door.clock.pass_(seconds=4.999)  # type: ignore[attr-defined]
-    door.granted("census", "ana")
-    door.clock.pass_(seconds=0.001)  # type: ignore[attr-defined]
-    before = door.kept()
+def test_a_membership_ends_at_its_moment(server: RolesServer) -> None:
+    server.enrol("census", "ana", "analyst", until=at(seconds=5))
+    server.clock.pass_(seconds=4.999)  # type: ignore[attr-defined]
+    server.granted("census", "ana")
+    server.clock.pass_(seconds=0.001)  # type: ignore[attr-defined]
+    before = server.kept()
     for path in ("/datasets/census", "/datasets/census/requests", "/datasets/census/members"):
-        assert door.see("ana", path).status_code == 404
-    ask = request(door.clock, analyst="ana")
-    assert door.send("ana", "/requests", ask).status_code == 403
-    assert door.kept() == before
+        assert server.see("ana", path).status_code == 404
+    ask = request(server.clock, analyst="ana")
+    assert server.send("ana", "/requests", ask).status_code == 403
+    assert server.kept() == before
 
 
-def test_an_owner_who_leaves_is_told_that_it_was_done(door: RolesDoor) -> None:
-    door.enrol("census", "ben", "owner")
-    leaving = door.send("olga", "/datasets/census/members", setting("olga", "census", "olga"))
+def test_an_owner_who_leaves_is_told_that_it_was_done(server: RolesServer) -> None:
+    server.enrol("census", "ben", "owner")
+    leaving = server.send("olga", "/datasets/census/members", setting("olga", "census", "olga"))
     assert (leaving.status_code, leaving.json()["outcome"]) == (200, "member_removed")
-    assert door.see("olga", "/datasets/census").status_code == 404
+    assert server.see("olga", "/datasets/census").status_code == 404
 
 
-def test_who_opens_a_name_by_a_clock_that_is_ahead_is_told_so(door: RolesDoor) -> None:
-    clock = TestClock(door.clock.now() + 3_600_000)
+def test_who_opens_a_name_by_a_clock_that_is_ahead_is_told_so(server: RolesServer) -> None:
+    clock = TestClock(server.clock.now() + 3_600_000)
     body = {**opening(clock, "new"), "by": "opie"}
-    answer = door.send("opie", "/datasets", body)
+    answer = server.send("opie", "/datasets", body)
     assert (answer.status_code, answer.json()["error"]) == (422, "issued_in_future")
 
 
 def test_who_may_write_the_file_is_administrator_and_bound_by_the_log(tmp_path: Path) -> None:
-    with RolesDoor(tmp_path) as door:
-        door.open_for_olga("census", access="members")
-        clock = door.clock
+    with RolesServer(tmp_path) as server:
+        server.open_for_olga("census", access="members")
+        clock = server.clock
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings(), clock=clock)
 
     def done(source: Source, body: Body) -> Decision:
