@@ -27,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards figures pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards reference figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -110,6 +110,9 @@ dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
 
 client: $(READY)  ## write the synchronous client from the asynchronous one
 	$(BIN)/python scripts/unasync.py
+
+reference: $(READY)  ## write docs/reference/commands.md from the commands, running its examples
+	$(BIN)/python scripts/reference/commands_page.py
 
 figures: $(READY)  ## draw docs/figures again from the functions that decide
 	$(BIN)/python -m research.figures --out docs/figures $(FIGURES_ARGS)

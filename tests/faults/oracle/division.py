@@ -1,6 +1,6 @@
 """How one dataset's budget is divided: plain, slow, unshared.
 
-Each rule is that of docs/reference/records.md, Limits. Sums that the product keeps are added up
+Each rule is that of docs/reference/records/limits.md. Sums that the product keeps are added up
 anew here each time.
 """
 

@@ -19,7 +19,7 @@ from tests.faults.oracle.amounts import (
 from tests.faults.oracle.disagreement import Disagreement
 
 _DIGITS_UP: Final = Fraction(2, 10**9)
-"""A reading has ten digits, rounded up: docs/reference/records.md."""
+"""A reading has ten digits, rounded up: docs/reference/records/decision.md."""
 _NOISE: Final = Fraction(1, 10**13)
 """Readings are doubles, rounded up: docs/decisions/0013."""
 

@@ -1,4 +1,4 @@
-"""What a refusal offers instead: docs/reference/records.md, `fits`."""
+"""What a refusal offers instead: docs/reference/records/decision.md, `fits`."""
 
 from __future__ import annotations
 

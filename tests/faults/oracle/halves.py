@@ -1,4 +1,4 @@
-"""Basic composition beside a filter: docs/theory.md P13, docs/reference/records.md, `beside`.
+"""Basic composition beside a filter: docs/theory.md P13, docs/reference/records/policy.md.
 
 A policy without `beside` has the filter alone.
 """

@@ -1,4 +1,4 @@
-"""Which `limit` records are sound: docs/reference/records.md, Limits."""
+"""Which `limit` records are sound: docs/reference/records/limits.md."""
 
 from __future__ import annotations
 

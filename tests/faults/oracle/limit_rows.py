@@ -1,4 +1,4 @@
-"""The rows that a dataset's levels come to: docs/reference/records.md, State."""
+"""The rows that a dataset's levels come to: docs/reference/records/state.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who may do what, by a dataset's own records: docs/reference/records.md, Members."""
+"""Who may do what, by a dataset's own records: docs/reference/records/member.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which policies are sound, and how they are written out: docs/reference/records.md, Policy."""
+"""Which policies are sound, and how they are written out: docs/reference/records/policy.md."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The rows that a partition comes down to: docs/reference/records.md, State; decision 0043."""
+"""The rows that a partition comes down to: docs/reference/records/state.md; decision 0043."""
 
 from __future__ import annotations
 

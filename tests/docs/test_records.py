@@ -1,0 +1,121 @@
+"""The pages of records name every field, and their examples are sound records."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from accountant.advice.preview import Preview
+from accountant.claims.claims import Claim
+from accountant.filters import FILTERS
+from accountant.limits.wire import LevelLeft, LevelMoved, LevelRow, LimitRecord, RuleRow
+from accountant.policy import Policy, resolve
+from accountant.records import Decision, MechanismRequest
+from accountant.records.inputs import Source, check
+from accountant.records.members import MemberRow
+from accountant.records.operator_records import KeyChange, Rollback, Seal
+from accountant.records.previews import PreviewRequest, check_preview
+from accountant.records.records import First, Genesis, Snapshot
+from accountant.records.requests import Amend, Close, Open, SetLimit, SetMember
+from accountant.records.state_rows import PartitionRow
+from accountant.views.datasets import Alert, DatasetView
+from accountant.views.joint import JointGuarantee
+from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
+from accountant.views.usage import UsageRow
+from accountant.views.why.forecast import Forecast
+from accountant.views.why.report import LargestGrant, Why
+
+PAGES = Path(__file__).parents[2] / "docs" / "reference" / "records"
+NAMES = sorted(path.stem for path in PAGES.glob("*.md"))
+LONGEST = 1_500
+
+STRUCTS = {
+    "request": [MechanismRequest],
+    "preview": [PreviewRequest, Preview],
+    "admin": [Open, Amend, Close],
+    "member": [SetMember],
+    "limits": [SetLimit, LevelView, PaceView, ShareView, AnalystBudget],
+    "policy": [Policy],
+    "decision": [
+        *[Decision, First, Genesis, Seal, Rollback, KeyChange, LimitRecord],
+        *[LevelMoved, LevelLeft],
+    ],
+    "alert": [Alert],
+    "dataset": [DatasetView, JointGuarantee, UsageRow],
+    "why": [Why, Forecast, LargestGrant],
+    "dead-letter": [],
+    "state": [PartitionRow, Snapshot, MemberRow, LevelRow, RuleRow],
+}
+# Said by every record, or under another name: the key of usage has its own.
+ELSEWHERE = {"version", "request_id", "dataset", "by", "key"}
+
+
+def page(name: str) -> str:
+    return (PAGES / f"{name}.md").read_text(encoding="utf-8")
+
+
+def examples(name: str) -> list[bytes]:
+    """Return the JSON objects of a page's examples."""
+    blocks = re.findall(r"^```json\n(.*?)^```", page(name), re.DOTALL | re.MULTILINE)
+    found = []
+    for block in blocks:
+        decoder, rest = json.JSONDecoder(), block.strip()
+        while rest:
+            _, end = decoder.raw_decode(rest)
+            found.append(rest[:end].encode())
+            rest = rest[end:].strip()
+    return found
+
+
+def test_every_page_is_listed_and_has_its_structs():
+    listed = re.findall(r"\(records/([a-z-]+)\.md\)", (PAGES.parent / "records.md").read_text())
+    assert sorted(listed) == NAMES == sorted(STRUCTS)
+
+
+@pytest.mark.parametrize(
+    ("name", "struct"),
+    [(name, struct) for name, structs in STRUCTS.items() for struct in structs],
+    ids=lambda value: value if isinstance(value, str) else value.__name__,
+)
+def test_every_field_is_described(name, struct):
+    missing = [f for f in struct.__struct_encode_fields__ if f"`{f}`" not in page(name)]
+    assert set(missing) <= ELSEWHERE
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_page_has_an_example_and_is_short(name):
+    assert examples(name) or "Example:" in page(name)
+    assert len(page(name).split()) <= LONGEST
+
+
+@pytest.mark.parametrize("name", ["request", "admin", "member", "limits"])
+def test_examples_of_inputs_pass_the_checks_of_the_ledger(name):
+    source: Source = "requests" if name == "request" else "admin"
+    for body in examples(name):
+        check(source, body)
+
+
+def test_other_examples_are_what_they_say():
+    (preview,) = examples("preview")
+    check_preview(preview)
+    (policy,) = examples("policy")
+    resolve(msgspec.json.decode(policy, type=Policy))
+    assert len([msgspec.json.decode(body, type=Alert) for body in examples("alert")]) == 2
+    member, level = examples("state")
+    msgspec.json.decode(member, type=MemberRow)
+    msgspec.json.decode(level, type=LevelRow)
+    (decision,) = examples("decision")
+    assert set(json.loads(decision)) <= {"type", *Decision.__struct_encode_fields__}
+    for name, struct in (("dataset", DatasetView), ("why", Why)):
+        assert set(json.loads(examples(name)[0])) <= set(struct.__struct_encode_fields__)
+
+
+def test_every_claim_and_filter_has_its_row():
+    for claim in Claim.__args__:
+        assert f"\n| `{claim.__struct_config__.tag}` |" in page("request")
+    for name in FILTERS:
+        assert f"\n| `{name}` |" in page("policy")
