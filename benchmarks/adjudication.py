@@ -11,7 +11,7 @@ from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import decode_policy
 from benchmarks.measure import Row, Scale, best_of
 

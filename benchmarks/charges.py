@@ -12,7 +12,7 @@ from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
 from accountant.filters import FILTERS
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import decode_policy
 from benchmarks.measure import Row, Scale, best_of
 

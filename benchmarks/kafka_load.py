@@ -12,7 +12,7 @@ from accountant.ledger.snapshots import snapshot
 from accountant.partition import Partition
 from accountant.partition.key_hash import partition_of
 from accountant.records import encode
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from benchmarks import requests
 from streams.errors import Refused
 from streams.kafka import topics

@@ -14,7 +14,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from accountant.times import uuid7
 from benchmarks import requests
 from benchmarks.measure import Row, Scale

@@ -14,9 +14,9 @@ from pathlib import Path
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale

@@ -13,7 +13,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of

@@ -22,7 +22,7 @@ from accountant.mechanisms.doubling import DoublingSession
 from accountant.mechanisms.laplace_reduction import LaplaceSession
 from accountant.mechanisms.relative_error import RelativeError, deviation
 from accountant.policy import Policy
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from research.games.ledgers import FilterLedger
 
 COUNTS: Final = tuple(math.isqrt(math.isqrt(30000**4 // j**3)) for j in range(1, 401))

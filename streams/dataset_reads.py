@@ -9,10 +9,10 @@ from typing import Final, Protocol
 import msgspec
 
 from accountant.amounts import format_units
-from accountant.records.asked_by import asked_by
 from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
+from accountant.records.request_names import asked_by
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum

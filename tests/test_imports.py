@@ -20,12 +20,12 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 # earlier line, and nothing else. A dotted name is one module that stands below its room.
 LAYERS = {
     "accountant": (
-        {"checksum", "foreign_text", "spelling", "times"},
+        {"checksum", "foreign_text", "suggest", "times"},
         {"errors"},
-        {"made_by"},
+        {"versions"},
         {"fractional"},
         {"amounts"},
-        {"exact"},
+        {"exact_numbers"},
         {"conversions"},
         {"claims"},
         {"filters", "odometers"},

@@ -25,7 +25,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.policy import PARAMETERS, Policy, parse_budget, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
 Curve = Callable[[Decimal], Fraction]
 

@@ -17,8 +17,8 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
 from accountant.policy import MOST_ODOMETERS, PARAMETERS, Policy, resolve
-from accountant.policy.compiled import open_plan
-from accountant.records.decided import Encoded
+from accountant.policy.compiled_policy import open_plan
+from accountant.records.encoded_decision import Encoded
 from accountant.records.outcomes import Outcome, Reason
 
 Kind = Literal["filter", "odometer", "comparator"]

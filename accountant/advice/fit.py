@@ -10,7 +10,7 @@ from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
 from accountant.ledger.budgets import never_fits
 from accountant.ledger.snapshots import totals_from
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
 

@@ -17,9 +17,9 @@ from accountant.claims import Claim, atoms
 from accountant.claims.promises import promise
 from accountant.policy import Policy, resolve
 from accountant.records import Decision
-from accountant.records.asked_by import claim_in
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.request_names import claim_in
 
 NAME: Final = "optimal_mixed"
 _FOR_ITS_COST: Final = frozenset(

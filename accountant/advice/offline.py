@@ -23,7 +23,7 @@ from accountant.records import (
     Source,
     encode,
 )
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input, canonical, check
 from accountant.replay.apply import apply
 from accountant.times import issued_at, uuid7

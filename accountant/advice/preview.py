@@ -18,7 +18,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import budgets_of
 from accountant.ledger.snapshots import left_wire
-from accountant.limits.applicable import ApplicableLimits, team_of
+from accountant.limits.applicable_limits import ApplicableLimits, team_of
 from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.partition.judge import Members, judge
 from accountant.records import Decision

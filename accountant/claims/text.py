@@ -10,7 +10,7 @@ import msgspec
 from accountant.amounts import is_wire
 from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Interactive, Repeat, checked
 from accountant.errors import RequestInvalid
-from accountant.spelling import did_you_mean
+from accountant.suggest import did_you_mean
 
 _BY_NAME: Final = {str(kind.__struct_config__.tag): kind for kind in ATOMS}
 _INTERACTIVE: Final = "interactive"

@@ -17,10 +17,10 @@ from accountant.fractional import Fractional
 from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.largest_fit import largest
 from accountant.ledger.ledger import Ledger
-from accountant.limits.applicable import ApplicableLimits, remaining_at
+from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
 from accountant.limits.charge import ChargedLevel, charge
 from accountant.limits.wire import LevelLeft, LevelNamed
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Amend, Close, Open
 from accountant.records.outcomes import Outcome, Reason
 

@@ -16,9 +16,9 @@ from accountant.claims.price import Price, price
 from accountant.filters import Filter
 from accountant.ledger.largest_fit import Offered
 from accountant.ledger.ledger import Ledger
-from accountant.limits.applicable import ApplicableLimits
-from accountant.limits.compiled import CompiledLimit, reserved_of, whole_of
-from accountant.limits.reserved import Sums, plus
+from accountant.limits.applicable_limits import ApplicableLimits
+from accountant.limits.compiled_limit import CompiledLimit, reserved_of, whole_of
+from accountant.limits.reserved_totals import Sums, plus
 from accountant.limits.wire import LevelNamed
 from accountant.records.outcomes import Reason
 

@@ -8,7 +8,7 @@ import msgspec
 
 from accountant.amounts import Units
 from accountant.fractional import written
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 
 
 class Ledger(msgspec.Struct, frozen=True, gc=False):

@@ -27,7 +27,7 @@ from accountant.claims.promises import Promise, promise
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters.beside import ENDED, EPSILON, WITHOUT, BesideBasic
 from accountant.fractional import parts_of
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 
 _PAID_EX_POST: Final = frozenset(
     {"epsilon", "ex_post_only", "ex_post_epsilon", "loss_epsilon", "loss_ex_post"}

@@ -10,7 +10,7 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, written
 from accountant.ledger import Ledger
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
 
 

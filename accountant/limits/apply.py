@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 
 from accountant.filters import BesideBasic
-from accountant.limits.compiled import part_of
+from accountant.limits.compiled_limit import part_of
 from accountant.limits.periods import Periods
 from accountant.limits.state import (
     Count,
@@ -24,7 +24,7 @@ from accountant.limits.wire import (
     ReservedRecord,
     length_of,
 )
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.requests import SetLimit
 

@@ -11,8 +11,8 @@ import msgspec
 from accountant.amounts import INFINITE, Units
 from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
-from accountant.limits.applicable import ApplicableLimit, ApplicableLimits
-from accountant.limits.reserved import Sums, minus, plus, smaller
+from accountant.limits.applicable_limits import ApplicableLimit, ApplicableLimits
+from accountant.limits.reserved_totals import Sums, minus, plus, smaller
 from accountant.limits.state import Count, Key, Level, LimitState, Paced, texts_of, unused_of
 from accountant.limits.store import LimitOverlay, LimitStore
 from accountant.limits.wire import LevelMoved, Texts

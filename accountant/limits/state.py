@@ -9,9 +9,9 @@ from msgspec import UNSET, UnsetType
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
-from accountant.limits.compiled import CompiledLimits, amounts_of, compile_limit
+from accountant.limits.compiled_limit import CompiledLimits, amounts_of, compile_limit
 from accountant.limits.periods import Periods
-from accountant.limits.reserved import Sums, rest_of
+from accountant.limits.reserved_totals import Sums, rest_of
 from accountant.limits.wire import (
     DAY_MS,
     CountRow,
@@ -24,8 +24,8 @@ from accountant.limits.wire import (
     Texts,
     length_of,
 )
-from accountant.made_by import FORMAT
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.versions import FORMAT
 
 Key = tuple[str, Scope, str, str]
 """A level's dataset, scope, the team of a default in force for an analyst, and the name."""

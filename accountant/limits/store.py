@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final, NamedTuple, Protocol
 
 from accountant.checksum import Checksum, crc_of_row
-from accountant.limits.reserved import ReservedTotals, Sums, larger, minus, plus
+from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minus, plus
 from accountant.limits.state import Key, Level, row_of
 from accountant.limits.wire import level_row_key
 from accountant.records import encode

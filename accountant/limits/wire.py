@@ -7,7 +7,7 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.made_by import Format, reader
+from accountant.versions import Format, reader
 
 Scope = Literal["dataset", "team", "analyst", "each"]
 """Whom a limit holds for; `each` is the default for each analyst of a team."""

@@ -10,9 +10,9 @@ import msgspec
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, moved
 from accountant.ledger.administer import administer
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.limits.apply import apply_record, is_possible, record_of
-from accountant.limits.reserved import plus
+from accountant.limits.reserved_totals import plus
 from accountant.limits.state import Level
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.wire import MOST_LIMITS

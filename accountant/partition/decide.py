@@ -37,7 +37,7 @@ from accountant.records import (
     Origin,
     decode_decision,
 )
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import (
     MOST_BYTES,
     Checked,

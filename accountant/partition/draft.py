@@ -31,7 +31,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 

@@ -16,7 +16,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
 from accountant.limits.charge import ChargedLevel
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
 
 _PLANS: Final = 4096

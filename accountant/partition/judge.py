@@ -11,7 +11,7 @@ from msgspec import UNSET
 from accountant.claims import CheckedClaim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate, moved
-from accountant.limits.applicable import applicable_limits, team_of
+from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
 from accountant.partition.permits import Asking, may_ask
 from accountant.records.members import MemberRow

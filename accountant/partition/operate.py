@@ -10,7 +10,7 @@ from typing import Final
 from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
 from accountant.records import FORMAT, RULES, Decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text

@@ -19,7 +19,7 @@ from accountant.filters import FILTERS, BesideBasic, Filter, Guarantee
 from accountant.filters.beside import BESIDE
 from accountant.odometers import AnyOdometer
 from accountant.odometers.one_sided_mixture import OneSidedMixture
-from accountant.spelling import did_you_mean
+from accountant.suggest import did_you_mean
 
 Neighbours = Literal["add_remove", "replace"]
 """Which data sets count as neighbours: one unit added or removed, or one replaced."""

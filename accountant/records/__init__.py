@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from accountant.made_by import FORMAT, RULES, Format, check_maker
 from accountant.records.records import (
     DECODE_ERRORS,
     NO_REQUEST,
@@ -36,6 +35,7 @@ from accountant.records.state_rows import (
     decode_partition_row,
     partition_row_key,
 )
+from accountant.versions import FORMAT, RULES, Format, check_maker
 
 __all__ = [
     "DECODE_ERRORS",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import msgspec
 
 from accountant.limits.wire import LevelMoved, LimitRecord, Scope
-from accountant.made_by import Format, reader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Origin
+from accountant.versions import Format, reader
 
 
 class LevelScope(msgspec.Struct, gc=False):

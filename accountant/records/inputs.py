@@ -14,7 +14,7 @@ from msgspec import UNSET
 from accountant.claims import CheckedClaim, checked
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.records import (
     AdminRecord,
     Amend,

@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.errors import RequestInvalid
 from accountant.limits.wire import MOST_DAYS, LimitPolicy, Pace
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate

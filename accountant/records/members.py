@@ -8,8 +8,8 @@ from typing import Final, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.made_by import FORMAT, Format, reader
 from accountant.times import from_iso, iso
+from accountant.versions import FORMAT, Format, reader
 
 Role = Literal["owner", "analyst", "engine", "auditor"]
 """What a member may do: decide about the dataset, ask for oneself, ask for others, read all."""

@@ -12,7 +12,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
         first: hash of decision 0, which stays in the log.
         archived: number of the last decision that is in an archive.
         head: its hash.
-        state: hash of the state before this decision, see `accountant.replay.sealed`.
+        state: hash of the state before this decision, see `accountant.replay.sealed_log`.
         usage: hash of the usage before this decision.
     """
 

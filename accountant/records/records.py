@@ -7,11 +7,11 @@ from typing import Final
 import msgspec
 
 from accountant.limits.wire import LevelLeft, LevelMoved, LevelNamed, LimitRecord
-from accountant.made_by import Format, reader
 from accountant.policy import Policy
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
+from accountant.versions import Format, reader
 
 NO_REQUEST: Final = msgspec.Raw(b"")
 """The `request` of a decision that repeats none; it is never written."""

@@ -7,9 +7,9 @@ from collections.abc import Callable
 import msgspec
 
 from accountant.limits.wire import LevelRow, level_row_key
-from accountant.made_by import Format, check_maker, reader
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
+from accountant.versions import Format, check_maker, reader
 
 
 class NextOffsets(msgspec.Struct, frozen=True):

@@ -20,7 +20,7 @@ from msgspec.inspect import (
 )
 
 from accountant.errors import RequestInvalid
-from accountant.spelling import did_you_mean
+from accountant.suggest import did_you_mean
 
 _SHOWN: Final = 200
 _AT = re.compile(r"(.*?)(?: - at `(?:key in )?\$?\.?(.*?)`)?", re.DOTALL)

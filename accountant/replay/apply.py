@@ -14,7 +14,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import Remembered, decode_identity, id_key
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.members_and_limits import take_levels, take_members

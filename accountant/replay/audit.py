@@ -31,8 +31,8 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
 from accountant.replay.notable_records import Administered, accepted, administered, changed
-from accountant.replay.plain import plain
-from accountant.replay.sealed import Sealed, SealedStart, next_seal
+from accountant.replay.plain_text import plain
+from accountant.replay.sealed_log import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
 from accountant.views.heads import ledger_named

@@ -11,14 +11,14 @@ from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import would_end
 from accountant.ledger.budgets import budgets_of
-from accountant.limits.applicable import applicable_limits, team_of
+from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision, Source
 from accountant.records.inputs import Input
-from accountant.replay.plain import plain
+from accountant.replay.plain_text import plain
 from accountant.replay.sums import Finding, Findings, check_odometers, same
 from accountant.times import from_iso
 

@@ -19,8 +19,8 @@ from accountant.records import (
 )
 from accountant.records.members import MemberRow
 from accountant.records.state_rows import Row, decode_row
-from accountant.replay.plain import plain
-from accountant.replay.refold import state_rows
+from accountant.replay.plain_text import plain
+from accountant.replay.replay import state_rows
 
 Rows = Mapping[bytes, bytes | None]
 """Rows of `state` by their keys; None for one whose own checksum is wrong."""

@@ -17,10 +17,10 @@ from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision
 from accountant.records.outcomes import OPERATED, SETS_LIMITS, Outcome, Reason
-from accountant.replay.plain import plain
+from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
 ROUNDING: Final = Decimal("1e-9")

@@ -12,14 +12,14 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.limits.state import Level, LimitState, amounts_from
 from accountant.limits.wire import LevelMoved, LimitRecord, Scope, level_alert_id
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, decode_decision
-from accountant.records.decided import CountedDecision, Encoded
+from accountant.records.encoded_decision import CountedDecision, Encoded
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView, Once, alerts, view_of_ledger

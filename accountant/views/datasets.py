@@ -23,7 +23,7 @@ from accountant.ledger.snapshots import (
 )
 from accountant.limits.wire import Scope
 from accountant.policy import Policy
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso

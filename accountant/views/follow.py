@@ -17,7 +17,7 @@ from accountant.records import (
     Snapshot,
     decode_decision,
 )
-from accountant.records.decided import CountedDecision
+from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso, iso

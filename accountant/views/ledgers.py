@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 

@@ -12,7 +12,7 @@ from accountant.limits.apply import apply_grant, apply_record
 from accountant.limits.state import Key, Level, level_of
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import LevelMoved, LevelRow
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso

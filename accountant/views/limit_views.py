@@ -11,15 +11,15 @@ from accountant.amounts import Units, format_units
 from accountant.fractional import whole_down, written
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import left_wire
-from accountant.limits.applicable import (
+from accountant.limits.applicable_limits import (
     ApplicableLimit,
     ApplicableLimits,
     applicable_limits,
     limit_at,
     unreserved,
 )
-from accountant.limits.compiled import CompiledLimit
-from accountant.limits.reserved import Sums
+from accountant.limits.compiled_limit import CompiledLimit
+from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import Level, LimitState
 from accountant.limits.store import LevelTable, LimitOverlay
 from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts

@@ -13,9 +13,9 @@ from accountant.amounts import Units, parse_units
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, check_maker
-from accountant.records.asked_by import AskedFor, decode_asked_for
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.outcomes import Outcome
+from accountant.records.request_names import AskedFor, decode_asked_for
 
 MOST_LARGEST: Final = 20
 """Grants of a dataset that are kept with their requests: those that cost most."""

@@ -8,8 +8,8 @@ from typing import Any, Final, Literal, Self, get_args
 import msgspec
 
 from accountant.amounts import Units, format_units
-from accountant.records.asked_by import asked_by
-from accountant.records.decided import CountedDecision
+from accountant.records.encoded_decision import CountedDecision
+from accountant.records.request_names import asked_by
 from accountant.times import iso
 
 MOST_ANALYSTS: Final = 10_000

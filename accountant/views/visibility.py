@@ -7,11 +7,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.policy import Policy, sees_only_own
-from accountant.records.asked_by import asked_by
 from accountant.records.header import DecisionHeader
+from accountant.records.http_bodies import served
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
-from accountant.records.served import served
+from accountant.records.request_names import asked_by
 from accountant.views.datasets import Alert
 from accountant.views.why import Why, own_alone, without_members
 

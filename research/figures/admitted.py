@@ -13,7 +13,7 @@ from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from research.comparators import optimal_count
 from research.figures.picture import Curve, Panel, Picture, logarithmic
 

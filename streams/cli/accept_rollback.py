@@ -15,7 +15,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
-    from accountant.records.decided import Encoded
+    from accountant.records.encoded_decision import Encoded
     from streams.cli.stopped_ledger import StoppedLog
     from streams.evidence.store import Kept
     from streams.settings import Settings

@@ -279,7 +279,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
     from rich.markup import escape
 
     from accountant.display.times import moment
-    from accountant.replay.differing import REMAKE_ROWS
+    from accountant.replay.check_rows import REMAKE_ROWS
     from streams.cli.printing.output import stdout
 
     wrong = report.first_disagreement

@@ -12,7 +12,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
-    from accountant.records.decided import Encoded
+    from accountant.records.encoded_decision import Encoded
 
 app = typer.Typer(help="Mend what a wrong clock has left in a log.", no_args_is_help=True)
 

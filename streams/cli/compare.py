@@ -18,7 +18,7 @@ from streams.cli.reading.policy_options import policy_in
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, ComparedTally, Comparison
     from accountant.advice.fixed_in_advance import FixedInAdvance
-    from accountant.advice.in_order import Columns
+    from accountant.advice.request_file import Columns
     from accountant.policy import Policy
 
 
@@ -38,7 +38,7 @@ def compare(
     Exit code 1 if any other line is not decided; the reasons are told.
     """
     from accountant.advice.compare import Comparison
-    from accountant.advice.in_order import Columns
+    from accountant.advice.request_file import Columns
     from streams.cli.printing.output import print_json
 
     with explained():
@@ -81,7 +81,7 @@ def _take_all(
     comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO, columns: Columns
 ) -> None:
     """Decide every request, and count what became of each line."""
-    from accountant.advice.in_order import in_order
+    from accountant.advice.request_file import in_order
     from accountant.records.inputs import MOST_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress

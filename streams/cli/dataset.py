@@ -10,7 +10,7 @@ import typer
 from msgspec import UNSET
 
 from accountant.display.numbers import exact_percent
-from accountant.policy.proposed import PROPOSED_CAP, proposed
+from accountant.policy.proposal import PROPOSED_CAP, proposed
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
@@ -25,7 +25,7 @@ from streams.cli.reading.policy_options import (
 )
 
 if TYPE_CHECKING:
-    from accountant.policy.compiled import CompiledPolicy
+    from accountant.policy.compiled_policy import CompiledPolicy
 
 app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
 
@@ -85,7 +85,7 @@ def open_(
     Exit code 1 if the name was ever opened before.
     """
     from accountant.policy import resolve
-    from accountant.policy.compiled import open_plan
+    from accountant.policy.compiled_policy import open_plan
     from accountant.records.names import check_name
     from streams.client import PolicyDiffers
 

@@ -17,7 +17,7 @@ from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import policy_in
 
 if TYPE_CHECKING:
-    from accountant.advice.in_order import Columns
+    from accountant.advice.request_file import Columns
     from accountant.policy import Policy
 
 
@@ -41,7 +41,7 @@ def decide(
     """
     import msgspec
 
-    from accountant.advice.in_order import Columns
+    from accountant.advice.request_file import Columns
     from accountant.policy import resolve
     from accountant.records.inputs import MOST_BYTES
     from streams.cli.printing.output import stderr, write_lines
@@ -74,8 +74,8 @@ def _decided(
     columns: Columns,
 ) -> Iterator[bytes]:
     """Yield the whole log: genesis, an opening before a dataset's first request, decisions."""
-    from accountant.advice.in_order import NOT_DECIDED
     from accountant.advice.offline import OfflineLedger
+    from accountant.advice.request_file import NOT_DECIDED
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.tables import broken_rule
 

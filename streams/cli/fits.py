@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
-from accountant.policy.proposed import proposed
+from accountant.policy.proposal import proposed
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accountant.policy.proposed import proposed
+from accountant.policy.proposal import proposed
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -118,7 +118,7 @@ def _of_options(policy: Policy, claim: Claim) -> Fit | None:
 def _of_file(path: Path | None) -> PlanBudget | None:
     from accountant.advice.fit import unspent
     from accountant.policy import resolve
-    from accountant.policy.compiled import open_plan
+    from accountant.policy.compiled_policy import open_plan
 
     return None if path is None else unspent(open_plan(resolve(policy_in(path))))
 

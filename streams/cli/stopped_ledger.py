@@ -11,7 +11,7 @@ from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
     from accountant.records import Genesis
-    from accountant.records.decided import Encoded
+    from accountant.records.encoded_decision import Encoded
     from streams.clock import Clock
     from streams.kafka.deployment import Deployment
     from streams.processing.journal import Journal

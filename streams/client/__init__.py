@@ -8,9 +8,9 @@ be read; Refused, and of its kind NoSuchLedger, UsedAfterFork, Unauthenticated a
 from __future__ import annotations
 
 from accountant.errors import RequestInvalid
+from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
-from accountant.records.served import Me, Membership
 from streams.client.accountant import Accountant
 from streams.client.answers.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
 from streams.client.async_accountant import AsyncAccountant

@@ -18,10 +18,10 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.records import Decision, decode_decision
-from accountant.records.given import given_id, given_seconds, given_text, optional_text
+from accountant.records.coerce import given_id, given_seconds, given_text, optional_text
+from accountant.records.http_bodies import Me
 from accountant.records.members import Member
 from accountant.records.previews import asked_in
-from accountant.records.served import Me
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView

@@ -20,7 +20,7 @@ from accountant.display.numbers import left_line
 from accountant.display.refusals import refusal_words, when_more
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
-from accountant.records.given import given_text
+from accountant.records.coerce import given_text
 from accountant.records.outcomes import Outcome
 from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
 from streams.client.answers.runs import check_run

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
 
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.exact import exact_text
+from accountant.exact_numbers import exact_text
 from accountant.policy import Access, Policy
-from accountant.policy.proposed import differences, proposed
+from accountant.policy.proposal import differences, proposed
 from accountant.records import VERSION, Decision, Open, decode_decision, encode
-from accountant.records.given import (
+from accountant.records.coerce import (
     given_policy,
     given_ratios,
     given_text,

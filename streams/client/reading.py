@@ -7,7 +7,7 @@ import contextlib
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records.served import Me
+from accountant.records.http_bodies import Me
 from accountant.views.limit_views import AnalystBudget
 from streams.client.http.service import HttpService
 from streams.client.requests import ANALYST, RequestDraft

@@ -22,7 +22,7 @@ from accountant.records import (
     Source,
     encode,
 )
-from accountant.records.given import given_claim, given_id, given_text, optional_text
+from accountant.records.coerce import given_claim, given_id, given_text, optional_text
 from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7

@@ -20,9 +20,9 @@ from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.draft import Draft
 from accountant.partition.operate import seal_log
 from accountant.records import Genesis, decode_decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.replay.audit import Auditor
-from accountant.replay.sealed import Sealed, SealedStart, next_seal, sealed_state, sealed_usage
+from accountant.replay.sealed_log import Sealed, SealedStart, next_seal, sealed_state, sealed_usage
 from accountant.times import iso
 from streams.clock import CheckedClock
 from streams.embedded.journal import SqliteJournal

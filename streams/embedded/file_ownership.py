@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.records import Genesis
-from accountant.replay.refold import check_genesis
+from accountant.replay.replay import check_genesis
 from streams.embedded import file_identity, ledger_file
 from streams.embedded.file_identity import FileIdentity
 from streams.embedded.file_lock import FileLock

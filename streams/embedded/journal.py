@@ -11,7 +11,7 @@ import apsw
 
 from accountant.records import Source
 from accountant.records.inputs import Input
-from accountant.replay.sealed import Sealed
+from accountant.replay.sealed_log import Sealed
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.last_places import last_places
 from streams.embedded.ledger_file import (

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 
 from accountant.advice.preview import Preview, preview
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.partition import Partition
 from accountant.records.members import MemberRow
 from accountant.records.previews import PreviewRequest

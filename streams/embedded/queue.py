@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from accountant.records import Source
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Checked, Input
 from streams.errors import Unavailable
 

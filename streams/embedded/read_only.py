@@ -15,15 +15,15 @@ import apsw
 
 from accountant.advice.preview import Preview, preview
 from accountant.errors import LogDamaged
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.limits.state import level_of
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
 from accountant.records import Decision, PartitionRow, Source, decode_snapshot
-from accountant.records.decided import CountedDecision
 from accountant.records.decoding import decoded
+from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.inputs import Checked
 from accountant.records.members import (
@@ -35,7 +35,7 @@ from accountant.records.members import (
 )
 from accountant.records.names import is_name
 from accountant.records.previews import PreviewRequest
-from accountant.replay.sealed import partition_row as sealed_partition_row
+from accountant.replay.sealed_log import partition_row as sealed_partition_row
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
 from accountant.views.follow import counted, fold_run, runs

@@ -10,7 +10,7 @@ import apsw
 from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operator_records import Seal
-from accountant.replay.sealed import Sealed, counted_from, hash_of_lines, partition_row
+from accountant.replay.sealed_log import Sealed, counted_from, hash_of_lines, partition_row
 from accountant.views.tallies import add_kept
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
 from streams.index import Beginning, Reached

@@ -16,7 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.partition import Partition, hash_of, operate
 from accountant.partition.draft import Draft
 from accountant.records import Genesis
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from streams.clock import JUMP_MS, Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.key_changes import signed_change

@@ -7,8 +7,8 @@ import asyncio
 from litestar import Response, get
 
 from accountant.records import encode
+from accountant.records.http_bodies import Me, Membership
 from accountant.records.members import MemberRow
-from accountant.records.served import Me, Membership
 from streams.auth.principal import principal_of
 from streams.auth.visibility import sight_of
 from streams.http.context import HttpRequest

@@ -10,9 +10,9 @@ from litestar.exceptions import HTTPException
 from accountant.errors import LedgerFault, PortableError, RequestInvalid
 from accountant.foreign_text import escaped_json
 from accountant.records import encode
+from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from accountant.records.served import Problem
 from streams.errors import Gone
 from streams.logs import get_logger
 

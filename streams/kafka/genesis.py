@@ -14,7 +14,7 @@ from accountant.errors import LogDamaged, MadeByAnother
 from accountant.partition import hash_of
 from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
-from accountant.replay.refold import GenesisDiffers, check_genesis
+from accountant.replay.replay import GenesisDiffers, check_genesis
 from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment

@@ -20,7 +20,7 @@ from accountant.records import Source
 from accountant.records.inputs import MOST_PURPOSE, Input
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment

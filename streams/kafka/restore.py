@@ -16,7 +16,7 @@ from aiokafka import TopicPartition
 
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Genesis, decode_decision
-from accountant.replay.refold import GenesisDiffers, check_genesis
+from accountant.replay.replay import GenesisDiffers, check_genesis
 from accountant.times import from_iso
 from streams.clock import steady
 from streams.errors import Fenced, JournalFault, Refused, Unavailable

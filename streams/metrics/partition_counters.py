@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
 from streams.errors import Fenced

@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.samples import Exemplar
 
 from accountant.records import DECODE_ERRORS
-from accountant.records.asked_by import decode_asked_for
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
+from accountant.records.request_names import decode_asked_for
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
 from streams.metrics.snapshot import MetricsSnapshot

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from accountant.amounts import format_units
 from accountant.ledger import Ledger
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies
 from streams.metrics.snapshot import AnalystUse

@@ -14,7 +14,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.limits.wire import MOST_DAYS, days_of
 from accountant.records import VERSION, encode
-from accountant.records.given import given_until
+from accountant.records.coerce import given_until
 from accountant.records.inputs import Checked, check_body
 from accountant.records.members import ROLES, Member
 from accountant.views.limit_views import LevelView

@@ -13,10 +13,10 @@ from accountant.display.numbers import left_line, spent_line
 from accountant.display.texts import capital, cut
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
+from accountant.records.http_bodies import as_logged
 from accountant.records.members import Member, Role
 from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
-from accountant.records.served import as_logged
 from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView

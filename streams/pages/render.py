@@ -15,7 +15,7 @@ from accountant.display.datasets import joint_words
 from accountant.display.texts import capital
 from accountant.display.times import moment
 from accountant.foreign_text import escaped_lines
-from accountant.records.served import Problem
+from accountant.records.http_bodies import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, known
 from streams.pages.assets import address_of

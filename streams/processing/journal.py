@@ -12,9 +12,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from accountant.records import DECODE_ERRORS, Source, decode_decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
-from accountant.replay.sealed import Sealed
+from accountant.replay.sealed_log import Sealed
 from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096

@@ -11,7 +11,7 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.draft import Draft
 from accountant.records import Genesis
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.clock import MOST_AHEAD_MS, CheckedClock, Clock, SystemClock

@@ -7,8 +7,8 @@ from typing import Final
 
 from accountant.partition import Partition
 from accountant.records import Genesis
-from accountant.replay.refold import Refold, StateMismatch, state_rows
-from accountant.replay.sealed import SealedRefold
+from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.sealed_log import SealedRefold
 from streams.logs import get_logger
 from streams.processing.journal import Commit, Journal
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accountant.partition import Partition
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from streams.background import BackgroundTask
 from streams.errors import CommitUnknown

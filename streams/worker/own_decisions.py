@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from accountant.partition import Partition
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from streams.processing.observers import Committed
 
 MOST_WAITING: Final = 20_000

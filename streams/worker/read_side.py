@@ -15,7 +15,7 @@ from faust.types import StreamT, TableT
 from mode import Service
 
 from accountant.records import Snapshot
-from accountant.records.decided import CountedDecision
+from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from accountant.views.alerts import limit_alerts_of_grants

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from accountant.errors import LogDamaged, MadeByAnother
 from accountant.partition import Partition
-from accountant.replay.refold import GenesisDiffers
+from accountant.replay.replay import GenesisDiffers
 from streams.errors import Fenced
 from streams.processing.observers import Committed
 from streams.service import Readiness

@@ -13,9 +13,9 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Decision, Genesis, Source
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from accountant.times import uuid7
 
 START = 1_795_255_200_000  # 2026-11-21T10:00:00Z

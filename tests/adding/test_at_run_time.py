@@ -19,7 +19,7 @@ from accountant.filters import FILTERS, Budget
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import required
 from accountant.policy import Policy, filter_of, guarantee_of
-from accountant.policy.compiled import open_plan, stored_plan
+from accountant.policy.compiled_policy import open_plan, stored_plan
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import uuid7
 from streams.cli.root import app

@@ -13,7 +13,7 @@ import pytest
 from accountant.errors import MadeByUnreleased
 from accountant.records import Genesis, decode_decision
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from streams.client import Accountant
 from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger

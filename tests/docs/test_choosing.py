@@ -22,7 +22,7 @@ from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from research.figures import PICTURES, filters, odometers
 from research.figures.admitted import LABELS, admitted, best_order_for, optima
 

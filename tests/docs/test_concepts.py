@@ -9,7 +9,7 @@ import pytest
 from accountant.claims import Pure, Repeat, checked
 from accountant.claims.price import price
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 
 PAGE = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
 

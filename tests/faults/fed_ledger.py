@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from accountant.partition.draft import Draft
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from streams.clock import CheckedClock
 from streams.embedded.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger

@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 
 from accountant.partition import Partition
 from accountant.partition.key_hash import partition_of
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.times import uuid7
 from streams.kafka import topics

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.partition.draft import Draft
 from accountant.partition.operate import accept_rollback, change_key
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from streams.evidence.key_changes import signed_change
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint

@@ -16,7 +16,7 @@ import pytest
 
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.partition import Partition
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import stored_genesis
 from streams.embedded.service import EmbeddedService

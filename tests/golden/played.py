@@ -19,11 +19,11 @@ from typing import Any, Final
 from accountant.partition import hash_of
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.operate import accept_rollback, change_key, reset_clock, seal_log
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.records.operator_records import KeyChange, Rollback
 from accountant.replay.audit import Auditor
-from accountant.replay.sealed import next_seal
+from accountant.replay.sealed_log import next_seal
 from tests.accountant.world import World
 
 HERE: Final = Path(__file__).parent

@@ -13,7 +13,7 @@ import pytest
 from accountant.records import RULES, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from accountant.times import from_iso
 from tests.accountant.world import World
 from tests.golden.played import DECIDED, LOGS, hashes, played

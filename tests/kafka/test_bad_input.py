@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.partition.key_hash import partition_of
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from streams.testing import LocalBroker
 from tests.faults import oracle

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accountant.partition.key_hash import partition_of
-from accountant.records.served import served
+from accountant.records.http_bodies import served
 from streams.gateway.events.position import Position
 from streams.kafka.service import KafkaService
 from streams.server.serve import GatewayServer, run_gateway

@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from accountant.errors import LedgerFault
 from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.times import from_iso
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings

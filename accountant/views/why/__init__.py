@@ -1,7 +1,7 @@
 """Who used a budget, for what and when, and how much longer it lasts."""
 
 from accountant.views.why.forecast import Forecast, Left, Whose
-from accountant.views.why.left import left_of_dataset, lefts
+from accountant.views.why.remaining import left_of_dataset, lefts
 from accountant.views.why.report import (
     MOST_SHOWN,
     WHY_BYS,

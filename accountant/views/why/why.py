@@ -15,7 +15,7 @@ from accountant.views.datasets import DatasetView
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import OTHERS
 from accountant.views.why.forecast import Forecast, Left, Whose, day_of, day_text, forecasts
-from accountant.views.why.left import left_of_dataset
+from accountant.views.why.remaining import left_of_dataset
 from accountant.views.why.report import (
     MOST_SHOWN,
     AnalystSpending,

@@ -15,8 +15,8 @@ from pydantic import ValidationError
 from accountant.errors import BudgetError, LogDamaged, MadeByAnother, RequestInvalid
 from accountant.foreign_text import escaped_lines
 from accountant.records.inputs import Undecodable
-from accountant.replay.refold import GenesisDiffers
-from accountant.spelling import did_you_mean
+from accountant.replay.replay import GenesisDiffers
+from accountant.suggest import did_you_mean
 from streams.address import AddressInvalid
 from streams.cli.printing.lasting_streams import nobody_reads, output_error
 from streams.clock import CLOCK_OUT_OF_RANGE

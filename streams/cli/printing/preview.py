@@ -17,7 +17,7 @@ from accountant.claims.text import parse_claim
 from accountant.display.datasets import cap_words, filter_words, guarantee
 from accountant.display.numbers import exact_percent, left_amounts, spent_amount, symbol
 from accountant.policy import guarantee_of
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 
 TYPICAL: Final = (
     "pure:0.01",

@@ -17,7 +17,7 @@ def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
         then: what people are told besides.
     """
     from accountant.records import encode
-    from accountant.records.served import served
+    from accountant.records.http_bodies import served
     from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import stdout, write_lines
     from streams.cli.printing.tables import explain, id_of

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from accountant.advice.in_order import Columns
+    from accountant.advice.request_file import Columns
 
 
 def not_decided(columns: Columns) -> str:

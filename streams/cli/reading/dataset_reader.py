@@ -75,7 +75,7 @@ def _shown(read: Callable[[str], list[T]], dataset: str) -> list[T]:
 def last_granted(ledger: Accountant, view: DatasetView) -> Claim | None:
     """Return the claim of the last grant among a dataset's latest decisions, None without one."""
     from accountant.errors import BudgetError
-    from accountant.records.asked_by import claim_in
+    from accountant.records.request_names import claim_in
 
     claim = None
     with suppress(BudgetError):  # they are archived, or not shown to the caller

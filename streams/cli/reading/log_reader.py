@@ -15,7 +15,7 @@ from streams.cli.printing.exits import Exit, fail
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
-    from accountant.replay.sealed import Sealed
+    from accountant.replay.sealed_log import Sealed
     from accountant.replay.state_comparison import StateRows
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader

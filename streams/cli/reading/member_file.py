@@ -86,7 +86,7 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
 
 
 def _check_fields(place: str, given: Sequence[str] | Mapping[str, Any]) -> None:
-    from accountant.spelling import did_you_mean
+    from accountant.suggest import did_you_mean
 
     for name in given:
         if name not in _FIELDS:
@@ -97,7 +97,7 @@ def _check_fields(place: str, given: Sequence[str] | Mapping[str, Any]) -> None:
 
 def _member(place: str, row: Mapping[str, Any]) -> Member:
     from accountant.errors import RequestInvalid
-    from accountant.records.given import given_until
+    from accountant.records.coerce import given_until
     from accountant.records.members import Member, in_order
     from accountant.records.names import check_name
 
@@ -126,7 +126,7 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
 def check_role(what: str, role: object) -> None:
     """End the command for a role that is none."""
     from accountant.records.members import ROLES
-    from accountant.spelling import did_you_mean
+    from accountant.suggest import did_you_mean
 
     if role not in ROLES:
         meant = did_you_mean(role, ROLES)()

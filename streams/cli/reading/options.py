@@ -78,7 +78,7 @@ def until_of(text: str, now: int) -> str:
         now: milliseconds since 1970.
     """
     from accountant.errors import RequestInvalid
-    from accountant.records.given import given_until
+    from accountant.records.coerce import given_until
     from accountant.times import from_iso, iso
 
     match = _DURATION.fullmatch(text)

@@ -15,7 +15,7 @@ import typer
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Access, Neighbours, Policy, Visibility
-from accountant.policy.proposed import NO_BESIDE
+from accountant.policy.proposal import NO_BESIDE
 from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 

@@ -9,9 +9,9 @@ import msgspec
 
 from accountant.errors import RequestInvalid
 from accountant.records import DECODE_ERRORS, encode
+from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from accountant.records.served import Problem
 from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 

@@ -10,7 +10,7 @@ from typing import Final
 
 import httpx
 
-from accountant.records.served import Problem
+from accountant.records.http_bodies import Problem
 from streams.errors import Unreadable
 
 _MOST_SHOWN: Final = 100

@@ -13,10 +13,10 @@ import msgspec
 from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import MadeByAnother
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
+from accountant.records.http_bodies import Me, Problem, as_logged
 from accountant.records.inputs import Checked
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
-from accountant.records.served import Me, Problem, as_logged
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
 from accountant.views.heads import Head
 from accountant.views.limit_views import (

@@ -28,12 +28,12 @@ from accountant.records import (
     SetLimit,
     SetMember,
 )
+from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MOST_PURPOSE
 from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.records.records import First
-from accountant.records.served import Me, Problem
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView

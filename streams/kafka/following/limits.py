@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
 from accountant.advice.preview import Preview, preview
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
 from accountant.records import PartitionRow, decode_decision

@@ -14,7 +14,7 @@ from accountant.claims.promises import promise
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.records.given import given_claim
+from accountant.records.coerce import given_claim
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code

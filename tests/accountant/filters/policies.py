@@ -8,7 +8,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, Filter
 from accountant.ledger import Ledger
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
 WITH_DELTA: Final = {"delta": "2e-6", "delta_for_claims": "1e-6"}
 

@@ -19,11 +19,11 @@ from accountant.filters.beside import ENDED, WITHOUT
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.settlement import Ruling, settle_ex_post, void
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, opened
 from tests.accountant.world import World
 

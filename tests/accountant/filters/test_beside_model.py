@@ -17,10 +17,10 @@ from accountant.fractional import whole_down
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.views.datasets import view_of_ledger
 from tests.accountant.filters.policies import POLICIES
 from tests.accountant.world import World

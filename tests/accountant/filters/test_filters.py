@@ -18,10 +18,10 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Policy, filter_of, guarantee_of
-from accountant.policy.compiled import CompiledPolicy, stored_plan
+from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import decode_policy
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
 

@@ -24,12 +24,12 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.settlement import settle_brownian, settle_ex_post, void
 from accountant.ledger.snapshots import restored, snapshot
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome
 from accountant.records.previews import PreviewRequest
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.views.datasets import view_of_ledger
 from tests.accountant.world import World
 from tests.nightly import rounds

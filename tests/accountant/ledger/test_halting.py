@@ -10,7 +10,7 @@ from accountant.partition import hash_of
 from accountant.records import Decision, decode_decision, decode_snapshot, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.replay.sums import check_record
 from accountant.views.datasets import DatasetView, fold_decision, view_of_ledger
 from tests.accountant.world import World, code, opened

@@ -18,7 +18,7 @@ from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.ledger.largest_fit import largest
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.strategies import atoms, ex_posts

@@ -32,7 +32,7 @@ from accountant.ledger.settlement import (
     voidable_price,
 )
 from accountant.policy import Policy
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import decode_policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact

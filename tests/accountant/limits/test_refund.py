@@ -13,9 +13,9 @@ from accountant.claims import checked
 from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.limits.applicable import ApplicableLimits, applicable_limits, team_of
+from accountant.limits.applicable_limits import ApplicableLimits, applicable_limits, team_of
 from accountant.limits.charge import LevelCharge, charges_of, refund, returned
-from accountant.limits.reserved import Sums, minus, plus
+from accountant.limits.reserved_totals import Sums, minus, plus
 from accountant.limits.store import LimitOverlay
 from accountant.records.outcomes import Outcome
 from tests.accountant.partition.circle import BASIC, enrol

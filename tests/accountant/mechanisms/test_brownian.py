@@ -14,7 +14,7 @@ from accountant.claims import Brownian
 from accountant.ledger.settlement import Ruling, settle_brownian
 from accountant.mechanisms.brownian import BrownianSession, bridge
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from research.games.ledgers import FilterLedger
 
 LADDER = ("9", "5", "4.5", "1", "0.25")

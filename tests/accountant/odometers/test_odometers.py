@@ -26,7 +26,7 @@ from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.odometers.one_sided_mixture_exact import OneSidedMixtureExact
 from accountant.odometers.stitched import Stitched
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant import exact
 from tests.accountant.odometers import formulas
 from tests.accountant.world import code, opened

@@ -7,7 +7,7 @@ from typing import Any
 
 from accountant.records import Decision
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.world import World, code
 
 BASIC: dict[str, Any] = {"filter": "basic", "epsilon": "1"}

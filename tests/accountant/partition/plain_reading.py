@@ -33,7 +33,7 @@ from accountant.policy import (
     guarantee_of,
     resolve,
 )
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Genesis, decode_policy
 from accountant.records.inputs import Undecodable, canonical, check
 from tests.faults.oracle.halves import has_room_for_deltas

@@ -12,11 +12,11 @@ from accountant.claims import checked
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.policy import Policy
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.records import Decision, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.world import World, code, opened
 
 BASIC = {"filter": "basic", "epsilon": "1"}

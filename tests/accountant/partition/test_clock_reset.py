@@ -11,7 +11,7 @@ from accountant.records import Decision, decode_decision, encode
 from accountant.records.header import decode_header
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder, counted, runs

@@ -13,7 +13,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision
 from accountant.records.inputs import Input, canonical, check
 from accountant.records.outcomes import Outcome, Reason
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.world import SKEW, START, WINDOW, World, code, opened
 
 BASIC = {"filter": "basic", "epsilon": "1", "delta": "0"}

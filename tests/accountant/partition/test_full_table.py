@@ -11,7 +11,7 @@ from accountant.partition.decide import decide
 from accountant.partition.ids import IdTable
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.times import from_iso
 from tests.accountant.world import START, WINDOW, World, code
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 import pytest
 
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.partition.circle import sound
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World

@@ -12,7 +12,7 @@ from accountant.limits.state import Level, LimitState
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import LimitRecord
 from accountant.policy import Policy
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
 TOLD = LimitRecord("analyst", "ana", 1, "0.5", budget={"epsilon": "0.5", "delta": "0"})
 

@@ -17,7 +17,7 @@ from accountant.partition.operate import reset_clock
 from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Refold, StateMismatch, state_rows
 from tests.accountant.partition.limit_loads import Load, Sent
 from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.limits_rows import level_rows, normal, since_of, tight

@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.partition.circle import (
     BASIC,
     CIRCLE,

@@ -16,7 +16,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Refold, StateMismatch, state_rows
 from tests.accountant.partition.member_loads import Load, Sent
 from tests.accountant.partition.members_model import Fields, Model, time_of
 from tests.nightly import rounds

@@ -9,7 +9,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, decode_decision
 from accountant.records.inputs import Input
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.histories import worlds
 from tests.accountant.world import START, WINDOW, World, code, opened
 

@@ -15,7 +15,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.partition.operate import reset_clock
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.times import uuid7
 from tests.accountant.partition.plain_reading import Plain, at_text
 

@@ -13,7 +13,7 @@ from accountant.records import Decision, decode_decision, encode
 from accountant.records.operator_records import Rollback
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.world import World, opened
 
 ONE = {"filter": "basic", "epsilon": "1"}

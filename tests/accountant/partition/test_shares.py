@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from accountant.limits.applicable import applicable_limits, team_of
+from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.records import Decision
 from tests.accountant.partition.circle import enrol, sound
 from tests.accountant.partition.division import (

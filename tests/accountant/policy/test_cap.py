@@ -7,7 +7,7 @@ from decimal import Decimal
 from accountant.claims import CheckedClaim, Pure
 from accountant.claims.price import price
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import CompiledPolicy, open_plan
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
 
 def capped() -> CompiledPolicy:

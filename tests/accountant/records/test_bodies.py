@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accountant.records import Decision, decode_decision
 from accountant.records.outcomes import Outcome
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from tests.accountant.records.test_inputs import PURE, body
 from tests.accountant.world import World, code, opened
 

@@ -27,7 +27,7 @@ from accountant.records import (
 )
 from accountant.records.inputs import MOST_BYTES, Undecodable, check
 from accountant.records.names import _NAME, check_name, is_name
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from accountant.views.datasets import alerts, view_of_ledger
 from accountant.views.usage import OTHERS
 from tests.accountant.world import World, code, opened

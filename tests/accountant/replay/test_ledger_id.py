@@ -8,7 +8,7 @@ import pytest
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Refold, StateMismatch, state_rows
 
 SETTINGS = Genesis("test", 0, 1, 3_600_000, 300_000)
 OURS = msgspec.structs.replace(SETTINGS, ledger="a" * 32)

@@ -15,9 +15,9 @@ from accountant.partition.draft import Draft
 from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.replay.audit import Auditor, audit
-from accountant.replay.differing import RowContradictsLog
-from accountant.replay.refold import Refold, StateMismatch, state_rows
-from accountant.replay.sealed import Sealed, SealedRefold, next_seal, sealed_state, sealed_usage
+from accountant.replay.check_rows import RowContradictsLog
+from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.sealed_log import Sealed, SealedRefold, next_seal, sealed_state, sealed_usage
 from accountant.views.tallies import Counted, add
 from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said

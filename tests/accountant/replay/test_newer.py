@@ -11,7 +11,7 @@ from accountant.records import FORMAT, RULES, check_maker, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.state_rows import decode_row, partition_row_key
 from accountant.replay.audit import audit
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.views.tallies import UnreadableDecision, count
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, opened

@@ -18,8 +18,8 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.records.inputs import Input
-from accountant.replay.differing import RowContradictsLog
-from accountant.replay.refold import GenesisDiffers, Refold, StateMismatch, state_rows
+from accountant.replay.check_rows import RowContradictsLog
+from accountant.replay.replay import GenesisDiffers, Refold, StateMismatch, state_rows
 from accountant.times import from_iso
 from tests.accountant.histories import worlds
 from tests.accountant.world import WINDOW, World, opened

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.times import from_iso
 from tests.accountant.world import SKEW, START, WINDOW, World, code, opened
 

@@ -10,7 +10,7 @@ import pytest
 
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
-from accountant.replay.refold import Refold, StateMismatch
+from accountant.replay.replay import Refold, StateMismatch
 from tests.accountant.partition.division import days, divide, divided, said
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World

@@ -9,8 +9,8 @@ import pytest
 
 from accountant.records import decode_decision
 from accountant.replay.audit import AuditReport, audit
-from accountant.replay.differing import RowContradictsLog
-from accountant.replay.refold import Refold
+from accountant.replay.check_rows import RowContradictsLog
+from accountant.replay.replay import Refold
 from accountant.replay.state_comparison import rows_at_one_moment
 from accountant.times import from_iso
 from tests.accountant.partition.circle import BASIC, enrol

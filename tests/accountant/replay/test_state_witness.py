@@ -16,7 +16,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.replay.refold import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Refold, StateMismatch, state_rows
 from tests.accountant.world import World, opened
 
 Rows = dict[bytes, bytes | None]

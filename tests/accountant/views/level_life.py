@@ -12,7 +12,7 @@ import msgspec
 from accountant.advice.preview import Preview, preview
 from accountant.claims import Claim
 from accountant.ledger import Ledger
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.inputs import Input

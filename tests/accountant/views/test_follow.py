@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from msgspec.structs import astuple
 
 from accountant.records import decode_decision, encode
-from accountant.records.decided import CountedDecision
+from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView, alerts, fold_decision
 from accountant.views.follow import Run, ViewFolder, counted, fold_run, runs

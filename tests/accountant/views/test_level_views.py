@@ -10,7 +10,7 @@ import pytest
 
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.snapshots import left_wire
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.limits.wire import Texts
 from accountant.views.limit_views import (
     AnalystBudget,

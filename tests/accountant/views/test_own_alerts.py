@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
-from accountant.records.decided import Encoded
-from accountant.replay.refold import Refold
+from accountant.records.encoded_decision import Encoded
+from accountant.replay.replay import Refold
 from accountant.views.alerts import OwnAlerts, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accountant.ledger import Ledger
 from accountant.policy import Policy, guarantee_of, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.times import iso
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.joint import JointGuarantee

@@ -20,7 +20,7 @@ from accountant.ledger.settlement import (
     voidable_price,
 )
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from research.games import curves
 from research.games.ledgers import FilterLedger, Offer, Totals
 from research.games.optimal_stopping import SILENT, Move, Solution, solve

@@ -14,7 +14,7 @@ import pytest
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.draft import Draft
 from accountant.records import Decision, Source, decode_decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings

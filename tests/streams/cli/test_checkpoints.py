@@ -16,7 +16,7 @@ from accountant.partition.draft import Draft
 from accountant.records import decode_decision, encode
 from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.times import from_iso, iso
 from streams.client import Accountant
 from streams.client.answers.store import AnswerStore

@@ -15,9 +15,9 @@ import msgspec
 import pytest
 
 from accountant.records import NO_REQUEST, Decision, Source, decode_decision, encode
+from accountant.records.http_bodies import served
 from accountant.records.inputs import Checked
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.served import served
 from streams.client import Accountant, AnswerMissing, AsyncAccountant, NotGranted, Unanswered
 from streams.client.http.service import HttpService
 from streams.embedded.service import EmbeddedService

@@ -13,8 +13,8 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.partition import hash_of
 from accountant.records import decode_decision
+from accountant.records.http_bodies import as_logged, served
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.served import as_logged, served
 from streams.client import Accountant, AsyncAccountant, Reply
 from tests.accountant.world import World
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request

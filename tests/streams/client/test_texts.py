@@ -16,7 +16,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Policy
-from accountant.records.given import given_policy
+from accountant.records.coerce import given_policy
 from streams.client import Accountant, AsyncAccountant
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from accountant.records import decode_decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from accountant.times import iso

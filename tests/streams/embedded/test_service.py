@@ -15,7 +15,7 @@ import pytest
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import decode_decision
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.client import Accountant

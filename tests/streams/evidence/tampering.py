@@ -15,7 +15,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import decode_decision
 from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.times import from_iso
 from streams.processing.journal import new_ledger_id
 

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from accountant.records.served import served
+from accountant.records.http_bodies import served
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.position import Position

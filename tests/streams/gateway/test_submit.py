@@ -12,7 +12,7 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions

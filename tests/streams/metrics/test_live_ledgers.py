@@ -10,7 +10,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews

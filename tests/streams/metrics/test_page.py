@@ -9,7 +9,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from pydantic import SecretStr
 
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from streams.errors import Fenced, Unavailable
 from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings

@@ -12,7 +12,7 @@ from accountant.partition import Partition
 from accountant.partition.draft import genesis_decision
 from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable

@@ -15,7 +15,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.refold import Refold
+from accountant.replay.replay import Refold
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import create, reader
 from streams.embedded.queue import InputQueue, QueuedBody

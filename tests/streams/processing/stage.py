@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.records import Genesis, Source
-from accountant.replay.refold import Refold, state_rows
+from accountant.replay.replay import Refold, state_rows
 from streams.processing.journal import Journal
 from streams.processing.processor import Decide, Processor
 from streams.testing import (

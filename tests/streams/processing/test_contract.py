@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from accountant.records.inputs import Input
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from streams.errors import CommitUnknown, Fenced, JournalFault, Unavailable
 from streams.processing.journal import Commit
 from tests.streams.bodies import asking, opening

@@ -10,7 +10,7 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from streams.errors import CommitRejected, CommitUnknown, Refused, Unavailable
 from streams.processing.journal import Commit

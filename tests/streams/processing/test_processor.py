@@ -11,9 +11,9 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
 from streams.processing.observers import AlwaysEntitled
 from streams.processing.processor import Processor

@@ -13,7 +13,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from accountant.replay.refold import state_rows
+from accountant.replay.replay import state_rows
 from streams.errors import JournalFault
 from streams.processing.journal import Commit
 from tests.nightly import rounds

@@ -13,7 +13,7 @@ import pytest
 from accountant.errors import LedgerFault
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from streams.errors import CommitUnknown, Unavailable
 from streams.processing.journal import Commit

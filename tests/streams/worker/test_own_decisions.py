@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.partition import Partition
-from accountant.records.decided import Encoded
+from accountant.records.encoded_decision import Encoded
 from accountant.records.inputs import Input
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import views_of

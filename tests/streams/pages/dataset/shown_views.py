@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from accountant.ledger import Ledger
 from accountant.policy import Policy, resolve
-from accountant.policy.compiled import open_plan
+from accountant.policy.compiled_policy import open_plan
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView

@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Policy, resolve
 from accountant.records import Source
 from accountant.records.inputs import check_body
-from accountant.spelling import closest, did_you_mean
+from accountant.suggest import closest, did_you_mean
 from tests.accountant.world import World, opened
 
 OPEN = {

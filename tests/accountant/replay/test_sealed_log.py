@@ -15,8 +15,8 @@ from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import Auditor, AuditReport, audit
-from accountant.replay.refold import Refold, state_rows
-from accountant.replay.sealed import (
+from accountant.replay.replay import Refold, state_rows
+from accountant.replay.sealed_log import (
     Sealed,
     SealedRefold,
     counted_from,

@@ -28,7 +28,7 @@ from accountant.errors import RequestInvalid
 from accountant.odometers.linear import Linear
 from accountant.policy import Policy
 from accountant.records import encode
-from accountant.records.given import given_claim, given_id, given_policy, given_ratios
+from accountant.records.coerce import given_claim, given_id, given_policy, given_ratios
 from tests.accountant.strategies import claims
 
 PURE: Any = Pure  # constructors that take what notebooks hold

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.amounts import parse_units
-from accountant.limits.applicable import team_of
+from accountant.limits.applicable_limits import team_of
 from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import DatasetLimits, analyst_budget, level_views
 from accountant.views.why import Left, Whose, left_of_dataset, lefts

@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
-from accountant.limits.compiled import CompiledLimit, CompiledLimits, reserved_of
-from accountant.limits.reserved import Sums, is_any, minus, plus
+from accountant.limits.compiled_limit import CompiledLimit, CompiledLimits, reserved_of
+from accountant.limits.reserved_totals import Sums, is_any, minus, plus
 from accountant.limits.state import Key, Level, LimitState
 from accountant.limits.store import LimitStore, of_team
 from accountant.limits.wire import LevelLeft, Texts
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.members import MemberRow
 from accountant.times import iso
 

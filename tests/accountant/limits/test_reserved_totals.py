@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.fractional import PARTS, amount_of, parts_of
-from accountant.limits.reserved import larger, rest_of, smaller
+from accountant.limits.reserved_totals import larger, rest_of, smaller
 
 # Around whole units, where amounts that differ are the same rounded up.
 _PARTS = st.builds(

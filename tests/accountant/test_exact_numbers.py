@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accountant.amounts import UNIT, parse
 from accountant.errors import RequestInvalid
-from accountant.exact import exact_text, whole_number
+from accountant.exact_numbers import exact_text, whole_number
 
 
 def text_of(value: object, *, up: bool = True) -> str:

@@ -17,7 +17,7 @@ from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, 
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.state_rows import decode_row
 from accountant.replay.members_and_limits import differing_levels, members_set
-from accountant.replay.plain import plain
+from accountant.replay.plain_text import plain
 from accountant.times import from_iso, iso
 
 REMAKE_ROWS: Final = (

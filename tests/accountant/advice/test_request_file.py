@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accountant.advice.compare import Comparison
 from accountant.advice.fixed_in_advance import FixedInAdvance
-from accountant.advice.in_order import Columns, in_order
+from accountant.advice.request_file import Columns, in_order
 from accountant.policy import Policy
 from accountant.records.outcomes import Outcome
 from accountant.times import uuid7

@@ -16,15 +16,15 @@ from accountant.limits.apply import apply_record
 from accountant.limits.state import Key, Level, level_of, row_of
 from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_set
-from accountant.replay.differing import contradiction
+from accountant.replay.check_rows import contradiction
 from accountant.replay.members_and_limits import members_set
-from accountant.replay.plain import plain
+from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
 

@@ -16,7 +16,7 @@ from accountant.fractional import written
 from accountant.limits.wire import LevelNamed, LimitRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
-from accountant.policy.compiled import CompiledPolicy
+from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.limit_fields import own_policy
 
 

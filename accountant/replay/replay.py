@@ -32,9 +32,9 @@ from accountant.records import (
 )
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
-from accountant.replay.administered import check_administered
 from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.differing import SetBack, check_row, check_rows_found, miscounted_resets
+from accountant.replay.check_admin_records import check_administered
+from accountant.replay.check_rows import SetBack, check_row, check_rows_found, miscounted_resets
 from accountant.replay.members_and_limits import (
     miscounted,
     miscounted_levels,

@@ -21,7 +21,7 @@ from msgspec.structs import astuple
 
 from accountant.claims import ATOMS, Claim
 from accountant.errors import RequestInvalid
-from accountant.exact import exact_text, whole_number
+from accountant.exact_numbers import exact_text, whole_number
 from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
 from accountant.records.inputs import MOST_NESTED

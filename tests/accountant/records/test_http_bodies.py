@@ -8,7 +8,7 @@ import json
 import pytest
 
 from accountant.records.header import decode_header
-from accountant.records.served import as_logged, served
+from accountant.records.http_bodies import as_logged, served
 from tests.golden.played import LOGS, played
 
 

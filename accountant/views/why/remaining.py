@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 
 from accountant.amounts import Units, parse_units
 from accountant.ledger.snapshots import totals_from
-from accountant.limits.applicable import reserved_for_other_teams
-from accountant.limits.compiled import amounts_of
+from accountant.limits.applicable_limits import reserved_for_other_teams
+from accountant.limits.compiled_limit import amounts_of
 from accountant.limits.state import Level, LimitState
 from accountant.limits.store import LevelTable
 from accountant.limits.wire import LimitRecord, ReservedRecord

@@ -36,7 +36,7 @@ from accountant.records import (
 from accountant.records.operator_records import Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row, key_of_row
-from accountant.replay.refold import Refold, StateMismatch, check_genesis
+from accountant.replay.replay import Refold, StateMismatch, check_genesis
 from accountant.views.tallies import Counted, Tallies, Tally
 
 _BY: Final = ("analyst", "purpose", "day")
