@@ -113,11 +113,11 @@ class LogDamaged(LedgerFault):
     """The decision log itself contradicts its own rules."""
 
 
-class MadeByAnother(LogDamaged):
+class MadeByOtherVersion(LogDamaged):
     """Another version of this program made the record: this one must not go on with the log."""
 
 
-class MadeByNewer(MadeByAnother):
+class MadeByNewerVersion(MadeByOtherVersion):
     """A newer version of this program made the record: this one must not go on with the log."""
 
     def __init__(self, what: str, made_by: int, known: int) -> None:
@@ -127,7 +127,7 @@ class MadeByNewer(MadeByAnother):
         )
 
 
-class MadeByUnreleased(MadeByAnother):
+class MadeByPrereleaseVersion(MadeByOtherVersion):
     """A version before the first release made this: its format is no longer read.
 
     Args:

@@ -7,7 +7,7 @@ from typing import Final, Literal, TypeVar
 
 import msgspec
 
-from accountant.errors import MadeByNewer, MadeByUnreleased
+from accountant.errors import MadeByNewerVersion, MadeByPrereleaseVersion
 
 T = TypeVar("T")
 Value = bytes | str | msgspec.Raw
@@ -46,12 +46,12 @@ def check_maker(value: Value) -> None:
     version = _decode_mark(value).version
     if version < FORMAT:
         msgspec.json.decode(value)  # garbage is no record, of whatever version
-        raise MadeByUnreleased
+        raise MadeByPrereleaseVersion
     if version > FORMAT:
-        raise MadeByNewer("version", version, FORMAT)
+        raise MadeByNewerVersion("version", version, FORMAT)
     rules = _decode_maker(value).rules
     if rules > RULES:
-        raise MadeByNewer("rules", rules, RULES)
+        raise MadeByNewerVersion("rules", rules, RULES)
 
 
 def reader(kind: type[T]) -> Callable[[Value], T]:

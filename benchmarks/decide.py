@@ -10,7 +10,7 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from benchmarks import requests
 from benchmarks.measure import Row, Scale
@@ -36,7 +36,7 @@ def _opened(at: int) -> Partition:
     return state
 
 
-def _written(draft: Draft, decided: list[Encoded]) -> None:
+def _written(draft: Draft, decided: list[EncodedDecision]) -> None:
     batches([(each.key, each.value, each.decided_at, ()) for each in decided], ProducerId(1, 0), 0)
 
 

@@ -12,7 +12,7 @@ from accountant.ledger.snapshots import snapshot
 from accountant.partition import Partition
 from accountant.partition.key_hash import partition_of
 from accountant.records import encode
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from benchmarks import requests
 from streams.errors import Refused
 from streams.kafka import topics
@@ -41,7 +41,7 @@ class Counter:
         self.refolded_once.set()
 
     def committed(self, committed: Committed) -> None:
-        records: list[Encoded] = [encoded for _, encoded in committed.records]
+        records: list[EncodedDecision] = [encoded for _, encoded in committed.records]
         self.decisions += len(records)
         self.transactions += 1
         self.bytes += sum(len(encoded.value) for encoded in records)

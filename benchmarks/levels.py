@@ -14,7 +14,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from accountant.times import uuid7
 from benchmarks import requests
 from benchmarks.measure import Row, Scale
@@ -26,7 +26,7 @@ _TOGETHER = 5_000  # a dataset has at most 10,000 members
 _ENCODE = msgspec.json.encode
 
 
-class _Asked:
+class _WithClaim:
     """A log in which each analyst of one team asks once.
 
     Args:
@@ -37,7 +37,7 @@ class _Asked:
         self._at = requests.now()
         self._ids = count(1)
         first = genesis_decision(genesis, self._at)
-        refold = Refold(genesis)
+        refold = Replay(genesis)
         refold.take_decision(first.value)
         self.partition = refold.finish()
         self.log = [first.value]
@@ -84,7 +84,7 @@ class _Asked:
 def _restarted(genesis: Genesis, rows: list[tuple[bytes, bytes]], last: bytes) -> tuple[float, int]:
     """Return the seconds and the bytes that it takes to read rows back."""
     tracemalloc.start()
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     for key, value in rows:
         refold.take_row(key, value)
     gc.collect()
@@ -93,7 +93,7 @@ def _restarted(genesis: Genesis, rows: list[tuple[bytes, bytes]], last: bytes) -
     del refold
     gc.collect()
     started = time.perf_counter()
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     for key, value in rows:
         refold.take_row(key, value)
     refold.take_decision(last)
@@ -105,8 +105,8 @@ def rows(scale: Scale) -> Iterator[Row]:
     """Yield what an analyst's use under a default costs; aims, none of them asked for."""
     analysts = scale.of(100_000)
     genesis = load().genesis(0, 1)
-    without = _Asked(analysts, genesis, limited=False)
-    limited = _Asked(analysts, genesis, limited=True)
+    without = _WithClaim(analysts, genesis, limited=False)
+    limited = _WithClaim(analysts, genesis, limited=True)
     found = {False: state_rows(without.partition), True: state_rows(limited.partition)}
     levels = [(key, value) for key, value in found[True] if b'"scope":"each","team"' in key]
     assert len(levels) == analysts
@@ -130,7 +130,7 @@ def rows(scale: Scale) -> Iterator[Row]:
 
 def _refolded(genesis: Genesis, log: list[bytes]) -> float:
     started = time.perf_counter()
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     for value in log:
         refold.take_decision(value)
     refold.finish()

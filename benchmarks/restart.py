@@ -14,9 +14,9 @@ from pathlib import Path
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, deploy, producer
 from benchmarks.measure import Row, Scale
@@ -50,23 +50,23 @@ class _Log:
         self.names = requests.names(datasets)
         begun = self.now - 3 * _HOUR_MS  # so the openings' own ids are forgotten by now
         self.first = genesis_decision(genesis, begun)
-        refold = Refold(genesis)
+        refold = Replay(genesis)
         refold.take_decision(self.first.value if first is None else first)
         self.partition = refold.finish()
         self._begun = begun if first is None else self.now
 
-    def openings(self) -> Iterator[Encoded]:
+    def openings(self) -> Iterator[EncodedDecision]:
         """Decide the opening of every dataset."""
         bodies = (requests.opening(name, self._begun) for name in self.names)
         yield from self._decide("admin", bodies, self._begun)
 
-    def asked(self, count: int) -> Iterator[Encoded]:
+    def asked(self, count: int) -> Iterator[EncodedDecision]:
         """Decide so many requests."""
         names = self.names
         bodies = (requests.request(names[i % len(names)], self.now, i) for i in range(count))
         yield from self._decide("requests", bodies, self.now)
 
-    def _decide(self, source: str, bodies: Iterator[bytes], at: int) -> Iterator[Encoded]:
+    def _decide(self, source: str, bodies: Iterator[bytes], at: int) -> Iterator[EncodedDecision]:
         draft = Draft(self.partition)
         for i, body in enumerate(bodies):
             record = Input(source, i, None, body, at)  # type: ignore[arg-type]
@@ -88,7 +88,7 @@ def _genesis() -> Genesis:
     return load().genesis(0, 1)
 
 
-async def _in_memory(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
+async def _in_memory(genesis: Genesis, decisions: list[EncodedDecision], rows: _Rows) -> float:
     """Return how long a processor takes from owning a memory journal to serving."""
     log = MemoryLog()
     log.decisions += [decided.value for decided in decisions]
@@ -102,14 +102,14 @@ async def _in_memory(genesis: Genesis, decisions: list[Encoded], rows: _Rows) ->
     return counter.refolded_in[0]
 
 
-async def _fill(path: Path, decisions: list[Encoded], rows: _Rows) -> None:
+async def _fill(path: Path, decisions: list[EncodedDecision], rows: _Rows) -> None:
     journal = SqliteJournal(path, inbox=InputQueue(1))
     await journal.own()
     await journal.commit(Commit(decisions, rows, [], {}, 0))
     await journal.drop()
 
 
-def _in_file(genesis: Genesis, decisions: list[Encoded], rows: _Rows) -> float:
+def _in_file(genesis: Genesis, decisions: list[EncodedDecision], rows: _Rows) -> float:
     """Return how long an embedded ledger takes to open."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "ledger.db"
@@ -163,7 +163,7 @@ def _many_ids(genesis: Genesis, datasets: int, ids: int) -> tuple[float, int]:
     Decided and folded in turns: a million decisions at once would take a gigabyte.
     """
     log = _Log(datasets, genesis)
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     refold.take_decision(log.first.value)
     for decided in log.openings():
         refold.take_decision(decided.value)
@@ -204,7 +204,7 @@ def rows(scale: Scale) -> Iterator[Row]:
     yield Row(name=f"restart, Kafka, {what}", value=seconds, unit="s", at_most=10)
     tracemalloc.start()
     before = _allocated()
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     for key, value in state:
         refold.take_row(key, value)
     with_rows = _allocated()

@@ -13,7 +13,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from benchmarks import requests
 from benchmarks.kafka_load import Counter, ask_all, deploy, open_all
 from benchmarks.measure import Row, Scale, best_of
@@ -38,7 +38,7 @@ class _Log:
     def __init__(self) -> None:
         self.now = requests.now()
         genesis = Genesis("accountant", 0, 1, 3_600_000, 300_000)
-        refold = Refold(genesis)
+        refold = Replay(genesis)
         refold.take_decision(genesis_decision(genesis, self.now).value)
         self.partition: Partition = refold.finish()
 

@@ -18,7 +18,15 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, why_as_seen
-from accountant.views.why import Used, UsedSums, Why, lefts, since_day, spenders, why_of
+from accountant.views.why import (
+    UsageByKey,
+    UsageSums,
+    Why,
+    remaining_by_scope,
+    since_day,
+    spenders,
+    why_of,
+)
 from streams.clock import Clock
 from streams.errors import Gone, Unavailable
 from streams.service import MOST_READ, LedgerService
@@ -44,7 +52,7 @@ class UsageSource(Protocol):
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]: ...
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None: ...
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None: ...
 
 
 async def usage_of(source: UsageSource, dataset: str) -> list[UsageView]:
@@ -69,7 +77,7 @@ async def why_of_dataset(
 async def _why(
     source: UsageSource,
     view: DatasetView,
-    sums: UsedSums,
+    sums: UsageSums,
     members: list[Member],
     levels: list[LevelView],
     now: int,
@@ -81,7 +89,7 @@ async def _why(
             budget = await source.budget_for(view.dataset, name)
             if budget is not None:
                 budgets[name] = budget
-    left = lefts(view, levels, budgets, {each.team for each in members if each.team})
+    left = remaining_by_scope(view, levels, budgets, {each.team for each in members if each.team})
     # In a thread: thousands of rows would keep the loop from answering others.
     return await asyncio.to_thread(why_of, view, sums, members, now=now, analyst=analyst, left=left)
 
@@ -139,7 +147,7 @@ async def _overview(
     )
 
 
-def _by_key(rows: Iterable[Used]) -> tuple[UsageSum, ...]:
+def _by_key(rows: Iterable[UsageByKey]) -> tuple[UsageSum, ...]:
     return tuple(
         UsageSum(
             key=row.key, granted=row.granted, refused=row.refused, spent=format_units(row.spent)

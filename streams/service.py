@@ -19,7 +19,7 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsedSums, Why
+from accountant.views.why import UsageSums, Why
 
 MOST_READ: Final = 5_000
 """Decisions that one page may read to find those that its caller sees."""
@@ -225,7 +225,7 @@ class LedgerService(Service, Protocol):
         """How many partitions the log has."""
         ...
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return all that `why` and usage are made of, None of a dataset that was never opened.
 
         Args:

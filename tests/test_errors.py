@@ -18,7 +18,7 @@ from litestar import Response
 
 import accountant
 import streams
-from accountant.errors import BudgetError, MadeByNewer, RequestInvalid
+from accountant.errors import BudgetError, MadeByNewerVersion, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
@@ -58,7 +58,7 @@ def _refusal() -> Reply:
 
 # With the arguments that their constructors take where that is more than a message.
 MADE: dict[type[BaseException], Callable[[], BaseException]] = {
-    MadeByNewer: lambda: MadeByNewer("rules", 9, 5),
+    MadeByNewerVersion: lambda: MadeByNewerVersion("rules", 9, 5),
     RequestInvalid: lambda: RequestInvalid(
         "claim.sigma", "must be > 0", "x" * 200, hint=lambda: "write 1"
     ).under("request"),

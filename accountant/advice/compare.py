@@ -18,7 +18,7 @@ from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
 from accountant.policy import MOST_ODOMETERS, PARAMETERS, Policy, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 
 Kind = Literal["filter", "odometer", "comparator"]
@@ -116,13 +116,13 @@ class Comparison:
         ledger = OfflineLedger(msgspec.structs.replace(made, odometers=()), "compare")
         self._filters.append((alternative, ledger))
 
-    def take(self, line: bytes) -> Encoded:
+    def take(self, line: bytes) -> EncodedDecision:
         """Decide one line under every alternative, and return the policy's own decision.
 
         An invalid line is invalid under every alternative and changes no count.
         """
         self.lines += 1
-        own: Encoded | None = None
+        own: EncodedDecision | None = None
         for alternative, ledger in self._filters:
             for encoded in ledger.take(line):
                 _count(alternative, encoded, self.lines)
@@ -151,7 +151,7 @@ def _settings(policy: Policy) -> str:
     )
 
 
-def _count(alternative: Alternative, encoded: Encoded, line: int) -> None:
+def _count(alternative: Alternative, encoded: EncodedDecision, line: int) -> None:
     decision = encoded.decision
     if decision.dataset is None:
         return
@@ -211,14 +211,14 @@ class _Odometers:
             for encoded in ledger.take(line):
                 self._rule(encoded, ledger, number)
 
-    def _read(self, encoded: Encoded, ledger: OfflineLedger) -> None:
+    def _read(self, encoded: EncodedDecision, ledger: OfflineLedger) -> None:
         decision = encoded.decision
         if decision.dataset is None or decision.odometers is None:
             return
         for name, reading in decision.odometers.items():
             self._found[name].at(decision.dataset).reading = reading
 
-    def _rule(self, encoded: Encoded, ledger: OfflineLedger, number: int) -> None:
+    def _rule(self, encoded: EncodedDecision, ledger: OfflineLedger, number: int) -> None:
         decision = encoded.decision
         dataset = decision.dataset
         if self._epsilon is None or dataset is None:

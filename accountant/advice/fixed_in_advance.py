@@ -17,7 +17,7 @@ from accountant.claims import Claim, atoms
 from accountant.claims.promises import promise
 from accountant.policy import Policy, resolve
 from accountant.records import Decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.request_names import claim_in
 
@@ -52,7 +52,7 @@ class FixedInAdvance:
         """Its counts by dataset."""
         return Alternative("comparator", NAME, why_not=self._why_not, tallies=self._tallies)
 
-    def take(self, decided: Encoded, line: int) -> None:
+    def take(self, decided: EncodedDecision, line: int) -> None:
         """Count a request; one that a filter has refused for its cost may fit here.
 
         Args:

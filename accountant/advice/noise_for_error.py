@@ -45,7 +45,7 @@ class NoiseChoice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NoiseWanted:
+class AccuracyTarget:
     """The accuracy that an analyst wants.
 
     Attributes:
@@ -63,7 +63,7 @@ class NoiseWanted:
 
 def wanted(
     *, error: str, confidence: str, sensitivity: str | None, people: int | None
-) -> NoiseWanted:
+) -> AccuracyTarget:
     """Return the wanted accuracy, each field checked.
 
     Raises: RequestInvalid: a field breaks its rule.
@@ -84,10 +84,10 @@ def wanted(
     change = parse(sensitivity, field="sensitivity")
     if not change:
         raise RequestInvalid("sensitivity", "must be greater than 0", sensitivity)
-    return NoiseWanted(error=most, confidence=sure, sensitivity=change, people=people)
+    return AccuracyTarget(error=most, confidence=sure, sensitivity=change, people=people)
 
 
-def choices(wish: NoiseWanted) -> tuple[NoiseChoice, ...]:
+def choices(wish: AccuracyTarget) -> tuple[NoiseChoice, ...]:
     """Return the mechanisms that meet the error, Laplace and Gaussian first.
 
     Raises: RequestInvalid: the noise for this error is outside the range of its claim.
@@ -103,7 +103,7 @@ def choices(wish: NoiseWanted) -> tuple[NoiseChoice, ...]:
     return tuple(found)
 
 
-def _check(choice: NoiseChoice, wish: NoiseWanted) -> None:
+def _check(choice: NoiseChoice, wish: AccuracyTarget) -> None:
     """Raise RequestInvalid, naming the wanted accuracy, if the noise is out of a claim's range."""
     try:
         checked(choice.claim)
@@ -177,7 +177,7 @@ def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Dec
     return _UP.create_decimal_from_float(high)
 
 
-def _laplace(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
+def _laplace(wish: AccuracyTarget, scale: Decimal) -> NoiseChoice:
     noise = laplace_scale(error=wish.error * scale, confidence=wish.confidence)
     return NoiseChoice(
         mechanism="laplace",
@@ -187,7 +187,7 @@ def _laplace(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
     )
 
 
-def _gaussian(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
+def _gaussian(wish: AccuracyTarget, scale: Decimal) -> NoiseChoice:
     noise = gaussian_sigma(error=wish.error * scale, confidence=wish.confidence)
     return NoiseChoice(
         mechanism="gaussian",
@@ -197,7 +197,7 @@ def _gaussian(wish: NoiseWanted, scale: Decimal) -> NoiseChoice:
     )
 
 
-def _randomized_response(wish: NoiseWanted, people: int) -> NoiseChoice | None:
+def _randomized_response(wish: AccuracyTarget, people: int) -> NoiseChoice | None:
     epsilon = response_epsilon(error=wish.error, confidence=wish.confidence, people=people)
     if epsilon is None:
         return None

@@ -23,7 +23,7 @@ from accountant.records import (
     Source,
     encode,
 )
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input, canonical, check
 from accountant.replay.apply import apply
 from accountant.times import issued_at, uuid7
@@ -55,7 +55,7 @@ class OfflineLedger:
         self._draft: Draft | None = None
         self._lines = 0
 
-    def take(self, line: bytes) -> Iterator[Encoded]:
+    def take(self, line: bytes) -> Iterator[EncodedDecision]:
         """Decide one line.
 
         Yields: the genesis before the first line, the opening before a dataset's first request,
@@ -120,7 +120,7 @@ def _opening(dataset: str, policy: Policy, now: int) -> bytes:
     return encode(record)
 
 
-def _decide(draft: Draft, source: Source, body: bytes, now: int) -> Encoded:
+def _decide(draft: Draft, source: Source, body: bytes, now: int) -> EncodedDecision:
     """Decide one line; no line may stop the lines after it."""
     record = Input(source, draft.next[source], None, body, now)
     mark = draft.mark()

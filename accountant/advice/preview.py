@@ -64,7 +64,7 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         raise TypeError("a preview is neither true nor false: read its `granted`")
 
 
-class _Asks(NamedTuple):
+class _RequestTerms(NamedTuple):
     analyst: str
     via: str | UnsetType
     unit: str
@@ -104,7 +104,7 @@ def preview(
         after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, limits)
     else:
         store, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
-        asks = _Asks(analyst, asked.via, asked.unit, asked.neighbours)
+        asks = _RequestTerms(analyst, asked.via, asked.unit, asked.neighbours)
         after, verdict = judge(ledger, asks, claim, members, store, at, resets)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0

@@ -29,7 +29,7 @@ Paces = Mapping[tuple[Scope, str | None], PaceView]
 """Paces as they stand, by the scope and name of their limit."""
 
 
-class More(NamedTuple):
+class MoreAvailable(NamedTuple):
     """When more comes.
 
     Attributes:
@@ -73,7 +73,7 @@ def _delta_words(asked: Texts | None, left: Texts | None) -> str:
 
 def when_more(
     refused: Decision | Preview, paces: Paces | None = None, decided_at: int = 0
-) -> More | None:
+) -> MoreAvailable | None:
     """Return when more comes of a request that did not fit, None of any other.
 
     Args:
@@ -84,20 +84,20 @@ def when_more(
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if level is None:
-        return More(f"{_WAITING}a dataset's budget is fixed.")
+        return MoreAvailable(f"{_WAITING}a dataset's budget is fixed.")
     if level.what == "limit":
-        return More(f"{_WAITING}an owner would have to raise the limit.")
+        return MoreAvailable(f"{_WAITING}an owner would have to raise the limit.")
     if level.what == "reserved":
-        return More(f"{_WAITING}an owner would have to reserve less for others.")
+        return MoreAvailable(f"{_WAITING}an owner would have to reserve less for others.")
     place = level.scope, level.name
     at = next((each.more_at for each in refused.left_at if (each.scope, each.name) == place), None)
     if at is None:
-        return More(f"{_WAITING}a whole period has no room. {_SMALLER}")
+        return MoreAvailable(f"{_WAITING}a whole period has no room. {_SMALLER}")
     if paces is not None:
         pace = paces.get(place)
         if pace is None:
-            return More("That pace was lifted since, or began again: ask again.")
+            return MoreAvailable("That pace was lifted since, or began again: ask again.")
         if not from_iso(pace.begins_at) <= decided_at < from_iso(pace.ends_at):
-            return More("A new period has begun since: ask again.")
+            return MoreAvailable("A new period has begun since: ask again.")
         at = pace.ends_at
-    return More(f"More comes at {moment(at)}.", at)
+    return MoreAvailable(f"More comes at {moment(at)}.", at)

@@ -14,7 +14,7 @@ from accountant.amounts import INFINITE, Units
 from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
-from accountant.ledger.largest_fit import Offered
+from accountant.ledger.largest_fit import AnyBudget
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits
 from accountant.limits.compiled_limit import CompiledLimit, reserved_of, whole_of
@@ -78,7 +78,7 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
         return Denial(Reason.EXHAUSTED, denying.place)
 
     @property
-    def offered(self) -> Offered:
+    def offered(self) -> AnyBudget:
         """What the search for the largest claim that fits asks: a lone budget by itself."""
         return self if len(self.parts) > 1 else self.parts[0][0].offered
 

@@ -28,7 +28,7 @@ _NOTHING_FITS: Final = -math.inf
 _PER_DECADE: Final = 9000  # decimals of 4 digits, 1000 to 9999, times a power of 10
 
 
-class Offered(Protocol):
+class AnyBudget(Protocol):
     """What is granted: a filter, one with a cap, or several budgets together."""
 
     @property
@@ -47,7 +47,7 @@ class Offered(Protocol):
 
 def largest(
     claim: Claim,
-    kind: Offered,
+    kind: AnyBudget,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
 ) -> str | None:
@@ -74,7 +74,7 @@ def largest(
 
 def _most_times(
     claim: Repeat,
-    kind: Offered,
+    kind: AnyBudget,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
     most: int,
@@ -97,7 +97,7 @@ def _most_times(
 @lru_cache(maxsize=16_384)
 def _search(
     claim: Claim,
-    kind: Offered,
+    kind: AnyBudget,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
 ) -> str | None:

@@ -13,7 +13,7 @@ from accountant.limits.state import (
     Count,
     Level,
     LimitState,
-    Paced,
+    PeriodUsage,
     amounts_from,
     unused_of,
 )
@@ -139,7 +139,7 @@ def apply_grant(level: Level, limit: Level, moved: LevelMoved, sequence: int, re
     if moved.paced is not None and moved.window is not None and rule.periods is not None:
         amounts = amounts_from(moved.paced, moved.paced_rounded_up)
         begins_at = rule.periods.begin(moved.window)
-        paced = Paced(begins_at, tuple(moved.paced), amounts, resets)
+        paced = PeriodUsage(begins_at, tuple(moved.paced), amounts, resets)
     if moved.used is not None:
         amounts = amounts_from(moved.used, moved.used_rounded_up)
         used = Count(rule.shared_since, tuple(moved.used), amounts)

@@ -13,7 +13,7 @@ from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimit, ApplicableLimits
 from accountant.limits.reserved_totals import Sums, minus, plus, smaller
-from accountant.limits.state import Count, Key, Level, LimitState, Paced, texts_of, unused_of
+from accountant.limits.state import Count, Key, Level, LimitState, PeriodUsage, texts_of, unused_of
 from accountant.limits.store import LimitOverlay, LimitStore
 from accountant.limits.wire import LevelMoved, Texts
 
@@ -76,7 +76,7 @@ def _level(
     if pace is not None:
         assert rule.periods is not None
         window = each.window
-        paced = Paced(rule.periods.begin(window), pace.kind.state, next(used), resets)
+        paced = PeriodUsage(rule.periods.begin(window), pace.kind.state, next(used), resets)
         of_period = texts_of(paced.sums, paced.amounts)
     if rule.share:
         share = _used_share(rule, before, cost)
@@ -122,7 +122,7 @@ class LevelCharge(msgspec.Struct, frozen=True, gc=False):
         key: of the level.
         counted, paced, used: the amounts under its limit, in its period, of its share.
         counted_since, shared_since: version from which on they are counted.
-        begins_at, resets: which period, as of `Paced`.
+        begins_at, resets: which period, as of `PeriodUsage`.
     """
 
     key: Key
@@ -203,14 +203,14 @@ def _less(level: Level, charge: LevelCharge, sequence: int, *, shares: bool) -> 
         counted = Count(counted.since, counted.sums, returned(counted.amounts, charge.counted))
     if paced is not None and charge.paced and _is_period_of(paced, charge):
         amounts = returned(paced.amounts, charge.paced)
-        paced = Paced(paced.begins_at, paced.sums, amounts, paced.resets)
+        paced = PeriodUsage(paced.begins_at, paced.sums, amounts, paced.resets)
     if shares and used is not None and charge.used and used.since == charge.shared_since:
         used = Count(used.since, used.sums, returned(used.amounts, charge.used))
         unused = unused_of(level.rule, used)
     return level.moved(sequence, counted, paced, used, unused)
 
 
-def _is_period_of(paced: Paced, charge: LevelCharge) -> bool:
+def _is_period_of(paced: PeriodUsage, charge: LevelCharge) -> bool:
     return (paced.begins_at, paced.resets) == (charge.begins_at, charge.resets)
 
 

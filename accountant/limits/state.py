@@ -17,7 +17,7 @@ from accountant.limits.wire import (
     CountRow,
     LevelRow,
     LimitRecord,
-    PacedRow,
+    PeriodRow,
     PeriodsRow,
     RuleRow,
     Scope,
@@ -44,7 +44,7 @@ class Count(msgspec.Struct, frozen=True, gc=False):
     amounts: Sums
 
 
-class Paced(msgspec.Struct, frozen=True, gc=False):
+class PeriodUsage(msgspec.Struct, frozen=True, gc=False):
     """What was used in one period.
 
     Attributes:
@@ -126,7 +126,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     sequence: int = 0
     rule: LimitState | None = None
     counted: Count | None = None
-    paced: Paced | None = None
+    paced: PeriodUsage | None = None
     used: Count | None = None
     unused: Sums = ()
 
@@ -139,7 +139,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
         self,
         sequence: int,
         counted: Count | None,
-        paced: Paced | None,
+        paced: PeriodUsage | None,
         used: Count | None,
         unused: Sums,
     ) -> Level:
@@ -208,11 +208,11 @@ def _count_row(count: Count | None) -> CountRow | UnsetType:
     return CountRow(since=count.since, totals=totals, rounded_up=rounded_up or UNSET)
 
 
-def _paced_row(paced: Paced | None) -> PacedRow | UnsetType:
+def _paced_row(paced: PeriodUsage | None) -> PeriodRow | UnsetType:
     if paced is None:
         return UNSET
     totals, rounded_up = texts_of(paced.sums, paced.amounts)
-    return PacedRow(
+    return PeriodRow(
         begins_at=paced.begins_at,
         totals=totals,
         rounded_up=rounded_up or UNSET,
@@ -276,9 +276,9 @@ def _periods(row: PeriodsRow) -> Periods:
     return Periods(length_of(row.length), row.first_at, length_of(row.first or row.length))
 
 
-def _paced(row: PacedRow) -> Paced:
+def _paced(row: PeriodRow) -> PeriodUsage:
     amounts = amounts_from(row.totals, row.rounded_up or None)
-    return Paced(row.begins_at, tuple(row.totals), amounts, row.resets or 0)
+    return PeriodUsage(row.begins_at, tuple(row.totals), amounts, row.resets or 0)
 
 
 def _count(row: CountRow) -> tuple[int, tuple[str, ...], Sums]:

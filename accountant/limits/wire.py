@@ -180,7 +180,7 @@ class CountRow(msgspec.Struct, frozen=True, kw_only=True):
     rounded_up: Texts | UnsetType = UNSET
 
 
-class PacedRow(msgspec.Struct, frozen=True, kw_only=True):
+class PeriodRow(msgspec.Struct, frozen=True, kw_only=True):
     """What was used in one period.
 
     Attributes:
@@ -246,7 +246,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     limit: LimitRecord | UnsetType = UNSET
     rule: RuleRow | UnsetType = UNSET
     counted: CountRow | UnsetType = UNSET
-    paced: PacedRow | UnsetType = UNSET
+    paced: PeriodRow | UnsetType = UNSET
     used: CountRow | UnsetType = UNSET
 
 

@@ -23,7 +23,7 @@ from accountant.ledger.snapshots import (
 from accountant.partition.admin_records import decide_admin
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import grant
-from accountant.partition.ids import Remembered, id_key
+from accountant.partition.ids import RememberedDecision, id_key
 from accountant.partition.judge import judge
 from accountant.partition.key_hash import partition_of
 from accountant.records import (
@@ -37,7 +37,7 @@ from accountant.records import (
     Origin,
     decode_decision,
 )
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import (
     MOST_BYTES,
     Checked,
@@ -55,7 +55,7 @@ CLOCK_LEAD_MS: Final = 300_000
 _NOTHING_MORE: Final[dict[str, object]] = {}
 
 
-def decide(draft: Draft, record: Input, clock: int) -> Encoded:
+def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     """Decide one input record and take the decision into the draft.
 
     Args:
@@ -81,7 +81,7 @@ def decide(draft: Draft, record: Input, clock: int) -> Encoded:
     return _decide_checked(draft, record, body, checked)
 
 
-def decide_internal_error(draft: Draft, record: Input, clock: int) -> Encoded:
+def decide_internal_error(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     """Decide an input on which adjudication itself raised; nothing of it is repeated."""
     _take_up(draft, record, clock)
     return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
@@ -93,7 +93,7 @@ def _take_up(draft: Draft, record: Input, clock: int) -> None:
     draft.next[record.source] = record.offset + 1
 
 
-def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) -> Encoded:
+def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) -> EncodedDecision:
     request = checked.body
     dataset = request.dataset
     ledger = draft.ledger(dataset)
@@ -128,7 +128,7 @@ def _decide_new(
     checked: Checked,
     ledger: Ledger | None,
     identity: tuple[int, str, bytes],
-) -> Encoded:
+) -> EncodedDecision:
     request = checked.body
     if ledger is None and not isinstance(request, Open):
         reason = Reason.UNKNOWN_DATASET
@@ -168,7 +168,7 @@ def _grant(
     ledgers: tuple[Ledger, Ledger],
     verdict: Verdict,
     identity: tuple[int, str, bytes],
-) -> Encoded:
+) -> EncodedDecision:
     before, after = ledgers
     spent = after.totals[0]
     value, amounts = grant(
@@ -247,7 +247,7 @@ def _append_of(
     outcome: Outcome,
     reason: Reason | None = None,
     first: First | None = None,
-) -> Encoded:
+) -> EncodedDecision:
     """Append a decision on a sound request that leaves every ledger as it is."""
     dataset, raw = checked.body.dataset, msgspec.Raw(body)
     return _append(draft, record, outcome, reason, dataset=dataset, request=raw, first=first)
@@ -255,7 +255,7 @@ def _append_of(
 
 def _append(
     draft: Draft, record: Input, outcome: Outcome, reason: Reason | None, **fields: object
-) -> Encoded:
+) -> EncodedDecision:
     """Append a decision that leaves every ledger as it is."""
     decision = Decision(
         version=FORMAT,
@@ -272,7 +272,7 @@ def _append(
     return draft.append(decision, record.key)
 
 
-def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError) -> Encoded:
+def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError) -> EncodedDecision:
     """Append an `invalid` that repeats the body, if the log can be read back with it.
 
     Its control characters become escapes, so that no reader of the log gets them raw.
@@ -293,10 +293,13 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
 
 
 def _remember(
-    draft: Draft, identity: tuple[int, str, bytes], encoded: Encoded, cost: dict[str, str] | None
+    draft: Draft,
+    identity: tuple[int, str, bytes],
+    encoded: EncodedDecision,
+    cost: dict[str, str] | None,
 ) -> None:
     issued, key, body_hash = identity
-    remembered = Remembered(
+    remembered = RememberedDecision(
         body_hash,
         encoded.digest,
         encoded.partition_sequence,

@@ -18,7 +18,12 @@ from accountant.ledger import Ledger
 from accountant.limits.store import LevelChanges
 from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.fast_records import Amounts, row
-from accountant.partition.ids import Remembered, end_of_second_before, oldest_tenth, second_of
+from accountant.partition.ids import (
+    RememberedDecision,
+    end_of_second_before,
+    oldest_tenth,
+    second_of,
+)
 from accountant.partition.member_table import MemberChanges
 from accountant.records import (
     FORMAT,
@@ -31,7 +36,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
@@ -68,7 +73,7 @@ class Draft:
         self.resets = partition.resets
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
-        self._ids: dict[str, tuple[int, Remembered]] = {}
+        self._ids: dict[str, tuple[int, RememberedDecision]] = {}
         self._opened = 0
         # Lower bound on how many more ids fit.
         self._room = partition.ids.most - len(partition.ids)
@@ -95,12 +100,12 @@ class Draft:
         self.ledgers[name] = ledger
         self._amounts[name] = ledger, amounts
 
-    def remembered(self, issued: int, key: str) -> Remembered | None:
+    def remembered(self, issued: int, key: str) -> RememberedDecision | None:
         """Return what is remembered of an id."""
         new = self._ids.get(key)
         return self.partition.ids.get(issued, key) if new is None else new[1]
 
-    def remember(self, issued: int, key: str, remembered: Remembered) -> None:
+    def remember(self, issued: int, key: str, remembered: RememberedDecision) -> None:
         """Remember an id from now on."""
         self._ids[key] = (issued, remembered)
         self._undo_id = key
@@ -164,11 +169,13 @@ class Draft:
         self._undo_ledger = self._undo_id = None
         self._room = 0  # it may have been counted above a floor that is lower again
 
-    def append(self, decision: Decision, key: bytes | None, analyst: str | None = None) -> Encoded:
+    def append(
+        self, decision: Decision, key: bytes | None, analyst: str | None = None
+    ) -> EncodedDecision:
         """Take a decision that grants nothing as the next of the log and return its bytes.
 
         Args:
-            analyst: see `Encoded`.
+            analyst: see `EncodedDecision`.
         """
         return self.append_value(
             encode(decision),
@@ -195,12 +202,12 @@ class Draft:
         reason: Reason | None = None,
         charged: Units | None = None,
         made: Decision | None = None,
-    ) -> Encoded:
-        """Take a decision's bytes as the next of the log; see `Encoded` for the rest."""
+    ) -> EncodedDecision:
+        """Take a decision's bytes as the next of the log; see `EncodedDecision` for the rest."""
         digest = hashlib.sha256(value).digest()
         self.sequence += 1
         self.head = f"sha256:{digest.hex()}"
-        return Encoded(  # by position: keywords take five times as long
+        return EncodedDecision(  # by position: keywords take five times as long
             self.sequence,
             outcome,
             reason,
@@ -284,7 +291,7 @@ class Draft:
         state.full = self._full
 
 
-def genesis_decision(genesis: Genesis, at: int) -> Encoded:
+def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:
     """Return decision 0 of a partition, to be written once, into an empty log."""
     draft = Draft(Partition(genesis))
     draft.decided_at = at

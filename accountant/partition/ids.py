@@ -45,7 +45,7 @@ class Identity(msgspec.Struct, frozen=True):
 decode_identity = msgspec.json.Decoder(Identity).decode
 
 
-class Remembered(msgspec.Struct, frozen=True, gc=False):
+class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
     """What is kept of a decision for its repeats; a struct, for there may be a million.
 
     Attributes:
@@ -83,7 +83,7 @@ class IdTable:
     __slots__ = ("_buckets", "_most", "_seconds", "_size")
 
     def __init__(self, most: int = MOST_IDS) -> None:
-        self._buckets: dict[int, dict[str, Remembered]] = {}
+        self._buckets: dict[int, dict[str, RememberedDecision]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
         self._most = most
         self._size = 0
@@ -96,12 +96,12 @@ class IdTable:
         """How many ids the table may hold."""
         return self._most
 
-    def get(self, issued: int, key: str) -> Remembered | None:
+    def get(self, issued: int, key: str) -> RememberedDecision | None:
         """Return what is remembered of an id issued at `issued` milliseconds."""
         bucket = self._buckets.get(issued // _BUCKET_MS)
         return None if bucket is None else bucket.get(key)
 
-    def add(self, issued: int, key: str, remembered: Remembered) -> None:
+    def add(self, issued: int, key: str, remembered: RememberedDecision) -> None:
         """Remember an id."""
         second = issued // _BUCKET_MS
         bucket = self._buckets.get(second)

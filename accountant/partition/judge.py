@@ -13,7 +13,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, adjudicate, moved
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
-from accountant.partition.permits import Asking, may_ask
+from accountant.partition.permits import RequestParties, may_ask
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
 
@@ -23,7 +23,7 @@ Members = Callable[[str, str], MemberRow | None]
 """Returns the row of a dataset's member."""
 
 
-class Asks(Asking, Protocol):
+class RequestTerms(RequestParties, Protocol):
     """What a request says beside its claim."""
 
     @property
@@ -34,7 +34,7 @@ class Asks(Asking, Protocol):
 
 def judge(
     ledger: Ledger,
-    request: Asks,
+    request: RequestTerms,
     claim: CheckedClaim,
     members: Members,
     levels: LimitStore | None,

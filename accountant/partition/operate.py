@@ -10,7 +10,7 @@ from typing import Final
 from accountant.errors import RequestInvalid
 from accountant.partition.draft import Draft
 from accountant.records import FORMAT, RULES, Decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
@@ -19,7 +19,7 @@ from accountant.times import iso
 MOST_NOTE: Final = 200
 
 
-def reset_clock(draft: Draft, at: int, note: str) -> Encoded:
+def reset_clock(draft: Draft, at: int, note: str) -> EncodedDecision:
     """Set a partition's clock back, where a machine's clock was ahead when something was decided.
 
     The floor becomes that time and the skew: every id that was issued before the clock ran ahead
@@ -40,7 +40,7 @@ def reset_clock(draft: Draft, at: int, note: str) -> Encoded:
     return _append(draft, Outcome.CLOCK_RESET, note)
 
 
-def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> Encoded:
+def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> EncodedDecision:
     """Seal a partition's log, whose beginning is in an archive. Nothing that is spent changes.
 
     Args:
@@ -55,7 +55,7 @@ def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> Encoded:
     return _append(draft, Outcome.SEALED, note, seal)
 
 
-def accept_rollback(draft: Draft, at: int, note: str, rollback: Rollback) -> Encoded:
+def accept_rollback(draft: Draft, at: int, note: str, rollback: Rollback) -> EncodedDecision:
     """Go on with a log that lacks decisions which a checkpoint has seen, and say so for ever.
 
     What was granted in them is known to their analysts only, and is not charged.
@@ -71,7 +71,7 @@ def accept_rollback(draft: Draft, at: int, note: str, rollback: Rollback) -> Enc
     return _append(draft, Outcome.ROLLED_BACK, note, rollback=rollback)
 
 
-def change_key(draft: Draft, at: int, note: str, change: KeyChange) -> Encoded:
+def change_key(draft: Draft, at: int, note: str, change: KeyChange) -> EncodedDecision:
     """Have another key sign the checkpoints of this partition's log from now on.
 
     Args:
@@ -102,7 +102,7 @@ def _append(
     seal: Seal | None = None,
     rollback: Rollback | None = None,
     key_change: KeyChange | None = None,
-) -> Encoded:
+) -> EncodedDecision:
     decision = Decision(
         version=FORMAT,
         partition_sequence=draft.sequence + 1,

@@ -15,7 +15,7 @@ Lookup = Callable[[str], MemberRow | None]
 """Returns the row of a dataset's member."""
 
 
-class Asking(Protocol):
+class RequestParties(Protocol):
     """Who asks: the analyst, and the engine that asks for them."""
 
     @property
@@ -24,7 +24,7 @@ class Asking(Protocol):
     def via(self) -> str | UnsetType: ...
 
 
-def may_ask(policy: Policy, lookup: Lookup, request: Asking, at: int) -> bool:
+def may_ask(policy: Policy, lookup: Lookup, request: RequestParties, at: int) -> bool:
     """Tell whether a request may be adjudicated: who asks, and the engine that asks for them.
 
     Args:

@@ -38,11 +38,11 @@ _RATIOS_RULE: Final = 'must be a list of ratios, such as ["0.5", "0.9"]'
 _KINDS: Final[dict[str, Any]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Claim)}
 
 
-class _Around(msgspec.Struct):
+class _WithClaim(msgspec.Struct):
     claim: Claim
 
 
-_decode_claim = msgspec.json.Decoder(_Around).decode
+_decode_claim = msgspec.json.Decoder(_WithClaim).decode
 
 _TEXTS: Final = frozenset(
     {"type", "filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
@@ -56,7 +56,7 @@ _IsUp = Callable[[Mapping[str, object], str], bool]
 """Tells of an object's field whether more is the safe side."""
 
 
-def given_text(field: str, value: object) -> str:
+def coerce_text(field: str, value: object) -> str:
     """Return a name or another text of a program.
 
     The encoder would write bytes, dates and numbers as some text that nobody has meant.
@@ -74,14 +74,14 @@ def given_text(field: str, value: object) -> str:
 
 
 def optional_text(field: str, value: object) -> str | None:
-    """Return a text as `given_text` does, None as it is.
+    """Return a text as `coerce_text` does, None as it is.
 
     Raises: RequestInvalid.
     """
-    return None if value is None else given_text(field, value)
+    return None if value is None else coerce_text(field, value)
 
 
-def given_seconds(field: str, value: object) -> float:
+def coerce_seconds(field: str, value: object) -> float:
     """Return a number of seconds.
 
     Raises: RequestInvalid: it is no number, not finite or below 0.
@@ -96,7 +96,7 @@ def given_seconds(field: str, value: object) -> float:
     return seconds
 
 
-def given_texts(field: str, values: object) -> list[str]:
+def coerce_texts(field: str, values: object) -> list[str]:
     """Return a list of texts.
 
     Raises: RequestInvalid: it is no list, or an item is no text.
@@ -104,14 +104,14 @@ def given_texts(field: str, values: object) -> list[str]:
     # A text is a sequence of texts, too: `roles="analyst"` would be seven of them.
     if isinstance(values, str | bytes) or not isinstance(values, Sequence | set | frozenset):
         raise RequestInvalid(field, 'must be a list, such as ["ana"]', values)
-    return [given_text(f"{field}[{i}]", each) for i, each in enumerate(values)]
+    return [coerce_text(f"{field}[{i}]", each) for i, each in enumerate(values)]
 
 
 def _as_text(value: object) -> str:
     return "decode the bytes first" if isinstance(value, bytes | bytearray) else ""
 
 
-def given_claim(claim: object) -> str | Claim:
+def coerce_claim(claim: object) -> str | Claim:
     """Return a claim: text as it is, else a value whose amounts are wire decimals.
 
     Args:
@@ -119,7 +119,7 @@ def given_claim(claim: object) -> str | Claim:
     Raises: RequestInvalid: it is none of these, or an amount has no exact text.
     """
     if isinstance(claim, str):
-        return given_text("claim", claim)
+        return coerce_text("claim", claim)
     if isinstance(claim, ATOMS) and all(type(each) is str for each in astuple(claim)):
         return cast(Claim, claim)  # at once: most programs ask for such, again and again
     if not isinstance(claim, Mapping | Claim):
@@ -128,10 +128,10 @@ def given_claim(claim: object) -> str | Claim:
     try:
         return _decode_claim(encode({"claim": wire})).claim
     except msgspec.ValidationError as error:
-        translate(error, {"claim": wire}, _Around)
+        translate(error, {"claim": wire}, _WithClaim)
 
 
-def given_policy(policy: object) -> Mapping[str, Any]:
+def coerce_policy(policy: object) -> Mapping[str, Any]:
     """Return a policy as it is sent: without the defaults, which the opening records.
 
     Raises: RequestInvalid: it is no policy, or an amount has no exact text.
@@ -146,7 +146,7 @@ def given_policy(policy: object) -> Mapping[str, Any]:
     return cast(Mapping[str, Any], _wire(policy, "policy", lambda *_: False))
 
 
-def given_ratios(alert_at: object, *, field: str = "alert_at") -> tuple[str, ...]:
+def coerce_ratios(alert_at: object, *, field: str = "alert_at") -> tuple[str, ...]:
     """Return thresholds as they are sent.
 
     Raises: RequestInvalid: it is no list, or a ratio has no exact text.
@@ -159,7 +159,7 @@ def given_ratios(alert_at: object, *, field: str = "alert_at") -> tuple[str, ...
     )
 
 
-def given_id(request_id: object) -> str:
+def coerce_id(request_id: object) -> str:
     """Return a request id: text, or a `UUID` of version 7.
 
     Raises: RequestInvalid: it is neither.
@@ -177,7 +177,7 @@ _UNTIL_RULE: Final = (
 )
 
 
-def given_until(until: object) -> str:
+def coerce_until(until: object) -> str:
     """Return the first moment at which something is over, as the log writes it.
 
     Args:
@@ -234,7 +234,7 @@ def _wire(
     if value is None or (switch and isinstance(value, bool)):
         return value
     if isinstance(value, str):
-        return given_text(path, value)
+        return coerce_text(path, value)
     if level > MOST_NESTED:
         raise RequestInvalid(path, f"must nest at most {MOST_NESTED} deep", type(value).__name__)
     fields = _fields(value, path)
@@ -276,7 +276,7 @@ def _fields(value: object, path: str) -> dict[str, object] | None:
     for name in value:
         if not isinstance(name, str):
             raise RequestInvalid(path, "must have text for its keys", name)
-    return {given_text(path, name): given for name, given in value.items()}
+    return {coerce_text(path, name): given for name, given in value.items()}
 
 
 def _items(value: object) -> Sequence[object] | None:

@@ -34,7 +34,7 @@ class CountedDecision(msgspec.Struct, gc=False):
     crossed: bool
 
 
-class Encoded(CountedDecision, gc=False):
+class EncodedDecision(CountedDecision, gc=False):
     """One decision ready for the log; the next decision holds the hash of its `value`.
 
     Attributes:

@@ -71,7 +71,7 @@ class KeyChange(msgspec.Struct, frozen=True, kw_only=True):
     signature: str = ""
 
 
-class Changed(msgspec.Struct, frozen=True, kw_only=True):
+class KeyChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A change of key in a log.
 
     Attributes:

@@ -17,7 +17,7 @@ class _Origin(msgspec.Struct):
     partition: int = 0
 
 
-class _Shown(msgspec.Struct):
+class _ServedDecision(msgspec.Struct):
     """The part of a decision, as doors serve it, that a receipt is made of."""
 
     partition_sequence: int
@@ -26,7 +26,7 @@ class _Shown(msgspec.Struct):
 
 
 _decode = msgspec.json.Decoder(Receipt).decode
-_decode_shown = msgspec.json.Decoder(_Shown).decode
+_decode_shown = msgspec.json.Decoder(_ServedDecision).decode
 
 
 def read_receipt(value: bytes) -> Receipt:

@@ -10,7 +10,7 @@ from accountant.claims import Claim
 from accountant.records.records import DECODE_ERRORS
 
 
-class AskedBy(msgspec.Struct, gc=False):
+class RequestNames(msgspec.Struct, gc=False):
     """The names in an input; "" where it has none."""
 
     analyst: str = ""
@@ -18,27 +18,27 @@ class AskedBy(msgspec.Struct, gc=False):
     via: str = ""
 
 
-class AskedFor(AskedBy, gc=False):
+class DecidedRequest(RequestNames, gc=False):
     """The names in a request that was granted or refused, its id and its purpose."""
 
     request_id: str = ""
     purpose: str = ""
 
 
-class _Asked(msgspec.Struct):
+class _WithClaim(msgspec.Struct):
     claim: Claim
 
 
-decode_asked_for = msgspec.json.Decoder(AskedFor).decode
-_decode_asked_by = msgspec.json.Decoder(AskedBy).decode
-_decode_asked = msgspec.json.Decoder(_Asked).decode
-_NOBODY: Final = AskedBy()
+decode_decided_request = msgspec.json.Decoder(DecidedRequest).decode
+_decode_names = msgspec.json.Decoder(RequestNames).decode
+_decode_asked = msgspec.json.Decoder(_WithClaim).decode
+_NOBODY: Final = RequestNames()
 
 
-def asked_by(request: msgspec.Raw | bytes) -> AskedBy:
+def asked_by(request: msgspec.Raw | bytes) -> RequestNames:
     """Return the names in an input of any kind; none where it is no request."""
     try:
-        return _decode_asked_by(request)
+        return _decode_names(request)
     except DECODE_ERRORS:  # it has other things than texts in these fields
         return _NOBODY
 

@@ -13,7 +13,7 @@ from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
-from accountant.partition.ids import Remembered, decode_identity, id_key
+from accountant.partition.ids import RememberedDecision, decode_identity, id_key
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
@@ -147,7 +147,7 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     who = identity.analyst or identity.by
     source = source_named(decision.source.topic)
     key = id_key(source, identity.dataset, who, identity.request_id)
-    remembered = Remembered(
+    remembered = RememberedDecision(
         body_hash=hashlib.sha256(body).digest(),
         hash=bytes.fromhex(digest[7:]),
         partition_sequence=decision.partition_sequence,

@@ -16,7 +16,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.errors import MadeByUnreleased
+from accountant.errors import MadeByPrereleaseVersion
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.records import (
     FORMAT,
@@ -26,17 +26,17 @@ from accountant.records import (
     decode_decision,
     encode,
 )
-from accountant.records.operator_records import AcceptedRollback, Changed
+from accountant.records.operator_records import AcceptedRollback, KeyChangeRecord
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import decided_again
-from accountant.replay.notable_records import Administered, accepted, administered, changed
+from accountant.replay.notable_records import AdminMemberRecord, accepted, administered, changed
 from accountant.replay.plain_text import plain
 from accountant.replay.sealed_log import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
 from accountant.views.heads import ledger_named
-from accountant.views.tallies import Counted, add
+from accountant.views.tallies import DecisionTally, add
 
 _FORGET_EVERY: Final = 4096
 _PROGRESS_EVERY: Final = 1000
@@ -91,8 +91,8 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     head: str
     branch: int = 0
     rollbacks: tuple[AcceptedRollback, ...] = ()
-    key_changes: tuple[Changed, ...] = ()
-    administered: tuple[Administered, ...] = ()
+    key_changes: tuple[KeyChangeRecord, ...] = ()
+    administered: tuple[AdminMemberRecord, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
     rows: int | None = None
@@ -104,7 +104,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.first_disagreement is None
 
 
-class _Wrong(Exception):  # brings the first finding from any depth back to `take`
+class _FindingRaised(Exception):  # brings the first finding from any depth back to `take`
     def __init__(self, what: str, expected: object, found: object) -> None:
         self.what, self.expected, self.found = what, str(expected), str(found)
         super().__init__(what)
@@ -139,7 +139,7 @@ class Auditor:
         """
         self.partition: Partition | None = None
         self.disagreement: Disagreement | None = None
-        self.counted = Counted()
+        self.counted = DecisionTally()
         self.first = ""
         self._begin_at = 0  # number of the first record that is checked
         self._start = None if sealed is None else SealedStart(genesis, sealed, most_ids=most_ids)
@@ -150,8 +150,8 @@ class Auditor:
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
         self._rollbacks: list[AcceptedRollback] = []
-        self._key_changes: list[Changed] = []
-        self._administered: list[Administered] = []
+        self._key_changes: list[KeyChangeRecord] = []
+        self._administered: list[AdminMemberRecord] = []
         self._rows: int | None = None
 
     @property
@@ -177,11 +177,11 @@ class Auditor:
             return False
         try:
             self._take(value)
-        except MadeByUnreleased:
+        except MadeByPrereleaseVersion:
             if self.partition is None:
                 raise  # of the first record: the whole log is one that is no longer read
             self._disagree("version", str(FORMAT), "none")
-        except _Wrong as wrong:
+        except _FindingRaised as wrong:
             self._disagree(wrong.what, wrong.expected, wrong.found)
         except Exception as error:
             # A forged record may raise anything in the code that reads it: a disagreement, too.
@@ -263,7 +263,7 @@ class Auditor:
         # claim to have spent almost nothing.
         _insist(same("rules", RULES, decision.rules))
         if encode(decision) != value:
-            raise _Wrong("record", "the bytes that a decision is written as", "others")
+            raise _FindingRaised("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)
         if partition is None:
             self._begin(decision)
@@ -284,7 +284,7 @@ class Auditor:
     def _begin(self, decision: Decision) -> None:
         genesis = decision.genesis
         if genesis is None or decision.outcome is not Outcome.GENESIS:
-            raise _Wrong("genesis", "decision 0", decision.outcome)
+            raise _FindingRaised("genesis", "decision 0", decision.outcome)
         if self._genesis is not None:
             _insist(same("genesis", self._genesis.settings, genesis.settings))
         _insist(same("sequence", None, decision.sequence))
@@ -292,7 +292,7 @@ class Auditor:
 
     def _check(self, partition: Partition, decision: Decision) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
-            raise _Wrong("genesis", "one genesis", "another one")
+            raise _FindingRaised("genesis", "one genesis", "another one")
         _insist(check_record(partition, decision, gapless=self._gapless))
         if decision.outcome is Outcome.SEALED:
             _insist(self._check_seal(partition, decision))
@@ -357,4 +357,4 @@ def audit(
 
 def _insist(findings: Findings) -> None:
     for finding in findings:
-        raise _Wrong(*finding)
+        raise _FindingRaised(*finding)

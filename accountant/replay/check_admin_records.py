@@ -56,7 +56,7 @@ def check_administered(
         sealed: the rows that stand for an archived beginning of the log.
     Raises: RowContradictsLog: a row differs.
     """
-    log = _Administered()
+    log = _AdminState()
     try:
         for value in sealed[:-1]:
             log.begin(decode_row(value))
@@ -71,7 +71,7 @@ def check_administered(
         )
 
 
-class _Administered:
+class _AdminState:
     """What administrators' records have set, without what grants have used."""
 
     def __init__(self) -> None:

@@ -139,7 +139,7 @@ def _unequal_amounts(
         yield from _unequal(f"{field}.{name}", in_row.get(name, "none"), in_log.get(name, "none"))
 
 
-class SetBack(NamedTuple):
+class ResetsRead(NamedTuple):
     """The resets among the decisions that were read.
 
     Attributes:
@@ -159,7 +159,7 @@ class SetBack(NamedTuple):
         return found._replace(times=self.times + 1, at=from_iso(decision.decided_at))
 
 
-def miscounted_resets(partition: Partition, row: PartitionRow, read: SetBack) -> str | None:
+def miscounted_resets(partition: Partition, row: PartitionRow, read: ResetsRead) -> str | None:
     """Return how a partition's row contradicts the log or the levels, in words.
 
     By a row with other resets a pace that is used up might have room again.

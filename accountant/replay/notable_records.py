@@ -8,10 +8,15 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision
 from accountant.records.members import Member, Role
-from accountant.records.operator_records import AcceptedRollback, Changed, KeyChange, Rollback
+from accountant.records.operator_records import (
+    AcceptedRollback,
+    KeyChange,
+    KeyChangeRecord,
+    Rollback,
+)
 
 
-class Administered(msgspec.Struct, frozen=True, kw_only=True):
+class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A membership that an administrator has set or removed, in place of an owner.
 
     Attributes:
@@ -30,16 +35,16 @@ class Administered(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
-class _Given(msgspec.Struct):
+class _WithReason(msgspec.Struct):
     reason: str = ""
 
 
-_decode_given = msgspec.json.Decoder(_Given).decode
+_decode_given = msgspec.json.Decoder(_WithReason).decode
 
 
-def administered(decision: Decision, member: Member) -> Administered:
+def administered(decision: Decision, member: Member) -> AdminMemberRecord:
     """Return an administrator's record as an audit tells it."""
-    return Administered(
+    return AdminMemberRecord(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
         dataset=str(decision.dataset),
@@ -61,13 +66,13 @@ def accepted(decision: Decision, rollback: Rollback) -> AcceptedRollback:
     )
 
 
-def changed(partition: Partition, decision: Decision, change: KeyChange) -> Changed:
+def changed(partition: Partition, decision: Decision, change: KeyChange) -> KeyChangeRecord:
     """Return a change of key with the decision that says it.
 
     Args:
         partition: as it was before.
     """
-    return Changed(
+    return KeyChangeRecord(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
         previous=decision.previous,

@@ -12,7 +12,13 @@ from typing import Final
 import msgspec
 
 from accountant.checksum import crc_of_row, text_of
-from accountant.errors import BudgetError, LedgerFault, LogDamaged, MadeByAnother, MadeByNewer
+from accountant.errors import (
+    BudgetError,
+    LedgerFault,
+    LogDamaged,
+    MadeByNewerVersion,
+    MadeByOtherVersion,
+)
 from accountant.ledger.snapshots import restored, snapshot
 from accountant.limits.state import row_of
 from accountant.limits.wire import is_level_row_key, level_row_key
@@ -34,7 +40,7 @@ from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember, source_named
 from accountant.replay.check_admin_records import check_administered
-from accountant.replay.check_rows import SetBack, check_row, check_rows_found, miscounted_resets
+from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
 from accountant.replay.members_and_limits import (
     miscounted,
     miscounted_levels,
@@ -68,7 +74,7 @@ class StateMismatch(LedgerFault):
     """The state rows do not agree with the log: refold from decision 0 without the rows."""
 
 
-class Refold:
+class Replay:
     """Fold state rows, then decisions, into a partition.
 
     With rows, a refold needs only the decisions whose ids clients may still repeat; without
@@ -85,7 +91,7 @@ class Refold:
         genesis: Genesis,
         *,
         most_ids: int | None = None,
-        instead_of: Refold | None = None,
+        instead_of: Replay | None = None,
         gapless: bool = False,
     ) -> None:
         self._genesis = genesis
@@ -99,10 +105,10 @@ class Refold:
         self._witness = None if instead_of is None else instead_of._as_witness()
         self._last: Decision | None = None
         self._next: dict[Source, int] = {}
-        self._set_back = SetBack()
+        self._set_back = ResetsRead()
 
     @classmethod
-    def going_on(cls, partition: Partition, *, instead_of: Refold | None = None) -> Refold:
+    def going_on(cls, partition: Partition, *, instead_of: Replay | None = None) -> Replay:
         """Return a refold of the decisions that follow those of a state."""
         refold = cls(partition.genesis, instead_of=instead_of)
         refold._partition = partition
@@ -134,7 +140,7 @@ class Refold:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
                 partition.ledgers[ledger.dataset] = ledger
                 partition.checksum.put(ledger.dataset, crc_of_row(value))
-        except MadeByAnother:
+        except MadeByOtherVersion:
             raise
         except _UNREADABLE as error:
             self._unreadable[key] = error
@@ -207,7 +213,7 @@ class Refold:
         if number == 0:
             self._begin(check_genesis(decision.genesis, self._genesis))
         if decision.rules > RULES:
-            raise MadeByNewer("rules", decision.rules, RULES)
+            raise MadeByNewerVersion("rules", decision.rules, RULES)
         digest = hash_of(value)
         self._follow(decision)
         self._expected = (number + 1, digest)

@@ -36,8 +36,8 @@ from accountant.records import (
 from accountant.records.operator_records import Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row, key_of_row
-from accountant.replay.replay import Refold, StateMismatch, check_genesis
-from accountant.views.tallies import Counted, Tallies, Tally
+from accountant.replay.replay import Replay, StateMismatch, check_genesis
+from accountant.views.tallies import DecisionTally, Tallies, Tally
 
 _BY: Final = ("analyst", "purpose", "day")
 _FORGED: Final = (*DECODE_ERRORS, LedgerFault, ValueError, LookupError)
@@ -102,7 +102,7 @@ def sealed_state(partition: Partition) -> list[bytes]:
     return [*rows, encode(own)]
 
 
-def sealed_usage(counted: Counted) -> list[bytes]:
+def sealed_usage(counted: DecisionTally) -> list[bytes]:
     """Return the sums of usage in the order in which their keys first came."""
     lines = [encode(_DatasetLine(name, *known)) for name, known in counted.datasets.items()]
     for by, tallies in zip(_BY, _tables(counted), strict=True):
@@ -124,16 +124,16 @@ def sealed_usage(counted: Counted) -> list[bytes]:
     return [*lines, encode(_PartitionLine(counted.requests))]
 
 
-def _tables(counted: Counted) -> tuple[Tallies, ...]:
+def _tables(counted: DecisionTally) -> tuple[Tallies, ...]:
     return counted.analysts, counted.purposes, counted.days
 
 
-def counted_from(usage: Iterable[bytes]) -> Counted:
+def counted_from(usage: Iterable[bytes]) -> DecisionTally:
     """Return the sums that `sealed_usage` has written.
 
     Raises: LogDamaged: they cannot be read.
     """
-    counted = Counted()
+    counted = DecisionTally()
     tables = dict(zip(_BY, _tables(counted), strict=True))
     try:
         for each in map(_decode_usage, usage):
@@ -192,8 +192,8 @@ class SealedStart:
         self.kept = 0
         self.seal: Seal | None = None
 
-    def _with_rows(self, sealed: Sealed) -> Refold:
-        refold = Refold(self._genesis, most_ids=self._most_ids)
+    def _with_rows(self, sealed: Sealed) -> Replay:
+        refold = Replay(self._genesis, most_ids=self._most_ids)
         try:
             for value in sealed.state[:-1]:
                 refold.take_row(key_of_row(decode_row(value)), value)
@@ -250,8 +250,8 @@ class SealedStart:
         self.seal = seal
 
 
-class SealedRefold:
-    """Folds a sealed log without its rows of `state`; see `Refold`."""
+class SealedReplay:
+    """Folds a sealed log without its rows of `state`; see `Replay`."""
 
     start: Final = None
 
@@ -261,35 +261,37 @@ class SealedRefold:
         sealed: Sealed,
         *,
         most_ids: int | None = None,
-        instead_of: Refold | None = None,
+        instead_of: Replay | None = None,
     ) -> None:
         self._begin = SealedStart(genesis, sealed, most_ids=most_ids)
         self._instead_of = instead_of
-        self._refold: Refold | None = None
+        self._refold: Replay | None = None
 
     def take_decision(self, value: bytes) -> None:
         """Take the next decision of the log.
 
-        Raises: LogDamaged: as `SealedStart.take` and `Refold.take_decision`.
+        Raises: LogDamaged: as `SealedStart.take` and `Replay.take_decision`.
         """
         if self._refold is None:
             partition = self._begin.take(value)
             if partition is None:
                 return
-            self._refold = Refold.going_on(partition, instead_of=self._instead_of)
+            self._refold = Replay.going_on(partition, instead_of=self._instead_of)
         self._refold.take_decision(value)
 
     def finish(self) -> Partition:
         """Return the state, after the last decision is taken.
 
-        Raises: LogDamaged: as `Refold.finish`, or the log ends before its seal.
+        Raises: LogDamaged: as `Replay.finish`, or the log ends before its seal.
         """
         if self._refold is None:
             raise LogDamaged("the log ends before the seal of its snapshot")
         return self._refold.finish()
 
 
-def next_seal(partition: Partition, counted: Counted, first: str, before: tuple[int, str]) -> Seal:
+def next_seal(
+    partition: Partition, counted: DecisionTally, first: str, before: tuple[int, str]
+) -> Seal:
     """Return the seal that a partition's log gets next.
 
     Args:

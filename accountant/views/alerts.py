@@ -19,10 +19,10 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, decode_decision
-from accountant.records.encoded_decision import CountedDecision, Encoded
+from accountant.records.encoded_decision import CountedDecision, EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
-from accountant.views.datasets import Alert, DatasetView, Once, alerts, view_of_ledger
+from accountant.views.datasets import Alert, DatasetView, SeenAlerts, alerts, view_of_ledger
 from accountant.views.follow import fold_alerts, runs
 from accountant.views.limit_views import LevelView
 
@@ -194,7 +194,7 @@ def _default(partition: Partition, use: Level) -> LimitState | None:
     return None if default is None else default.rule
 
 
-def limit_alerts_of_commit(run: Sequence[Encoded], partition: Partition) -> list[Alert]:
+def limit_alerts_of_commit(run: Sequence[EncodedDecision], partition: Partition) -> list[Alert]:
     """Return the alerts of levels that some decisions on one dataset give rise to.
 
     Args:
@@ -351,14 +351,14 @@ class OwnAlerts:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger] = {}
-        self._told = Once()
+        self._told = SeenAlerts()
 
     def begin(self, partition: Partition) -> list[Alert]:
         """Go on from a state that was read back; return what it has crossed, not told before."""
         self._ledgers = dict(partition.ledgers)
         return self._told.take(alerts_of_state(partition))
 
-    def take(self, records: Sequence[Encoded], partition: Partition) -> list[Alert]:
+    def take(self, records: Sequence[EncodedDecision], partition: Partition) -> list[Alert]:
         """Take in the decisions of one commit; return the thresholds that they crossed.
 
         Args:

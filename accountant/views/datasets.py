@@ -274,7 +274,7 @@ def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
     )
 
 
-class Once:
+class SeenAlerts:
     """Tells the first of each alert from its repeats.
 
     The topic, the stream of events and the webhook may each give an alert more than once: after

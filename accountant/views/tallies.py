@@ -15,7 +15,7 @@ from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, check_maker
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import AskedFor, decode_asked_for
+from accountant.records.request_names import DecidedRequest, decode_decided_request
 
 MOST_LARGEST: Final = 20
 """Grants of a dataset that are kept with their requests: those that cost most."""
@@ -84,10 +84,10 @@ class Largest:
 
     def __init__(self) -> None:
         # Plain tuples sort the largest first, and of equal ones the earliest.
-        self._found: list[tuple[Units, int, AskedFor, str]] = []
+        self._found: list[tuple[Units, int, DecidedRequest, str]] = []
         self.least: Units = 0
 
-    def take(self, cost: Units, sequence: int, asked: AskedFor, decided_at: str) -> None:
+    def take(self, cost: Units, sequence: int, asked: DecidedRequest, decided_at: str) -> None:
         """Take one whose cost exceeds `least`."""
         self._found.append((-cost, sequence, asked, decided_at))
         if len(self._found) >= 2 * MOST_LARGEST:
@@ -105,7 +105,7 @@ class Largest:
 
 
 @dataclass(slots=True)
-class Counted:
+class DecisionTally:
     """What a run of decisions of one partition comes to.
 
     Attributes:
@@ -144,7 +144,7 @@ class Counted:
                 found.merge(tally)
 
 
-def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
+def count(values: Iterable[bytes], *, after: int, head: str | None) -> DecisionTally:
     """Count decisions that follow one another in the log.
 
     Args:
@@ -155,7 +155,7 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
         LogDiffers: they do not follow it.
         UnreadableDecision.
     """
-    counted, expected, value = Counted(last=after), head, b""
+    counted, expected, value = DecisionTally(last=after), head, b""
     for value in values:
         try:
             line = decode_header(value)
@@ -177,7 +177,7 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> Counted:
     return counted
 
 
-def add(counted: Counted, value: bytes) -> None:
+def add(counted: DecisionTally, value: bytes) -> None:
     """Add the next decision of a whole log, whose chain somebody else checks, to the sums alone.
 
     They are all that a seal keeps: neither places nor days by analyst, reasons or grants.
@@ -190,7 +190,7 @@ def add(counted: Counted, value: bytes) -> None:
         each.clear()
 
 
-def add_kept(counted: Counted, value: bytes) -> None:
+def add_kept(counted: DecisionTally, value: bytes) -> None:
     """Add the place of a decision whose sums the seal of an archive has, and what that lacks.
 
     Raises: DECODE_ERRORS.
@@ -199,12 +199,12 @@ def add_kept(counted: Counted, value: bytes) -> None:
     if line.dataset is None or line.sequence is None:
         return
     counted.since.setdefault(line.dataset, (line.sequence, line.decided_at))
-    alone = Counted(analyst_days=counted.analyst_days, reasons=counted.reasons)
+    alone = DecisionTally(analyst_days=counted.analyst_days, reasons=counted.reasons)
     alone.largest, alone.places = counted.largest, counted.places
     _add(alone, line)
 
 
-def _add(counted: Counted, line: DecisionHeader) -> None:
+def _add(counted: DecisionTally, line: DecisionHeader) -> None:
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such
     # as a repeat, are nobody's usage.
@@ -217,7 +217,7 @@ def _add(counted: Counted, line: DecisionHeader) -> None:
     granted = line.outcome is Outcome.GRANTED
     if not granted and line.outcome is not Outcome.REFUSED:
         return
-    asked = decode_asked_for(line.request)
+    asked = decode_decided_request(line.request)
     if not asked.analyst:
         return  # an owner's record
     counted.requests += 1
@@ -249,7 +249,7 @@ def _add(counted: Counted, line: DecisionHeader) -> None:
         largest.take(charged, sequence, asked, at)
 
 
-def _add_refusal(counted: Counted, line: DecisionHeader, dataset: str, sequence: int) -> None:
+def _add_refusal(counted: DecisionTally, line: DecisionHeader, dataset: str, sequence: int) -> None:
     reason = line.reason or ""
     if line.level is not None:
         reason += f" {line.level.scope}"

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from accountant.views.datasets import Once
+from accountant.views.datasets import SeenAlerts
 
-__all__ = ["Once"]
+__all__ = ["SeenAlerts"]

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import IO
 
-from accountant.views.datasets import Alert, Once
+from accountant.views.datasets import Alert, SeenAlerts
 from streams.logs import get_logger
 from streams.private_files import make_private
 
 _log = get_logger(__name__)
 
 
-class Delivered(Once):
+class Delivered(SeenAlerts):
     """Remembers alerts over restarts, as far as the disk lets it.
 
     A cache of what was told, never of what was spent: without it, or where it cannot be

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
-from accountant.views.datasets import Alert, Once
+from accountant.views.datasets import Alert, SeenAlerts
 from streams.clock import steady
 
 OTHERS_WAIT_S: Final = 5.0
@@ -49,7 +49,7 @@ class PendingAlerts:
         self._owns = owns
         self._others_wait = others_wait
         self._clock = clock
-        self._published = Once()
+        self._published = SeenAlerts()
         self._waiting: dict[str, _Waiting] = {}
         self._taken: dict[str, float] = {}  # handed out, and until when that holds
         self._heard_since = 0.0

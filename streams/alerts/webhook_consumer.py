@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from accountant.views.datasets import Once
+from accountant.views.datasets import SeenAlerts
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook import AlertWebhook, Trying
@@ -56,7 +56,7 @@ class WebhookFeed:
         self._counts = counts
         self._instance_id = instance_id
         self._patience = patience
-        self._settled = Once()
+        self._settled = SeenAlerts()
         self._next: dict[TopicPartition, int] = {}
         self._lags: dict[TopicPartition, int] = {}
         # Of each partition whose next alert was tried: at which offset, and when to go on.

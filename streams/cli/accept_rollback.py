@@ -15,7 +15,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
-    from accountant.records.encoded_decision import Encoded
+    from accountant.records.encoded_decision import EncodedDecision
     from streams.cli.stopped_ledger import StoppedLog
     from streams.evidence.store import Kept
     from streams.settings import Settings
@@ -64,7 +64,9 @@ def accept_rollback(
     )
 
 
-async def _accept(log: StoppedLog, settings: Settings, lost: str, reason: str) -> Encoded | None:
+async def _accept(
+    log: StoppedLog, settings: Settings, lost: str, reason: str
+) -> EncodedDecision | None:
     from streams.evidence import operator_records
 
     place, directory = log.place, settings.checkpoints

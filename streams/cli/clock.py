@@ -12,7 +12,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
-    from accountant.records.encoded_decision import Encoded
+    from accountant.records.encoded_decision import EncodedDecision
 
 app = typer.Typer(help="Mend what a wrong clock has left in a log.", no_args_is_help=True)
 
@@ -39,7 +39,7 @@ def reset_clock(
     from streams.cli.printing.output import write_lines
     from streams.evidence import operator_records
 
-    def tell(partition: int, done: Encoded | None) -> None:
+    def tell(partition: int, done: EncodedDecision | None) -> None:
         where = f"partition {partition}: " if settings.ledger.kind == "kafka" else ""
         if json:
             write_lines([] if done is None else [done.value])
@@ -59,7 +59,7 @@ def reset_clock(
         fail(Exit.FAILED, "the log is not ahead of this machine's clock: nothing was written")
 
 
-def _told(done: Encoded, skew_ms: int) -> str:
+def _told(done: EncodedDecision, skew_ms: int) -> str:
     """Say what was written, and from when on requests are decided."""
     from accountant.times import iso
 

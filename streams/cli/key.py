@@ -13,7 +13,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
 
 if TYPE_CHECKING:
-    from accountant.records.encoded_decision import Encoded
+    from accountant.records.encoded_decision import EncodedDecision
     from streams.cli.stopped_ledger import StoppedLog
     from streams.evidence.keys import SigningKey, Verifier
 
@@ -70,7 +70,7 @@ def rotate(
     from streams.cli.printing.output import write_lines
     from streams.evidence.operator_records import rotate_key
 
-    def tell(partition: int, done: Encoded | None) -> None:
+    def tell(partition: int, done: EncodedDecision | None) -> None:
         if json:
             write_lines([] if done is None else [done.value])
         elif done is None:
@@ -85,7 +85,7 @@ def rotate(
         public, before, key = _keys(new, old, lost)
         ledger = ""
 
-        async def write(log: StoppedLog) -> Encoded | None:
+        async def write(log: StoppedLog) -> EncodedDecision | None:
             nonlocal ledger
             ledger = ledger or await log.ledger_id()
             return await rotate_key(

@@ -11,7 +11,7 @@ from streams.cli.printing.exits import Exit, fail
 
 if TYPE_CHECKING:
     from accountant.records import Genesis
-    from accountant.records.encoded_decision import Encoded
+    from accountant.records.encoded_decision import EncodedDecision
     from streams.clock import Clock
     from streams.kafka.deployment import Deployment
     from streams.processing.journal import Journal
@@ -55,11 +55,11 @@ def stopped_settings(url: str) -> Settings:
 
 def write_records(
     settings: Settings,
-    write: Callable[[StoppedLog], Awaitable[Encoded | None]],
-    tell: Callable[[int, Encoded | None], None] | None = None,
+    write: Callable[[StoppedLog], Awaitable[EncodedDecision | None]],
+    tell: Callable[[int, EncodedDecision | None], None] | None = None,
     *,
     only: int | None = None,
-) -> list[Encoded]:
+) -> list[EncodedDecision]:
     """Write an operator's record into each partition of a stopped ledger, and return them.
 
     Args:
@@ -73,7 +73,7 @@ def write_records(
     from streams.embedded.file_ownership import stopped_ledger
 
     clock = SystemClock()
-    done: list[Encoded] = []
+    done: list[EncodedDecision] = []
 
     async def write_into(log: StoppedLog) -> None:
         written = await write(log)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from rich.text import Text
 
-    from accountant.views.datasets import Alert, DatasetView, Once
+    from accountant.views.datasets import Alert, DatasetView, SeenAlerts
 
 _SHOWN = 8  # alerts under the table, the latest
 
@@ -83,12 +83,12 @@ class _Looks:
 
     def __init__(self, *, all_that_is_crossed: bool) -> None:
         self._all = all_that_is_crossed
-        self._told: Once | None = None
+        self._told: SeenAlerts | None = None
 
     def take(self, views: Sequence[DatasetView]) -> list[Alert]:
-        from accountant.views.datasets import Once, alerts
+        from accountant.views.datasets import SeenAlerts, alerts
 
-        first, self._told = self._told is None, self._told or Once()
+        first, self._told = self._told is None, self._told or SeenAlerts()
         new = self._told.take(alert for view in views for alert in alerts(None, view))
         return [] if first and not self._all else new
 

@@ -19,7 +19,7 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.records import Decision, decode_decision
-from accountant.records.coerce import given_id, given_seconds, given_text, optional_text
+from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
 from accountant.records.http_bodies import Me
 from accountant.records.members import Member
 from accountant.records.previews import asked_in
@@ -140,7 +140,7 @@ class Accountant:
         self._statements: dict[str, Statement] = {}
         self._ledger_id = ""
         self._connection = Connection(
-            self.settings, self.clock, wait=given_seconds("wait", wait), read_only=read_only
+            self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
         )
         self._sender = RequestSender(self._connection)
 
@@ -177,7 +177,7 @@ class Accountant:
 
     def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
-        name = given_text("name", name)
+        name = coerce_text("name", name)
         return self._connection.read(lambda service: service.dataset(name))
 
     def ordered_before(self) -> int | None:
@@ -200,7 +200,7 @@ class Accountant:
 
         A server shows all to owners, auditors and administrators; to others themselves alone.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return self._connection.read(lambda service: service.members(dataset))
 
     def limits(self, dataset: str) -> list[LevelView]:
@@ -209,7 +209,7 @@ class Accountant:
         A server shows all to owners, auditors and administrators; to others those that apply to
         them.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return self._connection.read(lambda service: service.levels(dataset))
 
     def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
@@ -219,7 +219,7 @@ class Accountant:
             analyst: without it the client's own, or the name that the server knows it by.
         Raises: RequestInvalid: no name is known, or the dataset was never opened.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         who = optional_text("analyst", analyst) or own_analyst(self.analyst)
         return self._connection.read(lambda service: budget_of(service, dataset, who))
 
@@ -248,7 +248,7 @@ class Accountant:
 
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return self._connection.read(lambda service: service.usage(dataset))
 
     def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
@@ -258,7 +258,7 @@ class Accountant:
             NotPermitted: by other than the analyst, and a server hides what others ask.
             Unavailable: the index of usage is still behind; ask again.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         if by not in get_args(By):
             raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
         return self._connection.read(lambda service: service.usage_by(dataset, by))
@@ -268,7 +268,7 @@ class Accountant:
 
         A server shows each part as to whom the token stands for; a file and Kafka show all.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return self._connection.read(lambda service: service.overview(dataset, None))
 
     def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
@@ -281,7 +281,7 @@ class Accountant:
                 callers who may not see everybody's requests their own alone.
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
-        dataset, analyst = given_text("dataset", dataset), optional_text("analyst", analyst)
+        dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
         return self._connection.read(lambda service: service.why(dataset, analyst=analyst))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
@@ -289,9 +289,9 @@ class Accountant:
 
         Older ones are in the log: `accountant log export --id`.
         """
-        dataset = given_text("dataset", dataset)
-        analyst = given_text("analyst", analyst)
-        request_id = given_text("request_id", request_id)
+        dataset = coerce_text("dataset", dataset)
+        analyst = coerce_text("analyst", analyst)
+        request_id = coerce_text("request_id", request_id)
         found = self._connection.read(lambda service: service.find(dataset, analyst, request_id))
         if found is None:
             return None
@@ -314,7 +314,7 @@ class Accountant:
             after = found[-1].sequence or after
 
     def _page(self, dataset: str, after: int) -> list[Decision]:
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         found = self._connection.read(
             lambda service: service.decisions(dataset, after=after, most=_PAGE)
         )
@@ -353,7 +353,7 @@ class Accountant:
 
         Raises: RequestInvalid: also where the dataset was never opened.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         who = optional_text("analyst", analyst) or own_analyst(self.analyst)
         draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
         return self._cost(draft, who, wait)
@@ -406,7 +406,7 @@ class Accountant:
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         return self._ask(draft, wait)
 
@@ -415,7 +415,7 @@ class Accountant:
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
         return self._submit(prepared(bytes(body)), wait)
@@ -444,7 +444,7 @@ class Accountant:
 
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
 
         def ask() -> tuple[RequestDraft, Reply]:
             how = (analyst, purpose, unit, neighbours, request_id, via)
@@ -501,7 +501,7 @@ class Accountant:
         """
         check_run_for(run, codec, awaited=False)
         name = given_once(once, request_id)
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = self._prepare(draft, wait)
@@ -746,10 +746,10 @@ class Accountant:
     ) -> Decision:
         if by is None and not self.shows_token:
             raise RequestInvalid("by", "must be given, or a token that the door knows", None)
-        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
+        sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
         record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
         call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
-        return self._send_record(record, call, by, given_seconds("wait", wait))
+        return self._send_record(record, call, by, coerce_seconds("wait", wait))
 
     def _send_record(
         self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float

@@ -18,7 +18,7 @@ from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.records import Decision, decode_decision
-from accountant.records.coerce import given_id, given_seconds, given_text, optional_text
+from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
 from accountant.records.http_bodies import Me
 from accountant.records.members import Member
 from accountant.records.previews import asked_in
@@ -139,7 +139,7 @@ class AsyncAccountant:
         self._statements: dict[str, Statement] = {}
         self._ledger_id = ""
         self._connection = AsyncConnection(
-            self.settings, self.clock, wait=given_seconds("wait", wait), read_only=read_only
+            self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
         )
         self._sender = AsyncRequestSender(self._connection)
 
@@ -181,7 +181,7 @@ class AsyncAccountant:
     @must_be_awaited
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
-        name = given_text("name", name)
+        name = coerce_text("name", name)
         return await self._connection.read(lambda service: service.dataset(name))
 
     @must_be_awaited
@@ -207,7 +207,7 @@ class AsyncAccountant:
 
         A server shows all to owners, auditors and administrators; to others themselves alone.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.members(dataset))
 
     @must_be_awaited
@@ -217,7 +217,7 @@ class AsyncAccountant:
         A server shows all to owners, auditors and administrators; to others those that apply to
         them.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.levels(dataset))
 
     @must_be_awaited
@@ -228,7 +228,7 @@ class AsyncAccountant:
             analyst: without it the client's own, or the name that the server knows it by.
         Raises: RequestInvalid: no name is known, or the dataset was never opened.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         who = optional_text("analyst", analyst) or own_analyst(self.analyst)
         return await self._connection.read(lambda service: budget_of(service, dataset, who))
 
@@ -260,7 +260,7 @@ class AsyncAccountant:
 
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.usage(dataset))
 
     @must_be_awaited
@@ -271,7 +271,7 @@ class AsyncAccountant:
             NotPermitted: by other than the analyst, and a server hides what others ask.
             Unavailable: the index of usage is still behind; ask again.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         if by not in get_args(By):
             raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
         return await self._connection.read(lambda service: service.usage_by(dataset, by))
@@ -282,7 +282,7 @@ class AsyncAccountant:
 
         A server shows each part as to whom the token stands for; a file and Kafka show all.
         """
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.overview(dataset, None))
 
     @must_be_awaited
@@ -296,7 +296,7 @@ class AsyncAccountant:
                 callers who may not see everybody's requests their own alone.
         Raises: Unavailable: the index of usage is still behind; ask again.
         """
-        dataset, analyst = given_text("dataset", dataset), optional_text("analyst", analyst)
+        dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
         return await self._connection.read(lambda service: service.why(dataset, analyst=analyst))
 
     @must_be_awaited
@@ -305,9 +305,9 @@ class AsyncAccountant:
 
         Older ones are in the log: `accountant log export --id`.
         """
-        dataset = given_text("dataset", dataset)
-        analyst = given_text("analyst", analyst)
-        request_id = given_text("request_id", request_id)
+        dataset = coerce_text("dataset", dataset)
+        analyst = coerce_text("analyst", analyst)
+        request_id = coerce_text("request_id", request_id)
         found = await self._connection.read(
             lambda service: service.find(dataset, analyst, request_id)
         )
@@ -333,7 +333,7 @@ class AsyncAccountant:
             after = found[-1].sequence or after
 
     async def _page(self, dataset: str, after: int) -> list[Decision]:
-        dataset = given_text("dataset", dataset)
+        dataset = coerce_text("dataset", dataset)
         found = await self._connection.read(
             lambda service: service.decisions(dataset, after=after, most=_PAGE)
         )
@@ -372,7 +372,7 @@ class AsyncAccountant:
 
         Raises: RequestInvalid: also where the dataset was never opened.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         who = optional_text("analyst", analyst) or own_analyst(self.analyst)
         draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
         return Call(self._cost(draft, who, wait))
@@ -425,7 +425,7 @@ class AsyncAccountant:
                 then takes at most about two more.
         Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         return Call(self._ask(draft, wait))
 
@@ -434,7 +434,7 @@ class AsyncAccountant:
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Call[Decision]:
         """Send a body of your own, a request or an admin record; retries send the same bytes."""
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
         return Call(self._submit(prepared(bytes(body)), wait))
@@ -463,7 +463,7 @@ class AsyncAccountant:
 
         Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
         """
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
 
         async def ask() -> tuple[RequestDraft, Reply]:
             how = (analyst, purpose, unit, neighbours, request_id, via)
@@ -521,7 +521,7 @@ class AsyncAccountant:
         """
         check_run_for(run, codec, awaited=True)
         name = given_once(once, request_id)
-        wait = given_seconds("wait", wait)
+        wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
         answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
         call = await self._prepare(draft, wait)
@@ -766,10 +766,10 @@ class AsyncAccountant:
     ) -> Call[Decision]:
         if by is None and not self.shows_token:
             raise RequestInvalid("by", "must be given, or a token that the door knows", None)
-        sent_id = new_id(self.clock) if request_id is None else given_id(request_id)
+        sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
         record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
         call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
-        return Call(self._send_record(record, call, by, given_seconds("wait", wait)))
+        return Call(self._send_record(record, call, by, coerce_seconds("wait", wait)))
 
     async def _send_record(
         self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float

@@ -20,7 +20,7 @@ from accountant.display.numbers import left_line
 from accountant.display.refusals import refusal_words, when_more
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
-from accountant.records.coerce import given_text
+from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import Outcome
 from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
 from streams.client.answers.runs import check_run
@@ -124,7 +124,7 @@ def given_once(once: object, request_id: object) -> str | None:
     """
     if once is None:
         return None
-    name = given_text("once", once)
+    name = coerce_text("once", once)
     if not 0 < len(name) <= _LONGEST_NAME:
         raise RequestInvalid("once", f"must be a name of 1 to {_LONGEST_NAME} characters", once)
     if request_id is not None:

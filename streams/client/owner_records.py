@@ -11,11 +11,11 @@ from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, proposed
 from accountant.records import VERSION, Decision, Open, decode_decision, encode
 from accountant.records.coerce import (
-    given_policy,
-    given_ratios,
-    given_text,
-    given_texts,
-    given_until,
+    coerce_policy,
+    coerce_ratios,
+    coerce_text,
+    coerce_texts,
+    coerce_until,
 )
 from accountant.records.inputs import check, check_body
 from accountant.records.outcomes import Reason
@@ -51,12 +51,12 @@ class OwnerRecord(NamedTuple):
         """
         given = {name: value for name, value in self.fields.items() if value is not None}
         for name in _TEXTS & given.keys():
-            given[name] = given_text(name, given[name])
+            given[name] = coerce_text(name, given[name])
         if access is not None:
             policy = cast("dict[str, Any]", given["policy"])
             given["policy"] = {**policy, "access": policy.get("access", access)}
         head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
-        who = {"dataset": given_text("dataset", self.dataset), "by": given_text("by", by)}
+        who = {"dataset": coerce_text("dataset", self.dataset), "by": coerce_text("by", by)}
         body = encode({**head, **who, **given})
         check_body("admin", body)
         return PreparedRequest(
@@ -83,11 +83,11 @@ def open_fields(
         as_given: nothing is proposed where the policy names none.
     Raises: RequestInvalid.
     """
-    fields = dict(given_policy(policy))
+    fields = dict(coerce_policy(policy))
     return {
         "policy": fields if as_given else proposed(fields),
         "reason": reason,
-        "owners": None if owners is None else given_texts("owners", owners),
+        "owners": None if owners is None else coerce_texts("owners", owners),
     }
 
 
@@ -112,9 +112,9 @@ def amend_fields(
     ):
         rule = "must be given, or horizon, most_per_request, access, visibility or policy"
         raise RequestInvalid("alert_at", rule, None)
-    lower = None if policy is None else given_policy(policy)
+    lower = None if policy is None else coerce_policy(policy)
     return {
-        "alert_at": None if alert_at is None else given_ratios(alert_at),
+        "alert_at": None if alert_at is None else coerce_ratios(alert_at),
         "horizon": horizon,
         "reason": reason,
         "follows": follows,
@@ -141,9 +141,9 @@ def member_fields(
     """
     return {
         "member": member,
-        "roles": given_texts("roles", roles),
+        "roles": coerce_texts("roles", roles),
         "team": team,
-        "until": None if until is None else given_until(until),
+        "until": None if until is None else coerce_until(until),
         "reason": reason,
         "follows": follows,
         "as": "administrator" if as_administrator else None,
@@ -169,7 +169,7 @@ def limit_fields(
         "scope": scope,
         "name": name,
         "part": _ratio("part", part),
-        "policy": None if policy is None else given_policy(policy),
+        "policy": None if policy is None else coerce_policy(policy),
         "pace": None if pace is None else _pace(pace),
         "reserved": _ratio("reserved", reserved),
         "reason": reason,
@@ -229,4 +229,4 @@ def _ratio(field: str, given: object) -> str | None:
 def _pace(given: object) -> dict[str, str | None]:
     if not isinstance(given, tuple | list) or len(given) != 2:
         raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', given)
-    return {"part": _ratio("pace", given[0]), "period": given_text("pace.period", given[1])}
+    return {"part": _ratio("pace", given[0]), "period": coerce_text("pace.period", given[1])}

@@ -22,7 +22,7 @@ from accountant.records import (
     Source,
     encode,
 )
-from accountant.records.coerce import given_claim, given_id, given_text, optional_text
+from accountant.records.coerce import coerce_claim, coerce_id, coerce_text, optional_text
 from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
@@ -262,7 +262,7 @@ def draft_request(
                 raise RequestInvalid(field, f"must be {stated}, as the engine states", given)
         claim, unit, neighbours = claim
     else:
-        claim = given_claim(claim)
+        claim = coerce_claim(claim)
     if analyst is None and via is not None:
         rule = "must be given where an engine asks, as `via` says"
         raise RequestInvalid("analyst", rule, analyst)
@@ -270,13 +270,13 @@ def draft_request(
         rule = f"must be given to the call, to the client, or as {ANALYST}"
         raise RequestInvalid("analyst", rule, analyst)
     draft = RequestDraft(
-        given_text("dataset", dataset),
+        coerce_text("dataset", dataset),
         claim,
         analyst,
-        given_text("purpose", purpose),
+        coerce_text("purpose", purpose),
         optional_text("unit", unit),
         cast("Neighbours | None", optional_text("neighbours", neighbours)),
-        new_id(clock) if request_id is None else given_id(request_id),
+        new_id(clock) if request_id is None else coerce_id(request_id),
         request_id is None,
         via,
     )

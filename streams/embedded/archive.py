@@ -20,7 +20,7 @@ from accountant.partition import NO_PREVIOUS, Partition, hash_of
 from accountant.partition.draft import Draft
 from accountant.partition.operate import seal_log
 from accountant.records import Genesis, decode_decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.replay.audit import Auditor
 from accountant.replay.sealed_log import Sealed, SealedStart, next_seal, sealed_state, sealed_usage
 from accountant.times import iso
@@ -53,7 +53,7 @@ class Archived(NamedTuple):
     last: int
     head: str
     bytes: int
-    seal: Encoded
+    seal: EncodedDecision
     kept: int
 
 
@@ -146,7 +146,7 @@ async def _audited(
 
 
 def _check_kept(
-    ledger: Path, sealed: Sealed, partition: Partition, archived: int, seal: Encoded
+    ledger: Path, sealed: Sealed, partition: Partition, archived: int, seal: EncodedDecision
 ) -> int:
     """Fold what would be left of the log, and compare; return how many decisions that is.
 
@@ -165,7 +165,7 @@ def _check_kept(
     return kept
 
 
-def _left(ledger: Path, archived: int, seal: Encoded) -> Iterator[bytes]:
+def _left(ledger: Path, archived: int, seal: EncodedDecision) -> Iterator[bytes]:
     yield from read_decisions(ledger, first=0, most=1)
     yield from read_decisions(ledger, first=archived + 1)
     yield seal.value

@@ -13,7 +13,7 @@ from typing import Any, Final, TypeVar
 
 import apsw
 
-from accountant.errors import MadeByUnreleased
+from accountant.errors import MadeByPrereleaseVersion
 from accountant.partition.draft import genesis_decision
 from accountant.records import (
     DECODE_ERRORS,
@@ -187,7 +187,7 @@ def check_mark(path: Path) -> None:
     except apsw.Error:
         return  # whoever opens it next says why it cannot be read
     if is_ledger and made_by < FORMAT:
-        raise Refused(str(MadeByUnreleased(str(path))))
+        raise Refused(str(MadeByPrereleaseVersion(str(path))))
 
 
 def _check_file(db: apsw.Connection, path: Path) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from accountant.records import Source
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Checked, Input
 from streams.errors import Unavailable
 
@@ -18,7 +18,9 @@ from streams.errors import Unavailable
 class Waiter(Protocol):
     """A caller that waits for one decision."""
 
-    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
+    def settle(
+        self, offset: int | None, decided: EncodedDecision | None, error: Exception | None
+    ) -> None:
         """Take the decision, or the error in its place. The queue calls this once."""
         ...
 
@@ -31,15 +33,17 @@ class ThreadWaiter:
     def __init__(self) -> None:
         self._settled = threading.Lock()
         self._settled.acquire()
-        self._decided: Encoded | None = None
+        self._decided: EncodedDecision | None = None
         self._error: Exception | None = None
         self.offset: int | None = None
 
-    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
+    def settle(
+        self, offset: int | None, decided: EncodedDecision | None, error: Exception | None
+    ) -> None:
         self.offset, self._decided, self._error = offset, decided, error
         self._settled.release()
 
-    def wait(self, seconds: float) -> Encoded | None:
+    def wait(self, seconds: float) -> EncodedDecision | None:
         """Return the decision, None if the time is up before it.
 
         Raises: Unavailable: the outcome is unknown, or the ledger cannot be used.
@@ -61,14 +65,16 @@ class LoopWaiter:
 
     def __init__(self) -> None:
         self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[Encoded | None] = self.loop.create_future()
+        self.future: asyncio.Future[EncodedDecision | None] = self.loop.create_future()
         self.offset: int | None = None
 
-    def settle(self, offset: int | None, decided: Encoded | None, error: Exception | None) -> None:
+    def settle(
+        self, offset: int | None, decided: EncodedDecision | None, error: Exception | None
+    ) -> None:
         self.offset = offset
         _call(self.loop, [(self, decided, error)])
 
-    def set(self, decided: Encoded | None, error: Exception | None) -> None:
+    def set(self, decided: EncodedDecision | None, error: Exception | None) -> None:
         """Settle the future; runs in its loop."""
         if self.future.done():
             return
@@ -79,7 +85,7 @@ class LoopWaiter:
             self.future.set_result(decided)
 
 
-_Settled = tuple[LoopWaiter, Encoded | None, Exception | None]
+_Settled = tuple[LoopWaiter, EncodedDecision | None, Exception | None]
 
 
 def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
@@ -197,7 +203,7 @@ class InputQueue:
             records.append(Input(source, offset, None, body, received, checked))
         return records
 
-    def answer(self, decided: Sequence[tuple[Input, Encoded]]) -> None:
+    def answer(self, decided: Sequence[tuple[Input, EncodedDecision]]) -> None:
         """Settle the callers of the inputs taken last with their decisions, in order."""
         by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
         for _, encoded in decided:

@@ -52,7 +52,7 @@ from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsedSums, Why
+from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.embedded.decision_reader import LogSlices, checked_slice
@@ -270,7 +270,7 @@ class FileReader:
         """As `LedgerService.usage_by`."""
         return await self._in_thread(self._usage, dataset, by)
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return all that `why` is made of, None of a dataset that was never opened."""
         return await self._in_thread(self._sums, dataset, since_day)
 
@@ -452,7 +452,7 @@ class FileReader:
         with self._caught_up().at_last() as rows:
             return rows.usage(dataset, by)
 
-    def _sums(self, dataset: str, since_day: str) -> UsedSums | None:
+    def _sums(self, dataset: str, since_day: str) -> UsageSums | None:
         with self._caught_up().at_last() as rows:
             return rows.sums(dataset, since_day=since_day)
 

@@ -25,7 +25,7 @@ from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsedSums, Why
+from accountant.views.why import UsageSums, Why
 from streams.alerts.counts import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.background import THREADS, Background
@@ -261,7 +261,7 @@ class EmbeddedService:
         """Return who used a dataset, by analyst, purpose, day or month."""
         return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         return await asyncio.to_thread(self._usage.sums, dataset, self._last(), since_day=since_day)
 
     async def usage(self, dataset: str) -> list[UsageView]:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from accountant.partition import Partition
-from accountant.records.operator_records import Changed, KeyChange
+from accountant.records.operator_records import KeyChange, KeyChangeRecord
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.note import origin_of
@@ -53,7 +53,7 @@ def signed_change(
     return msgspec.structs.replace(change, signature=base64.b64encode(key.sign(text)).decode())
 
 
-def is_signed(ledger: str, partition: int, changed: Changed, by: Verifier) -> bool:
+def is_signed(ledger: str, partition: int, changed: KeyChangeRecord, by: Verifier) -> bool:
     """Return whether a key has signed a change."""
     try:
         signature = base64.b64decode(changed.change.signature, validate=True)
@@ -78,7 +78,7 @@ def text_of(ledger: str, partition: int, previous: str, change: KeyChange) -> by
 
 
 def believed_keys(
-    ledger: str, partition: int, known: Iterable[Verifier], changes: Sequence[Changed]
+    ledger: str, partition: int, known: Iterable[Verifier], changes: Sequence[KeyChangeRecord]
 ) -> tuple[list[Believed], list[str]]:
     """Return the keys that are believed in a partition, and what is wrong with its changes.
 
@@ -105,7 +105,7 @@ def believed_keys(
     return keys, wrong
 
 
-def _new(changed: Changed, known: Iterable[Verifier]) -> Verifier | None:
+def _new(changed: KeyChangeRecord, known: Iterable[Verifier]) -> Verifier | None:
     same = (each for each in known if each.text == changed.change.key)
     try:
         return next(same, None) or Verifier.parse(changed.change.key)

@@ -16,7 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.partition import Partition, hash_of, operate
 from accountant.partition.draft import Draft
 from accountant.records import Genesis
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from streams.clock import JUMP_MS, Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.key_changes import signed_change
@@ -31,7 +31,7 @@ _RANGE: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 
 async def reset_clock(
     journal: Journal, genesis: Genesis, clock: Clock, note: str
-) -> Encoded | None:
+) -> EncodedDecision | None:
     """Set a log's clock back after a machine's was ahead; None if the log's clock is not ahead.
 
     Args:
@@ -59,7 +59,7 @@ async def rotate_key(
     old: Verifier,
     key: SigningKey | None,
     note: str,
-) -> Encoded | None:
+) -> EncodedDecision | None:
     """Have another key sign a log's checkpoints; None if the log names the new key already.
 
     Until its transaction is committed the old key is the log's, from then on the new one.
@@ -95,7 +95,7 @@ async def accept_rollback(
     *,
     lost: str,
     note: str,
-) -> Encoded | None:
+) -> EncodedDecision | None:
     """Accept that a log has lost decisions; None if it has lost nothing.
 
     Args:
@@ -162,6 +162,6 @@ async def _owned(journal: Journal, genesis: Genesis) -> AsyncIterator[Partition]
         await journal.drop()
 
 
-async def _commit(journal: Journal, draft: Draft, made: Encoded) -> Encoded:
+async def _commit(journal: Journal, draft: Draft, made: EncodedDecision) -> EncodedDecision:
     await journal.commit(Commit([made], draft.rows(), [], draft.next, draft.decided_at))
     return made

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from accountant.views.usage import By, UsageRow
-from accountant.views.why import UsedSums
+from accountant.views.why import UsageSums
 from streams.background import THREADS, Background
 from streams.errors import Unavailable
 from streams.index.followed import SLICE
@@ -90,7 +90,7 @@ class UsageReader:
         since_day: str,
         partition: int = 0,
         wait: float = _WAIT_S,
-    ) -> UsedSums | None:
+    ) -> UsageSums | None:
         """Return all that `why` is made of, once the index has taken in decision `upto`.
 
         None of a dataset that was never opened.

@@ -11,7 +11,7 @@ import msgspec
 from accountant.amounts import INFINITE, Units, format_units, parse_units
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import MOST_ANALYSTS, OTHERS, By, UsageRow
-from accountant.views.why import Used, UsedSums
+from accountant.views.why import UsageByKey, UsageSums
 
 TABLES: Final[dict[str, str]] = {
     "analyst": "analysts",
@@ -63,7 +63,7 @@ class Rows:
         all_requests = int(self._db.execute("SELECT total(requests) FROM reached").get or 0)
         return found, all_requests - sum(row.granted + row.refused for row in found)
 
-    def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return all that `why` is made of, None of a dataset that was never opened.
 
         Args:
@@ -85,7 +85,7 @@ class Rows:
         query = "SELECT day, analyst, spent FROM analyst_days WHERE dataset = ? AND day >= ?"
         for day, analyst, spent in self._db.execute(query, (number, since_day)):
             by_day.setdefault(analyst, {})[day] = parse_units(spent)
-        return UsedSums(
+        return UsageSums(
             unit=unit,
             analysts=self._used("analysts", number),
             purposes=self._used("purposes", number),
@@ -97,10 +97,10 @@ class Rows:
             since_at=since_at,
         )
 
-    def _used(self, table: str, dataset: Any) -> list[Used]:
+    def _used(self, table: str, dataset: Any) -> list[UsageByKey]:
         query = f"{_USED.format(table=table)} WHERE dataset = ? ORDER BY number"
         return [
-            Used(key, granted, refused, parse_units(spent))
+            UsageByKey(key, granted, refused, parse_units(spent))
             for key, granted, refused, spent in self._db.execute(query, (dataset,))
         ]
 

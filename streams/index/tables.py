@@ -9,7 +9,7 @@ from typing import Any, Final
 import apsw
 
 from accountant.amounts import format_units, parse_units
-from accountant.views.tallies import MOST_LARGEST, Counted, Largest, Tallies, Tally
+from accountant.views.tallies import MOST_LARGEST, DecisionTally, Largest, Tallies, Tally
 from accountant.views.usage import OTHERS
 from streams.index.rows import TABLES, padded
 
@@ -81,7 +81,7 @@ _OF_DATASETS: Final = ("places", "analyst_days", "largest", *TABLES.values())
 
 
 def write(
-    db: apsw.Connection, partition: int, counted: Counted, reached: tuple[int, str, str]
+    db: apsw.Connection, partition: int, counted: DecisionTally, reached: tuple[int, str, str]
 ) -> None:
     """Add a run of decisions, and note its last one: number, hash, hash of decision 0."""
     _forget_moved(db, partition, counted)
@@ -128,7 +128,7 @@ def forget(db: apsw.Connection, partition: int) -> None:
     db.execute("DELETE FROM reached WHERE partition = ?", (partition,))
 
 
-def _forget_moved(db: apsw.Connection, partition: int, counted: Counted) -> None:
+def _forget_moved(db: apsw.Connection, partition: int, counted: DecisionTally) -> None:
     """Remove datasets that another ledger, with more or fewer partitions, had elsewhere."""
     query = "SELECT number FROM datasets WHERE name = ? AND partition <> ?"
     for name in counted.datasets:

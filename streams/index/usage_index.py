@@ -11,7 +11,7 @@ from typing import Any, Final, NamedTuple, Protocol, Self
 import apsw
 
 from accountant.partition import hash_of
-from accountant.views.tallies import Counted, count
+from accountant.views.tallies import DecisionTally, count
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
 from streams.still_files import Stillness, has_wal, open_still, stillness
@@ -74,7 +74,7 @@ class Beginning(NamedTuple):
         reached: the last decision that is counted.
     """
 
-    counted: Counted
+    counted: DecisionTally
     reached: Reached
 
 

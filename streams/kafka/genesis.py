@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 from aiokafka import TopicPartition
 
-from accountant.errors import LogDamaged, MadeByAnother
+from accountant.errors import LogDamaged, MadeByOtherVersion
 from accountant.partition import hash_of
 from accountant.partition.draft import genesis_decision
 from accountant.records import DECODE_ERRORS, decode_decision
@@ -115,7 +115,7 @@ def _check_settings(deployment: Deployment, partition: int, first: bytes) -> Non
     except GenesisDiffers as error:
         topic = deployment.topics.decisions
         raise Refused(f"{topic}, partition {partition}: {error}") from error
-    except MadeByAnother:
+    except MadeByOtherVersion:
         raise
     except (LogDamaged, *DECODE_ERRORS):
         return

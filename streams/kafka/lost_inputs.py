@@ -20,7 +20,7 @@ from accountant.records import Source
 from accountant.records.inputs import MOST_PURPOSE, Input
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
@@ -108,7 +108,7 @@ async def _folded(
     deployment: Deployment, partition: int, decisions: AsyncIterator[bytes]
 ) -> Partition:
     # Without rows: this runs once in years, so it can afford to trust the log alone.
-    refold = Refold(deployment.genesis(partition))
+    refold = Replay(deployment.genesis(partition))
     async for value in decisions:
         refold.take_decision(value)
     return refold.finish()

@@ -28,7 +28,7 @@ from accountant.views.members import MemberViews
 from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsedSums, Why
+from accountant.views.why import UsageSums, Why
 from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
@@ -229,7 +229,7 @@ class KafkaService:
         """
         return await self.usage_index.rows(dataset, by) if dataset in self._views else []
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         return await self.usage_index.sums(dataset, since_day=since_day)
 
     async def usage(self, dataset: str) -> list[UsageView]:

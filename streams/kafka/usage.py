@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 from accountant.partition.key_hash import partition_of
 from accountant.views.usage import By, UsageRow
-from accountant.views.why import UsedSums
+from accountant.views.why import UsageSums
 from streams.errors import Unavailable
 from streams.index import IndexState, UsageReader
 from streams.kafka.blocking_reader import LogLookup, LogsHere
@@ -77,7 +77,7 @@ class KafkaUsage:
             lambda wait: self._reader.rows(dataset, by, upto, partition=partition, wait=wait)
         )
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return all that `why` is made of; as `rows`.
 
         Raises: Unavailable: the index is behind, or cannot be read.

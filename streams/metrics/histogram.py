@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 
 SECONDS: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 """Upper bounds of the duration histograms, in seconds."""
@@ -25,7 +25,7 @@ class Example(NamedTuple):
         at: when, in milliseconds since 1970.
     """
 
-    encoded: Encoded
+    encoded: EncodedDecision
     value: float
     at: int
 
@@ -59,7 +59,7 @@ class Histogram:
         self._examples: list[Example | None] = [None] * (len(bounds) + 1)
         self._total = 0.0
 
-    def observe(self, value: float, example: Encoded | None = None, at: int = 0) -> None:
+    def observe(self, value: float, example: EncodedDecision | None = None, at: int = 0) -> None:
         """Count one value, with the decision it is about, if any."""
         bucket = bisect_left(self._bounds, value)
         self._counts[bucket] += 1
@@ -88,7 +88,7 @@ class Histogram:
             younger = within
         counts[-1] += many - younger
 
-    def show(self, example: Encoded, seconds: float, at: int) -> None:
+    def show(self, example: EncodedDecision, seconds: float, at: int) -> None:
         """Let a decision stand for the bucket of its duration, without counting it."""
         self._examples[bisect_left(self._bounds, seconds)] = Example(example, seconds, at)
 

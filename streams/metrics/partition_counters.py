@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Outcome
 from streams.errors import Fenced
@@ -35,7 +35,7 @@ class CountedCommit(NamedTuple):
         now: when it became visible, milliseconds since 1970.
     """
 
-    records: Sequence[tuple[Input, Encoded]]
+    records: Sequence[tuple[Input, EncodedDecision]]
     seconds: float
     now: int
 
@@ -110,7 +110,7 @@ class PartitionCounters:
         self._waiting_records += len(commit.records)
         return self._waiting_records >= _BATCH
 
-    def count(self) -> Sequence[Encoded]:
+    def count(self) -> Sequence[EncodedDecision]:
         """Count what was noted, and return its decisions."""
         commits = self._waiting[:]
         # What is noted meanwhile stays for the next time.
@@ -150,7 +150,9 @@ class PartitionCounters:
             if key[2] in _DEAD:
                 self._dead.add(key)
 
-    def _time(self, records: Sequence[tuple[Input, Encoded]], seconds: float, now: int) -> None:
+    def _time(
+        self, records: Sequence[tuple[Input, EncodedDecision]], seconds: float, now: int
+    ) -> None:
         first, oldest = records[0]
         age = max(0.0, (now - first.append_time) / 1000)
         if len(records) == 1:

@@ -14,8 +14,8 @@ from prometheus_client.core import (
 from prometheus_client.samples import Exemplar
 
 from accountant.records import DECODE_ERRORS
-from accountant.records.encoded_decision import Encoded
-from accountant.records.request_names import decode_asked_for
+from accountant.records.encoded_decision import EncodedDecision
+from accountant.records.request_names import decode_decided_request
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
 from streams.metrics.snapshot import MetricsSnapshot
@@ -143,10 +143,10 @@ def _cumulative(buckets: Buckets) -> list[Any]:
     return rows
 
 
-def request_id_of(encoded: Encoded) -> str | None:
+def request_id_of(encoded: EncodedDecision) -> str | None:
     """Return the id of the request that a decision answers, None where it has none."""
     try:
-        found = decode_asked_for(encoded.decision.request).request_id
+        found = decode_decided_request(encoded.decision.request).request_id
     except DECODE_ERRORS:
         return None
     return found if issued_at(found) is not None else None

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from accountant.amounts import format_units
 from accountant.ledger import Ledger
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.views.usage import Rows, Unit, Usage, UsageRow, UsageTable, Vacancies
 from streams.metrics.snapshot import AnalystUse
@@ -73,7 +73,7 @@ class LiveUsage(UsageTable):
         self._taken = 0  # all decisions but those of shown pairs that were forgotten
         self.last: dict[str | None, int] = {}
 
-    def count(self, decided: Iterable[Encoded], ledgers: Mapping[str, Ledger]) -> None:
+    def count(self, decided: Iterable[EncodedDecision], ledgers: Mapping[str, Ledger]) -> None:
         """Count the grants and refusals among some decisions."""
         numbered = [each for each in decided if each.sequence is not None]
         self.last.update({each.dataset: each.partition_sequence for each in numbered})

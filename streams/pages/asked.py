@@ -13,7 +13,7 @@ from accountant.claims.text import claim_text
 from accountant.display.limits import left_at_words
 from accountant.display.numbers import spent_line
 from accountant.display.reasons import REASONS
-from accountant.display.refusals import More, Paces, refusal_words, when_more
+from accountant.display.refusals import MoreAvailable, Paces, refusal_words, when_more
 from accountant.display.texts import cut
 from accountant.display.times import from_now
 from accountant.limits.wire import Scope
@@ -40,7 +40,7 @@ class RefusalText(NamedTuple):
     why: str
     fits: str
     left: tuple[str, ...]
-    more: More | None
+    more: MoreAvailable | None
     more_in: str
 
 

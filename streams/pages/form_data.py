@@ -14,7 +14,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.limits.wire import MOST_DAYS, days_of
 from accountant.records import VERSION, encode
-from accountant.records.coerce import given_until
+from accountant.records.coerce import coerce_until
 from accountant.records.inputs import Checked, check_body
 from accountant.records.members import ROLES, Member
 from accountant.views.limit_views import LevelView
@@ -134,7 +134,7 @@ def member_record(
         "member": value["member"],
         "roles": [] if removes else roles,
         "team": None if removes else value["team"] or None,
-        "until": None if removes or not value["until"] else given_until(value["until"]),
+        "until": None if removes or not value["until"] else coerce_until(value["until"]),
         "as": "administrator" if as_administrator else None,
     }
     return _record("member", form, dataset, by, fields)

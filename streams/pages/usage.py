@@ -14,7 +14,7 @@ from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.overview import UsageSum
 from accountant.views.why import Why
-from accountant.views.why.report import Refusals
+from accountant.views.why.report import RefusalsByReason
 from streams.pages.bars import Bar, bar_of, first_of
 
 MOST: Final = 20
@@ -97,7 +97,7 @@ def refusals(why: Why) -> tuple[RefusalCount, ...]:
     return tuple(_refused(each, most) for each in why.refusals)
 
 
-def _refused(each: Refusals, most: int) -> RefusalCount:
+def _refused(each: RefusalsByReason, most: int) -> RefusalCount:
     reason = Reason(each.reason)
     title, meaning, remedy = REASONS[reason]
     if reason is Reason.EXHAUSTED:

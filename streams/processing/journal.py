@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Final, NamedTuple, Protocol
 
 from accountant.records import DECODE_ERRORS, Source, decode_decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.replay.sealed_log import Sealed
 from accountant.times import from_iso
@@ -44,7 +44,7 @@ class Commit(NamedTuple):
         at: the partition's `decided_at`, milliseconds since 1970; it dates rows and dead letters.
     """
 
-    decisions: Sequence[Encoded]
+    decisions: Sequence[EncodedDecision]
     rows: Sequence[tuple[bytes, bytes | None]]
     dead_letters: Sequence[DeadLetter]
     next: Mapping[Source, int]

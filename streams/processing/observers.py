@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.errors import Fenced
 
@@ -22,7 +22,7 @@ class Committed(NamedTuple):
     """
 
     partition: Partition
-    records: Sequence[tuple[Input, Encoded]]
+    records: Sequence[tuple[Input, EncodedDecision]]
     seconds: float
 
 

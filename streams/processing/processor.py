@@ -11,7 +11,7 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.draft import Draft
 from accountant.records import Genesis
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.clock import MOST_AHEAD_MS, CheckedClock, Clock, SystemClock
@@ -35,7 +35,7 @@ MOST_DECISION_BYTES: Final = 262_144
 _TURN_S: Final = 0.02  # longest run of deciding before other tasks get a turn
 _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 
-Decide = Callable[[Draft, Input, int], Encoded]
+Decide = Callable[[Draft, Input, int], EncodedDecision]
 
 
 async def nowhere(_point: str) -> None:
@@ -215,7 +215,7 @@ class Processor:
 
     async def _decide_all(
         self, draft: Draft, records: Sequence[Input], now: int
-    ) -> list[tuple[Input, Encoded]]:
+    ) -> list[tuple[Input, EncodedDecision]]:
         decided = []
         turn = self._steady() + _TURN_S
         for record in records:
@@ -235,7 +235,7 @@ class Processor:
         if not self._entitlement.holds():
             raise asyncio.CancelledError
 
-    def _decide_one(self, draft: Draft, record: Input, now: int) -> Encoded:
+    def _decide_one(self, draft: Draft, record: Input, now: int) -> EncodedDecision:
         if self._poison.is_poison(record):
             return decide_internal_error(draft, record, now)
         mark = draft.mark()

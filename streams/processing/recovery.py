@@ -7,8 +7,8 @@ from typing import Final
 
 from accountant.partition import Partition
 from accountant.records import Genesis
-from accountant.replay.replay import Refold, StateMismatch, state_rows
-from accountant.replay.sealed_log import SealedRefold
+from accountant.replay.replay import Replay, StateMismatch, state_rows
+from accountant.replay.sealed_log import SealedReplay
 from streams.logs import get_logger
 from streams.processing.journal import Commit, Journal
 
@@ -27,7 +27,7 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
         journal: owned, and not read yet.
     Raises: LogDamaged, and the errors of the journal.
     """
-    refold, keys = Refold(genesis, gapless=journal.gapless), list[bytes]()
+    refold, keys = Replay(genesis, gapless=journal.gapless), list[bytes]()
     try:
         async for key, value in journal.rows():
             refold.take_row(key, value)
@@ -50,16 +50,16 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
 
 
 async def _without_rows(
-    journal: Journal, genesis: Genesis, instead_of: Refold | None
-) -> Refold | SealedRefold:
+    journal: Journal, genesis: Genesis, instead_of: Replay | None
+) -> Replay | SealedReplay:
     """Return a refold of the whole log, or of what an archive has left of it."""
     sealed = await journal.sealed()
     if sealed is None:
-        return Refold(genesis, instead_of=instead_of, gapless=journal.gapless)
-    return SealedRefold(genesis, sealed, instead_of=instead_of)
+        return Replay(genesis, instead_of=instead_of, gapless=journal.gapless)
+    return SealedReplay(genesis, sealed, instead_of=instead_of)
 
 
-async def _fold(journal: Journal, refold: Refold | SealedRefold, sleep: Sleep) -> Partition:
+async def _fold(journal: Journal, refold: Replay | SealedReplay, sleep: Sleep) -> Partition:
     taken = 0
     async for value in journal.decisions(refold.start):
         refold.take_decision(value)
@@ -67,7 +67,7 @@ async def _fold(journal: Journal, refold: Refold | SealedRefold, sleep: Sleep) -
         if taken % _YIELD_EVERY == 0:
             await sleep(0)
     partition = refold.finish()
-    if isinstance(refold, Refold) and refold.believes_rows:
+    if isinstance(refold, Replay) and refold.believes_rows:
         sealed = await journal.sealed()
         begin = () if sealed is None else sealed.state
         found = await journal.last_decisions(refold.idle) if refold.idle else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.background import BackgroundTask
 from streams.errors import CommitUnknown
@@ -213,7 +213,7 @@ class RecordingObserver:
     def __init__(self) -> None:
         self.partition: Partition | None = None
         self.refolds = 0
-        self.commits: list[list[tuple[Input, Encoded]]] = []
+        self.commits: list[list[tuple[Input, EncodedDecision]]] = []
         self.drops: list[BaseException | None] = []
         self.halt: BaseException | None = None
         self._changed = asyncio.Event()

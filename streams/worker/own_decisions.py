@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Final
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from streams.processing.observers import Committed
 
 MOST_WAITING: Final = 20_000
@@ -29,7 +29,7 @@ class _Own:
     def __init__(self, partition: Partition) -> None:
         self.last = partition.sequence
         self.decided_at = partition.decided_at
-        self.waiting: deque[Encoded] = deque()
+        self.waiting: deque[EncodedDecision] = deque()
         self.reached = False
 
 
@@ -111,18 +111,18 @@ class OwnDecisions:
             async with asyncio.timeout(pause):
                 await self._crossed.wait()
 
-    def take(self) -> dict[int, Sequence[Encoded]]:
+    def take(self) -> dict[int, Sequence[EncodedDecision]]:
         """Return the decisions committed since the last call, by partition, each in its order."""
         self._filled.clear()
         self._crossed.clear()
-        taken: dict[int, Sequence[Encoded]] = {}
+        taken: dict[int, Sequence[EncodedDecision]] = {}
         for number, own in self._owned.items():
             if own.reached and own.waiting:
                 taken[number] = list(own.waiting)
                 own.waiting.clear()
         return taken
 
-    def give_back(self, taken: Mapping[int, Sequence[Encoded]]) -> None:
+    def give_back(self, taken: Mapping[int, Sequence[EncodedDecision]]) -> None:
         """Have decisions that were taken but not used read from the log."""
         for number, decided in taken.items():
             own = self._owned.get(number)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from accountant.errors import LogDamaged, MadeByAnother
+from accountant.errors import LogDamaged, MadeByOtherVersion
 from accountant.partition import Partition
 from accountant.replay.replay import GenesisDiffers
 from streams.errors import Fenced
@@ -86,6 +86,8 @@ class Status:
     def halted(self, partition: int, error: BaseException) -> None:
         self._serving.discard(partition)
         hint = ""
-        if isinstance(error, LogDamaged) and not isinstance(error, GenesisDiffers | MadeByAnother):
+        if isinstance(error, LogDamaged) and not isinstance(
+            error, GenesisDiffers | MadeByOtherVersion
+        ):
             hint = ". Run `accountant audit`: it names the first record that disagrees"
         self._waiting[partition] = f"partition {partition} halted: {error}{hint}"

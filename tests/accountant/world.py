@@ -13,9 +13,9 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Decision, Genesis, Source
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from accountant.times import uuid7
 
 START = 1_795_255_200_000  # 2026-11-21T10:00:00Z
@@ -54,7 +54,7 @@ class World:
 
     def refolded(self) -> Partition:
         """Return the state that the whole log comes down to."""
-        refold = Refold(self.genesis, most_ids=self.most_ids)
+        refold = Replay(self.genesis, most_ids=self.most_ids)
         for value in self.log:
             refold.take_decision(value)
         return refold.finish()
@@ -80,7 +80,7 @@ class World:
         record = Input(source, self.draft.next[source], b"key", raw, at)
         return self.took(decide(self.draft, record, self.now))
 
-    def took(self, encoded: Encoded) -> Decision:
+    def took(self, encoded: EncodedDecision) -> Decision:
         self.encoded.append(encoded)
         self.log.append(encoded.value)
         self.decisions.append(encoded.decision)

@@ -10,10 +10,10 @@ from pathlib import Path
 
 import pytest
 
-from accountant.errors import MadeByUnreleased
+from accountant.errors import MadeByPrereleaseVersion
 from accountant.records import Genesis, decode_decision
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from streams.client import Accountant
 from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger
@@ -60,10 +60,10 @@ def test_no_start_takes_an_old_file(
 
 def test_an_old_archive_is_no_log_and_none_of_its_records_is_read() -> None:
     archived = gzip.decompress(ARCHIVE.read_bytes()).splitlines()
-    with pytest.raises(MadeByUnreleased, match=REFUSED):
+    with pytest.raises(MadeByPrereleaseVersion, match=REFUSED):
         audit(archived)
     for value in archived:
-        with pytest.raises(MadeByUnreleased, match=REFUSED):
+        with pytest.raises(MadeByPrereleaseVersion, match=REFUSED):
             decode_decision(value)
 
 
@@ -71,11 +71,11 @@ def test_old_topics_stop_a_refold_at_the_first_record() -> None:
     decisions, rows = topics()
     genesis = Genesis("embedded", 0, 1, 3_600_000, 300_000)
     for key, value in rows:
-        with pytest.raises(MadeByUnreleased, match=REFUSED):
-            Refold(genesis).take_row(key, value)
+        with pytest.raises(MadeByPrereleaseVersion, match=REFUSED):
+            Replay(genesis).take_row(key, value)
     for value in decisions:
-        with pytest.raises(MadeByUnreleased, match=REFUSED):
-            Refold(genesis).take_decision(value)
+        with pytest.raises(MadeByPrereleaseVersion, match=REFUSED):
+            Replay(genesis).take_decision(value)
 
 
 @pytest.mark.parametrize("with_rows", [True, False])
@@ -91,7 +91,7 @@ def test_a_worker_halts_at_old_topics_and_decides_nothing(with_rows: bool) -> No
         await observer.until(lambda: observer.halt is not None)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        assert isinstance(observer.halt, MadeByUnreleased)
+        assert isinstance(observer.halt, MadeByPrereleaseVersion)
         assert stage.log.decisions == decisions
         assert stage.log.state == (rows if with_rows else [])
         assert not stage.log.dead_letters

@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Self
 
 from accountant.partition.draft import Draft
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from streams.clock import CheckedClock
 from streams.embedded.archive import Archived, archive
 from streams.embedded.file_ownership import stopped_ledger
@@ -29,7 +29,7 @@ from tests.faults.oracle.texts import millis
 START = 1_790_000_000_000
 _WAIT_S = 30.0
 
-Command = Callable[[Draft, int], Encoded]
+Command = Callable[[Draft, int], EncodedDecision]
 """Writes a decision without an input, at a time, as the owner of the partition."""
 
 

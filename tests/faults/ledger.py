@@ -16,7 +16,7 @@ from aiokafka import AIOKafkaProducer
 
 from accountant.partition import Partition
 from accountant.partition.key_hash import partition_of
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.times import uuid7
 from streams.kafka import topics
@@ -311,7 +311,7 @@ class Watch:
         return sum(isinstance(error, kind) for error in self.errors)
 
 
-def place_of(partition: int, decided: tuple[Input, Encoded]) -> Place:
+def place_of(partition: int, decided: tuple[Input, EncodedDecision]) -> Place:
     """Return the place of an input that a commit tells of."""
     return decided[0].source, partition, decided[0].offset
 

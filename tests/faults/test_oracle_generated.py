@@ -11,7 +11,7 @@ import pytest
 
 from accountant.partition.draft import Draft
 from accountant.partition.operate import accept_rollback, change_key
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from streams.evidence.key_changes import signed_change
 from streams.evidence.keys import SigningKey
 from streams.evidence.note import Checkpoint
@@ -243,13 +243,13 @@ def test_what_follows_a_seal_is_predicted_and_the_seal_too(tmp_path: Path) -> No
 def test_rollbacks_and_changes_of_key_are_predicted(tmp_path: Path) -> None:
     old, new = (SigningKey.create(tmp_path / name, name) for name in ("old", "new"))
 
-    def roll_back(draft: Draft, at: int) -> Encoded:
+    def roll_back(draft: Draft, at: int) -> EncodedDecision:
         ledger, partition = str(draft.partition.genesis.ledger), draft.partition
         newest = Checkpoint(ledger, 0, 3, partition.sequence + 5, "sha256:" + "1" * 64, at)
         lost = signed_rollback(ledger, partition, partition.sequence + 1, newest, old)
         return accept_rollback(draft, at, "an old copy", lost)
 
-    def change(draft: Draft, at: int) -> Encoded:
+    def change(draft: Draft, at: int) -> EncodedDecision:
         ledger = str(draft.partition.genesis.ledger)
         changed = signed_change(ledger, draft.partition, new.verifier, old.verifier, old)
         return change_key(draft, at, "yearly", changed)

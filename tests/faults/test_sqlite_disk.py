@@ -16,7 +16,7 @@ import pytest
 
 from accountant.errors import LedgerFault, LogDamaged
 from accountant.partition import Partition
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import stored_genesis
 from streams.embedded.service import EmbeddedService
@@ -253,7 +253,7 @@ def check(history: Killed, result: Partition | BaseException, original: Sequence
         return "refused"
     prefix = original[: result.sequence + 1]
     history.judge(prefix, dict(state_rows(result)) if len(prefix) > 1 else {})
-    expected = Refold(result.genesis)
+    expected = Replay(result.genesis)
     for value in prefix:
         expected.take_decision(value)
     again = expected.finish()

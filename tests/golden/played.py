@@ -19,7 +19,7 @@ from typing import Any, Final
 from accountant.partition import hash_of
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.operate import accept_rollback, change_key, reset_clock, seal_log
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.operator_records import KeyChange, Rollback
 from accountant.replay.audit import Auditor
@@ -69,7 +69,7 @@ def _body_of(line: dict[str, Any]) -> bytes | None:
     return None if value is None else value.encode()
 
 
-def _operated(world: World, line: dict[str, Any]) -> Encoded:
+def _operated(world: World, line: dict[str, Any]) -> EncodedDecision:
     draft, note = world.draft, line["note"]
     if "reset" in line:
         return reset_clock(draft, line["reset"], note)

@@ -13,7 +13,7 @@ import pytest
 from accountant.records import RULES, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from accountant.times import from_iso
 from tests.accountant.world import World
 from tests.golden.played import DECIDED, LOGS, hashes, played
@@ -52,7 +52,7 @@ def test_the_log_refolds_and_audits(name: str, worlds: dict[str, World]) -> None
 @pytest.mark.parametrize("name", LOGS)
 def test_state_and_the_end_of_the_log_refold(name: str, worlds: dict[str, World]) -> None:
     world = worlds[name]
-    refold = Refold(world.genesis, most_ids=world.most_ids)
+    refold = Replay(world.genesis, most_ids=world.most_ids)
     for key, value in world.rows():
         refold.take_row(key, value)
     start = refold.start

@@ -12,7 +12,7 @@ from confluent_kafka import KafkaException, Producer
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.partition.key_hash import partition_of
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -162,7 +162,7 @@ def bomb(ledger: Ledger, compression: str, size: int) -> str:
 async def test_a_record_on_which_adjudication_raises_is_set_aside(
     broker: LocalBroker, application: str
 ) -> None:
-    def planted(draft: Draft, record: Input, clock: int) -> Encoded:
+    def planted(draft: Draft, record: Input, clock: int) -> EncodedDecision:
         encoded = decide(draft, record, clock)  # it fails late, when all is decided
         if b"planted" in (record.value or b""):
             raise ZeroDivisionError("planted")

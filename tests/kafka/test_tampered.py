@@ -17,7 +17,7 @@ from aiokafka import AIOKafkaProducer
 from accountant.errors import LedgerFault
 from accountant.partition.key_hash import partition_of
 from accountant.records import decode_decision
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.times import from_iso
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
@@ -147,7 +147,7 @@ class Tampered:
             return True  # the rows have seen another end, or another hash, than it has
         genesis = decode_decision(self.drawn[number].log[0]).genesis
         assert genesis is not None
-        refold = Refold(genesis)
+        refold = Replay(genesis)
         try:
             for value in self.drawn[number].log:
                 refold.take_decision(value)

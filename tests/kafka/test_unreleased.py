@@ -9,7 +9,7 @@ import sys
 import pytest
 from confluent_kafka import Producer
 
-from accountant.errors import MadeByUnreleased
+from accountant.errors import MadeByPrereleaseVersion
 from streams.kafka import topics
 from streams.testing import LocalBroker
 from tests.before.fixtures import ARCHIVE, REFUSED
@@ -59,7 +59,7 @@ async def test_old_topics_are_refused_by_workers_and_commands_and_nothing_is_wri
             (why,) = worker.status.readiness().reasons
             assert REFUSED in why
             assert "`accountant audit`" not in why
-        with pytest.raises(MadeByUnreleased):
+        with pytest.raises(MadeByPrereleaseVersion):
             await topics.create(ledger.deployment)
         for command in (("audit",), ("log", "export"), ("head",), ("log", "restore", str(ARCHIVE))):
             done = await asyncio.to_thread(run, ledger, *command)

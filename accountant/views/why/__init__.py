@@ -1,7 +1,7 @@
 """Who used a budget, for what and when, and how much longer it lasts."""
 
-from accountant.views.why.forecast import Forecast, Left, Whose
-from accountant.views.why.remaining import left_of_dataset, lefts
+from accountant.views.why.forecast import Forecast, RemainingAmount, SpenderKey
+from accountant.views.why.remaining import left_of_dataset, remaining_by_scope
 from accountant.views.why.report import (
     MOST_SHOWN,
     WHY_BYS,
@@ -13,23 +13,23 @@ from accountant.views.why.report import (
     rows,
     without_members,
 )
-from accountant.views.why.why import Used, UsedSums, since_day, spenders, why_of
+from accountant.views.why.why import UsageByKey, UsageSums, since_day, spenders, why_of
 
 __all__ = [
     "MOST_SHOWN",
     "WHY_BYS",
     "Forecast",
-    "Left",
-    "Used",
-    "UsedSums",
-    "Whose",
+    "RemainingAmount",
+    "SpenderKey",
+    "UsageByKey",
+    "UsageSums",
     "Why",
     "WhyBy",
     "columns",
     "decode_why",
     "left_of_dataset",
-    "lefts",
     "own_alone",
+    "remaining_by_scope",
     "rows",
     "since_day",
     "spenders",

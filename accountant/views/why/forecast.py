@@ -63,7 +63,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
 
 
-class Left(NamedTuple):
+class RemainingAmount(NamedTuple):
     """What somebody may still use.
 
     Attributes:
@@ -75,7 +75,7 @@ class Left(NamedTuple):
     note: str | None = None
 
 
-class Whose(NamedTuple):
+class SpenderKey(NamedTuple):
     """Of whom a forecast is."""
 
     scope: Scope
@@ -93,7 +93,7 @@ def day_text(day: int) -> str:
 
 
 def forecasts(
-    whose: Whose, by_day: Mapping[str, Units], left: Left, *, begin: int, now: int
+    whose: SpenderKey, by_day: Mapping[str, Units], left: RemainingAmount, *, begin: int, now: int
 ) -> list[Forecast]:
     """Return what the paces of the last day, week and month come to.
 
@@ -106,7 +106,12 @@ def forecasts(
 
 
 def _forecast(
-    whose: Whose, by_day: Mapping[str, Units], left: Left, days: int, begin: int, now: int
+    whose: SpenderKey,
+    by_day: Mapping[str, Units],
+    left: RemainingAmount,
+    days: int,
+    begin: int,
+    now: int,
 ) -> Forecast:
     today = day_of(now)
     start = min(now, max((today - days) * _DAY_MS, begin))

@@ -14,13 +14,13 @@ from accountant.limits.wire import LimitRecord, ReservedRecord
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.why.forecast import Left, Whose
+from accountant.views.why.forecast import RemainingAmount, SpenderKey
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"
 _OTHER_UNIT = "a limit counts in another unit"
 
 
-def left_of_dataset(view: DatasetView) -> Left:
+def left_of_dataset(view: DatasetView) -> RemainingAmount:
     """Return what is left of a dataset's additive budget.
 
     Raises: LogDamaged: the view does not fit its own policy.
@@ -29,16 +29,16 @@ def left_of_dataset(view: DatasetView) -> Left:
     _, totals = totals_from(plan, view.totals, view.rounded_up)
     # Where orders, halves or curves decide, this sum may be used up and the budget is not.
     if plan.progress(totals) != totals[0]:
-        return Left(None, _NOT_ONE_SUM)
-    return Left(parse_units(view.left[next(iter(view.budget))]))
+        return RemainingAmount(None, _NOT_ONE_SUM)
+    return RemainingAmount(parse_units(view.left[next(iter(view.budget))]))
 
 
-def lefts(
+def remaining_by_scope(
     view: DatasetView,
     levels: Iterable[LevelView],
     budgets: Mapping[str, AnalystBudget],
     teams: Iterable[str] = (),
-) -> dict[Whose, Left]:
+) -> dict[SpenderKey, RemainingAmount]:
     """Return what is left for all, for teams, and for some analysts.
 
     A team is left nothing that is reserved for others, so somewhat less than its members, of whom
@@ -50,7 +50,7 @@ def lefts(
         teams: those without a limit of their own.
     """
     whole, unit = left_of_dataset(view), next(iter(view.budget))
-    found = {Whose("all"): whole}
+    found = {SpenderKey("all"): whole}
     if whole.units is None:
         return found
     known = list(levels)
@@ -60,10 +60,10 @@ def lefts(
         reserved = reserved_for_other_teams(shares, view.dataset, team)
         units = max(0, whole.units - sum(reserved[:1]))
         own = [limited[team]] if team in limited else []
-        found[Whose("team", team)] = _least(units, own, unit)
+        found[SpenderKey("team", team)] = _least(units, own, unit)
     for name, budget in budgets.items():
         own_left = parse_units(budget.left.get(unit, "0"))
-        found[Whose("analyst", name)] = _least(own_left, budget.levels, unit)
+        found[SpenderKey("analyst", name)] = _least(own_left, budget.levels, unit)
     return found
 
 
@@ -80,7 +80,7 @@ def _shares(dataset: str, levels: Iterable[LevelView]) -> LevelTable:
     return table
 
 
-def _least(units: Units, levels: Iterable[LevelView], unit: str) -> Left:
+def _least(units: Units, levels: Iterable[LevelView], unit: str) -> RemainingAmount:
     note = None
     for level in levels:
         if level.left is None:
@@ -89,4 +89,4 @@ def _least(units: Units, levels: Iterable[LevelView], unit: str) -> Left:
             units = min(units, parse_units(level.left[unit]))
         else:
             note = _OTHER_UNIT
-    return Left(units, note)
+    return RemainingAmount(units, note)

@@ -67,7 +67,7 @@ class WeekSpending(Spending, frozen=True, kw_only=True):
     begins: str
 
 
-class Refusals(msgspec.Struct, frozen=True, kw_only=True):
+class RefusalsByReason(msgspec.Struct, frozen=True, kw_only=True):
     """How many requests were refused for one reason.
 
     Attributes:
@@ -132,7 +132,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     by_team: tuple[TeamSpending, ...] = ()
     by_purpose: tuple[PurposeSpending, ...] = ()
     by_week: tuple[WeekSpending, ...] = ()
-    refusals: tuple[Refusals, ...] = ()
+    refusals: tuple[RefusalsByReason, ...] = ()
     largest: tuple[LargestGrant, ...] = ()
     forecasts: tuple[Forecast, ...] = ()
     since: int | None = None
@@ -150,7 +150,7 @@ _KINDS: Final[dict[WhyBy, type[msgspec.Struct]]] = {
     "team": TeamSpending,
     "purpose": PurposeSpending,
     "week": WeekSpending,
-    "reason": Refusals,
+    "reason": RefusalsByReason,
     "grants": LargestGrant,
     "forecast": Forecast,
 }

@@ -14,14 +14,21 @@ from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import OTHERS
-from accountant.views.why.forecast import Forecast, Left, Whose, day_of, day_text, forecasts
+from accountant.views.why.forecast import (
+    Forecast,
+    RemainingAmount,
+    SpenderKey,
+    day_of,
+    day_text,
+    forecasts,
+)
 from accountant.views.why.remaining import left_of_dataset
 from accountant.views.why.report import (
     MOST_SHOWN,
     AnalystSpending,
     LargestGrant,
     PurposeSpending,
-    Refusals,
+    RefusalsByReason,
     TeamSpending,
     WeekSpending,
     Why,
@@ -31,7 +38,7 @@ MOST_FORECAST: Final = 100
 """Teams, and analysts, with a forecast of their own: those that spent most in the last month."""
 
 
-class Used(NamedTuple):
+class UsageByKey(NamedTuple):
     """The requests with one key; `spent` in units of 1e-40."""
 
     key: str
@@ -40,7 +47,7 @@ class Used(NamedTuple):
     spent: Units
 
 
-class UsedSums(msgspec.Struct, frozen=True, kw_only=True):
+class UsageSums(msgspec.Struct, frozen=True, kw_only=True):
     """The sums of one dataset.
 
     Attributes:
@@ -56,10 +63,10 @@ class UsedSums(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     unit: str
-    analysts: list[Used] = []
-    purposes: list[Used] = []
-    days: list[Used] = []
-    reasons: list[Used] = []
+    analysts: list[UsageByKey] = []
+    purposes: list[UsageByKey] = []
+    days: list[UsageByKey] = []
+    reasons: list[UsageByKey] = []
     largest: list[LargeGrant] = []
     analyst_days: dict[str, dict[str, Units]] = {}
     since: int = 0
@@ -72,7 +79,7 @@ def since_day(now: int) -> str:
 
 
 def spenders(
-    sums: UsedSums, members: Iterable[Member], analyst: str | None = None
+    sums: UsageSums, members: Iterable[Member], analyst: str | None = None
 ) -> tuple[list[str], list[str]]:
     """Return the teams and the analysts that `why_of` makes a forecast for.
 
@@ -89,12 +96,12 @@ def spenders(
 
 def why_of(
     view: DatasetView,
-    sums: UsedSums,
+    sums: UsageSums,
     members: Iterable[Member] = (),
     *,
     now: int,
     analyst: str | None = None,
-    left: Mapping[Whose, Left] | None = None,
+    left: Mapping[SpenderKey, RemainingAmount] | None = None,
 ) -> Why:
     """Return why a dataset's budget is as it is.
 
@@ -114,7 +121,7 @@ def why_of(
     state = view.state
     if state not in {"closed", "halted"}:
         whole = left_of_dataset(view)
-        of_whom = {Whose("all"): whole, **(left or {})}
+        of_whom = {SpenderKey("all"): whole, **(left or {})}
         for whose, by_day, begin in _paces(view, sums, members, analyst):
             known = of_whom.get(whose, whole)
             predicted += tuple(forecasts(whose, by_day, known, begin=begin, now=now))
@@ -159,7 +166,7 @@ def _part(units: Units, budget: Units) -> float:
     return 1.0 if units == INFINITE else float(units / budget) if budget else 0.0
 
 
-def _spending(used: Used, budget: Units) -> dict[str, Any]:
+def _spending(used: UsageByKey, budget: Units) -> dict[str, Any]:
     return {
         "granted": used.granted,
         "refused": used.refused,
@@ -168,33 +175,33 @@ def _spending(used: Used, budget: Units) -> dict[str, Any]:
     }
 
 
-def _together(key: str, rows: Iterable[Used]) -> Used:
+def _together(key: str, rows: Iterable[UsageByKey]) -> UsageByKey:
     granted = refused = 0
     spent: Units = 0
     for row in rows:
         granted, refused, spent = granted + row.granted, refused + row.refused, spent + row.spent
-    return Used(key, granted, refused, spent)
+    return UsageByKey(key, granted, refused, spent)
 
 
-def _sorted(rows: Iterable[Used]) -> list[Used]:
+def _sorted(rows: Iterable[UsageByKey]) -> list[UsageByKey]:
     return sorted(rows, key=lambda row: (-row.spent, -row.refused, row.key))
 
 
-def _most(rows: Sequence[Used], asked_for: str | None) -> list[Used]:
+def _most(rows: Sequence[UsageByKey], asked_for: str | None) -> list[UsageByKey]:
     """Return the rows that spent most, and the others as one."""
     found = _sorted(rows)
     apart, rest = found[:MOST_SHOWN], found[MOST_SHOWN:]
     own = [row for row in rest if row.key == asked_for]
     rest = [row for row in rest if row.key != asked_for]
     if asked_for is not None and all(row.key != asked_for for row in found):
-        own = [Used(asked_for, 0, 0, 0)]
+        own = [UsageByKey(asked_for, 0, 0, 0)]
     return [*apart, *own, *([_together(OTHERS, rest)] if rest else [])]
 
 
 def _by_team(
-    analysts: Iterable[Used], teams: Mapping[str, str], budget: Units
+    analysts: Iterable[UsageByKey], teams: Mapping[str, str], budget: Units
 ) -> tuple[TeamSpending, ...]:
-    found: dict[str, list[Used]] = {}
+    found: dict[str, list[UsageByKey]] = {}
     for used in analysts:
         found.setdefault(teams.get(used.key, ""), []).append(used)
     rows = _sorted(_together(team, rows) for team, rows in found.items())
@@ -204,8 +211,8 @@ def _by_team(
     )
 
 
-def _by_week(days: Iterable[Used], budget: Units) -> tuple[WeekSpending, ...]:
-    found: dict[tuple[int, int], list[Used]] = {}
+def _by_week(days: Iterable[UsageByKey], budget: Units) -> tuple[WeekSpending, ...]:
+    found: dict[tuple[int, int], list[UsageByKey]] = {}
     for used in days:
         year, week, _ = date.fromisoformat(used.key).isocalendar()
         found.setdefault((year, week), []).append(used)
@@ -219,11 +226,11 @@ def _by_week(days: Iterable[Used], budget: Units) -> tuple[WeekSpending, ...]:
     )
 
 
-def _refusals(reasons: Iterable[Used]) -> tuple[Refusals, ...]:
+def _refusals(reasons: Iterable[UsageByKey]) -> tuple[RefusalsByReason, ...]:
     found = []
     for used in sorted(reasons, key=lambda row: (-row.refused, row.key)):
         reason, _, level = used.key.partition(" ")
-        found.append(Refusals(reason=reason, level=level or None, refused=used.refused))
+        found.append(RefusalsByReason(reason=reason, level=level or None, refused=used.refused))
     return tuple(found)
 
 
@@ -232,26 +239,26 @@ def _teams(members: Iterable[Member]) -> dict[str, str]:
 
 
 def _paces(
-    view: DatasetView, sums: UsedSums, members: Sequence[Member], analyst: str | None
-) -> Iterator[tuple[Whose, Mapping[str, Units], int]]:
+    view: DatasetView, sums: UsageSums, members: Sequence[Member], analyst: str | None
+) -> Iterator[tuple[SpenderKey, Mapping[str, Units], int]]:
     """Yield of whom a forecast is, what they spent day by day, and since when that is known."""
     opened = from_iso(view.opened_at)
-    yield Whose("all"), {used.key: used.spent for used in sums.days}, opened
+    yield SpenderKey("all"), {used.key: used.spent for used in sums.days}, opened
     # Days of analysts may begin later, where the log's beginning is in an archive.
     begin = max(opened, from_iso(sums.since_at)) if sums.since_at else opened
     by_team = _by_team_and_day(sums, _teams(members))
     teams, analysts = spenders(sums, members, analyst)
     for team in teams:
-        yield Whose("team", team), by_team.get(team, {}), begin
+        yield SpenderKey("team", team), by_team.get(team, {}), begin
     for name in analysts:
-        yield Whose("analyst", name), sums.analyst_days.get(name, {}), begin
+        yield SpenderKey("analyst", name), sums.analyst_days.get(name, {}), begin
 
 
-def _apart(sums: UsedSums) -> dict[str, dict[str, Units]]:
+def _apart(sums: UsageSums) -> dict[str, dict[str, Units]]:
     return {name: days for name, days in sums.analyst_days.items() if name != OTHERS}
 
 
-def _by_team_and_day(sums: UsedSums, teams: Mapping[str, str]) -> dict[str, dict[str, Units]]:
+def _by_team_and_day(sums: UsageSums, teams: Mapping[str, str]) -> dict[str, dict[str, Units]]:
     found: dict[str, dict[str, Units]] = {}
     for name, days in _apart(sums).items():
         if name in teams:

@@ -12,7 +12,7 @@ import apsw
 import typer
 from pydantic import ValidationError
 
-from accountant.errors import BudgetError, LogDamaged, MadeByAnother, RequestInvalid
+from accountant.errors import BudgetError, LogDamaged, MadeByOtherVersion, RequestInvalid
 from accountant.foreign_text import escaped_lines
 from accountant.records.inputs import Undecodable
 from accountant.replay.replay import GenesisDiffers
@@ -124,7 +124,7 @@ def explained() -> Iterator[None]:
         fail(Exit.OPERATOR, str(error), hint=_CLOCK)
     except Refused as error:
         _explain_refused(error)
-    except (GenesisDiffers, MadeByAnother) as error:  # nothing is damaged
+    except (GenesisDiffers, MadeByOtherVersion) as error:  # nothing is damaged
         fail(Exit.OPERATOR, str(error))
     except LogDamaged as error:
         hint = "`accountant audit` names the first record that disagrees"

@@ -134,14 +134,14 @@ class ExportedLog(LogSource):
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
     """Yield each line with the partition that its log's genesis names."""
-    from accountant.errors import MadeByAnother
+    from accountant.errors import MadeByOtherVersion
     from accountant.records import DECODE_ERRORS, decode_decision
 
     number = 0
     for line in lines:
         if b'"genesis"' in line:
             # What cannot be read is left to the auditor, who says where it stands.
-            with suppress(*DECODE_ERRORS, MadeByAnother):
+            with suppress(*DECODE_ERRORS, MadeByOtherVersion):
                 genesis = decode_decision(line).genesis
                 number = number if genesis is None else genesis.partition
         yield number, line

@@ -97,7 +97,7 @@ def _check_fields(place: str, given: Sequence[str] | Mapping[str, Any]) -> None:
 
 def _member(place: str, row: Mapping[str, Any]) -> Member:
     from accountant.errors import RequestInvalid
-    from accountant.records.coerce import given_until
+    from accountant.records.coerce import coerce_until
     from accountant.records.members import Member, in_order
     from accountant.records.names import check_name
 
@@ -111,7 +111,7 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
         check_name("member", name)
         if team is not None:
             check_name("team", team if isinstance(team, str) else str(team))
-        over = None if until is None else given_until(until)
+        over = None if until is None else coerce_until(until)
     except RequestInvalid as error:
         _fail_field(place, str(error))
     for role in roles:

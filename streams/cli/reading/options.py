@@ -78,7 +78,7 @@ def until_of(text: str, now: int) -> str:
         now: milliseconds since 1970.
     """
     from accountant.errors import RequestInvalid
-    from accountant.records.coerce import given_until
+    from accountant.records.coerce import coerce_until
     from accountant.times import from_iso, iso
 
     match = _DURATION.fullmatch(text)
@@ -86,7 +86,7 @@ def until_of(text: str, now: int) -> str:
         days, hours = match.groups()
         return iso(now + _HOUR_MS * (int(days) * 24 if days else int(hours)))
     try:
-        until = given_until(text)
+        until = coerce_until(text)
     except RequestInvalid as error:
         rule = "must be P90D, PT8H, a day such as 2027-01-01, or a time with its zone"
         fail(Exit.USAGE, f"--until {rule}, got {error.value}")

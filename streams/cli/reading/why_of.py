@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import AnalystBudget, LevelView
     from accountant.views.usage import By, UsageRow
-    from accountant.views.why import UsedSums, Why
+    from accountant.views.why import UsageSums, Why
     from streams.client import Accountant
     from streams.index import UsageIndex
 
@@ -65,6 +65,6 @@ class _OwnIndex:
         with self._index.at_last() as rows:
             return rows.usage(dataset, by)
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         with self._index.at_last() as rows:
             return rows.sums(dataset, since_day=since_day)

@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
-from accountant.errors import MadeByAnother
+from accountant.errors import MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, as_logged
 from accountant.records.inputs import Checked
@@ -252,7 +252,7 @@ class HttpService:
         """Return the event, none where it cannot be read: the next ones can."""
         try:
             return [decode(data)]
-        except (*DECODE_ERRORS, MadeByAnother) as error:
+        except (*DECODE_ERRORS, MadeByOtherVersion) as error:
             _log.warning("event_not_readable", url=self._url, why=str(error), bytes=len(data))
             return []
 
@@ -304,7 +304,7 @@ class HttpService:
             return decode(bytes(content))
         except DECODE_ERRORS:
             raise self._stranger("something else than a gateway does") from None
-        except MadeByAnother as error:
+        except MadeByOtherVersion as error:
             raise self._stranger(f"a decision of another version ({error})") from None
 
     def _logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:

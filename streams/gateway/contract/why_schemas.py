@@ -55,7 +55,7 @@ OF_WHY: Final[dict[str, dict[str, _Schema]]] = {
         "week": _text(r"[0-9]{4}-W[0-9]{2}", "an ISO week of the ledger's clock, in UTC"),
         "begins": _text(_DAY, "its Monday"),
     },
-    "Refusals": {
+    "RefusalsByReason": {
         "refused": _COUNT,
         "level": {"enum": ["dataset", "team", "each", "analyst"]},
     },

@@ -14,7 +14,7 @@ from accountant.claims.promises import promise
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.records.coerce import given_claim
+from accountant.records.coerce import coerce_claim
 from accountant.replay.audit import audit
 from tests.accountant.filters.policies import POLICIES, plan_of
 from tests.accountant.world import World, code
@@ -104,13 +104,13 @@ def test_its_text_is_read_back(text: str) -> None:
     for claim in (one, c.Repeat(one, 3), c.AllOf((one, parse_claim("pure:0.1"), one))):
         assert parse_claim(claim_text(claim)) == claim
     assert claim_text(one).startswith("interactive:")
-    assert given_claim({"type": "interactive", "claim": msgspec.to_builtins(one.claim)}) == one
-    assert given_claim(one) == one
+    assert coerce_claim({"type": "interactive", "claim": msgspec.to_builtins(one.claim)}) == one
+    assert coerce_claim(one) == one
 
 
 def test_numbers_of_programs_within_it_become_decimals() -> None:
     inner = {"type": "pure", "epsilon": Decimal("0.1")}
-    found = given_claim({"type": "interactive", "claim": inner})
+    found = coerce_claim({"type": "interactive", "claim": inner})
     assert found == interactive("pure:0.1")
 
 

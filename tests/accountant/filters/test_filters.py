@@ -29,8 +29,8 @@ EVERY = sorted(FILTERS)
 
 
 def asked(plan: CompiledPolicy, claim: c.Claim | str) -> Price:
-    given_claim = parse_claim(claim) if isinstance(claim, str) else claim
-    return price(checked(given_claim), plan.priced)
+    coerce_claim = parse_claim(claim) if isinstance(claim, str) else claim
+    return price(checked(coerce_claim), plan.priced)
 
 
 def claim_for(name: str, epsilon: str = "0.01") -> c.Claim:

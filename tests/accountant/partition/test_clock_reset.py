@@ -11,7 +11,7 @@ from accountant.records import Decision, decode_decision, encode
 from accountant.records.header import decode_header
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder, counted, runs
@@ -31,7 +31,7 @@ def reset(world: World, at: int | None = None) -> Decision:
 
 def of_rows(world: World) -> list[tuple[bytes, bytes]]:
     """Return the state of a refold from rows and the decisions that its look-back asks for."""
-    refold = Refold(world.genesis, most_ids=world.most_ids)
+    refold = Replay(world.genesis, most_ids=world.most_ids)
     for key, value in world.rows():
         refold.take_row(key, value)
     since = refold.start

@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.partition.ids import IdTable, Remembered
+from accountant.partition.ids import IdTable, RememberedDecision
 from accountant.records.outcomes import Outcome
 
-KNOWN = Remembered(b"", b"", 1, 0, Outcome.GRANTED, None, None)
+KNOWN = RememberedDecision(b"", b"", 1, 0, Outcome.GRANTED, None, None)
 TIMES = st.integers(0, 9_999)
 
 

@@ -17,7 +17,7 @@ from accountant.partition.operate import reset_clock
 from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Replay, StateMismatch, state_rows
 from tests.accountant.partition.limit_loads import Load, Sent
 from tests.accountant.partition.limits_model import Model
 from tests.accountant.partition.limits_rows import level_rows, normal, since_of, tight
@@ -56,13 +56,13 @@ class Life:
         self.draft = Draft(self.state)
         self._new: list[bytes] = []
 
-    def from_the_log(self, *, instead_of: Refold | None = None) -> Partition:
-        refold = Refold(GENESIS, instead_of=instead_of)
+    def from_the_log(self, *, instead_of: Replay | None = None) -> Partition:
+        refold = Replay(GENESIS, instead_of=instead_of)
         for value in self.log:
             refold.take_decision(value)
         return refold.finish()
 
-    def from_rows(self, refold: Refold, rows: dict[bytes, bytes]) -> Partition:
+    def from_rows(self, refold: Replay, rows: dict[bytes, bytes]) -> Partition:
         """Return the state of some rows and the end of the log that they need."""
         items = list(rows.items())
         for key, value in self.chance.sample(items, len(items)):
@@ -165,12 +165,12 @@ class Life:
         way = self.chance.choice(["log", "rows", "rows", "tampered"])
         if way == "tampered" and self.rows:
             name, rows = self.tampered()
-            refold = Refold(GENESIS)
+            refold = Replay(GENESIS)
             with pytest.raises(StateMismatch):
                 self.from_rows(refold, rows)
             self.state, way = self.from_the_log(instead_of=refold), f"tampered: {name}"
         elif way == "rows":
-            self.state = self.from_rows(Refold(GENESIS), self.rows)
+            self.state = self.from_rows(Replay(GENESIS), self.rows)
         else:
             self.state = self.from_the_log()
         self.seen[way] += 1

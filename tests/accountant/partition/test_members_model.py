@@ -16,7 +16,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Replay, StateMismatch, state_rows
 from tests.accountant.partition.member_loads import Load, Sent
 from tests.accountant.partition.members_model import Fields, Model, time_of
 from tests.nightly import rounds
@@ -51,13 +51,13 @@ class Life:
         self.draft = Draft(self.state)
         self._new: list[bytes] = []
 
-    def from_the_log(self, *, instead_of: Refold | None = None) -> Partition:
-        refold = Refold(GENESIS, instead_of=instead_of)
+    def from_the_log(self, *, instead_of: Replay | None = None) -> Partition:
+        refold = Replay(GENESIS, instead_of=instead_of)
         for value in self.log:
             refold.take_decision(value)
         return refold.finish()
 
-    def from_rows(self, refold: Refold, rows: dict[bytes, bytes]) -> Partition:
+    def from_rows(self, refold: Replay, rows: dict[bytes, bytes]) -> Partition:
         """Return the state of some rows and the end of the log that they need."""
         for key, value in self.shuffled(list(rows.items())):
             refold.take_row(key, value)
@@ -131,12 +131,12 @@ class Life:
         way = self.chance.choice(["log", "rows", "tampered"])
         if way == "tampered" and self.rows:
             name, rows = self.tampered()
-            refold = Refold(GENESIS)
+            refold = Replay(GENESIS)
             with pytest.raises(StateMismatch):
                 self.from_rows(refold, rows)
             self.state, way = self.from_the_log(instead_of=refold), f"tampered: {name}"
         elif way == "rows":
-            self.state = self.from_rows(Refold(GENESIS), self.rows)
+            self.state = self.from_rows(Replay(GENESIS), self.rows)
         else:
             self.state = self.from_the_log()
         self.seen[way] += 1

@@ -28,7 +28,7 @@ from accountant.errors import RequestInvalid
 from accountant.odometers.linear import Linear
 from accountant.policy import Policy
 from accountant.records import encode
-from accountant.records.coerce import given_claim, given_id, given_policy, given_ratios
+from accountant.records.coerce import coerce_claim, coerce_id, coerce_policy, coerce_ratios
 from tests.accountant.strategies import claims
 
 PURE: Any = Pure  # constructors that take what notebooks hold
@@ -40,13 +40,13 @@ POLICY: Any = Policy
 def test_a_claim_whose_amounts_are_text_stays_as_it_is_and_so_does_its_object_of_the_wire(
     claim: Claim,
 ) -> None:
-    assert given_claim(claim) == claim
-    assert given_claim(msgspec.json.decode(encode(claim))) == claim
+    assert coerce_claim(claim) == claim
+    assert coerce_claim(msgspec.json.decode(encode(claim))) == claim
 
 
 def test_the_text_of_a_claim_stays_as_it_is() -> None:
-    assert given_claim("gaussian:sigma=20,sensitivity=1") == "gaussian:sigma=20,sensitivity=1"
-    assert type(given_claim(np.str_("pure:1"))) is str
+    assert coerce_claim("gaussian:sigma=20,sensitivity=1") == "gaussian:sigma=20,sensitivity=1"
+    assert type(coerce_claim(np.str_("pure:1"))) is str
 
 
 @pytest.mark.parametrize(
@@ -64,7 +64,7 @@ def test_the_text_of_a_claim_stays_as_it_is() -> None:
     ],
 )
 def test_a_claim_takes_what_notebooks_hold(claim: object, same: Claim) -> None:
-    assert given_claim(claim) == same
+    assert coerce_claim(claim) == same
 
 
 @pytest.mark.parametrize(
@@ -93,13 +93,13 @@ def test_a_claim_that_is_not_exact_or_unknown_is_refused_by_its_field(
     claim: object, message: str
 ) -> None:
     with pytest.raises(RequestInvalid, match=message):
-        given_claim(claim)
+        coerce_claim(claim)
 
 
 @pytest.mark.parametrize("kind", ATOMS)
 def test_every_amount_of_every_claim_may_be_a_number(kind: Any) -> None:
     names = [field.name for field in msgspec.structs.fields(kind)]
-    found = given_claim(kind(**dict.fromkeys(names, 0.5)))
+    found = coerce_claim(kind(**dict.fromkeys(names, 0.5)))
     assert found == kind(**dict.fromkeys(names, "0.5"))
 
 
@@ -107,7 +107,7 @@ def test_an_object_within_itself_is_refused() -> None:
     claim: dict[str, Any] = {"type": "repeat", "times": 2}
     claim["claim"] = claim
     with pytest.raises(RequestInvalid, match="must nest at most 16 deep"):
-        given_claim(claim)
+        coerce_claim(claim)
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,12 @@ def test_an_object_within_itself_is_refused() -> None:
     ],
 )
 def test_a_policy_takes_what_notebooks_hold(policy: object, sent: dict[str, object]) -> None:
-    assert given_policy(policy) == sent
+    assert coerce_policy(policy) == sent
 
 
 def test_a_policy_of_text_stays_the_same_object() -> None:
     policy = {"epsilon": "1", "odometers": ({"type": "basic"},), "halt_on_refusal": False}
-    assert given_policy(policy) is policy
+    assert coerce_policy(policy) is policy
 
 
 @pytest.mark.parametrize(
@@ -157,12 +157,12 @@ def test_a_policy_of_text_stays_the_same_object() -> None:
 )
 def test_a_policy_that_is_not_exact_is_refused_by_its_field(policy: object, message: str) -> None:
     with pytest.raises(RequestInvalid, match=message):
-        given_policy(policy)
+        coerce_policy(policy)
 
 
 def test_thresholds_take_what_notebooks_hold() -> None:
-    assert given_ratios(["0.5", 0.75, Decimal("0.9"), 1]) == ("0.5", "0.75", "0.9", "1")
-    assert given_ratios(np.array([0.5, 1.0])) == ("0.5", "1")
+    assert coerce_ratios(["0.5", 0.75, Decimal("0.9"), 1]) == ("0.5", "0.75", "0.9", "1")
+    assert coerce_ratios(np.array([0.5, 1.0])) == ("0.5", "1")
 
 
 @pytest.mark.parametrize(
@@ -179,22 +179,22 @@ def test_thresholds_that_are_no_list_of_exact_ratios_are_refused(
     ratios: object, message: str
 ) -> None:
     with pytest.raises(RequestInvalid, match=message):
-        given_ratios(ratios)
+        coerce_ratios(ratios)
 
 
 def test_an_id_is_text_or_a_uuid_of_version_7() -> None:
     text = "019a0000-0000-7000-8000-000000000000"
-    assert given_id(text) == text
-    assert given_id(UUID(text)) == text
+    assert coerce_id(text) == text
+    assert coerce_id(UUID(text)) == text
 
 
 @pytest.mark.parametrize("wrong", [uuid4(), "x", 7, None, b"019a0000-0000-7000-8000-000000000000"])
 def test_any_other_id_is_refused_with_what_to_do(wrong: object) -> None:
     with pytest.raises(RequestInvalid, match=r"must be a UUID of version 7.*accountant id"):
-        given_id(wrong)
+        coerce_id(wrong)
 
 
 def test_laplace_noise_is_rounded_down_too() -> None:
     scale: Any = Fraction(1, 3)
     with pytest.raises(RequestInvalid, match=r"claim\.scale.*which is rounded down"):
-        given_claim(Laplace(scale, "1"))
+        coerce_claim(Laplace(scale, "1"))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accountant.replay.audit import audit
-from accountant.replay.notable_records import Administered
+from accountant.replay.notable_records import AdminMemberRecord
 from tests.accountant.partition.circle import enrol, member, opened
 from tests.accountant.world import code
 
@@ -18,7 +18,7 @@ def test_an_audit_lists_the_records_of_administrators() -> None:
     report = audit(world.log)
     assert report.ok
     assert report.administered == (
-        Administered(
+        AdminMemberRecord(
             partition_sequence=made.partition_sequence,
             decided_at=made.decided_at,
             dataset="census",
@@ -27,7 +27,7 @@ def test_an_audit_lists_the_records_of_administrators() -> None:
             roles=("owner", "auditor"),
             reason="olga is away",
         ),
-        Administered(
+        AdminMemberRecord(
             partition_sequence=removed.partition_sequence,
             decided_at=removed.decided_at,
             dataset="census",

@@ -8,7 +8,7 @@ import pytest
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Replay, StateMismatch, state_rows
 
 SETTINGS = Genesis("test", 0, 1, 3_600_000, 300_000)
 OURS = msgspec.structs.replace(SETTINGS, ledger="a" * 32)
@@ -17,7 +17,7 @@ OTHER = msgspec.structs.replace(SETTINGS, ledger="b" * 32)
 
 def begun(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
     first = genesis_decision(genesis, 5)
-    refold = Refold(SETTINGS)  # settings do not say it
+    refold = Replay(SETTINGS)  # settings do not say it
     refold.take_decision(first.value)
     partition = refold.finish()
     assert partition.genesis == genesis
@@ -29,7 +29,7 @@ def begun(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
 def test_it_is_taken_from_decision_0_and_kept_in_the_row(genesis: Genesis) -> None:
     log, rows = begun(genesis)
     assert audit(log, genesis=SETTINGS).ok
-    refold = Refold(SETTINGS)
+    refold = Replay(SETTINGS)
     for key, value in rows:
         refold.take_row(key, value)
     assert refold.start is not None
@@ -41,7 +41,7 @@ def test_it_is_taken_from_decision_0_and_kept_in_the_row(genesis: Genesis) -> No
 
 def test_rows_of_another_ledger_are_noticed() -> None:
     (log, _), (_, rows) = begun(OURS), begun(OTHER)
-    refold = Refold(SETTINGS)
+    refold = Replay(SETTINGS)
     for key, value in rows:
         refold.take_row(key, value)
     with pytest.raises(StateMismatch, match="state belongs to"):

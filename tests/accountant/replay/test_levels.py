@@ -16,9 +16,9 @@ from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.replay.audit import Auditor, audit
 from accountant.replay.check_rows import RowContradictsLog
-from accountant.replay.replay import Refold, StateMismatch, state_rows
-from accountant.replay.sealed_log import Sealed, SealedRefold, next_seal, sealed_state, sealed_usage
-from accountant.views.tallies import Counted, add
+from accountant.replay.replay import Replay, StateMismatch, state_rows
+from accountant.replay.sealed_log import Sealed, SealedReplay, next_seal, sealed_state, sealed_usage
+from accountant.views.tallies import DecisionTally, add
 from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said
 from tests.accountant.partition.test_pace import set_back
@@ -88,8 +88,8 @@ def lived(seed: int, steps: int = 60) -> World:
     return world
 
 
-def refolded(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) -> Refold:
-    refold = Refold(world.genesis)
+def refolded(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) -> Replay:
+    refold = Replay(world.genesis)
     for key, value in rows:
         refold.take_row(key, value)
     assert refold.start is not None
@@ -220,7 +220,7 @@ def test_only_a_grant_moves_levels(told: World, outcome: str) -> None:
 
 def test_a_grant_of_a_version_that_is_not_there_cannot_be_refolded(told: World) -> None:
     log = changed(told, of(told, "granted"), lambda r: r["levels"][1].update(version=7))
-    refold = Refold(told.genesis)
+    refold = Replay(told.genesis)
     for value in log[:-1]:
         refold.take_decision(value)
     with pytest.raises(LogDamaged, match="version 7 of a limit of team blue"):
@@ -255,7 +255,7 @@ def test_a_row_that_disagrees_with_the_last_decision_is_noticed(told: World) -> 
 
 
 def test_a_sealed_log_goes_on_with_its_levels(told: World) -> None:
-    counted = Counted()
+    counted = DecisionTally()
     for value in told.log:
         add(counted, value)
     told.commit()
@@ -269,7 +269,7 @@ def test_a_sealed_log_goes_on_with_its_levels(told: World) -> None:
     assert said(told, "ben", "0.05") == "granted"
     limit(told, "team", "blue")
     kept = [told.log[0], *told.log[archived + 1 :]]
-    refold = SealedRefold(told.genesis, snapshot)
+    refold = SealedReplay(told.genesis, snapshot)
     auditor = Auditor(genesis=told.genesis, sealed=snapshot)
     for value in kept:
         refold.take_decision(value)

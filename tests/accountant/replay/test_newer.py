@@ -6,12 +6,12 @@ import json
 
 import pytest
 
-from accountant.errors import MadeByAnother, MadeByNewer, MadeByUnreleased
+from accountant.errors import MadeByNewerVersion, MadeByOtherVersion, MadeByPrereleaseVersion
 from accountant.records import FORMAT, RULES, check_maker, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.state_rows import decode_row, partition_row_key
 from accountant.replay.audit import audit
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.views.tallies import UnreadableDecision, count
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, opened
@@ -53,12 +53,12 @@ def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_rea
 ) -> None:
     world = spent()
     world.log[-1] = changed(world.log[-1], **newer, **NEWER)
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for value in world.log[:-1]:
         refold.take_decision(value)
     ((what, number),) = newer.items()
     words = f"made by {what} {number}.*run the newer version"
-    with pytest.raises(MadeByNewer, match=words):
+    with pytest.raises(MadeByNewerVersion, match=words):
         refold.take_decision(world.log[-1])
     found = audit(world.log).first_disagreement
     assert found is not None
@@ -68,19 +68,21 @@ def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_rea
 def test_a_row_of_a_newer_program_is_told() -> None:
     world = spent()
     (key, value) = world.rows()[-1]
-    with pytest.raises(MadeByNewer, match="run the newer version"):
-        Refold(world.genesis).take_row(key, changed(value, rules=RULES + 1, head=None))
+    with pytest.raises(MadeByNewerVersion, match="run the newer version"):
+        Replay(world.genesis).take_row(key, changed(value, rules=RULES + 1, head=None))
 
 
 @pytest.mark.parametrize("lacking", LACKING)
 def test_no_reader_takes_a_decision_without_the_mark(lacking: dict[str, object]) -> None:
     value = changed(spent().log[-1], **lacking)
     for read in (decode_decision, decode_header, check_maker):
-        with pytest.raises(MadeByUnreleased, match="before the first release"):
+        with pytest.raises(MadeByPrereleaseVersion, match="before the first release"):
             read(value)
-    with pytest.raises(MadeByUnreleased):
-        Refold(World().genesis).take_decision(value)
-    with pytest.raises((MadeByUnreleased, UnreadableDecision), match="before the first release"):
+    with pytest.raises(MadeByPrereleaseVersion):
+        Replay(World().genesis).take_decision(value)
+    with pytest.raises(
+        (MadeByPrereleaseVersion, UnreadableDecision), match="before the first release"
+    ):
         count([value], after=2, head=None)
 
 
@@ -91,18 +93,18 @@ def test_no_reader_takes_a_row_without_the_mark(lacking: dict[str, object]) -> N
     world.ask("pure:0.1")
     for key, value in world.rows():
         row = changed(value, **lacking)
-        with pytest.raises(MadeByUnreleased, match="Start a new ledger in another place"):
-            Refold(world.genesis).take_row(key, row)
+        with pytest.raises(MadeByPrereleaseVersion, match="Start a new ledger in another place"):
+            Replay(world.genesis).take_row(key, row)
         if key != partition_row_key(0):
-            with pytest.raises(MadeByUnreleased):
+            with pytest.raises(MadeByPrereleaseVersion):
                 decode_row(row)
 
 
 def test_the_mark_comes_before_the_number_of_the_rules() -> None:
     # What versions before the first release called rules is another count: it reached 5.
-    with pytest.raises(MadeByUnreleased):
+    with pytest.raises(MadeByPrereleaseVersion):
         check_maker(b'{"rules":5,"outcome":"undreamt_of"}')
-    with pytest.raises(MadeByUnreleased):
+    with pytest.raises(MadeByPrereleaseVersion):
         check_maker(b'{"rules":"of a form that is not known"}')
 
 
@@ -113,7 +115,7 @@ def test_rules_must_be_there() -> None:
 
 def test_an_audit_of_a_log_without_the_mark_is_refused_and_not_called_wrong() -> None:
     world = spent()
-    with pytest.raises(MadeByUnreleased):
+    with pytest.raises(MadeByPrereleaseVersion):
         audit([changed(value, version=None) for value in world.log])
     # One record without it in a log that has it was put there.
     forged = [*world.log[:-1], changed(world.log[-1], version=None)]
@@ -123,5 +125,5 @@ def test_an_audit_of_a_log_without_the_mark_is_refused_and_not_called_wrong() ->
 
 
 def test_what_another_version_made_is_damage_to_nobody() -> None:
-    assert issubclass(MadeByNewer, MadeByAnother)
-    assert issubclass(MadeByUnreleased, MadeByAnother)
+    assert issubclass(MadeByNewerVersion, MadeByOtherVersion)
+    assert issubclass(MadeByPrereleaseVersion, MadeByOtherVersion)

@@ -19,7 +19,7 @@ from accountant.records import (
 )
 from accountant.records.inputs import Input
 from accountant.replay.check_rows import RowContradictsLog
-from accountant.replay.replay import GenesisDiffers, Refold, StateMismatch, state_rows
+from accountant.replay.replay import GenesisDiffers, Replay, StateMismatch, state_rows
 from accountant.times import from_iso
 from tests.accountant.histories import worlds
 from tests.accountant.world import WINDOW, World, opened
@@ -27,7 +27,7 @@ from tests.accountant.world import WINDOW, World, opened
 
 def from_rows(world: World, *, rows: list[tuple[bytes, bytes]] | None = None) -> Partition:
     """Return the state refolded from the rows and the needed end of the log."""
-    refold = Refold(world.genesis, most_ids=world.most_ids)
+    refold = Replay(world.genesis, most_ids=world.most_ids)
     for key, value in world.rows() if rows is None else rows:
         refold.take_row(key, value)
     start = refold.start

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.times import from_iso
 from tests.accountant.world import SKEW, START, WINDOW, World, code, opened
 
@@ -12,7 +12,7 @@ from tests.accountant.world import SKEW, START, WINDOW, World, code, opened
 def read_back(world: World) -> int:
     """Refold from the rows and from the decisions since `start`; return how many were left out."""
     rows = world.rows()
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for key, value in rows:
         refold.take_row(key, value)
     start = refold.start
@@ -52,7 +52,7 @@ def test_a_refold_begins_a_skew_before_the_floor() -> None:
     world = opened()
     world.now += 3 * WINDOW
     world.ask()
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for key, value in world.rows():
         refold.take_row(key, value)
     assert world.state.floor == START + 2 * WINDOW

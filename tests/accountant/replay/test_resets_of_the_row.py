@@ -10,7 +10,7 @@ import pytest
 
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
-from accountant.replay.replay import Refold, StateMismatch
+from accountant.replay.replay import Replay, StateMismatch
 from tests.accountant.partition.division import days, divide, divided, said
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World
@@ -25,7 +25,7 @@ def from_rows(world: World, last: int, *, keeps_checksum: bool = True, **changed
     fields = {name: value or msgspec.UNSET for name, value in changed.items()}
     if not keeps_checksum:
         fields["checksum"] = msgspec.UNSET
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for each in (*rows, (key, encode(msgspec.structs.replace(row, **fields)))):
         refold.take_row(*each)
     assert refold.start is not None

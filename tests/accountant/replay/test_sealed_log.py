@@ -15,10 +15,10 @@ from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import Auditor, AuditReport, audit
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from accountant.replay.sealed_log import (
     Sealed,
-    SealedRefold,
+    SealedReplay,
     counted_from,
     next_seal,
     sealed_state,
@@ -63,7 +63,7 @@ def sealed(world: World) -> Archived:
 
 
 def folded(world: World, log: list[bytes], snapshot: Sealed) -> Partition:
-    refold = SealedRefold(world.genesis, snapshot)
+    refold = SealedReplay(world.genesis, snapshot)
     for value in log:
         refold.take_decision(value)
     return refold.finish()
@@ -205,7 +205,7 @@ def test_another_snapshot_is_refused(part: str) -> None:
 def test_a_snapshot_that_is_missing_cut_or_of_no_log_is_refused() -> None:
     world = busy()
     archived = sealed(world)
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     refold.take_decision(archived.log[0])
     with pytest.raises(LogDamaged, match="snapshot of an archived log is missing"):
         refold.take_decision(archived.log[1])

@@ -10,7 +10,7 @@ import pytest
 from accountant.records import decode_decision
 from accountant.replay.audit import AuditReport, audit
 from accountant.replay.check_rows import RowContradictsLog
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.replay.state_comparison import rows_at_one_moment
 from accountant.times import from_iso
 from tests.accountant.partition.circle import BASIC, enrol
@@ -45,7 +45,7 @@ def audited(world: World, rows: Rows) -> AuditReport:
 
 def refolded(world: World, rows: Rows, *, idle: bool = False) -> None:
     """Refold as a start does that knows every decision."""
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for key, value in rows.items():
         refold.take_row(key, value)
     assert refold.start is not None

@@ -16,7 +16,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.replay.replay import Refold, StateMismatch, state_rows
+from accountant.replay.replay import Replay, StateMismatch, state_rows
 from tests.accountant.world import World, opened
 
 Rows = dict[bytes, bytes | None]
@@ -35,15 +35,15 @@ def spent() -> World:
 
 def refolded(world: World, rows: Rows) -> Partition:
     """Refold as the processor does: with rows, and where these do not fit without them."""
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for key, value in rows.items():
         refold.take_row(key, value)
     with pytest.raises(StateMismatch):
         folded(world, refold)
-    return folded(world, Refold(world.genesis, instead_of=refold))
+    return folded(world, Replay(world.genesis, instead_of=refold))
 
 
-def folded(world: World, refold: Refold) -> Partition:
+def folded(world: World, refold: Replay) -> Partition:
     _ = refold.start
     for value in world.log:
         refold.take_decision(value)
@@ -131,7 +131,7 @@ def test_a_key_that_is_no_name_is_gone_once_it_is_deleted() -> None:
     key = b"\xff\xfe"
     damaged: Rows = {**dict(world.rows()), key: b"junk"}
     assert state_rows(refolded(world, damaged)) == world.rows()
-    refold = Refold(world.genesis)
+    refold = Replay(world.genesis)
     for each, value in [*damaged.items(), (key, None)]:
         refold.take_row(each, value)
     assert state_rows(folded(world, refold)) == world.rows()
@@ -142,4 +142,4 @@ def test_a_log_of_newer_rules_is_not_gone_on_with() -> None:
     last = decode_decision(world.log[-1])
     world.log[-1] = encode(msgspec.structs.replace(last, rules=RULES + 1))
     with pytest.raises(LogDamaged, match="run the newer version"):
-        folded(world, Refold(world.genesis))
+        folded(world, Replay(world.genesis))

@@ -15,7 +15,7 @@ from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.state_rows import decode_row
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.views.limit_follower import LevelFollower
 from tests.accountant.partition.limit_loads import Load
 from tests.accountant.partition.test_limits_model import GENESIS, Life
@@ -98,7 +98,7 @@ def told(table: LevelTable) -> dict[str, object]:
 
 
 def refolded(life: Past) -> Partition:
-    refold = Refold(GENESIS)
+    refold = Replay(GENESIS)
     for value in life.log:
         refold.take_decision(value)
     return refold.finish()

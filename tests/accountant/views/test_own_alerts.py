@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from accountant.partition import Partition
 from accountant.records import Decision, decode_decision
-from accountant.records.encoded_decision import Encoded
-from accountant.replay.replay import Refold
+from accountant.records.encoded_decision import EncodedDecision
+from accountant.replay.replay import Replay
 from accountant.views.alerts import OwnAlerts, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView, alerts, fold_decision
 from tests.accountant.histories import worlds
@@ -18,9 +18,9 @@ from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
 
 
-def encoded(value: bytes) -> Encoded:
+def encoded(value: bytes) -> EncodedDecision:
     decision = decode_decision(value)
-    return Encoded(
+    return EncodedDecision(
         partition_sequence=decision.partition_sequence,
         outcome=decision.outcome,
         reason=decision.reason,
@@ -37,7 +37,7 @@ def encoded(value: bytes) -> Encoded:
 
 
 def state(world: World, count: int) -> Partition:
-    refold = Refold(world.genesis, most_ids=world.most_ids)
+    refold = Replay(world.genesis, most_ids=world.most_ids)
     for value in world.log[:count]:
         refold.take_decision(value)
     return refold.finish()

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from accountant.views.datasets import Alert
-from streams.alerts import Once
+from streams.alerts import SeenAlerts
 
 
 def alert(threshold: str) -> Alert:
@@ -16,7 +16,7 @@ def alert(threshold: str) -> Alert:
 
 
 def test_an_alert_is_new_until_it_was_dealt_with() -> None:
-    once = Once()
+    once = SeenAlerts()
     assert once.is_new(alert("0.5"))
     assert once.is_new(alert("0.5")), "what failed half-way is to be done again"
     once.add(alert("0.5"))
@@ -25,16 +25,16 @@ def test_an_alert_is_new_until_it_was_dealt_with() -> None:
 
 
 def test_what_comes_twice_at_a_time_is_taken_once() -> None:
-    once = Once({"census/1/0.8"})
+    once = SeenAlerts({"census/1/0.8"})
     half, most = alert("0.5"), alert("0.95")
     assert once.take([half, alert("0.8"), most, half]) == [half, most]
     assert once.take([half, most]) == []
 
 
 def test_it_goes_on_from_ids_that_were_stored() -> None:
-    first = Once()
+    first = SeenAlerts()
     first.add(alert("0.5"))
-    again = Once(first.ids)
+    again = SeenAlerts(first.ids)
     assert not again.is_new(alert("0.5"))
     again.add(alert("0.8"))
     assert first.ids == {"census/1/0.5"}

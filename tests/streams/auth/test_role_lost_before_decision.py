@@ -14,7 +14,7 @@ import pytest
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.draft import Draft
 from accountant.records import Decision, Source, decode_decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
@@ -32,7 +32,7 @@ class Slow:
         self.going.set()
         self.late_ms = 0
 
-    def __call__(self, draft: Draft, record: Input, clock: int) -> Encoded:
+    def __call__(self, draft: Draft, record: Input, clock: int) -> EncodedDecision:
         self.reached.set()
         assert self.going.wait(30)
         return decide_record(draft, _later(record, self.late_ms), clock + self.late_ms)

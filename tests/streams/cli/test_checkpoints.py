@@ -16,7 +16,7 @@ from accountant.partition.draft import Draft
 from accountant.records import decode_decision, encode
 from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.times import from_iso, iso
 from streams.client import Accountant
 from streams.client.answers.store import AnswerStore
@@ -173,7 +173,7 @@ def decided_anew(log: Log, without: int) -> Log:
     """Return the log that the same requests would have made without one of them."""
     first = decode_decision(log[0])
     assert first.genesis is not None
-    refold = Refold(first.genesis)
+    refold = Replay(first.genesis)
     refold.take_decision(log[0])
     draft, out = Draft(refold.finish()), [log[0]]
     for number, value in enumerate(log[1:], 1):

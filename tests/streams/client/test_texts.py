@@ -16,7 +16,7 @@ import pytest
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Policy
-from accountant.records.coerce import given_policy
+from accountant.records.coerce import coerce_policy
 from streams.client import Accountant, AsyncAccountant
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
@@ -227,7 +227,7 @@ def test_the_words_of_a_policy_are_no_numbers() -> None:
             if name in amounts and not isinstance(value, bytes | bytearray | dt.date):
                 continue
             with pytest.raises(RequestInvalid, match=name):
-                given_policy({name: value})
+                coerce_policy({name: value})
 
 
 def test_what_is_in_a_subclass_of_text_is_sent(file: Path, clock: TestClock) -> None:

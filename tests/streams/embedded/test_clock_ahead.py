@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from accountant.records import decode_decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from accountant.times import iso
@@ -42,7 +42,9 @@ def ask(file: Path, clock: TestClock, settings: Settings | None = None) -> Outco
         return ledger.ask("census", "pure:0.1", wait=0.2).outcome
 
 
-def reset_file(file: Path, settings: Settings, clock: TestClock, note: str) -> Encoded | None:
+def reset_file(
+    file: Path, settings: Settings, clock: TestClock, note: str
+) -> EncodedDecision | None:
     with stopped_ledger(file, settings, clock.now()) as (journal, genesis):
         return asyncio.run(reset_clock(journal, genesis, clock, note))
 

@@ -15,7 +15,7 @@ import pytest
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import decode_decision
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
 from streams.client import Accountant
@@ -108,7 +108,7 @@ def test_an_interrupt_while_deciding_loses_nothing_and_charges_nothing_twice(
 ) -> None:
     interrupts = [1]
 
-    def interrupted(draft: Draft, record: Input, now: int) -> Encoded:
+    def interrupted(draft: Draft, record: Input, now: int) -> EncodedDecision:
         encoded = decide(draft, record, now)
         if record.source == "requests" and interrupts:
             interrupts.pop()

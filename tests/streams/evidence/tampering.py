@@ -15,7 +15,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import decode_decision
 from accountant.records.inputs import Input
 from accountant.replay.apply import source_named
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.times import from_iso
 from streams.processing.journal import new_ledger_id
 
@@ -228,7 +228,7 @@ def _decided(log: Log) -> Log:
     """Return the log that the requests in another one make behind its genesis."""
     first = decode_decision(log[0])
     assert first.genesis is not None
-    refold = Refold(first.genesis)
+    refold = Replay(first.genesis)
     refold.take_decision(log[0])
     draft, out = Draft(refold.finish()), [log[0]]
     for decision in map(decode_decision, log[1:]):

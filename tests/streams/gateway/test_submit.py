@@ -12,7 +12,7 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
@@ -264,7 +264,7 @@ def test_without_waiting_the_answer_is_where_to_look(server: LocalServer, clock:
 def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestClock) -> None:
     go = threading.Event()
 
-    def slow(draft: Draft, record: Input, now: int) -> Encoded:
+    def slow(draft: Draft, record: Input, now: int) -> EncodedDecision:
         if record.source == "requests":
             go.wait(30)
         return decide(draft, record, now)
@@ -281,7 +281,7 @@ def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestCl
 def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
     file: Path, clock: TestClock
 ) -> None:
-    def planted(draft: Draft, record: Input, now: int) -> Encoded:
+    def planted(draft: Draft, record: Input, now: int) -> EncodedDecision:
         if record.value is not None and b"boom" in record.value:
             raise ZeroDivisionError
         return decide(draft, record, now)

@@ -18,7 +18,7 @@ from accountant.amounts import UNIT, Units
 from accountant.partition.operate import reset_clock
 from accountant.views.tallies import MOST_LARGEST
 from accountant.views.usage import OTHERS
-from accountant.views.why import UsedSums
+from accountant.views.why import UsageSums
 from streams.index import UsageIndex
 from streams.index.tables import MOST_A_DAY, MOST_DAYS
 from streams.index.usage_index import NOTHING, VERSION
@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
     return tmp_path / "ledger.db.index"
 
 
-def sums_of(index: UsageIndex, dataset: str, since_day: str = ALWAYS) -> UsedSums:
+def sums_of(index: UsageIndex, dataset: str, since_day: str = ALWAYS) -> UsageSums:
     found = rows_of(index).sums(dataset, since_day=since_day)
     assert found is not None
     return found
@@ -75,7 +75,7 @@ def recount(log: Sequence[bytes], dataset: str) -> tuple[Any, ...]:
     return days, dict(reasons), largest[:MOST_LARGEST]
 
 
-def said(sums: UsedSums) -> tuple[Any, ...]:
+def said(sums: UsageSums) -> tuple[Any, ...]:
     """Return the same of an index."""
     days = {
         analyst: {day: exact(units) for day, units in spent.items()}

@@ -10,7 +10,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Genesis
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.views.datasets import UNKNOWN
 from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
@@ -24,7 +24,7 @@ from tests.streams.gateway.local_server import TestClock, opening, request
 
 def partition(clock: TestClock) -> Partition:
     genesis = Genesis("accountant", 0, 1, 3_600_000, 300_000)
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     refold.take_decision(genesis_decision(genesis, clock.now()).value)
     return refold.finish()
 

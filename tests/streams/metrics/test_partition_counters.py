@@ -12,7 +12,7 @@ from accountant.partition import Partition
 from accountant.partition.draft import genesis_decision
 from accountant.partition.key_hash import partition_of
 from accountant.records import Genesis
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from accountant.views.usage import views_of
 from streams.embedded.live_views import LiveViews
 from streams.errors import Unavailable
@@ -26,7 +26,7 @@ from tests.streams.steps import steps
 
 def one_of(clock: TestClock, number: int, partitions: int) -> Partition:
     genesis = Genesis("accountant", number, partitions, 3_600_000, 300_000)
-    refold = Refold(genesis)
+    refold = Replay(genesis)
     refold.take_decision(genesis_decision(genesis, clock.now()).value)
     return refold.finish()
 

@@ -15,7 +15,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import Genesis, Source
 from accountant.records.inputs import Input
-from accountant.replay.replay import Refold
+from accountant.replay.replay import Replay
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import create, reader
 from streams.embedded.queue import InputQueue, QueuedBody
@@ -151,7 +151,7 @@ class Player:
     async def start(self) -> None:
         """Own, refold and seek."""
         await self.journal.own()
-        refold = Refold(self.genesis)
+        refold = Replay(self.genesis)
         async for key, value in self.journal.rows():
             refold.take_row(key, value)
         async for value in self.journal.decisions(refold.start):

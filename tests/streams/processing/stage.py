@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.records import Genesis, Source
-from accountant.replay.replay import Refold, state_rows
+from accountant.replay.replay import Replay, state_rows
 from streams.processing.journal import Journal
 from streams.processing.processor import Decide, Processor
 from streams.testing import (
@@ -157,7 +157,7 @@ class Stage:
 
     def refold(self, *, with_rows: bool) -> Partition:
         """Read the log back, as another process would."""
-        refold = Refold(self.genesis)
+        refold = Replay(self.genesis)
         for key, value in self.log.state if with_rows else ():
             refold.take_row(key, value)
         for value in self.log.decisions:

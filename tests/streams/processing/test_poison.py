@@ -10,7 +10,7 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.errors import CommitRejected, CommitUnknown, Refused, Unavailable
 from streams.processing.journal import Commit
@@ -20,7 +20,7 @@ from tests.streams.model import POISON
 from tests.streams.processing.stage import Stage, outcomes, play
 
 
-def internal_error(draft: Draft, record: Input, clock: int) -> Encoded:
+def internal_error(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     """Decide as the real thing does, but raise on a poisoned body."""
     if POISON.encode() in (record.value or b""):
         raise ZeroDivisionError("planted")
@@ -46,7 +46,7 @@ def test_a_request_that_breaks_adjudication_is_set_aside_and_the_rest_goes_on() 
 
 
 def test_a_decision_too_large_for_the_log_charges_and_remembers_nothing() -> None:
-    def too_large(draft: Draft, record: Input, clock: int) -> Encoded:
+    def too_large(draft: Draft, record: Input, clock: int) -> EncodedDecision:
         encoded = decide(draft, record, clock)
         if POISON.encode() not in (record.value or b""):
             return encoded

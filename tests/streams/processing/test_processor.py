@@ -11,7 +11,7 @@ import pytest
 
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.replay.replay import state_rows
 from streams.errors import ClockOutOfRange, Fenced, Unavailable
@@ -114,7 +114,7 @@ def test_an_idle_processor_commits_nothing() -> None:
 def test_a_batch_that_takes_long_to_decide_lets_others_have_their_turn() -> None:
     stage = Stage()
 
-    def slowly(draft: Draft, record: Input, clock: int) -> Encoded:
+    def slowly(draft: Draft, record: Input, clock: int) -> EncodedDecision:
         stage.clock.pass_(21)
         return decide(draft, record, clock)
 

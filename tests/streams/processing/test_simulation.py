@@ -13,7 +13,7 @@ import pytest
 from accountant.errors import LedgerFault
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from streams.errors import CommitUnknown, Unavailable
 from streams.processing.journal import Commit
@@ -30,7 +30,7 @@ POINTS = ("owned", "decided", "commit_begun", "commit_done", "committed")
 SHORT = msgspec.structs.replace(GENESIS, window_ms=30_000, skew_ms=5_000)
 
 
-def planted(draft: Draft, record: Input, clock: int) -> Encoded:
+def planted(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     """Decide, but raise on a poisoned body, before or after the charge."""
     value = record.value or b""
     if POISON.encode() in value and len(value) % 2:

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import Encoded
+from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import views_of
@@ -23,7 +23,7 @@ from tests.accountant.world import World, opened
 class Stage:
     """A log that grows, its reader, and a view that is fed by both as the read side feeds it."""
 
-    def __init__(self, log: list[Encoded], world: World, most_waiting: int) -> None:
+    def __init__(self, log: list[EncodedDecision], world: World, most_waiting: int) -> None:
         self.log = log
         self.partition = Partition(world.genesis)
         self.own = OwnDecisions(most_waiting)
@@ -33,7 +33,7 @@ class Stage:
         self.left = False
         self.owns = False
 
-    def feed(self, decided: list[Encoded]) -> None:
+    def feed(self, decided: list[EncodedDecision]) -> None:
         for dataset, run in runs(decided).items():
             self.following.take_run(dataset, run)
 

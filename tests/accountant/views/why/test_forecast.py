@@ -10,19 +10,19 @@ from hypothesis import strategies as st
 
 from accountant.amounts import INFINITE, UNIT, format_units, parse_units
 from accountant.times import from_iso
-from accountant.views.why import Forecast, Left, Whose
+from accountant.views.why import Forecast, RemainingAmount, SpenderKey
 from accountant.views.why.forecast import WINDOWS, day_of, day_text, forecasts
 
 NOW = from_iso("2026-11-24T12:00:00.000Z")
 LONG_AGO = from_iso("2020-01-01T00:00:00.000Z")
-ALL = Whose("all")
+ALL = SpenderKey("all")
 
 
 def predicted(
     by_day: dict[str, str], left: str | None = "1", *, begin: int = LONG_AGO, now: int = NOW
 ) -> dict[int, Forecast]:
     units = {day: parse_units(amount) for day, amount in by_day.items()}
-    known = Left(None if left is None else parse_units(left))
+    known = RemainingAmount(None if left is None else parse_units(left))
     found = forecasts(ALL, units, known, begin=begin, now=now)
     return {each.days: each for each in found}
 
@@ -123,7 +123,9 @@ def test_without_a_known_rest_there_is_no_time_and_the_pace_is_told() -> None:
 
 
 def test_what_no_number_bounds_has_no_pace() -> None:
-    (found, *_) = forecasts(ALL, {"2026-11-23": INFINITE}, Left(UNIT), begin=LONG_AGO, now=NOW)
+    (found, *_) = forecasts(
+        ALL, {"2026-11-23": INFINITE}, RemainingAmount(UNIT), begin=LONG_AGO, now=NOW
+    )
     assert (found.spent, found.per_day, found.runs_out_at) == ("inf", 0.0, None)
 
 
@@ -138,7 +140,7 @@ def test_sums_are_exact_and_times_in_order(
 ) -> None:
     now = NOW - NOW % 86_400_000 + within
     by_day = {day_text(day_of(now) - back): units for back, units in spent.items()}
-    for each in forecasts(ALL, by_day, Left(left), begin=now - age, now=now):
+    for each in forecasts(ALL, by_day, RemainingAmount(left), begin=now - age, now=now):
         first = max(day_of(now) - each.days, day_of(now - age))
         known = range(day_of(now) - day_of(now), day_of(now) - first + 1)
         assert each.spent == format_units(sum(spent.get(back, 0) for back in known))

@@ -8,7 +8,7 @@ from accountant.amounts import parse_units
 from accountant.limits.applicable_limits import team_of
 from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import DatasetLimits, analyst_budget, level_views
-from accountant.views.why import Left, Whose, left_of_dataset, lefts
+from accountant.views.why import RemainingAmount, SpenderKey, left_of_dataset, remaining_by_scope
 from tests.accountant.world import World
 
 OTHER_UNIT = "a limit counts in another unit"
@@ -27,7 +27,7 @@ def limit(world: World, scope: str, name: str, **what: object) -> None:
     assert decision.outcome == "limit_set", decision
 
 
-def left_in(world: World, *analysts: str) -> dict[Whose, Left]:
+def left_in(world: World, *analysts: str) -> dict[SpenderKey, RemainingAmount]:
     world.commit()
     state = world.state
     divided = DatasetLimits(state.ledgers["census"], state.levels, world.now, state.resets)
@@ -35,7 +35,7 @@ def left_in(world: World, *analysts: str) -> dict[Whose, Left]:
         name: analyst_budget(divided, name, team_of(state.members.get("census", name), world.now))
         for name in analysts
     }
-    return lefts(view_of_ledger(divided.ledger), level_views(divided), budgets)
+    return remaining_by_scope(view_of_ledger(divided.ledger), level_views(divided), budgets)
 
 
 def units(text: str) -> int:
@@ -49,8 +49,8 @@ def test_without_limits_everybody_may_use_what_the_dataset_has() -> None:
     world.ask("pure:0.25")
     found = left_in(world, "ana")
     assert found == {
-        Whose("all"): Left(units("0.75")),
-        Whose("analyst", "ana"): Left(units("0.75")),
+        SpenderKey("all"): RemainingAmount(units("0.75")),
+        SpenderKey("analyst", "ana"): RemainingAmount(units("0.75")),
     }
 
 
@@ -62,11 +62,11 @@ def test_the_least_of_dataset_and_limits_is_left() -> None:
     world.ask("pure:0.05", analyst="ben")
     world.ask("pure:0.25", analyst="cy")
     found = left_in(world, "ana", "ben", "cy")
-    assert found[Whose("all")] == Left(units("0.7"))
-    assert found[Whose("team", "red")] == Left(units("0.2"))
-    assert found[Whose("analyst", "ana")] == Left(units("0.7"))
-    assert found[Whose("analyst", "ben")] == Left(units("0.05"))
-    assert found[Whose("analyst", "cy")] == Left(units("0.2"))
+    assert found[SpenderKey("all")] == RemainingAmount(units("0.7"))
+    assert found[SpenderKey("team", "red")] == RemainingAmount(units("0.2"))
+    assert found[SpenderKey("analyst", "ana")] == RemainingAmount(units("0.7"))
+    assert found[SpenderKey("analyst", "ben")] == RemainingAmount(units("0.05"))
+    assert found[SpenderKey("analyst", "cy")] == RemainingAmount(units("0.2"))
 
 
 def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
@@ -74,10 +74,10 @@ def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
     limit(world, "team", "red", reserved="0.4")
     limit(world, "team", "blue", part="0.9")
     found = left_in(world, "ana", "ben")
-    assert found[Whose("analyst", "ana")] == Left(units("0.6"))
-    assert found[Whose("analyst", "ben")] == Left(units("1"))
-    assert found[Whose("team", "blue")] == Left(units("0.6"))
-    assert found[Whose("team", "red")] == Left(units("1"))
+    assert found[SpenderKey("analyst", "ana")] == RemainingAmount(units("0.6"))
+    assert found[SpenderKey("analyst", "ben")] == RemainingAmount(units("1"))
+    assert found[SpenderKey("team", "blue")] == RemainingAmount(units("0.6"))
+    assert found[SpenderKey("team", "red")] == RemainingAmount(units("1"))
 
 
 def test_what_is_reserved_within_a_team_is_the_teams_and_kept_from_other_teams() -> None:
@@ -89,8 +89,8 @@ def test_what_is_reserved_within_a_team_is_the_teams_and_kept_from_other_teams()
     world.ask("pure:0.2", analyst="ben")
     found = left_in(world)
     # Of red's share 0.1 is left, of cy's within it still 0.25.
-    assert found[Whose("team", "blue")] == Left(units("0.55"))
-    assert found[Whose("team", "red")] == Left(units("0.675"))
+    assert found[SpenderKey("team", "blue")] == RemainingAmount(units("0.55"))
+    assert found[SpenderKey("team", "red")] == RemainingAmount(units("0.675"))
 
 
 def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
@@ -98,15 +98,15 @@ def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
     limit(world, "team", "blue", policy={"filter": "zcdp", "rho": "0.1"})
     limit(world, "analyst", "cy", policy={"filter": "basic", "epsilon": "0.3"})
     found = left_in(world, "ana", "cy")
-    assert found[Whose("team", "blue")] == Left(units("1"), OTHER_UNIT)
-    assert found[Whose("analyst", "ana")] == Left(units("1"), OTHER_UNIT)
-    assert found[Whose("analyst", "cy")] == Left(units("0.3"))
+    assert found[SpenderKey("team", "blue")] == RemainingAmount(units("1"), OTHER_UNIT)
+    assert found[SpenderKey("analyst", "ana")] == RemainingAmount(units("1"), OTHER_UNIT)
+    assert found[SpenderKey("analyst", "cy")] == RemainingAmount(units("0.3"))
 
 
 def test_a_pace_alone_takes_nothing_off() -> None:
     world = divided_world()
     limit(world, "analyst", "ana", pace={"part": "0.1", "period": "P1D"})
-    assert left_in(world, "ana")[Whose("analyst", "ana")] == Left(units("1"))
+    assert left_in(world, "ana")[SpenderKey("analyst", "ana")] == RemainingAmount(units("1"))
 
 
 @pytest.mark.parametrize(

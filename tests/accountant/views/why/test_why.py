@@ -16,8 +16,8 @@ from accountant.views.usage import OTHERS
 from accountant.views.why import (
     MOST_SHOWN,
     WHY_BYS,
-    Used,
-    UsedSums,
+    UsageByKey,
+    UsageSums,
     Why,
     columns,
     decode_why,
@@ -44,11 +44,11 @@ def view(**policy: str) -> DatasetView:
     return view_of_ledger(world.state.ledgers["census"])
 
 
-def used(key: str, granted: int, refused: int, spent: str) -> Used:
-    return Used(key, granted, refused, parse_units(spent))
+def used(key: str, granted: int, refused: int, spent: str) -> UsageByKey:
+    return UsageByKey(key, granted, refused, parse_units(spent))
 
 
-SUMS = UsedSums(
+SUMS = UsageSums(
     unit="epsilon",
     analysts=[
         used("cy", 1, 0, "0.1"),
@@ -175,13 +175,13 @@ def test_a_clock_behind_the_log_is_not_asked() -> None:
 
 
 def test_a_dataset_without_requests_is_told() -> None:
-    why = why_of(view(), UsedSums(unit="epsilon"), now=NOW)
+    why = why_of(view(), UsageSums(unit="epsilon"), now=NOW)
     assert (why.spent, why.by_analyst, why.by_week, why.largest) == ("0", (), (), ())
     assert [each.runs_out_at for each in why.forecasts] == [None] * 3
 
 
 def test_an_amount_that_nothing_bounds_is_the_whole() -> None:
-    (row,) = told(analysts=[Used("a", 1, 0, INFINITE)]).by_analyst
+    (row,) = told(analysts=[UsageByKey("a", 1, 0, INFINITE)]).by_analyst
     assert (row.spent, row.ratio) == ("inf", 1.0)
 
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from accountant.display.reasons import REASONS
-from accountant.display.refusals import More
+from accountant.display.refusals import MoreAvailable
 from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
@@ -58,7 +58,7 @@ def test_want_of_the_datasets_budget() -> None:
     told = refusal_of(refused(fits="pure:0.1"))
     assert told.title == "Did not fit"
     assert told.fits == "pure:0.1"
-    assert told.more == More("Waiting will not help: a dataset's budget is fixed.")
+    assert told.more == MoreAvailable("Waiting will not help: a dataset's budget is fixed.")
     assert asked(refused(), (), NOW).cost == "ε 0.3"
 
 
@@ -70,7 +70,9 @@ def test_a_pace_says_when_more_comes() -> None:
     )
     told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
     assert told.why == "The pace of team red has no room in this period."
-    assert told.more == More("More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z")
+    assert told.more == MoreAvailable(
+        "More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z"
+    )
     assert told.more_in == "in 12 hours"
     assert told.left == (
         "the whole dataset: ε 0.5 left and not reserved for others",
@@ -84,7 +86,7 @@ def test_a_period_that_is_over_says_to_ask_again() -> None:
     left = (LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
     before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
     told = refusal_of(before, level("team", "red", pace=pace("0.1")))
-    assert told.more == More("A new period has begun since: ask again.")
+    assert told.more == MoreAvailable("A new period has begun since: ask again.")
 
 
 def test_what_no_whole_period_has_room_for_is_not_promised() -> None:

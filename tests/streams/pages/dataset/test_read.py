@@ -40,7 +40,7 @@ def caller(name: str) -> Caller:
     return Caller(name, is_administrator=name == "root")
 
 
-class Counted:
+class DecisionTally:
     """A real ledger that counts the calls of a page."""
 
     def __init__(self, service: Any) -> None:
@@ -53,7 +53,7 @@ class Counted:
 
 
 async def test_a_page_is_one_call_of_the_service(lasting: PagesServer) -> None:
-    service: Any = Counted(lasting.service)
+    service: Any = DecisionTally(lasting.service)
     assert await read(service, "survey", caller("root"), NOW) is not None
     assert service.calls == ["overview"]
 

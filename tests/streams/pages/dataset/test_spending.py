@@ -7,7 +7,7 @@ from typing import Any
 from accountant.display.reasons import NO_ROOM
 from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
-from accountant.views.why.report import Refusals
+from accountant.views.why.report import RefusalsByReason
 from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
 from streams.pages.usage import by_key, refusals
 from tests.streams.pages.dataset.shown_views import dataset
@@ -81,9 +81,9 @@ def test_analysts_are_told_by_name() -> None:
 def test_refusals_tell_of_which_limit_they_are() -> None:
     told = why(
         refusals=(
-            Refusals(reason="exhausted", level="team", refused=4),
-            Refusals(reason="exhausted", refused=2),
-            Refusals(reason="closed", refused=1),
+            RefusalsByReason(reason="exhausted", level="team", refused=4),
+            RefusalsByReason(reason="exhausted", refused=2),
+            RefusalsByReason(reason="closed", refused=1),
         )
     )
     first, second, third = refusals(told)
