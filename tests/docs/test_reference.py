@@ -53,13 +53,18 @@ def test_every_command_has_its_section_with_every_option(name):
             assert f"`{shown}`" in found[0], f"{name} {shown} is not described"
 
 
-def test_the_page_of_commands_is_what_the_program_and_its_notes_make():
-    script = ROOT / "scripts" / "reference" / "commands_page.py"
+@pytest.mark.parametrize(
+    ("script", "name"), [("commands_page.py", "commands.md"), ("routes_page.py", "http/routes.md")]
+)
+def test_generated_pages_are_what_the_program_makes(script, name):
     made = subprocess.run(
-        [sys.executable, script, "--print"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "scripts" / "reference" / script, "--print"],
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert made.returncode == 0, made.stderr
-    assert made.stdout == page("commands.md"), "run make reference"
+    assert made.stdout == page(name), "run make reference"
 
 
 def test_every_outcome_is_explained():
@@ -143,3 +148,31 @@ def test_every_exit_code_is_described():
     for code in Exit:
         assert f"| {code.value} |" in page("commands.md")
         assert f"| {code.value} |" in (ROOT / "docs" / "operating.md").read_text(encoding="utf-8")
+
+
+def problem_codes():
+    """Return status and code of every problem document that the code makes."""
+    pattern = re.compile(r"problem\(\s*(\d{3}),\s*\"([a-z_]+)\"")
+    for package in ("streams",):
+        for path in (ROOT / package).rglob("*.py"):
+            yield from pattern.findall(path.read_text(encoding="utf-8"))
+
+
+def test_every_error_of_http_has_its_row_with_a_remedy():
+    text, codes = page("http/errors.md"), set(problem_codes())
+    assert len(codes) > 10
+    for status, code in codes:
+        row = re.search(rf"^\| {status} \| `{code}`[^|]*\|([^|]+)\|([^|]+)\|$", text, re.MULTILINE)
+        assert row, f"{status} {code}"
+
+
+def test_every_route_is_in_the_matrix_of_access():
+    text = page("http/access.md")
+    routes = re.findall(r"^## ([A-Z]+) (\S+)$", page("http/routes.md"), re.MULTILINE)
+    assert len(routes) > 20
+    for method, path in routes:
+        last = path.removeprefix("/datasets/{dataset}")
+        last = "/requests" if last == "/requests/{request_id}" else last
+        named = (f"`{method} {path}`", f"`{method} ...{last}`", f"`...{last}`")
+        named += (f"`{method} .../{{dataset}}`",) if not last else ()
+        assert any(name in text for name in named), (method, path)

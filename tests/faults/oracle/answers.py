@@ -1,4 +1,4 @@
-"""What a door answers to a request that was decided: docs/reference/reasons.md and http.md."""
+"""The status of a decided request: docs/reference/reasons.md and http/errors.md."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.oracle.wire import canonical
 
 _STATUS: Final = {"conflict": 409, "invalid": 422}
 _NOT_DECIDED: Final = {202, 503}
-"""Statuses of answers that tell of no decision: docs/reference/http.md."""
+"""Statuses of answers that tell of no decision: docs/reference/http/errors.md."""
 
 
 class Answer(NamedTuple):

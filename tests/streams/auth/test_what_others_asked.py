@@ -18,7 +18,7 @@ class _Seen(PagesServer):
 
 
 def test_decisions_of_others_tell_their_teams_and_limits(tmp_path: Path) -> None:
-    """As docs/reference/http.md says: `why` leaves out teams, whole decisions have them."""
+    """As docs/reference/http/access.md says: `why` leaves out teams, whole decisions have them."""
     with _Seen(tmp_path, "members") as server:
         server.furnish()
         why = server.see("zoe", "/datasets/survey/why").json()
