@@ -69,7 +69,7 @@ class Filter(ABC):
     """One way to decide whether a mechanism may run.
 
     An implementation holds its policy's parameters and no state: the caller passes the spent
-    totals. How to add a filter: docs/code.md. Reasons:
+    totals. How to add a filter: docs/how-to/add-a-filter.md. Reasons:
     docs/decisions/0023-filters-with-a-rule.md.
 
     Attributes:
