@@ -44,7 +44,7 @@ LAYERS = {
     ),
     "research": ({"comparators", "games"}, {"experiment"}, {"figures"}),
     "streams": (
-        {"errors", "still_files"},
+        {"errors", "immutable_sqlite"},
         {"address", "broadcast", "clock", "service"},
         {"visibility"},
         {"dataset_reads"},

@@ -12,13 +12,13 @@ from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client.accountant import Accountant
-from streams.client.answers.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
+from streams.client.admin_requests import PolicyDiffers
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
-from streams.client.owner_records import PolicyDiffers
 from streams.client.reply import Call, Reply
 from streams.client.requests import StatedClaim, Unanswered
+from streams.client.results.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
 from streams.client.shared_files import UsedAfterFork
 from streams.errors import (
     AccountantWarning,

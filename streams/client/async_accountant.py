@@ -28,7 +28,15 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
-from streams.client.answers.store import AnswerStore
+from streams.client.admin_requests import (
+    OwnerRecord,
+    amend_fields,
+    check_same_policy,
+    limit_fields,
+    member_fields,
+    open_fields,
+    was_open,
+)
 from streams.client.async_sender import AsyncRequestSender
 from streams.client.connect import settings_of
 from streams.client.connection import AsyncConnection
@@ -42,16 +50,7 @@ from streams.client.grants import (
     check_run_for,
     given_once,
 )
-from streams.client.owner_records import (
-    OwnerRecord,
-    amend_fields,
-    check_same_policy,
-    limit_fields,
-    member_fields,
-    open_fields,
-    was_open,
-)
-from streams.client.reading import (
+from streams.client.lookups import (
     Statement,
     budget_of,
     budgets_of,
@@ -73,6 +72,7 @@ from streams.client.requests import (
     own_analyst,
     prepared,
 )
+from streams.client.results.store import AnswerStore
 from streams.client.retry import CONNECT_S, WAIT_S
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning

@@ -22,18 +22,6 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import Outcome
-from streams.client.answers.codec import decode_answer, encode_answer, storable_kinds
-from streams.client.answers.runs import check_run
-from streams.client.answers.store import (
-    AnswerMissing,
-    AnswerStore,
-    Busy,
-    StillRunning,
-    Stored,
-    StoredRequest,
-    Turn,
-    ledger_name,
-)
 from streams.client.connection import run_to_its_end
 from streams.client.reply import Reply
 from streams.client.request_notes import (
@@ -45,6 +33,18 @@ from streams.client.request_notes import (
     note_request,
 )
 from streams.client.requests import PreparedRequest, RequestDraft, prepared
+from streams.client.results.codec import decode_answer, encode_answer, storable_kinds
+from streams.client.results.run_check import check_run
+from streams.client.results.store import (
+    AnswerMissing,
+    AnswerStore,
+    Busy,
+    StillRunning,
+    Stored,
+    StoredRequest,
+    Turn,
+    ledger_name,
+)
 from streams.clock import steady
 from streams.errors import AccountantWarning
 

@@ -10,7 +10,6 @@ from accountant.errors import RequestInvalid
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from streams.client.connection import Connection
-from streams.client.matching import Matching
 from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, note_request, noted
 from streams.client.requests import (
@@ -21,6 +20,7 @@ from streams.client.requests import (
     undecided,
     words,
 )
+from streams.client.response_matcher import Matching
 from streams.client.retry import GRACE_S, Deadline
 from streams.errors import Refused, Unavailable, Unreadable
 from streams.service import Service

@@ -25,8 +25,8 @@ from accountant.records import (
     partition_row_key,
 )
 from streams.errors import Refused
+from streams.immutable_sqlite import has_wal, open_still, stillness
 from streams.private_files import make_private
-from streams.still_files import has_wal, open_still, stillness
 
 T = TypeVar("T")
 

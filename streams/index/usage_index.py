@@ -12,9 +12,9 @@ import apsw
 
 from accountant.partition import hash_of
 from accountant.views.tallies import DecisionTally, count
+from streams.immutable_sqlite import Stillness, has_wal, open_still, stillness
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
-from streams.still_files import Stillness, has_wal, open_still, stillness
 
 APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 2

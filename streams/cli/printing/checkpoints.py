@@ -68,7 +68,7 @@ def _receipts(path: Path) -> list[Receipt]:
     """Return the receipts in a file: JSON lines, or a store of answers."""
     from accountant.records import DECODE_ERRORS
     from accountant.records.receipts import read_receipt
-    from streams.client.answers.store import AnswerStore
+    from streams.client.results.store import AnswerStore
 
     with path.open("rb") as file:
         is_store = file.read(len(_SQLITE)) == _SQLITE

@@ -10,8 +10,8 @@ import msgspec
 from accountant.errors import BudgetError
 from accountant.times import iso
 from streams.cli.reading.connected import connected, settings_for
-from streams.client.answers.store import AnswerStore, OpenRequest, ledger_name
 from streams.client.connect import settled
+from streams.client.results.store import AnswerStore, OpenRequest, ledger_name
 
 
 class UnansweredRelease(msgspec.Struct):

@@ -38,8 +38,8 @@ from streams.client.http.problems import (
     raised,
     stranger,
 )
-from streams.client.http.question import check_names, check_place, is_not_found
 from streams.client.http.reconnecting_events import reconnecting_events
+from streams.client.http.response_check import check_names, check_place, is_not_found
 from streams.client.requests import words
 from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger

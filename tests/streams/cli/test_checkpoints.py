@@ -19,7 +19,7 @@ from accountant.replay.apply import source_named
 from accountant.replay.replay import Replay
 from accountant.times import from_iso, iso
 from streams.client import Accountant
-from streams.client.answers.store import AnswerStore
+from streams.client.results.store import AnswerStore
 from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
 from tests.streams.embedded.archived import HOURS, fill, latest

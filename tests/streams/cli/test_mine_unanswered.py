@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from streams.client import Accountant, AnswerStore, NotGranted
-from streams.client.answers.codec import decode_answer, encode_answer
 from streams.client.grants import Codec, Release
 from streams.client.requests import PreparedRequest
+from streams.client.results.codec import decode_answer, encode_answer
 from tests.streams.cli.conftest import Command
 
 CODEC = Codec(encode_answer, decode_answer)

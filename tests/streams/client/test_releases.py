@@ -30,7 +30,7 @@ from streams.client import (
     Refused,
     StillRunning,
 )
-from streams.client.answers.processes import has_ended, this_process
+from streams.client.results.process_identity import has_ended, this_process
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}

@@ -11,7 +11,7 @@ import pytest
 
 from streams.client import Accountant, Refused
 from streams.embedded import ledger_file
-from streams.still_files import stillness
+from streams.immutable_sqlite import stillness
 
 ONE = {"filter": "basic", "epsilon": "1"}
 

@@ -10,7 +10,7 @@ import pytest
 from accountant.display.numbers import exact_percent, percent_digits
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
-from streams.client.owner_records import OwnerRecord, limit_fields, member_fields
+from streams.client.admin_requests import OwnerRecord, limit_fields, member_fields
 from streams.pages.form_data import (
     Typed,
     filters,

@@ -17,9 +17,9 @@ from fractions import Fraction
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from streams.client.answers.equality import same
-from streams.client.answers.numbers import decode_numpy, encode_numpy
-from streams.client.answers.tables import decode_pandas, encode_pandas
+from streams.client.results.equality import same
+from streams.client.results.numpy_values import decode_numpy, encode_numpy
+from streams.client.results.pandas_values import decode_pandas, encode_pandas
 
 _TAG: Final = "$"
 _MOST_DEPTH: Final = 50

@@ -22,9 +22,9 @@ from streams.client import (
     NameTaken,
     NotGranted,
 )
-from streams.client.answers.codec import encode_answer
 from streams.client.connect import NoSuchLedger
 from streams.client.http.service import HttpService
+from streams.client.results.codec import encode_answer
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.gateway.local_server import LocalServer, TestClock

@@ -6,7 +6,7 @@ import base64
 from collections.abc import Callable
 from typing import Any
 
-from streams.client.answers.equality import same
+from streams.client.results.equality import same
 
 Convert = Callable[[Any], Any]
 

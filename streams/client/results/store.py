@@ -31,7 +31,7 @@ from pathlib import Path
 from typing import Final, NamedTuple
 
 from accountant.errors import BudgetError
-from streams.client.answers.processes import has_ended, this_process
+from streams.client.results.process_identity import has_ended, this_process
 from streams.clock import SystemClock
 from streams.errors import Refused
 

@@ -15,8 +15,8 @@ from streams.client import Accountant, AsyncAccountant
 from streams.client.http.service import HttpService
 from streams.clock import Clock
 from streams.errors import Unreadable
-from tests.streams.client.test_garbled_answers import ONE, Proxy
-from tests.streams.client.test_matching import Awaited
+from tests.streams.client.test_garbled_responses import ONE, Proxy
+from tests.streams.client.test_response_matcher import Awaited
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 READS: Final[dict[str, Callable[[Any], Any]]] = {

@@ -33,8 +33,8 @@ from streams.client import (
     AnswerStore,
     AsyncAccountant,
 )
-from streams.client.answers.codec import decode_answer, encode_answer
-from streams.client.answers.equality import same
+from streams.client.results.codec import decode_answer, encode_answer
+from streams.client.results.equality import same
 
 CLAIM = "pure:0.01"
 BERLIN = ZoneInfo("Europe/Berlin")
