@@ -24,7 +24,7 @@ RULES: Final = (
     ),
     # What the synchronous client does not have: it is connected when it is made.
     ("        await self\\._connection\\.connect\\(\\)\\n", ""),
-    ("    @must_be_awaited\\n", ""),
+    ("    @awaitable_call\\n", ""),
     # What is awaited, and what is returned to be awaited.
     (r"\bawait ", ""),
     (r"\basync (def|with|for)\b", r"\1"),

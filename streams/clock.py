@@ -13,7 +13,7 @@ CLOCK_OUT_OF_RANGE: Final = "clock_out_of_range"
 JUMP_MS: Final = 300_000
 """How far a wall clock may move against the monotonic one, or lie behind the log."""
 DAY_MS: Final = 86_400_000
-MOST_AHEAD_MS: Final = 400 * DAY_MS
+MAX_AHEAD_MS: Final = 400 * DAY_MS
 """How far a wall clock may be ahead of the log, unless a setting says otherwise."""
 
 
@@ -54,15 +54,15 @@ class CheckedClock:
     """A clock that refuses to tell the time after a jump, until it is right again.
 
     Args:
-        most_ahead_ms: how far it may be ahead of the last decision.
+        max_ahead_ms: how far it may be ahead of the last decision.
     Raises: ClockOutOfRange: the wall clock moved more than 5 minutes against the monotonic
         clock since the start, lies more than 5 minutes behind the last decision, or too far
         ahead of it: one decision by such a clock would expire every request until then.
     """
 
-    def __init__(self, clock: Clock, most_ahead_ms: int = MOST_AHEAD_MS) -> None:
+    def __init__(self, clock: Clock, max_ahead_ms: int = MAX_AHEAD_MS) -> None:
         self._clock = clock
-        self._most_ahead = most_ahead_ms
+        self._most_ahead = max_ahead_ms
         self._offset = clock.now() - clock.monotonic() * 1000
 
     def now(self, last_decided_at: int) -> int:

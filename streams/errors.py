@@ -116,7 +116,7 @@ def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
 
 
 @contextmanager
-def extras_named() -> Iterator[None]:
+def name_missing_extra() -> Iterator[None]:
     """Have an import that fails for want of an extra name that extra.
 
     Raises: NotInstalled.

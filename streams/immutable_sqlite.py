@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 import apsw
 
-Stillness = tuple[int, int, int]
+FileStamp = tuple[int, int, int]
 """The inode, size and time of change of a file that is not being written."""
 
 
@@ -16,7 +16,7 @@ def has_wal(path: Path) -> bool:
     return path.with_name(f"{path.name}-wal").exists()
 
 
-def stillness(path: Path) -> Stillness | None:
+def file_stamp(path: Path) -> FileStamp | None:
     """Return what changes if a file is written, None if a -wal holds a part of it."""
     try:
         wal = path.with_name(f"{path.name}-wal")
@@ -28,7 +28,7 @@ def stillness(path: Path) -> Stillness | None:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def open_still(path: Path) -> apsw.Connection:
+def open_immutable(path: Path) -> apsw.Connection:
     """Open a file as it lies there, without what a -wal has of it."""
     address = f"file:{quote(str(path.absolute()))}?immutable=1"
     return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

@@ -71,7 +71,7 @@ def without_known_traceback(
     return event
 
 
-def first_steps() -> list[Any]:
+def base_processors() -> list[Any]:
     """Return the processors that each event goes through first, whatever shows it."""
     return [
         structlog.contextvars.merge_contextvars,
@@ -83,7 +83,7 @@ def first_steps() -> list[Any]:
     ]
 
 
-def hand_over_structured() -> None:
+def pass_events_on() -> None:
     """Have events reach `logging` as they are: its handlers format them."""
     _Style.structured = True
 
@@ -101,7 +101,7 @@ def get_logger(name: str) -> Any:
     """Return the logger of a module."""
     return structlog.wrap_logger(
         logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, *first_steps(), _hand_over],
+        processors=[structlog.stdlib.filter_by_level, *base_processors(), _hand_over],
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
@@ -152,7 +152,7 @@ def logging_config(settings: Settings) -> dict[str, Any]:
         "formatters": {
             "ours": {
                 "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": [structlog.stdlib.add_logger_name, *first_steps()],
+                "foreign_pre_chain": [structlog.stdlib.add_logger_name, *base_processors()],
                 "processors": [
                     structlog.stdlib.ProcessorFormatter.remove_processors_meta,
                     *([structlog.processors.format_exc_info] * (settings.log_format == "json")),
@@ -182,9 +182,9 @@ def logging_config(settings: Settings) -> dict[str, Any]:
 def configure(settings: Settings) -> None:
     """Send this package's and every library's messages to standard error, one way."""
     logging.config.dictConfig(logging_config(settings))
-    hand_over_structured()
+    pass_events_on()
     structlog.configure(
-        processors=[*first_steps(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
+        processors=[*base_processors(), structlog.stdlib.ProcessorFormatter.wrap_for_formatter],
         wrapper_class=structlog.make_filtering_bound_logger(settings.log_level),
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,

@@ -29,7 +29,7 @@ def make_private(path: Path, mode: int = 0o600) -> None:
         os.close(fd)
 
 
-def mode_of(path: Path) -> int | None:
+def file_mode(path: Path) -> int | None:
     """Return a file's mode, None where there is none."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
@@ -37,13 +37,13 @@ def mode_of(path: Path) -> int | None:
         return None
 
 
-def keep_private(*databases: Path) -> None:
+def ensure_private(*databases: Path) -> None:
     """Have new SQLite databases be their user's alone; log, in one line, which files are not."""
     for path in databases:
         with contextlib.suppress(OSError):  # who opens it says what is wrong with its place
             make_private(path)
     files = [path.with_name(path.name + end) for path in databases for end in _BESIDE]
-    found = [file for file in files if (mode_of(file) or 0) & 0o077]
+    found = [file for file in files if (file_mode(file) or 0) & 0o077]
     if found:
         names = " ".join(map(str, found))
         _log.warning(

@@ -56,7 +56,7 @@ def name_of(subject: object) -> str | Refusal:
 
 
 _log = get_logger(__name__)
-MOST_REMEMBERED: Final = 10_000
+MAX_REMEMBERED: Final = 10_000
 """Tokens whose signature need not be checked again; the one longest unused is forgotten first."""
 
 _EVERYTHING: Final = {
@@ -140,7 +140,7 @@ class Provider:
         if isinstance(found, Refusal):
             return found
         self._held[digest] = found
-        if len(self._held) > MOST_REMEMBERED:
+        if len(self._held) > MAX_REMEMBERED:
             self._held.popitem(last=False)
         return found.principal
 

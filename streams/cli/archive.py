@@ -104,14 +104,14 @@ def _archived(
     """Archive; return what was done, and why the ledger's file keeps its size, if it does."""
     from accountant.partition.operate import check_note
     from streams.cli.printing.output import progress
-    from streams.client.connect import check_there
+    from streams.client.connect import check_exists
     from streams.clock import CheckedClock, SystemClock
     from streams.embedded.archive import archive as archive_log
     from streams.embedded.file_ownership import stopped_ledger
     from streams.errors import JournalFault
 
     check_note(note)
-    check_there(ledger)
+    check_exists(ledger)
     clock, target = SystemClock(), file.absolute()
 
     async def work() -> tuple[Archived, str | None]:
@@ -120,7 +120,7 @@ def _archived(
                 journal,
                 ledger,
                 genesis,
-                CheckedClock(clock, settings.most_ahead_ms),
+                CheckedClock(clock, settings.max_ahead_ms),
                 target,
                 before=before,
                 note=note,

@@ -68,7 +68,7 @@ def write_records(
         only: on Kafka, the one partition to write into.
     Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none.
     """
-    from streams.client.connect import check_there
+    from streams.client.connect import check_exists
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
 
@@ -86,7 +86,7 @@ def write_records(
         asyncio.run(_each_partition(settings, clock, write_into, only))
         return done
     path = Path(settings.ledger.target)
-    check_there(path)
+    check_exists(path)
     with stopped_ledger(path.absolute(), settings, clock.now()) as (journal, genesis):
         asyncio.run(write_into(StoppedLog(0, journal, genesis, clock, path.absolute())))
     return done

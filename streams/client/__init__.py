@@ -17,8 +17,8 @@ from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
 from streams.client.reply import Call, Reply
-from streams.client.requests import StatedClaim, Unanswered
-from streams.client.results.store import AnswerMissing, AnswerStore, NameTaken, StillRunning
+from streams.client.requests import ScopedClaim, Unanswered
+from streams.client.results.store import NameTaken, ResultMissing, ResultStore, StillRunning
 from streams.client.shared_files import UsedAfterFork
 from streams.errors import (
     AccountantWarning,
@@ -32,8 +32,6 @@ from streams.errors import (
 __all__ = [
     "Accountant",
     "AccountantWarning",
-    "AnswerMissing",
-    "AnswerStore",
     "AsyncAccountant",
     "Call",
     "Codec",
@@ -49,7 +47,9 @@ __all__ = [
     "Refused",
     "Reply",
     "RequestInvalid",
-    "StatedClaim",
+    "ResultMissing",
+    "ResultStore",
+    "ScopedClaim",
     "StillRunning",
     "Unanswered",
     "Unauthenticated",

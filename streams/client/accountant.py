@@ -30,49 +30,49 @@ from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
 from streams.client.admin_requests import (
-    OwnerRecord,
+    AdminRequest,
     amend_fields,
     check_same_policy,
+    is_already_open,
     limit_fields,
     member_fields,
     open_fields,
-    was_open,
 )
-from streams.client.connect import settings_of
+from streams.client.connect import client_settings
 from streams.client.connection import Connection
 from streams.client.grants import (
-    OF_EACH_CALL,
+    PER_CALL_ARGUMENTS,
     TAGGED_JSON,
     Codec,
     Grant,
     Release,
-    check_of_each_call,
-    check_run_for,
-    given_once,
+    check_run_and_codec,
+    check_shared_arguments,
+    parse_once,
 )
 from streams.client.lookups import (
-    Statement,
-    budget_of,
-    budgets_of,
-    ledger_id_of,
-    me_of,
+    UnitAndNeighbours,
+    get_budget,
+    get_budgets,
+    get_ledger_id,
+    get_me,
+    get_ordered_before,
     missing_fields,
-    ordered_before_of,
     own_name,
 )
 from streams.client.reply import Reply
-from streams.client.request_notes import NOT_SENT, noted
+from streams.client.request_notes import NOT_SENT, noting_errors
 from streams.client.requests import (
-    SOMEBODY,
+    PLACEHOLDER_NAME,
     PreparedRequest,
     RequestDraft,
-    StatedClaim,
+    ScopedClaim,
+    default_analyst,
     draft_request,
     new_id,
-    own_analyst,
-    prepared,
+    prepare_body,
 )
-from streams.client.results.store import AnswerStore
+from streams.client.results.store import ResultStore
 from streams.client.retry import CONNECT_S, WAIT_S
 from streams.client.sender import RequestSender
 from streams.clock import Clock, SystemClock
@@ -80,10 +80,10 @@ from streams.errors import AccountantWarning
 from streams.settings import Settings
 
 T = TypeVar("T")
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 
-_NOBODY: Final = "preview"  # is not sent
-_USUAL: Final[Statement] = ("person", "add_remove")
+_PREVIEW_NAME: Final = "preview"  # is not sent
+_USUAL_UNIT: Final[UnitAndNeighbours] = ("person", "add_remove")
 _PAGE: Final = 500  # decisions
 
 
@@ -132,12 +132,12 @@ class Accountant:
         wait: float = CONNECT_S,
         read_only: bool = False,
     ) -> None:
-        self.settings = settings_of(url, token, settings)
+        self.settings = client_settings(url, token, settings)
         self.url = self.settings.url
         self.analyst = optional_text("analyst", analyst)
         self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
-        self._statements: dict[str, Statement] = {}
+        self._unit_and_neighbours: dict[str, UnitAndNeighbours] = {}
         self._ledger_id = ""
         self._connection = Connection(
             self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
@@ -185,7 +185,7 @@ class Accountant:
 
         To be called after `datasets`; None where they never do.
         """
-        return self._connection.read(ordered_before_of)
+        return self._connection.read(get_ordered_before)
 
     def heads(self) -> list[Head]:
         """Return the end of each partition's log.
@@ -220,8 +220,8 @@ class Accountant:
         Raises: RequestInvalid: no name is known, or the dataset was never opened.
         """
         dataset = coerce_text("dataset", dataset)
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        return self._connection.read(lambda service: budget_of(service, dataset, who))
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return self._connection.read(lambda service: get_budget(service, dataset, name))
 
     def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
         """Return what an analyst may still use, dataset by dataset; closed ones are left out.
@@ -233,15 +233,15 @@ class Accountant:
             RequestInvalid: no name is known.
             NotPermitted: another's, and there is no dataset of which the token sees all.
         """
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        return self._connection.read(lambda service: budgets_of(service, who))
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return self._connection.read(lambda service: get_budgets(service, name))
 
     def me(self) -> Me:
         """Return who this client is to the ledger; nobody in a file and on Kafka.
 
         Raises: Unauthenticated: the server wants a token, or does not know this one.
         """
-        return self._connection.read(me_of)
+        return self._connection.read(get_me)
 
     def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset, by analyst, since its log began.
@@ -338,7 +338,7 @@ class Accountant:
     def cost(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         unit: str | None = None,
@@ -354,15 +354,15 @@ class Accountant:
         Raises: RequestInvalid: also where the dataset was never opened.
         """
         wait = coerce_seconds("wait", wait)
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
-        return self._cost(draft, who, wait)
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        draft = self._draft(dataset, claim, name or _PREVIEW_NAME, "", unit, neighbours, None, via)
+        return self._cost(draft, name, wait)
 
-    def _cost(self, draft: RequestDraft, who: str | None, wait: float) -> Preview:
+    def _cost(self, draft: RequestDraft, name: str | None, wait: float) -> Preview:
         call = self._prepare(draft, wait)
         # With a token and no analyst, the server fills in the name.
         asked = asked_in(call.body)
-        asked = msgspec.structs.replace(asked, analyst=who, via=asked.via if who else UNSET)
+        asked = msgspec.structs.replace(asked, analyst=name, via=asked.via if name else UNSET)
         found = self._connection.read(lambda service: service.preview(draft.dataset, asked))
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", draft.dataset)
@@ -375,7 +375,7 @@ class Accountant:
     def ask(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
@@ -418,7 +418,7 @@ class Accountant:
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
-        return self._submit(prepared(bytes(body)), wait)
+        return self._submit(prepare_body(bytes(body)), wait)
 
     def _submit(self, call: PreparedRequest, wait: float) -> Decision:
         reply = self._sender.reply_to(call, wait)
@@ -427,7 +427,7 @@ class Accountant:
     def grant(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
@@ -447,8 +447,7 @@ class Accountant:
         wait = coerce_seconds("wait", wait)
 
         def ask() -> tuple[RequestDraft, Reply]:
-            how = (analyst, purpose, unit, neighbours, request_id, via)
-            draft = self._draft(dataset, claim, *how)
+            draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
             return draft, self._ask(draft, wait)
 
         return Grant(ask)
@@ -456,7 +455,7 @@ class Accountant:
     def release(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         run: Callable[[], T],
         *,
         analyst: str | None = None,
@@ -466,7 +465,7 @@ class Accountant:
         request_id: str | UUID | None = None,
         via: str | None = None,
         wait: float = WAIT_S,
-        store: AnswerStore | str | os.PathLike[str] | None = None,
+        store: ResultStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
     ) -> T:
@@ -484,59 +483,59 @@ class Accountant:
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown. The client
                 for event loops also takes an asynchronous one, and runs any other in a thread.
-            store: of answers, or the path of its file; see `AnswerStore`.
-            codec: how answers become bytes, for other types than `encode_answer` takes; nothing
+            store: of answers, or the path of its file; see `ResultStore`.
+            codec: how answers become bytes, for other types than `encode_result` takes; nothing
                 is pickled.
             The others are those of `ask`; `wait` also for another's run of the same grant.
         Returns: the answer as it is stored.
 
         Raises:
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
-            AnswerMissing: granted before, and no answer is stored here: nothing runs again.
+            ResultMissing: granted before, and no answer is stored here: nothing runs again.
             StillRunning: another process runs it.
             NameTaken: `once` stands for another claim, or for an answer of another ledger that
                 was at this address before; nothing was asked or charged.
         Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
             warnings are errors, nobody gets it, and it may run again.
         """
-        check_run_for(run, codec, awaited=False)
-        name = given_once(once, request_id)
+        check_run_and_codec(run, codec, awaited=False)
+        name = parse_once(once, request_id)
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        results = store if isinstance(store, ResultStore) else ResultStore(store)
         call = self._prepare(draft, wait)
-        release = Release(answers, call, codec, self.url, wait, name)
-        with release.under_way():
-            if (repeats := self._connection.run(release.repeats)) is not None:
-                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+        release = Release(results, call, codec, self.url, wait, name)
+        with release.noting_errors():
+            if (repeated := self._connection.run(release.repeat_warning)) is not None:
+                warnings.warn(repeated, AccountantWarning, stacklevel=2)
             ledger_id = "" if name is None else self._ledger()
-            stored = self._connection.run(release.begin, ledger_id)
+            stored = self._connection.run(release.record_request, ledger_id)
             if stored is not None:
-                return cast("T", release.stored(stored))
+                return cast("T", release.decode_result(stored))
             reply = self._sender.reply_to(release.call, wait)
             return cast("T", release.run(reply, run))
 
     def released(
-        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
-    ) -> Callable[[Callable[Given, T]], Callable[Given, T]]:
+        self, dataset: str, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
+    ) -> Callable[[Callable[Parameters, T]], Callable[Parameters, T]]:
         """Return a decorator: each call of the function is a `release` of its own.
 
         Args:
-            how: further arguments of `release`, but for `once` and `request_id`: a call of the
+            shared: further arguments of `release`, but for `once` and `request_id`: a call of the
                 function takes those, since its answer is one of its own.
-        Raises: RequestInvalid: `how` has one of these.
+        Raises: RequestInvalid: `shared` has one of these.
         """
-        check_of_each_call(how)
+        check_shared_arguments(shared)
 
-        def decorate(function: Callable[Given, T]) -> Callable[Given, T]:
+        def decorate(function: Callable[Parameters, T]) -> Callable[Parameters, T]:
             @wraps(function)
-            def call(*args: Given.args, **kwargs: Given.kwargs) -> T:
-                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
+            def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> T:
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in PER_CALL_ARGUMENTS}
 
                 def run() -> T:
                     return function(*args, **kwargs)
 
-                return self.release(dataset, claim, run, **own, **how)
+                return self.release(dataset, claim, run, **own, **shared)
 
             return call
 
@@ -747,24 +746,24 @@ class Accountant:
         if by is None and not self.shows_token:
             raise RequestInvalid("by", "must be given, or a token that the door knows", None)
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
-        record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
-        call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
+        record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None)
+        call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
         return self._send_record(record, call, by, coerce_seconds("wait", wait))
 
     def _send_record(
-        self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float
+        self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
     ) -> Decision:
         access: Access | None = None
-        with noted(call, NOT_SENT):
+        with noting_errors(call, NOT_SENT):
             if call.opens and self.shows_token:
-                me = self._sender.look_up(me_of, call, wait)
+                me = self._sender.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
             if by is None:
                 by = self._sender.look_up(lambda service: own_name(service, "by"), call, wait)
-            if access is not None or by != call.who:
-                call = record.prepared(by, access=access)
+            if access is not None or by != call.caller:
+                call = record.prepare(by, access=access)
         decision = self._submit(call, wait)
-        if call.opens and was_open(decision):
+        if call.opens and is_already_open(decision):
             view = self._sender.look_up(lambda service: service.dataset(call.dataset), call, wait)
             if view is not None:
                 check_same_policy(call, decision, view.policy)
@@ -788,7 +787,7 @@ class Accountant:
         return draft_request(
             dataset,
             claim,
-            optional_text("analyst", analyst) or own_analyst(self.analyst),
+            optional_text("analyst", analyst) or default_analyst(self.analyst),
             purpose,
             unit,
             neighbours,
@@ -803,18 +802,18 @@ class Accountant:
 
         Raises: Unanswered: they are needed, and cannot be read in time.
         """
-        with noted(draft, NOT_SENT):
-            if draft.is_stated:
-                return draft.prepared()
-            known = self._statements.get(draft.dataset)
+        with noting_errors(draft, NOT_SENT):
+            if draft.is_complete:
+                return draft.prepare()
+            known = self._unit_and_neighbours.get(draft.dataset)
             if known is None or draft.analyst is None:
                 analyst, known = self._sender.look_up(
                     lambda service: missing_fields(service, draft, known), draft, wait
                 )
                 if known is not None:
-                    self._statements[draft.dataset] = known
-                return draft._replace(analyst=analyst).prepared(*(known or _USUAL))
-            return draft.prepared(*known)
+                    self._unit_and_neighbours[draft.dataset] = known
+                return draft._replace(analyst=analyst).prepare(*(known or _USUAL_UNIT))
+            return draft.prepare(*known)
 
     def _ledger(self) -> str:
         """Return the random id of the ledger in a file or behind a gateway, else nothing.
@@ -822,5 +821,5 @@ class Accountant:
         Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
         """
         if not self._ledger_id:
-            self._ledger_id = self._connection.read(ledger_id_of)
+            self._ledger_id = self._connection.read(get_ledger_id)
         return self._ledger_id

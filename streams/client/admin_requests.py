@@ -27,7 +27,7 @@ _TEXTS: Final = frozenset(
 """The fields that a caller gives as text, beside `dataset` and `by`."""
 
 
-class OwnerRecord(NamedTuple):
+class AdminRequest(NamedTuple):
     """What an owner says of a dataset, until the owner's name is known.
 
     Attributes:
@@ -42,22 +42,22 @@ class OwnerRecord(NamedTuple):
     request_id: str
     fresh: bool = False
 
-    def prepared(self, by: str, *, access: Access | None = None) -> PreparedRequest:
+    def prepare(self, by: str, *, access: Access | None = None) -> PreparedRequest:
         """Return the call that sends it.
 
         Args:
             access: of the policy that a dataset is opened under, where it names none.
         Raises: RequestInvalid.
         """
-        given = {name: value for name, value in self.fields.items() if value is not None}
-        for name in _TEXTS & given.keys():
-            given[name] = coerce_text(name, given[name])
+        values = {name: value for name, value in self.fields.items() if value is not None}
+        for name in _TEXTS & values.keys():
+            values[name] = coerce_text(name, values[name])
         if access is not None:
-            policy = cast("dict[str, Any]", given["policy"])
-            given["policy"] = {**policy, "access": policy.get("access", access)}
+            policy = cast("dict[str, Any]", values["policy"])
+            values["policy"] = {**policy, "access": policy.get("access", access)}
         head = {"version": VERSION, "type": self.kind, "request_id": self.request_id}
-        who = {"dataset": coerce_text("dataset", self.dataset), "by": coerce_text("by", by)}
-        body = encode({**head, **who, **given})
+        names = {"dataset": coerce_text("dataset", self.dataset), "by": coerce_text("by", by)}
+        body = encode({**head, **names, **values})
         check_body("admin", body)
         return PreparedRequest(
             "admin",
@@ -170,7 +170,7 @@ def limit_fields(
         "name": name,
         "part": _ratio("part", part),
         "policy": None if policy is None else coerce_policy(policy),
-        "pace": None if pace is None else _pace(pace),
+        "pace": None if pace is None else _period_limit(pace),
         "reserved": _ratio("reserved", reserved),
         "reason": reason,
         "follows": follows,
@@ -190,12 +190,12 @@ class PolicyDiffers(BudgetError):
         self.dataset = dataset
         self.fields = fields
         self.record = record
-        told = "; ".join(
-            f"{name}: has {has}, asked {asked}" for name, (has, asked) in fields.items()
+        differences_text = "; ".join(
+            f"{name}: has {actual}, asked {asked}" for name, (actual, asked) in fields.items()
         )
         super().__init__(
-            f"dataset {dataset} was opened under another policy: {told}. Ask for the policy that "
-            "it has, or open a dataset of another name"
+            f"dataset {dataset} was opened under another policy: {differences_text}. "
+            "Ask for the policy that it has, or open a dataset under another name"
         )
 
     @property
@@ -204,29 +204,29 @@ class PolicyDiffers(BudgetError):
         return decode_decision(self.record)
 
 
-def was_open(decision: Decision) -> bool:
+def is_already_open(decision: Decision) -> bool:
     """Tell whether a decision on an opening refuses it, since the dataset was opened before."""
-    told = decision if decision.first is None else decision.first
-    return told.reason is Reason.ALREADY_OPENED
+    differences_text = decision if decision.first is None else decision.first
+    return differences_text.reason is Reason.ALREADY_OPENED
 
 
-def check_same_policy(call: PreparedRequest, decision: Decision, has: Policy) -> None:
+def check_same_policy(call: PreparedRequest, decision: Decision, actual: Policy) -> None:
     """Check that a dataset has the policy that a call would have opened it under.
 
     Raises: PolicyDiffers.
     """
     record = check("admin", call.body).body
     assert isinstance(record, Open)
-    fields = differences(has, record.policy)
+    fields = differences(actual, record.policy)
     if fields:
         raise PolicyDiffers(call.dataset, fields, encode(decision))
 
 
-def _ratio(field: str, given: object) -> str | None:
-    return None if given is None else exact_text(given, field=field, up=False)
+def _ratio(field: str, value: object) -> str | None:
+    return None if value is None else exact_text(value, field=field, up=False)
 
 
-def _pace(given: object) -> dict[str, str | None]:
-    if not isinstance(given, tuple | list) or len(given) != 2:
-        raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', given)
-    return {"part": _ratio("pace", given[0]), "period": coerce_text("pace.period", given[1])}
+def _period_limit(value: object) -> dict[str, str | None]:
+    if not isinstance(value, tuple | list) or len(value) != 2:
+        raise RequestInvalid("pace", 'must be a ratio and its period: ("0.01", "P1D")', value)
+    return {"part": _ratio("pace", value[0]), "period": coerce_text("pace.period", value[1])}

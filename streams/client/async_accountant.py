@@ -29,60 +29,60 @@ from accountant.views.overview import Overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.why import Why
 from streams.client.admin_requests import (
-    OwnerRecord,
+    AdminRequest,
     amend_fields,
     check_same_policy,
+    is_already_open,
     limit_fields,
     member_fields,
     open_fields,
-    was_open,
 )
 from streams.client.async_sender import AsyncRequestSender
-from streams.client.connect import settings_of
+from streams.client.connect import client_settings
 from streams.client.connection import AsyncConnection
 from streams.client.grants import (
-    OF_EACH_CALL,
+    PER_CALL_ARGUMENTS,
     TAGGED_JSON,
     AsyncGrant,
     Codec,
     Release,
-    check_of_each_call,
-    check_run_for,
-    given_once,
+    check_run_and_codec,
+    check_shared_arguments,
+    parse_once,
 )
 from streams.client.lookups import (
-    Statement,
-    budget_of,
-    budgets_of,
-    ledger_id_of,
-    me_of,
+    UnitAndNeighbours,
+    get_budget,
+    get_budgets,
+    get_ledger_id,
+    get_me,
+    get_ordered_before,
     missing_fields,
-    ordered_before_of,
     own_name,
 )
-from streams.client.reply import Call, Reply, must_be_awaited
-from streams.client.request_notes import NOT_SENT, noted
+from streams.client.reply import Call, Reply, awaitable_call
+from streams.client.request_notes import NOT_SENT, noting_errors
 from streams.client.requests import (
-    SOMEBODY,
+    PLACEHOLDER_NAME,
     PreparedRequest,
     RequestDraft,
-    StatedClaim,
+    ScopedClaim,
+    default_analyst,
     draft_request,
     new_id,
-    own_analyst,
-    prepared,
+    prepare_body,
 )
-from streams.client.results.store import AnswerStore
+from streams.client.results.store import ResultStore
 from streams.client.retry import CONNECT_S, WAIT_S
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning
 from streams.settings import Settings
 
 T = TypeVar("T")
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 
-_NOBODY: Final = "preview"  # is not sent
-_USUAL: Final[Statement] = ("person", "add_remove")
+_PREVIEW_NAME: Final = "preview"  # is not sent
+_USUAL_UNIT: Final[UnitAndNeighbours] = ("person", "add_remove")
 _PAGE: Final = 500  # decisions
 
 
@@ -131,12 +131,12 @@ class AsyncAccountant:
         wait: float = CONNECT_S,
         read_only: bool = False,
     ) -> None:
-        self.settings = settings_of(url, token, settings)
+        self.settings = client_settings(url, token, settings)
         self.url = self.settings.url
         self.analyst = optional_text("analyst", analyst)
         self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
-        self._statements: dict[str, Statement] = {}
+        self._unit_and_neighbours: dict[str, UnitAndNeighbours] = {}
         self._ledger_id = ""
         self._connection = AsyncConnection(
             self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
@@ -150,12 +150,12 @@ class AsyncAccountant:
     async def __aexit__(self, *_: object) -> None:
         await self.disconnect()
 
-    @must_be_awaited
+    @awaitable_call
     async def disconnect(self) -> None:
         """Close the connection to the ledger; in a fork, nothing."""
         await self._connection.close()
 
-    @must_be_awaited
+    @awaitable_call
     async def close(self, *dataset: object, **rest: object) -> None:
         """Close the connection, as `disconnect`. A dataset is closed by `close_dataset`."""
         if dataset or rest:
@@ -173,26 +173,26 @@ class AsyncAccountant:
         """Whether the client sends a token to the ledger's server."""
         return self._connection.shows_token
 
-    @must_be_awaited
+    @awaitable_call
     async def datasets(self) -> list[DatasetView]:
         """Return every dataset, by name."""
         return await self._connection.read(lambda service: service.datasets())
 
-    @must_be_awaited
+    @awaitable_call
     async def dataset(self, name: str) -> DatasetView | None:
         """Return one dataset, None if it was never opened."""
         name = coerce_text("name", name)
         return await self._connection.read(lambda service: service.dataset(name))
 
-    @must_be_awaited
+    @awaitable_call
     async def ordered_before(self) -> int | None:
         """Return before which time the times of decisions say their order, in milliseconds.
 
         To be called after `datasets`; None where they never do.
         """
-        return await self._connection.read(ordered_before_of)
+        return await self._connection.read(get_ordered_before)
 
-    @must_be_awaited
+    @awaitable_call
     async def heads(self) -> list[Head]:
         """Return the end of each partition's log.
 
@@ -201,7 +201,7 @@ class AsyncAccountant:
         """
         return await self._connection.read(lambda service: service.heads())
 
-    @must_be_awaited
+    @awaitable_call
     async def members(self, dataset: str) -> list[Member]:
         """Return a dataset's members by name, those whose time is over among them.
 
@@ -210,7 +210,7 @@ class AsyncAccountant:
         dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.members(dataset))
 
-    @must_be_awaited
+    @awaitable_call
     async def limits(self, dataset: str) -> list[LevelView]:
         """Return a dataset's limits that are in force, by scope and name, with what is used.
 
@@ -220,7 +220,7 @@ class AsyncAccountant:
         dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.levels(dataset))
 
-    @must_be_awaited
+    @awaitable_call
     async def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
         """Return what an analyst may still use of a dataset: its rest, and each limit.
 
@@ -229,10 +229,10 @@ class AsyncAccountant:
         Raises: RequestInvalid: no name is known, or the dataset was never opened.
         """
         dataset = coerce_text("dataset", dataset)
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        return await self._connection.read(lambda service: budget_of(service, dataset, who))
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return await self._connection.read(lambda service: get_budget(service, dataset, name))
 
-    @must_be_awaited
+    @awaitable_call
     async def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
         """Return what an analyst may still use, dataset by dataset; closed ones are left out.
 
@@ -243,18 +243,18 @@ class AsyncAccountant:
             RequestInvalid: no name is known.
             NotPermitted: another's, and there is no dataset of which the token sees all.
         """
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        return await self._connection.read(lambda service: budgets_of(service, who))
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        return await self._connection.read(lambda service: get_budgets(service, name))
 
-    @must_be_awaited
+    @awaitable_call
     async def me(self) -> Me:
         """Return who this client is to the ledger; nobody in a file and on Kafka.
 
         Raises: Unauthenticated: the server wants a token, or does not know this one.
         """
-        return await self._connection.read(me_of)
+        return await self._connection.read(get_me)
 
-    @must_be_awaited
+    @awaitable_call
     async def usage(self, dataset: str) -> list[UsageView]:
         """Return who used a dataset, by analyst, since its log began.
 
@@ -263,7 +263,7 @@ class AsyncAccountant:
         dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.usage(dataset))
 
-    @must_be_awaited
+    @awaitable_call
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Return who used a dataset, by analyst, purpose, day or month, in the order of the keys.
 
@@ -276,7 +276,7 @@ class AsyncAccountant:
             raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
         return await self._connection.read(lambda service: service.usage_by(dataset, by))
 
-    @must_be_awaited
+    @awaitable_call
     async def overview(self, dataset: str) -> Overview | None:
         """Return all that is shown of a dataset: what its page has. None if it was never opened.
 
@@ -285,7 +285,7 @@ class AsyncAccountant:
         dataset = coerce_text("dataset", dataset)
         return await self._connection.read(lambda service: service.overview(dataset, None))
 
-    @must_be_awaited
+    @awaitable_call
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         """Return who used a dataset, for what and when, and how much longer it lasts.
 
@@ -299,7 +299,7 @@ class AsyncAccountant:
         dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
         return await self._connection.read(lambda service: service.why(dataset, analyst=analyst))
 
-    @must_be_awaited
+    @awaitable_call
     async def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
         """Return the decision on a request of the last hour, None if it is not known.
 
@@ -357,7 +357,7 @@ class AsyncAccountant:
     def cost(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         unit: str | None = None,
@@ -373,15 +373,15 @@ class AsyncAccountant:
         Raises: RequestInvalid: also where the dataset was never opened.
         """
         wait = coerce_seconds("wait", wait)
-        who = optional_text("analyst", analyst) or own_analyst(self.analyst)
-        draft = self._draft(dataset, claim, who or _NOBODY, "", unit, neighbours, None, via)
-        return Call(self._cost(draft, who, wait))
+        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        draft = self._draft(dataset, claim, name or _PREVIEW_NAME, "", unit, neighbours, None, via)
+        return Call(self._cost(draft, name, wait))
 
-    async def _cost(self, draft: RequestDraft, who: str | None, wait: float) -> Preview:
+    async def _cost(self, draft: RequestDraft, name: str | None, wait: float) -> Preview:
         call = await self._prepare(draft, wait)
         # With a token and no analyst, the server fills in the name.
         asked = asked_in(call.body)
-        asked = msgspec.structs.replace(asked, analyst=who, via=asked.via if who else UNSET)
+        asked = msgspec.structs.replace(asked, analyst=name, via=asked.via if name else UNSET)
         found = await self._connection.read(lambda service: service.preview(draft.dataset, asked))
         if found is None:
             raise RequestInvalid("dataset", "must have been opened", draft.dataset)
@@ -394,7 +394,7 @@ class AsyncAccountant:
     def ask(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
@@ -437,7 +437,7 @@ class AsyncAccountant:
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
-        return Call(self._submit(prepared(bytes(body)), wait))
+        return Call(self._submit(prepare_body(bytes(body)), wait))
 
     async def _submit(self, call: PreparedRequest, wait: float) -> Decision:
         reply = await self._sender.reply_to(call, wait)
@@ -446,7 +446,7 @@ class AsyncAccountant:
     def grant(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
@@ -466,17 +466,16 @@ class AsyncAccountant:
         wait = coerce_seconds("wait", wait)
 
         async def ask() -> tuple[RequestDraft, Reply]:
-            how = (analyst, purpose, unit, neighbours, request_id, via)
-            draft = self._draft(dataset, claim, *how)
+            draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
             return draft, await self._ask(draft, wait)
 
         return AsyncGrant(ask)
 
-    @must_be_awaited
+    @awaitable_call
     async def release(
         self,
         dataset: str,
-        claim: str | Claim | StatedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
         run: Callable[[], T | Awaitable[T]],
         *,
         analyst: str | None = None,
@@ -486,7 +485,7 @@ class AsyncAccountant:
         request_id: str | UUID | None = None,
         via: str | None = None,
         wait: float = WAIT_S,
-        store: AnswerStore | str | os.PathLike[str] | None = None,
+        store: ResultStore | str | os.PathLike[str] | None = None,
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
     ) -> T:
@@ -504,59 +503,59 @@ class AsyncAccountant:
             run: draws the answer; it is called at most once for a grant, unless it ended
                 without an answer that anybody has seen. What it shows itself is shown. The client
                 for event loops also takes an asynchronous one, and runs any other in a thread.
-            store: of answers, or the path of its file; see `AnswerStore`.
-            codec: how answers become bytes, for other types than `encode_answer` takes; nothing
+            store: of answers, or the path of its file; see `ResultStore`.
+            codec: how answers become bytes, for other types than `encode_result` takes; nothing
                 is pickled.
             The others are those of `ask`; `wait` also for another's run of the same grant.
         Returns: the answer as it is stored.
 
         Raises:
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
-            AnswerMissing: granted before, and no answer is stored here: nothing runs again.
+            ResultMissing: granted before, and no answer is stored here: nothing runs again.
             StillRunning: another process runs it.
             NameTaken: `once` stands for another claim, or for an answer of another ledger that
                 was at this address before; nothing was asked or charged.
         Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
             warnings are errors, nobody gets it, and it may run again.
         """
-        check_run_for(run, codec, awaited=True)
-        name = given_once(once, request_id)
+        check_run_and_codec(run, codec, awaited=True)
+        name = parse_once(once, request_id)
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
-        answers = store if isinstance(store, AnswerStore) else AnswerStore(store)
+        results = store if isinstance(store, ResultStore) else ResultStore(store)
         call = await self._prepare(draft, wait)
-        release = Release(answers, call, codec, self.url, wait, name)
-        with release.under_way():
-            if (repeats := await self._connection.run(release.repeats)) is not None:
-                warnings.warn(repeats, AccountantWarning, stacklevel=2)
+        release = Release(results, call, codec, self.url, wait, name)
+        with release.noting_errors():
+            if (repeated := await self._connection.run(release.repeat_warning)) is not None:
+                warnings.warn(repeated, AccountantWarning, stacklevel=2)
             ledger_id = "" if name is None else await self._ledger()
-            stored = await self._connection.run(release.begin, ledger_id)
+            stored = await self._connection.run(release.record_request, ledger_id)
             if stored is not None:
-                return cast("T", release.stored(stored))
+                return cast("T", release.decode_result(stored))
             reply = await self._sender.reply_to(release.call, wait)
             return cast("T", await release.run_async(reply, run))
 
     def released(
-        self, dataset: str, claim: str | Claim | StatedClaim | Mapping[str, Any], **how: Any
-    ) -> Callable[[Callable[Given, Awaitable[T]]], Callable[Given, Call[T]]]:
+        self, dataset: str, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
+    ) -> Callable[[Callable[Parameters, Awaitable[T]]], Callable[Parameters, Call[T]]]:
         """Return a decorator: each call of the function is a `release` of its own.
 
         Args:
-            how: further arguments of `release`, but for `once` and `request_id`: a call of the
+            shared: further arguments of `release`, but for `once` and `request_id`: a call of the
                 function takes those, since its answer is one of its own.
-        Raises: RequestInvalid: `how` has one of these.
+        Raises: RequestInvalid: `shared` has one of these.
         """
-        check_of_each_call(how)
+        check_shared_arguments(shared)
 
-        def decorate(function: Callable[Given, Awaitable[T]]) -> Callable[Given, Call[T]]:
+        def decorate(function: Callable[Parameters, Awaitable[T]]) -> Callable[Parameters, Call[T]]:
             @wraps(function)
-            def call(*args: Given.args, **kwargs: Given.kwargs) -> Call[T]:
-                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in OF_EACH_CALL}
+            def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[T]:
+                own: dict[str, Any] = {key: kwargs.pop(key, None) for key in PER_CALL_ARGUMENTS}
 
                 async def run() -> T:
                     return await function(*args, **kwargs)
 
-                return self.release(dataset, claim, run, **own, **how)
+                return self.release(dataset, claim, run, **own, **shared)
 
             return call
 
@@ -767,24 +766,24 @@ class AsyncAccountant:
         if by is None and not self.shows_token:
             raise RequestInvalid("by", "must be given, or a token that the door knows", None)
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
-        record = OwnerRecord(kind, dataset, fields, sent_id, fresh=request_id is None)
-        call = record.prepared(SOMEBODY if by is None else by)  # wrong fields raise here
+        record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None)
+        call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
         return Call(self._send_record(record, call, by, coerce_seconds("wait", wait)))
 
     async def _send_record(
-        self, record: OwnerRecord, call: PreparedRequest, by: str | None, wait: float
+        self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
     ) -> Decision:
         access: Access | None = None
-        with noted(call, NOT_SENT):
+        with noting_errors(call, NOT_SENT):
             if call.opens and self.shows_token:
-                me = await self._sender.look_up(me_of, call, wait)
+                me = await self._sender.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
             if by is None:
                 by = await self._sender.look_up(lambda service: own_name(service, "by"), call, wait)
-            if access is not None or by != call.who:
-                call = record.prepared(by, access=access)
+            if access is not None or by != call.caller:
+                call = record.prepare(by, access=access)
         decision = await self._submit(call, wait)
-        if call.opens and was_open(decision):
+        if call.opens and is_already_open(decision):
             view = await self._sender.look_up(
                 lambda service: service.dataset(call.dataset), call, wait
             )
@@ -810,7 +809,7 @@ class AsyncAccountant:
         return draft_request(
             dataset,
             claim,
-            optional_text("analyst", analyst) or own_analyst(self.analyst),
+            optional_text("analyst", analyst) or default_analyst(self.analyst),
             purpose,
             unit,
             neighbours,
@@ -825,18 +824,18 @@ class AsyncAccountant:
 
         Raises: Unanswered: they are needed, and cannot be read in time.
         """
-        with noted(draft, NOT_SENT):
-            if draft.is_stated:
-                return draft.prepared()
-            known = self._statements.get(draft.dataset)
+        with noting_errors(draft, NOT_SENT):
+            if draft.is_complete:
+                return draft.prepare()
+            known = self._unit_and_neighbours.get(draft.dataset)
             if known is None or draft.analyst is None:
                 analyst, known = await self._sender.look_up(
                     lambda service: missing_fields(service, draft, known), draft, wait
                 )
                 if known is not None:
-                    self._statements[draft.dataset] = known
-                return draft._replace(analyst=analyst).prepared(*(known or _USUAL))
-            return draft.prepared(*known)
+                    self._unit_and_neighbours[draft.dataset] = known
+                return draft._replace(analyst=analyst).prepare(*(known or _USUAL_UNIT))
+            return draft.prepare(*known)
 
     async def _ledger(self) -> str:
         """Return the random id of the ledger in a file or behind a gateway, else nothing.
@@ -844,5 +843,5 @@ class AsyncAccountant:
         Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
         """
         if not self._ledger_id:
-            self._ledger_id = await self._connection.read(ledger_id_of)
+            self._ledger_id = await self._connection.read(get_ledger_id)
         return self._ledger_id

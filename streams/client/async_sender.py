@@ -10,16 +10,16 @@ from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from streams.client.connection import AsyncConnection
 from streams.client.reply import Reply
-from streams.client.request_notes import NOT_SENT, note_request, noted
+from streams.client.request_notes import NOT_SENT, note_request, noting_errors
 from streams.client.requests import (
     PreparedRequest,
     RequestDraft,
     Unanswered,
-    unanswered,
-    undecided,
-    words,
+    error_text,
+    unanswered_error,
+    undecided_error,
 )
-from streams.client.response_matcher import Matching
+from streams.client.response_matcher import ResponseMatcher
 from streams.client.retry import GRACE_S, Deadline
 from streams.errors import Refused, Unavailable, Unreadable
 from streams.service import Service
@@ -36,66 +36,66 @@ class AsyncRequestSender:
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
-        self.matching = Matching()
+        self.matching = ResponseMatcher()
 
     async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a call until it is answered, the same bytes each time.
 
         Raises: Unanswered: it never was, or not in time.
         """
-        with noted(call, NOT_SENT):
-            service = await self._connection.reached(make=call.opens)
-        with noted(call):
+        with noting_errors(call, NOT_SENT):
+            service = await self._connection.reach_service(create=call.opens)
+        with noting_errors(call):
             try:
-                decision, record = await self._decided(service, call, wait)
+                decision, record = await self._send_until_decided(service, call, wait)
                 self.matching.check(call, decision)
             except Unanswered:
-                self.matching.not_answered(call)
+                self.matching.remember_unanswered(call)
                 raise
             if not call.is_own_repeat(decision):
                 return Reply(decision, call.request_id, record=record)
-            first = await self._first(call)
+            first = await self._find_first_decision(call)
             if first is None:
                 return Reply(decision, call.request_id, own_repeat=True, record=record)
             decision = self.matching.first(call, decision, first)
             return Reply(decision, call.request_id, record=first)
 
-    async def _decided(
+    async def _send_until_decided(
         self, service: Service, call: PreparedRequest, wait: float
     ) -> tuple[Decision, bytes | None]:
         """Return the decision on a call, with the log's record where its bytes are known."""
         deadline = Deadline(wait)
         trouble = "nothing was heard"
-        heard = True  # no attempt has ended without an answer
+        always_answered = True  # no attempt has ended without an answer
         while True:
             try:
-                answer = await self._connection.submit(service, call, deadline.left)
+                answer = await self._connection.submit(service, call, deadline.remaining)
             except Unreadable as error:
-                raise unanswered(call, words(error)) from error
+                raise unanswered_error(call, error_text(error)) from error
             except (RequestInvalid, Undecodable, Refused) as error:
-                if heard:
+                if always_answered:
                     note_request(error, call, NOT_SENT)
                 raise
             except TimeoutError:
                 why = f"the ledger does not answer within {wait:g} s: {trouble}"
-                raise unanswered(call, why) from None
+                raise unanswered_error(call, why) from None
             except Unavailable as error:
-                heard = False
-                trouble = words(error)
+                always_answered = False
+                trouble = error_text(error)
                 pause = deadline.pause(error.after)
                 if pause is None:
-                    raise unanswered(call, trouble) from error
+                    raise unanswered_error(call, trouble) from error
             else:
                 if answer is None:
-                    raise undecided(call, wait)
+                    raise undecided_error(call, wait)
                 return answer
             await self._connection.pause(pause)
 
-    async def _first(self, call: PreparedRequest) -> bytes | None:
+    async def _find_first_decision(self, call: PreparedRequest) -> bytes | None:
         """Return the first decision on a call that is its own repeat, None if it is not known."""
         try:
             return await self._connection.read(
-                lambda service: service.find(call.dataset, call.who, call.request_id),
+                lambda service: service.find(call.dataset, call.caller, call.request_id),
                 within=GRACE_S,
             )
         except (TimeoutError, Unavailable, Unreadable):
@@ -103,7 +103,7 @@ class AsyncRequestSender:
 
     async def look_up(
         self,
-        look: Callable[[Service], Coroutine[Any, Any, T]],
+        read: Callable[[Service], Coroutine[Any, Any, T]],
         call: PreparedRequest | RequestDraft,
         wait: float,
     ) -> T:
@@ -114,12 +114,12 @@ class AsyncRequestSender:
         deadline = Deadline(wait)
         while True:
             try:
-                return await self._connection.read(look, within=deadline.left + GRACE_S)
+                return await self._connection.read(read, within=deadline.remaining + GRACE_S)
             except TimeoutError:
                 why = f"the ledger does not answer within {wait:g} s: nothing was heard"
-                raise unanswered(call, why) from None
+                raise unanswered_error(call, why) from None
             except Unavailable as error:
                 pause = deadline.pause(error.after)
                 if pause is None:
-                    raise unanswered(call, words(error)) from error
+                    raise unanswered_error(call, error_text(error)) from error
             await self._connection.pause(pause)

@@ -18,14 +18,14 @@ from streams.errors import Refused
 from streams.index import index_path
 from streams.settings import Settings, load_client
 
-_HELD_LOOK_S: Final = 0.05
+LOCK_POLL_S: Final = 0.05
 
 
 class NoSuchLedger(Refused):
     """There is no file at this path: a mistyped one must not become a second budget."""
 
 
-def check_there(path: Path) -> None:
+def check_exists(path: Path) -> None:
     """Raise unless there is a file that could be a ledger's.
 
     Raises: NoSuchLedger: nothing is there. Refused: it is a directory.
@@ -33,20 +33,20 @@ def check_there(path: Path) -> None:
     if path.is_dir():
         raise Refused(f"{path} is a directory, not a ledger's file")
     if not path.exists():
-        raise NoSuchLedger(_missing(path))
+        raise NoSuchLedger(_missing_message(path))
 
 
-def _missing(path: Path) -> str:
+def _missing_message(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
         path = path.relative_to(Path.cwd())  # as it was typed, most often
     return f"no such ledger: {path}; open a dataset first, or check the path"
 
 
-def connect_here(
+def connect_file_or_server(
     settings: Settings,
     clock: Clock,
     *,
-    make: bool = False,
+    create: bool = False,
     wait: float = 0.0,
     read_only: bool = False,
 ) -> EmbeddedService | FileReader | HttpService | None:
@@ -63,28 +63,28 @@ def connect_here(
     """
     kind, target = settings.ledger
     if read_only and kind == "sqlite":
-        return _reader(Path(target), settings, clock)
-    until = steady() + wait
+        return _open_reader(Path(target), settings, clock)
+    deadline = steady() + wait
     while True:
         try:
-            return _connect_once(settings, clock, make=make)
+            return _connect_once(settings, clock, create=create)
         except Held:
-            if steady() >= until:
+            if steady() >= deadline:
                 raise
-        time.sleep(_HELD_LOOK_S)
+        time.sleep(LOCK_POLL_S)
 
 
-def _reader(path: Path, settings: Settings, clock: Clock) -> FileReader:
+def _open_reader(path: Path, settings: Settings, clock: Clock) -> FileReader:
     """Return a reader of a file, which takes no lock.
 
     Raises: NoSuchLedger: there is no file. Refused: it is a directory.
     """
-    check_there(path)
+    check_exists(path)
     return FileReader(path, clock, index=index_path(path, settings))
 
 
 def _connect_once(
-    settings: Settings, clock: Clock, *, make: bool
+    settings: Settings, clock: Clock, *, create: bool
 ) -> EmbeddedService | HttpService | None:
     kind, target = settings.ledger
     if kind == "http":
@@ -92,18 +92,18 @@ def _connect_once(
     if kind == "kafka":
         return None
     path = Path(target)
-    here = shared_files.get_open(path, settings, clock)
-    if here is not None:
-        return here
+    service = shared_files.get_open(path, settings, clock)
+    if service is not None:
+        return service
     owner = FileLock(path).owner()
     if owner is not None and owner.address is not None:
         return HttpService(owner.address, bearer_for(owner.address, settings))
-    if owner is None and not make and not path.exists():
-        raise NoSuchLedger(_missing(path))
+    if owner is None and not create and not path.exists():
+        raise NoSuchLedger(_missing_message(path))
     return shared_files.open_shared(path, settings, clock)
 
 
-def settings_of(url: str | None, token: str | None, settings: Settings | None) -> Settings:
+def client_settings(url: str | None, token: str | None, settings: Settings | None) -> Settings:
     """Return the settings of a client: those given, else those of the environment.
 
     A token that is given goes before one that any settings have.
@@ -114,10 +114,10 @@ def settings_of(url: str | None, token: str | None, settings: Settings | None) -
     if token is not None:
         update = {"token": load_client(token=token).token, "token_file": None}
         settings = settings.model_copy(update=update)
-    return settled(settings)
+    return with_absolute_path(settings)
 
 
-def settled(settings: Settings) -> Settings:
+def with_absolute_path(settings: Settings) -> Settings:
     """Return settings whose path, if it is a relative one, is that of the present directory.
 
     Raises: Refused: there is no present directory any more.

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
 from streams.broadcast import Subscription
-from streams.client.connect import NoSuchLedger, connect_here
+from streams.client.connect import NoSuchLedger, connect_file_or_server
 from streams.client.http.service import HttpService
 from streams.client.notebooks.display import client_html
 from streams.client.requests import PreparedRequest
@@ -29,7 +29,7 @@ from streams.service import Service
 from streams.settings import Settings
 
 T = TypeVar("T")
-Decided = tuple[Decision, bytes | None]
+LoggedDecision = tuple[Decision, bytes | None]
 """A decision, with the log's record where its bytes are known."""
 
 
@@ -51,8 +51,8 @@ class ConnectedLedger:
         self._clock = clock
         self._wait = wait
         self._service: Service | None = None
-        self._is_absent = False
-        self._looking = threading.Lock()
+        self._file_is_missing = False
+        self._connecting = threading.Lock()
         self._made_by = os.getpid()
 
     @property
@@ -63,9 +63,9 @@ class ConnectedLedger:
     def attach(self, service: Service) -> None:
         """Use a service that is connected already; `close` closes it."""
         self._made_by = os.getpid()
-        self._service, self._is_absent = service, False
+        self._service, self._file_is_missing = service, False
 
-    def look(self, *, make: bool = False) -> Service:
+    def get_service(self, *, create: bool = False) -> Service:
         """Return the service in use; where there was no file, look again.
 
         Args:
@@ -74,42 +74,44 @@ class ConnectedLedger:
         Raises:
             UsedAfterFork: another process made the client.
             Unavailable: not connected. NoSuchLedger: there is no file.
-            Refused, LogDamaged: as `connect_here`.
+            Refused, LogDamaged: as `connect_file_or_server`.
         """
         if os.getpid() != self._made_by:
             raise UsedAfterFork(self._made_by)
-        if self._is_absent:
-            with self._looking:
-                if self._is_absent:
-                    self._find(make=make)
+        if self._file_is_missing:
+            with self._connecting:
+                if self._file_is_missing:
+                    self._connect(create=create)
         if self._service is None:
             raise Unavailable(
                 "not connected: the client was let go, or is used before its `async with`"
             )
         return self._service
 
-    def _find(self, *, make: bool = False) -> None:
+    def _connect(self, *, create: bool = False) -> None:
         settings, read_only = self._settings, self._read_only
-        found = connect_here(settings, self._clock, make=make, wait=self._wait, read_only=read_only)
-        self._service, self._is_absent = found, False
+        found = connect_file_or_server(
+            settings, self._clock, create=create, wait=self._wait, read_only=read_only
+        )
+        self._service, self._file_is_missing = found, False
 
-    def _find_first(self) -> bool:
+    def _connect_first(self) -> bool:
         """Tell whether the ledger is in a file or behind a gateway, and not on Kafka."""
         self._made_by = os.getpid()
         try:
-            self._find()
+            self._connect()
         except NoSuchLedger:
-            self._is_absent = True
-        return self._is_absent or self._service is not None
+            self._file_is_missing = True
+        return self._file_is_missing or self._service is not None
 
-    async def _find_on_kafka(self) -> None:
+    async def _connect_to_kafka(self) -> None:
         from streams.kafka.connect import connect_kafka
 
         self._service = await connect_kafka(self._settings, wait=self._wait)
 
-    def _let_go(self) -> Service | None:
+    def _detach(self) -> Service | None:
         """Forget the service; return it where it is to be closed."""
-        service, self._service, self._is_absent = self._service, None, False
+        service, self._service, self._file_is_missing = self._service, None, False
         if service is None or os.getpid() != self._made_by:
             return None
         return None if isinstance(service, EmbeddedService) and not release(service) else service
@@ -121,21 +123,22 @@ class AsyncConnection(ConnectedLedger):
     async def connect(self) -> None:
         """Connect to the ledger.
 
-        Raises: Unavailable: the broker does not answer in time. Others: as `connect_here`.
+        Raises: Unavailable: the broker does not answer in time. Others: see
+            `connect_file_or_server`.
         """
-        if not await asyncio.to_thread(self._find_first):
-            await self._find_on_kafka()
+        if not await asyncio.to_thread(self._connect_first):
+            await self._connect_to_kafka()
 
     async def close(self) -> None:
         """Close the service, unless another client of this process uses it."""
-        if (service := self._let_go()) is not None:
+        if (service := self._detach()) is not None:
             await service.close()
 
-    async def reached(self, *, make: bool = False) -> Service:
+    async def reach_service(self, *, create: bool = False) -> Service:
         """Return the service in use, as `look`."""
-        if self._is_absent:
-            return await asyncio.to_thread(self.look, make=make)
-        return self.look()
+        if self._file_is_missing:
+            return await asyncio.to_thread(self.get_service, create=create)
+        return self.get_service()
 
     async def read(
         self, read: Callable[[Service], Coroutine[Any, Any, T]], *, within: float | None = None
@@ -144,9 +147,11 @@ class AsyncConnection(ConnectedLedger):
 
         Raises: TimeoutError: it takes more than `within` seconds.
         """
-        return await _read(await self.reached(), read, within)
+        return await _read(await self.reach_service(), read, within)
 
-    async def submit(self, service: Service, call: PreparedRequest, wait: float) -> Decided | None:
+    async def submit(
+        self, service: Service, call: PreparedRequest, wait: float
+    ) -> LoggedDecision | None:
         """Send a call once; None if it is not decided within `wait` seconds."""
         return await _submit(service, call, wait)
 
@@ -156,11 +161,11 @@ class AsyncConnection(ConnectedLedger):
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
         """Call a function in a thread, and wait for its end even where the caller is cancelled."""
-        return await run_to_its_end(step, *args)
+        return await run_uncancelled(step, *args)
 
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Return a stream of the service."""
-        return subscribe(self.look())
+        return subscribe(self.get_service())
 
     def html(self) -> str:
         """Return the ledger's address for a notebook, which cannot wait for more."""
@@ -180,23 +185,23 @@ class Connection(ConnectedLedger):
         super().__init__(settings, clock, wait=wait, read_only=read_only)
         self._loop: LoopThread | None = None
         self._starting = threading.Lock()
-        if not self._find_first():
-            self._in_loop(self._find_on_kafka())
+        if not self._connect_first():
+            self._run_in_loop(self._connect_to_kafka())
 
     def close(self) -> None:
         """Close the service, unless another client of this process uses it."""
-        service = self._let_go()
+        service = self._detach()
         if isinstance(service, EmbeddedService):
             service.close_sync()
         elif service is not None:
-            self._in_loop(service.close())
+            self._run_in_loop(service.close())
         if self._loop is not None and os.getpid() == self._made_by:
             self._loop.close()
             self._loop = None
 
-    def reached(self, *, make: bool = False) -> Service:
+    def reach_service(self, *, create: bool = False) -> Service:
         """Return the service in use, as `look`."""
-        return self.look(make=make)
+        return self.get_service(create=create)
 
     def read(
         self, read: Callable[[Service], Coroutine[Any, Any, T]], *, within: float | None = None
@@ -205,12 +210,12 @@ class Connection(ConnectedLedger):
 
         Raises: TimeoutError: it takes more than `within` seconds.
         """
-        return self._in_loop(_read(self.look(), read, within))
+        return self._run_in_loop(_read(self.get_service(), read, within))
 
-    def submit(self, service: Service, call: PreparedRequest, wait: float) -> Decided | None:
+    def submit(self, service: Service, call: PreparedRequest, wait: float) -> LoggedDecision | None:
         """Send a call once; None if it is not decided within `wait` seconds."""
         if not isinstance(service, EmbeddedService):
-            return self._in_loop(_submit(service, call, wait))
+            return self._run_in_loop(_submit(service, call, wait))
         decision = service.decide_sync(call.source, call.body, wait, checked=call.checked)
         return None if decision is None else (decision, None)
 
@@ -225,14 +230,14 @@ class Connection(ConnectedLedger):
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> Iterator[T]:
         """Yield what a stream of the service does."""
 
-        async def begin() -> AsyncIterator[T]:
-            return subscribe(self.look())
+        async def subscribe_in_loop() -> AsyncIterator[T]:
+            return subscribe(self.get_service())
 
-        events = self._in_loop(begin())
+        events = self._run_in_loop(subscribe_in_loop())
         try:
             while True:
                 try:
-                    yield self._in_loop(_next(events))
+                    yield self._run_in_loop(_next(events))
                 except StopAsyncIteration:
                     return
         finally:
@@ -247,7 +252,7 @@ class Connection(ConnectedLedger):
         except BudgetError as error:
             return escape(f"{url}: {error}")
 
-    def _in_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
+    def _run_in_loop(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if os.getpid() != self._made_by:
             coroutine.close()
             raise UsedAfterFork(self._made_by)
@@ -285,13 +290,13 @@ class LoopThread:
         self._loop.close()
 
 
-async def run_to_its_end(step: Callable[..., T], *args: Any) -> T:
+async def run_uncancelled(step: Callable[..., T], *args: Any) -> T:
     """Call a function in a thread, and wait for its end even where the caller is cancelled."""
-    taken = asyncio.ensure_future(asyncio.to_thread(step, *args))
+    running = asyncio.ensure_future(asyncio.to_thread(step, *args))
     try:
-        return await asyncio.shield(taken)
+        return await asyncio.shield(running)
     except asyncio.CancelledError:
-        await asyncio.wait([taken])
+        await asyncio.wait([running])
         raise
 
 
@@ -302,7 +307,7 @@ async def _read(
         return await read(service)
 
 
-async def _submit(service: Service, call: PreparedRequest, wait: float) -> Decided | None:
+async def _submit(service: Service, call: PreparedRequest, wait: float) -> LoggedDecision | None:
     async with asyncio.timeout(wait + GRACE_S):
         answer = await service.submit(call.source, call.body, wait=wait)
     record = answer.decision

@@ -22,7 +22,7 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import Outcome
-from streams.client.connection import run_to_its_end
+from streams.client.connection import run_uncancelled
 from streams.client.reply import Reply
 from streams.client.request_notes import (
     GRANTED,
@@ -32,23 +32,23 @@ from streams.client.request_notes import (
     OnError,
     note_request,
 )
-from streams.client.requests import PreparedRequest, RequestDraft, prepared
-from streams.client.results.codec import decode_answer, encode_answer, storable_kinds
+from streams.client.requests import PreparedRequest, RequestDraft, prepare_body
+from streams.client.results.codec import decode_result, encode_result, storable_types
 from streams.client.results.run_check import check_run
 from streams.client.results.store import (
-    AnswerMissing,
-    AnswerStore,
-    Busy,
+    OtherRun,
+    ResultMissing,
+    ResultStore,
+    SentRequest,
     StillRunning,
-    Stored,
-    StoredRequest,
+    StoredResult,
     Turn,
     ledger_name,
 )
 from streams.clock import steady
 from streams.errors import AccountantWarning
 
-LOOK_S: Final = 0.05
+POLL_S: Final = 0.05
 """How often a release looks whether another's run of the same grant has ended."""
 
 
@@ -56,7 +56,7 @@ _decode_request = msgspec.json.Decoder(MechanismRequest).decode
 
 
 _LONGEST_NAME: Final = 200
-OF_EACH_CALL: Final = ("once", "request_id")
+PER_CALL_ARGUMENTS: Final = ("once", "request_id")
 
 
 class NotGranted(BudgetError):
@@ -72,34 +72,34 @@ class NotGranted(BudgetError):
     def __init__(self, reply: Reply, *, then: str = "") -> None:
         self.reply = reply
         first = reply.first if reply.repeated else None
-        told = reply if first is None or first.granted else first
-        self.reason = str(told.reason or told.outcome)
+        decision_shown = reply if first is None or first.granted else first
+        self.reason = str(decision_shown.reason or decision_shown.outcome)
         self.fits = reply.fits
         self.request_id = reply.request_id
-        more = when_more(reply.decision)
-        left = left_line(reply.decision.left)
-        said = (
+        waiting = when_more(reply.decision)
+        remaining = left_line(reply.decision.left)
+        parts = (
             f"{reply.dataset or 'the request'} not granted: {self.reason}.",
             refusal_words(reply.decision),
-            f"Left: {left}." if left else "",
+            f"Left: {remaining}." if remaining else "",
             f"This would fit: {reply.fits}." if reply.fits else "",
-            "" if more is None else more.text,
+            "" if waiting is None else waiting.text,
             then,
         )
-        super().__init__(" ".join(each for each in said if each))
+        super().__init__(" ".join(each for each in parts if each))
 
 
 class Codec(NamedTuple):
     """How answers become bytes and answers again."""
 
-    encode: Callable[[Any], bytes] = encode_answer
-    decode: Callable[[bytes], Any] = decode_answer
+    encode: Callable[[Any], bytes] = encode_result
+    decode: Callable[[bytes], Any] = decode_result
 
 
 TAGGED_JSON: Final = Codec()
 
 
-class EncodedAnswer(NamedTuple):
+class EncodedResult(NamedTuple):
     """An answer on its way to the store.
 
     Attributes:
@@ -108,7 +108,7 @@ class EncodedAnswer(NamedTuple):
     """
 
     data: bytes | None
-    answer: Any
+    result: Any
     warning: str | None = None
 
     def warn(self, stacklevel: int) -> None:
@@ -117,7 +117,7 @@ class EncodedAnswer(NamedTuple):
             warnings.warn(self.warning, AccountantWarning, stacklevel=stacklevel + 1)
 
 
-def given_once(once: object, request_id: object) -> str | None:
+def parse_once(once: object, request_id: object) -> str | None:
     """Return the name of an answer, None for one without.
 
     Raises: RequestInvalid.
@@ -132,18 +132,18 @@ def given_once(once: object, request_id: object) -> str | None:
     return name
 
 
-def check_of_each_call(how: Mapping[str, object]) -> None:
+def check_shared_arguments(kwargs: Mapping[str, object]) -> None:
     """Check that what all calls of a function share names no single answer.
 
     Raises: RequestInvalid.
     """
-    for key in OF_EACH_CALL:
-        if how.get(key) is not None:
+    for key in PER_CALL_ARGUMENTS:
+        if kwargs.get(key) is not None:
             rule = "must be given to each call of the function: each draws an answer of its own"
-            raise RequestInvalid(key, rule, how[key])
+            raise RequestInvalid(key, rule, kwargs[key])
 
 
-def check_run_for(run: object, codec: Codec, *, awaited: bool) -> None:
+def check_run_and_codec(run: object, codec: Codec, *, awaited: bool) -> None:
     """Check, before anything is charged, that a function can be run and its answer stored.
 
     Raises: RequestInvalid.
@@ -152,7 +152,7 @@ def check_run_for(run: object, codec: Codec, *, awaited: bool) -> None:
         if not callable(getattr(codec, name, None)):
             rule = f"must be a Codec: two functions, `encode` and `decode`; {name} is none"
             raise RequestInvalid("codec", rule, codec)
-    check_run(run, awaited=awaited, kinds=storable_kinds() if codec == TAGGED_JSON else None)
+    check_run(run, awaited=awaited, kinds=storable_types() if codec == TAGGED_JSON else None)
 
 
 class Release:
@@ -170,7 +170,7 @@ class Release:
 
     def __init__(
         self,
-        store: AnswerStore,
+        store: ResultStore,
         call: PreparedRequest,
         codec: Codec,
         ledger: str,
@@ -183,23 +183,23 @@ class Release:
         self._ledger = ledger_name(ledger)
         self._until = steady() + wait
         self._once = once
-        self._asked = asked_of(call, self._ledger)
+        self._asked = to_sent_request(call, self._ledger)
         self._run = uuid4().hex
         self._known = NOT_SENT
 
-    def under_way(self) -> OnError:
+    def noting_errors(self) -> OnError:
         """Have every error of the block carry the request's id, and let a later call run it."""
-        return OnError(self._ended_by)
+        return OnError(self._record_failure)
 
-    def _ended_by(self, error: BaseException) -> None:
+    def _record_failure(self, error: BaseException) -> None:
         if self._known is RELEASED:
             # The error says what happened; what the store says of it comes second.
             with contextlib.suppress(Exception):
-                self._store.failed(self._asked.request, self._run)
-        missing = isinstance(error, AnswerMissing)
+                self._store.mark_failed(self._asked.request, self._run)
+        missing = isinstance(error, ResultMissing)
         note_request(error, self.call, GRANTED if missing else self._known)
 
-    def repeats(self) -> str | None:
+    def repeat_warning(self) -> str | None:
         """Return what to warn of where this asks anew what was released before, else None."""
         if self._once is not None or not self.call.fresh:
             return None
@@ -211,40 +211,40 @@ class Release:
             'often the program runs, write release(..., once="NAME"), with a name for each answer'
         )
 
-    def begin(self, ledger_id: str = "") -> Stored | None:
+    def record_request(self, ledger_id: str = "") -> StoredResult | None:
         """Note the request before it is sent; return the answer that its name has already.
 
         Args:
             ledger_id: the random id of the ledger; empty where it is not known.
         Raises: NameTaken: the name stands for another claim, or for an answer of another ledger.
-            AnswerMissing: its answer could not be stored.
+            ResultMissing: its answer could not be stored.
         """
         if self._once is None:
-            self._store.asking(self._asked, own=self.call.fresh)
+            self._store.record_request(self._asked, own=self.call.fresh)
         else:
-            body = self._store.bind(self._once, self._asked, self.call.body, ledger_id)
+            body = self._store.bind_name(self._once, self._asked, self.call.body, ledger_id)
             if body != self.call.body:
-                self.call = prepared(body)
-                self._asked = asked_of(self.call, self._ledger)
-                if (stored := self._store.found(self._asked.request)) is not None:
+                self.call = prepare_body(body)
+                self._asked = to_sent_request(self.call, self._ledger)
+                if (stored := self._store.get_result(self._asked.request)) is not None:
                     self._known = RELEASED
                     return stored
         self._known = IN_DOUBT
         return None
 
-    def turn(self, reply: Reply) -> Turn | Stored | None:
-        """Return the right to run, or the stored answer; None to look again after `LOOK_S`.
+    def take_turn(self, reply: Reply) -> Turn | StoredResult | None:
+        """Return the right to run, or the stored answer; None to look again after `POLL_S`.
 
-        Raises: NotGranted. AnswerMissing. StillRunning: and the wait is over.
+        Raises: NotGranted. ResultMissing. StillRunning: and the wait is over.
         """
-        decision = self._granting(reply)
+        decision = self._grant_hash(reply)
         self._known = RELEASED
-        taken = self._store.take(
+        taken = self._store.take_turn(
             Turn(decision, self._asked.request, self._run),
             granted=reply.granted,
             receipt=encode(reply.receipt).decode(),
         )
-        if not isinstance(taken, Busy):
+        if not isinstance(taken, OtherRun):
             return taken
         if steady() >= self._until:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(taken.since))
@@ -257,7 +257,7 @@ class Release:
             )
         return None
 
-    def _granting(self, reply: Reply) -> str:
+    def _grant_hash(self, reply: Reply) -> str:
         """Return the hash of the decision that has granted the request.
 
         Raises: NotGranted.
@@ -267,15 +267,15 @@ class Release:
             return reply.hash
         if reply.outcome is not Outcome.EXPIRED:
             self._known = NOT_SENT
-            self._store.refused(self._asked.request)
+            self._store.discard_request(self._asked.request)
             raise NotGranted(reply)
         # The ledger has forgotten the id. Where it was granted here, this store has not.
-        granted = self._store.granted_by(self._asked.request)
+        granted = self._store.grant_hash(self._asked.request)
         if granted is not None:
             return granted
         if self._once is None:
             raise NotGranted(reply)
-        self._store.unbind(self._asked.request)
+        self._store.unbind_name(self._asked.request)
         raise NotGranted(reply, then=f"The name {self._once!r} is free: release once more.")
 
     def run(self, reply: Reply, run: Callable[[], Any]) -> Any:
@@ -283,14 +283,14 @@ class Release:
 
         Raises: as `turn`.
         """
-        while (turn := self.turn(reply)) is None:
-            time.sleep(LOOK_S)
-        if isinstance(turn, Stored):
-            return self.stored(turn)
-        encoded = self.encoded(run())
+        while (turn := self.take_turn(reply)) is None:
+            time.sleep(POLL_S)
+        if isinstance(turn, StoredResult):
+            return self.decode_result(turn)
+        encoded = self.encode_result(run())
         encoded.warn(stacklevel=3)
-        self.end(turn, encoded)
-        return encoded.answer
+        self.store_result(turn, encoded)
+        return encoded.result
 
     async def run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
         """As `run`; a function that is not asynchronous runs in a thread."""
@@ -305,65 +305,65 @@ class Release:
             raise
 
     async def _run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
-        with self.under_way():
-            while (turn := await run_to_its_end(self.turn, reply)) is None:  # noqa: ASYNC110
+        with self.noting_errors():
+            while (turn := await run_uncancelled(self.take_turn, reply)) is None:  # noqa: ASYNC110
                 # Another process may run it: nothing here could be notified of its end.
-                await asyncio.sleep(LOOK_S)
-            if isinstance(turn, Stored):
-                return self.stored(turn)
+                await asyncio.sleep(POLL_S)
+            if isinstance(turn, StoredResult):
+                return self.decode_result(turn)
             if inspect.iscoroutinefunction(run):
-                answer = await run()
+                result = await run()
             else:
-                answer = await asyncio.to_thread(run)
-                if inspect.isawaitable(answer):
-                    answer = await answer
-            encoded = await run_to_its_end(self.encoded, answer)
+                result = await asyncio.to_thread(run)
+                if inspect.isawaitable(result):
+                    result = await result
+            encoded = await run_uncancelled(self.encode_result, result)
             encoded.warn(stacklevel=2)
-            await run_to_its_end(self.end, turn, encoded)
-            return encoded.answer
+            await run_uncancelled(self.store_result, turn, encoded)
+            return encoded.result
 
-    def encoded(self, answer: Any) -> EncodedAnswer:
+    def encode_result(self, result: Any) -> EncodedResult:
         """Return an answer as every retry will get it, where it can be stored."""
         try:
-            data = self._codec.encode(answer)
+            data = self._codec.encode(result)
             if not isinstance(data, bytes):
                 raise TypeError(f"the codec's encode returned {type(data).__name__}, not bytes")
-            return EncodedAnswer(data, self._codec.decode(data))
+            return EncodedResult(data, self._codec.decode(data))
         except Exception as error:
-            return EncodedAnswer(
+            return EncodedResult(
                 None,
-                answer,
+                result,
                 f"the answer of request_id {self.call.request_id} is not stored: {error}. "
                 "Unless warnings are errors, it is returned this once, and its mechanism never "
                 "runs again: keep it",
             )
 
-    def end(self, turn: Turn, encoded: EncodedAnswer) -> None:
+    def store_result(self, turn: Turn, encoded: EncodedResult) -> None:
         """Store an answer, or that it cannot be stored, before the caller gets it."""
         if encoded.data is None:
-            self._store.unstored(turn)
+            self._store.mark_unstorable(turn)
         else:
-            self._store.keep(turn, encoded.data)
+            self._store.store_result(turn, encoded.data)
 
-    def stored(self, stored: Stored) -> Any:
+    def decode_result(self, stored: StoredResult) -> Any:
         """Return a stored answer."""
         return self._codec.decode(stored.answer)
 
 
-def asked_of(call: PreparedRequest, ledger: str) -> StoredRequest:
+def to_sent_request(call: PreparedRequest, ledger: str) -> SentRequest:
     """Return a request as the store notes it."""
-    asked = _decode_request(call.body)
-    claim = f"{claim_text(asked.claim)}, unit {asked.unit}, neighbours {asked.neighbours}"
-    if asked.via is not UNSET:
-        claim += f", via {asked.via}"
-    return StoredRequest(
+    request = _decode_request(call.body)
+    claim = f"{claim_text(request.claim)}, unit {request.unit}, neighbours {request.neighbours}"
+    if request.via is not UNSET:
+        claim += f", via {request.via}"
+    return SentRequest(
         hashlib.sha256(call.body).hexdigest(),
         call.request_id,
         ledger,
         call.dataset,
-        call.who,
+        call.caller,
         claim,
-        asked.purpose,
+        request.purpose,
     )
 
 
@@ -379,7 +379,7 @@ class Grant:
 
     def __enter__(self) -> Reply:
         self._asked, reply = self._ask()
-        return only_granted(reply, self._asked)
+        return require_granted(reply, self._asked)
 
     def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
         if error is not None:
@@ -394,14 +394,14 @@ class AsyncGrant:
 
     async def __aenter__(self) -> Reply:
         self._asked, reply = await self._ask()
-        return only_granted(reply, self._asked)
+        return require_granted(reply, self._asked)
 
     async def __aexit__(self, _: object, error: BaseException | None, _at: object) -> None:
         if error is not None:
             note_request(error, self._asked, GRANTED)
 
 
-def only_granted(reply: Reply, call: RequestDraft) -> Reply:
+def require_granted(reply: Reply, call: RequestDraft) -> Reply:
     """Return a reply that is a grant.
 
     Raises: NotGranted: it is none; also where the id was granted before.

@@ -10,17 +10,17 @@ from accountant.policy import Neighbours
 from accountant.records.http_bodies import Me
 from accountant.views.limit_views import AnalystBudget
 from streams.client.http.service import HttpService
-from streams.client.requests import ANALYST, RequestDraft
+from streams.client.requests import ANALYST_VARIABLE, RequestDraft
 from streams.client.retry import GRACE_S
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NotPermitted, Refused, Unavailable
 from streams.service import Service
 
-Statement = tuple[str, Neighbours]
+UnitAndNeighbours = tuple[str, Neighbours]
 """The unit of a dataset's policy, and its neighbouring relation."""
 
 
-async def me_of(service: Service) -> Me:
+async def get_me(service: Service) -> Me:
     """Return who the client is to the ledger; nobody in a file and on Kafka.
 
     Raises: Unauthenticated: the server does not know the token.
@@ -43,8 +43,8 @@ async def own_name(service: Service, field: str) -> str:
 
 
 async def missing_fields(
-    service: Service, draft: RequestDraft, known: Statement | None
-) -> tuple[str, Statement | None]:
+    service: Service, draft: RequestDraft, known: UnitAndNeighbours | None
+) -> tuple[str, UnitAndNeighbours | None]:
     """Return a request's analyst, and the statement of its dataset's policy.
 
     Args:
@@ -56,14 +56,14 @@ async def missing_fields(
     return analyst, known
 
 
-async def budget_of(service: Service, dataset: str, analyst: str | None) -> AnalystBudget:
+async def get_budget(service: Service, dataset: str, analyst: str | None) -> AnalystBudget:
     """Return what an analyst may still use of a dataset.
 
     Raises: RequestInvalid: no name is known, or the dataset was never opened.
     """
     if analyst is None:
         if not isinstance(service, HttpService):
-            raise _nobody()
+            raise _analyst_missing()
         analyst = await own_name(service, "analyst")
     found = await service.budget_for(dataset, analyst)
     if found is None:
@@ -71,7 +71,7 @@ async def budget_of(service: Service, dataset: str, analyst: str | None) -> Anal
     return found
 
 
-async def budgets_of(service: Service, analyst: str | None) -> list[AnalystBudget]:
+async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudget]:
     """Return what an analyst may still use, dataset by dataset; closed ones are left out.
 
     Raises: RequestInvalid: no name is known. NotPermitted: the token sees all of no dataset.
@@ -80,7 +80,7 @@ async def budgets_of(service: Service, analyst: str | None) -> list[AnalystBudge
         await own_name(service, "analyst")  # a server that knows nobody would have none for them
         return await service.own_budgets()
     if analyst is None:
-        raise _nobody()
+        raise _analyst_missing()
     found, refused = [], None
     for view in await service.datasets():
         try:
@@ -93,12 +93,12 @@ async def budgets_of(service: Service, analyst: str | None) -> list[AnalystBudge
     return [budget for budget in found if budget is not None]
 
 
-async def ordered_before_of(service: Service) -> int | None:
+async def get_ordered_before(service: Service) -> int | None:
     """Return what `Service.ordered_before` does."""
     return service.ordered_before()
 
 
-async def ledger_id_of(service: Service) -> str:
+async def get_ledger_id(service: Service) -> str:
     """Return the random id of the ledger in a file or behind a gateway, else nothing.
 
     Nothing also where a gateway does not say it, or not now: stored answers are there without it.
@@ -114,5 +114,5 @@ async def ledger_id_of(service: Service) -> str:
     return ""
 
 
-def _nobody() -> RequestInvalid:
-    return RequestInvalid("analyst", f"must be given, or be set as {ANALYST}", None)
+def _analyst_missing() -> RequestInvalid:
+    return RequestInvalid("analyst", f"must be given, or be set as {ANALYST_VARIABLE}", None)

@@ -16,9 +16,9 @@ from accountant.records.receipts import Receipt
 from streams.client.notebooks.display import reply_html
 
 T = TypeVar("T")
-Given = ParamSpec("Given")
+Parameters = ParamSpec("Parameters")
 
-_NEITHER: Final = (
+_NO_TRUTH_VALUE: Final = (
     "a reply is neither true nor false: read its `granted`, or use `ledger.grant(...)` or "
     "`ledger.release(...)`, which raise where nothing was granted"
 )
@@ -96,17 +96,17 @@ class Reply:
         cost = self.decision.cost
         if cost is None and self.decision.outcome is Outcome.REPEATED and self.first is not None:
             cost = self.first.cost
-        return _exact(cost)
+        return _decimals(cost)
 
     @property
     def asked(self) -> dict[str, Decimal]:
         """What a refused request would have cost, by sum."""
-        return _exact(self.decision.asked)
+        return _decimals(self.decision.asked)
 
     @property
     def left(self) -> dict[str, Decimal]:
         """What is left of the dataset's budget after this decision, by sum; a repeat tells none."""
-        return _exact(self.decision.left)
+        return _decimals(self.decision.left)
 
     @property
     def fits(self) -> str | None:
@@ -138,7 +138,7 @@ class Reply:
         return Receipt(partition=partition, partition_sequence=number, hash=self.hash)
 
     def __bool__(self) -> bool:
-        raise TypeError(_NEITHER)
+        raise TypeError(_NO_TRUTH_VALUE)
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reply):
@@ -153,22 +153,22 @@ class Reply:
 
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"
-        told = [f"Reply({what}", f"granted={self.granted}", f"request_id={self.request_id!r}"]
+        parts = [f"Reply({what}", f"granted={self.granted}", f"request_id={self.request_id!r}"]
         for name in ("cost", "left", "fits"):
             value = getattr(self, name)
             if value:
-                shown = value if isinstance(value, str) else _shown(value)
-                told.append(f"{name}={shown}")
+                text = value if isinstance(value, str) else _format_amounts(value)
+                parts.append(f"{name}={text}")
         if words := refusal_words(self.decision):
-            told.append(f"why={words!r}")
-        return ", ".join(told) + ")"
+            parts.append(f"why={words!r}")
+        return ", ".join(parts) + ")"
 
 
-def _exact(amounts: dict[str, str] | None) -> dict[str, Decimal]:
+def _decimals(amounts: dict[str, str] | None) -> dict[str, Decimal]:
     return {} if amounts is None else {name: Decimal(text) for name, text in amounts.items()}
 
 
-def _shown(amounts: dict[str, Decimal]) -> str:
+def _format_amounts(amounts: dict[str, Decimal]) -> str:
     return "{" + ", ".join(f"{name}: {amount}" for name, amount in amounts.items()) + "}"
 
 
@@ -207,21 +207,21 @@ class Call(Coroutine[Any, Any, T]):
         raise TypeError("this call was not awaited: write `(await ledger.ask(...)).granted`")
 
     def __getattr__(self, name: str) -> Any:
-        if name in _OF_A_REPLY:
+        if name in _REPLY_ATTRIBUTES:
             raise AttributeError(f"this call was not awaited: `(await ledger.ask(...)).{name}`")
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
-_OF_A_REPLY: Final = {name for name in dir(Reply) if not name.startswith("_")}
+_REPLY_ATTRIBUTES: Final = {name for name in dir(Reply) if not name.startswith("_")}
 
 
-def must_be_awaited(
-    function: Callable[Given, Coroutine[Any, Any, T]],
-) -> Callable[Given, Call[T]]:
+def awaitable_call(
+    function: Callable[Parameters, Coroutine[Any, Any, T]],
+) -> Callable[Parameters, Call[T]]:
     """Return an asynchronous function whose calls are nothing before they are awaited."""
 
     @wraps(function)
-    def call(*args: Given.args, **kwargs: Given.kwargs) -> Call[T]:
+    def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[T]:
         return Call(function(*args, **kwargs))
 
     return call

@@ -37,18 +37,18 @@ class OnError:
     A generator's context sets the traceback of an error anew, which a frozen class refuses.
     """
 
-    def __init__(self, tell: Callable[[BaseException], None]) -> None:
-        self._tell = tell
+    def __init__(self, handle: Callable[[BaseException], None]) -> None:
+        self._handle = handle
 
     def __enter__(self) -> None:
         pass
 
     def __exit__(self, _: object, error: BaseException | None, _at: object) -> None:
         if error is not None:
-            self._tell(error)
+            self._handle(error)
 
 
-def noted(call: PreparedRequest | RequestDraft, known: str = IN_DOUBT) -> OnError:
+def noting_errors(call: PreparedRequest | RequestDraft, known: str = IN_DOUBT) -> OnError:
     """Have every error that leaves the block carry the id of a request.
 
     Args:

@@ -44,12 +44,12 @@ class Unanswered(Unavailable):
         self.request_id = request_id
 
 
-def words(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return what an error says, its type's name if that is nothing."""
     return str(error) or type(error).__name__
 
 
-class StatedClaim(NamedTuple):
+class ScopedClaim(NamedTuple):
     """A claim with the unit and the neighbouring relation that it holds for, as engines state it.
 
     Attributes:
@@ -75,7 +75,7 @@ class PreparedRequest(NamedTuple):
     source: Source
     body: bytes
     dataset: str
-    who: str
+    caller: str
     request_id: str
     opens: bool = False
     checked: Checked | None = None
@@ -86,14 +86,14 @@ class PreparedRequest(NamedTuple):
         return self.fresh and decision.outcome is Outcome.REPEATED
 
 
-class _Kind(msgspec.Struct):
+class _RecordType(msgspec.Struct):
     type: str
 
 
-_decode_kind = msgspec.json.Decoder(_Kind).decode
+_decode_kind = msgspec.json.Decoder(_RecordType).decode
 
 
-def source_of(body: bytes) -> Source:
+def body_source(body: bytes) -> Source:
     """Return which input a body is meant for, by its `type`.
 
     Raises: Undecodable: it is no JSON object with a `type`.
@@ -105,7 +105,7 @@ def source_of(body: bytes) -> Source:
         raise Undecodable(Reason.UNDECODABLE, what) from None
 
 
-def prepared(body: bytes) -> PreparedRequest:
+def prepare_body(body: bytes) -> PreparedRequest:
     """Return the call that a body is.
 
     Raises: Undecodable, RequestInvalid.
@@ -115,7 +115,7 @@ def prepared(body: bytes) -> PreparedRequest:
     try:
         checked = check(source, body)  # which nothing but a request passes
     except (Undecodable, RequestInvalid):
-        source = source_of(body)
+        source = body_source(body)
         if source == "requests":
             raise
         checked = check(source, body)
@@ -152,7 +152,7 @@ class RequestDraft(NamedTuple):
     fresh: bool
     via: str | None = None
 
-    def prepared(
+    def prepare(
         self, unit: str = "person", neighbours: Neighbours = "add_remove"
     ) -> PreparedRequest:
         """Return the call that asks to run one mechanism.
@@ -162,7 +162,7 @@ class RequestDraft(NamedTuple):
         Raises: RequestInvalid.
         """
         assert self.analyst is not None
-        before, after = _around_id(
+        before, after = _split_at_id(
             self.dataset,
             self.claim,
             self.analyst,
@@ -184,22 +184,22 @@ class RequestDraft(NamedTuple):
 
         Raises: RequestInvalid.
         """
-        self._replace(analyst=self.analyst or SOMEBODY).prepared()
+        self._replace(analyst=self.analyst or PLACEHOLDER_NAME).prepare()
 
     @property
-    def is_stated(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether nothing is left to find out before it can be sent."""
         return None not in (self.analyst, self.unit, self.neighbours)
 
 
-SOMEBODY: Final = "somebody"
+PLACEHOLDER_NAME: Final = "somebody"
 """A placeholder, replaced by a name before the request is sent."""
-ANALYST: Final = "ACCOUNTANT_ANALYST"
+ANALYST_VARIABLE: Final = "ACCOUNTANT_ANALYST"
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
 
 @lru_cache(maxsize=1024)
-def _around_id(
+def _split_at_id(
     dataset: str,
     claim: str | Claim,
     analyst: str,
@@ -253,13 +253,13 @@ def draft_request(
         needs_analyst: no server knows the client's name.
     Raises: RequestInvalid.
     """
-    if isinstance(claim, StatedClaim):
-        for field, given, stated in (
+    if isinstance(claim, ScopedClaim):
+        for field, argument, engines in (
             ("unit", unit, claim.unit),
             ("neighbours", neighbours, claim.neighbours),
         ):
-            if given is not None and given != stated:
-                raise RequestInvalid(field, f"must be {stated}, as the engine states", given)
+            if argument is not None and argument != engines:
+                raise RequestInvalid(field, f"must be {engines}, as the engine states", argument)
         claim, unit, neighbours = claim
     else:
         claim = coerce_claim(claim)
@@ -267,7 +267,7 @@ def draft_request(
         rule = "must be given where an engine asks, as `via` says"
         raise RequestInvalid("analyst", rule, analyst)
     if analyst is None and needs_analyst:
-        rule = f"must be given to the call, to the client, or as {ANALYST}"
+        rule = f"must be given to the call, to the client, or as {ANALYST_VARIABLE}"
         raise RequestInvalid("analyst", rule, analyst)
     draft = RequestDraft(
         coerce_text("dataset", dataset),
@@ -280,30 +280,30 @@ def draft_request(
         request_id is None,
         via,
     )
-    if not draft.is_stated:
+    if not draft.is_complete:
         draft.check()
     return draft
 
 
-def own_analyst(analyst: object) -> str | None:
+def default_analyst(analyst: object) -> str | None:
     """Return the analyst that a client was made with, else the environment's.
 
     Raises: RequestInvalid: it is no text.
     """
-    return optional_text("analyst", analyst or os.environ.get(ANALYST) or None)
+    return optional_text("analyst", analyst or os.environ.get(ANALYST_VARIABLE) or None)
 
 
-def undecided(call: PreparedRequest, wait: float) -> Unanswered:
+def undecided_error(call: PreparedRequest, wait: float) -> Unanswered:
     """Return the error of a call that was taken in, but not decided in time."""
     return Unanswered(
         f"not decided within {wait:g} s",
-        f": look it up by decision({call.dataset!r}, {call.who!r}, {call.request_id!r}), or ask "
+        f": look it up by decision({call.dataset!r}, {call.caller!r}, {call.request_id!r}), or ask "
         "again with that request_id",
         call.request_id,
     )
 
 
-def unanswered(call: PreparedRequest | RequestDraft, why: str) -> Unanswered:
+def unanswered_error(call: PreparedRequest | RequestDraft, why: str) -> Unanswered:
     """Return the error of a call of which nothing is known."""
     return Unanswered(
         why,

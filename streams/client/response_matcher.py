@@ -1,6 +1,6 @@
-"""An answer is the answer to a question: what a client compares before it believes a decision.
+"""Checks that a decision is the response to the request that the client sent.
 
-A proxy or a cache may answer with a decision that is real, and another's.
+A proxy or a cache may return a real decision that belongs to another request.
 """
 
 from __future__ import annotations
@@ -12,17 +12,17 @@ import msgspec
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Decision, decode_decision
 from accountant.records.outcomes import Outcome, Reason
-from streams.client.requests import PreparedRequest, Unanswered, unanswered
+from streams.client.requests import PreparedRequest, Unanswered, unanswered_error
 
-MOST_REMEMBERED: Final = 100_000
-"""Requests of which a client remembers that they were granted, or were not answered."""
+MAX_REMEMBERED: Final = 100_000
+"""How many granted and how many unanswered requests a client remembers."""
 _SPACE: Final = b" \t\r\n"
 
 _Key = tuple[str, str, str]
 
 
 class _RequestKey(msgspec.Struct):
-    """Whose request a decision is on, of whatever kind it is."""
+    """The fields that identify a request or an admin request."""
 
     dataset: str = ""
     request_id: str = ""
@@ -34,39 +34,43 @@ _decode_key: Final = msgspec.json.Decoder(_RequestKey).decode
 _members: Final = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
-class Matching:
-    """What one client remembers of its questions; any thread may call it."""
+class ResponseMatcher:
+    """Compares decisions with the requests that one client sent. Thread-safe."""
 
     def __init__(self) -> None:
         self._granted: dict[_Key, object] = {}
         self._unanswered: dict[_Key, bytes] = {}
 
     def check(self, call: PreparedRequest, decision: Decision) -> None:
-        """Check that a decision is the answer to a call.
+        """Check that a decision belongs to a call.
 
-        Raises: Unanswered: it is on another request, or grants this one a second time.
+        Raises: Unanswered: it is for another request, or grants this one a second time.
         """
         other = _difference(call, decision)
         if other is not None:
-            raise unanswered(call, f"the answer is {other}: does a proxy or a cache mix them up?")
+            raise unanswered_error(
+                call, f"the response is {other}: a proxy or a cache may mix up responses"
+            )
         if decision.outcome is Outcome.GRANTED:
             self._check_first_grant(call)
 
     def first(self, call: PreparedRequest, repeat: Decision, record: bytes) -> Decision:
-        """Return the decision that a call's own repeat names as the first.
+        """Return the first decision on a call whose own retry was answered as a repeat.
 
-        Raises: Unanswered: the record is another one, or was a grant of this client before.
+        Raises: Unanswered: the record is another decision, or this client has used the grant.
         """
         decision = decode_decision(record)
         if repeat.first is None or repeat.first.hash != hash_of(record):
-            raise unanswered(call, "the answer to the lookup is not the decision that was repeated")
+            raise unanswered_error(
+                call, "the lookup returned another decision than the repeated one"
+            )
         self.check(call, decision)
         return decision
 
-    def check_lookup(self, dataset: str, who: str, request_id: str, decision: Decision) -> None:
-        """Check that a decision is the one that was looked up.
+    def check_lookup(self, dataset: str, caller: str, request_id: str, decision: Decision) -> None:
+        """Check that a lookup returned the decision on the requested id.
 
-        Raises: Unanswered: it is on another request, or on another body than this client sent.
+        Raises: Unanswered: it is for another request, or for another body than the client sent.
         """
         body = bytes(decision.request).strip(_SPACE)
         try:
@@ -74,52 +78,52 @@ class Matching:
         except DECODE_ERRORS:
             asked = _RequestKey()
         names = (asked.dataset, asked.analyst or asked.by, asked.request_id)
-        if decision.dataset != dataset or names != (dataset, who, request_id):
-            what = "the answer is a decision on another request: does a proxy mix them up?"
+        if decision.dataset != dataset or names != (dataset, caller, request_id):
+            what = "the response is a decision on another request: a proxy may mix up responses"
         elif self._unanswered.get(names, body) != body:
-            what = "the id was used for another request before: the answer is the decision on that"
+            what = "the id was used for another request before, and the decision is on that request"
         else:
             return
-        then = f"; ask again with request_id {request_id}, which is never charged twice"
+        then = f". Ask again with request_id {request_id}: it is never charged twice"
         raise Unanswered(what, then, request_id)
 
-    def not_answered(self, call: PreparedRequest) -> None:
-        """Remember what was sent, for the lookup of its decision."""
-        self._unanswered[call.dataset, call.who, call.request_id] = call.body.strip(_SPACE)
-        _bound(self._unanswered)
+    def remember_unanswered(self, call: PreparedRequest) -> None:
+        """Remember the body that was sent, to compare a later lookup with it."""
+        self._unanswered[call.dataset, call.caller, call.request_id] = call.body.strip(_SPACE)
+        _trim(self._unanswered)
 
     def _check_first_grant(self, call: PreparedRequest) -> None:
         own = object()
-        key = call.dataset, call.who, call.request_id
+        key = call.dataset, call.caller, call.request_id
         if self._granted.setdefault(key, own) is not own:
             raise Unanswered(
-                "the answer grants an id that this client was granted before",
-                ": nothing runs a second time for it. Ask with a new id; that is charged again",
+                "the response grants an id that this client has already used",
+                ". Nothing runs a second time. Ask with a new id, which is charged again",
                 call.request_id,
             )
-        _bound(self._granted)
+        _trim(self._granted)
 
 
-def _bound(remembered: dict[_Key, object] | dict[_Key, bytes]) -> None:
-    if len(remembered) > MOST_REMEMBERED:
+def _trim(remembered: dict[_Key, object] | dict[_Key, bytes]) -> None:
+    if len(remembered) > MAX_REMEMBERED:
         remembered.pop(next(iter(remembered)), None)
 
 
 def _difference(call: PreparedRequest, decision: Decision) -> str | None:
-    """Return what else than the answer to a call a decision is, None if it is that answer."""
+    """Describe a decision that does not belong to a call; None if it does."""
     invalid = decision.outcome is Outcome.INVALID
     request = bytes(decision.request).strip(_SPACE)
     if not request and not invalid and decision.reason is not Reason.HALTED:
-        return f"`{decision.outcome}` without the request that it is on"
+        return f"`{decision.outcome}` without its request"
     if decision.dataset != call.dataset and not (invalid and decision.dataset is None):
         return "a decision on another dataset"
     body = call.body.strip(_SPACE)
     if not request or request == body:
         return None
-    return f"a decision on another request, of another {_fields_that_differ(request, body)}"
+    return f"a decision on a request with another {_differing_fields(request, body)}"
 
 
-def _fields_that_differ(request: bytes, body: bytes) -> str:
+def _differing_fields(request: bytes, body: bytes) -> str:
     theirs, ours = _members(request), _members(body)
     names = [
         name

@@ -8,7 +8,7 @@ from typing import Final
 from streams.clock import steady
 
 _FIRST_PAUSE_S: Final = 0.05
-_LONGEST_PAUSE_S: Final = 2.0
+_MAX_PAUSE_S: Final = 2.0
 CONNECT_S: Final = 10.0
 """How long a client waits for a connection where nothing else is said, in seconds."""
 WAIT_S: Final = 5.0
@@ -22,14 +22,14 @@ class Deadline:
 
     def __init__(self, wait: float) -> None:
         self._until = steady() + wait
-        self._longest = _FIRST_PAUSE_S
+        self._next_pause = _FIRST_PAUSE_S
 
     @property
-    def left(self) -> float:
+    def remaining(self) -> float:
         """Seconds that are left, at least 0."""
         return max(0.0, self._until - steady())
 
-    def pause(self, least: float = 0.0) -> float | None:
+    def pause(self, at_least: float = 0.0) -> float | None:
         """Return how long to pause before the next attempt, None if there is to be none.
 
         The pauses grow, with jitter.
@@ -37,6 +37,6 @@ class Deadline:
         Args:
             least: seconds that the door has asked to wait.
         """
-        pause = least + self._longest * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
-        self._longest = min(2 * self._longest, _LONGEST_PAUSE_S)
-        return None if pause >= self.left else pause
+        pause = at_least + self._next_pause * random.uniform(0.5, 1.0)  # noqa: S311 - spreads retries, hides nothing
+        self._next_pause = min(2 * self._next_pause, _MAX_PAUSE_S)
+        return None if pause >= self.remaining else pause

@@ -1,6 +1,6 @@
-"""Clients of one process that open the same file share its ledger.
+"""Shares one open ledger file among the clients of a process.
 
-A notebook's cell that runs twice opens the file twice.
+A notebook cell that runs twice opens the file twice.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from streams.errors import Refused
 from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
 
-# Settings that do not concern a ledger in a file: a token is for servers.
-_OF_THE_CLIENT: Final = {"url", "token", "token_file", "token_unencrypted"}
+# Settings that do not matter for a file: tokens are for servers.
+_CLIENT_SETTINGS: Final = {"url", "token", "token_file", "token_unencrypted"}
 
 
 class UsedAfterFork(Refused):
-    """The client was made by the process that this one was forked from."""
+    """A forked process used a client of its parent."""
 
     def __init__(self, made_by: int) -> None:
         super().__init__(
-            f"process {made_by} made this client, and process {os.getpid()} is a fork of it: "
-            "make an Accountant in this process, or start it by spawn instead of fork"
+            f"this client belongs to process {made_by}, and process {os.getpid()} is a fork of it. "
+            "Make an Accountant in each process, or start processes with `spawn` instead of `fork`"
         )
 
 
 @dataclass(slots=True)
-class _Opened:
+class _OpenFile:
     service: EmbeddedService
     settings: Settings
     clock: Clock
@@ -41,10 +41,10 @@ class _Opened:
 
 
 class _Files:
-    """The files that clients of this process have open, by device and inode."""
+    """The open files of this process's clients, by device and inode."""
 
     lock: threading.RLock
-    opened: dict[tuple[int, int], _Opened]
+    open_files: dict[tuple[int, int], _OpenFile]
 
     def __init__(self) -> None:
         self.forget()
@@ -52,7 +52,7 @@ class _Files:
     def forget(self) -> None:
         """Reset after a fork: the child must neither use nor close the parent's files."""
         self.lock = threading.RLock()
-        self.opened = {}
+        self.open_files = {}
 
 
 _files: Final = _Files()
@@ -60,7 +60,9 @@ os.register_at_fork(after_in_child=_files.forget)
 
 
 def get_open(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService | None:
-    """Return the service by which a client of this process has the file open, if one has.
+    """Return the service of a file that a client of this process has open, if any.
+
+    Counts one more client.
 
     Raises: Refused: that client has other settings or another clock.
     """
@@ -69,44 +71,46 @@ def get_open(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedSer
             identity = _identity(path)
         except OSError:
             return None
-        known = _files.opened.get(identity)
+        known = _files.open_files.get(identity)
         if known is None:
             return None
-        _check_alike(path, known, settings, clock or SystemClock())
+        _check_same_settings(path, known, settings, clock or SystemClock())
         known.clients += 1
         return known.service
 
 
 def open_shared(path: Path, settings: Settings, clock: Clock | None) -> EmbeddedService:
-    """Open a file that no client of this process has open.
+    """Open a file, or share it with the client of this process that has it open.
 
-    Raises: Refused, LogDamaged: as `EmbeddedService.open`.
+    Raises: Refused, LogDamaged: see `EmbeddedService.open`.
     """
-    with _files.lock:  # a second thread waits, and then finds it
-        here = get_open(path, settings, clock)
-        if here is not None:
-            return here
+    with _files.lock:  # a second thread waits here, then shares the file
+        service = get_open(path, settings, clock)
+        if service is not None:
+            return service
         clock = clock or SystemClock()
         try:
             service = EmbeddedService.open(path, settings, clock=clock, topic_sink=topic_sink)
         except Held:
             owner = FileLock(path).owner()
             if owner is not None and owner.pid == os.getpid():
-                what = f"this process ({owner.pid}) has {path} open already, by no client"
-                raise Refused(f"{what}: use what it was opened by, or close that first") from None
+                raise Refused(
+                    f"this process ({owner.pid}) already has {path} open without a client. "
+                    "Use that service, or close it first"
+                ) from None
             raise
-        _files.opened[_identity(path)] = _Opened(service, settings, clock)
+        _files.open_files[_identity(path)] = _OpenFile(service, settings, clock)
         return service
 
 
 def release(service: EmbeddedService) -> bool:
-    """Count one client less; return whether it was the last, which closes the file."""
+    """Remove one client of a file; return whether it was the last, which closes the file."""
     with _files.lock:
-        for identity, known in _files.opened.items():
+        for identity, known in _files.open_files.items():
             if known.service is service:
                 known.clients -= 1
                 if known.clients == 0:
-                    del _files.opened[identity]
+                    del _files.open_files[identity]
                 return known.clients == 0
     return True
 
@@ -116,16 +120,16 @@ def _identity(path: Path) -> tuple[int, int]:
     return status.st_dev, status.st_ino
 
 
-def _check_alike(path: Path, known: _Opened, settings: Settings, clock: Clock) -> None:
-    before = known.settings.model_dump(exclude=_OF_THE_CLIENT)
-    now = settings.model_dump(exclude=_OF_THE_CLIENT)
-    differing = [name for name in now if now[name] != before[name]]
+def _check_same_settings(path: Path, known: _OpenFile, settings: Settings, clock: Clock) -> None:
+    old = known.settings.model_dump(exclude=_CLIENT_SETTINGS)
+    new = settings.model_dump(exclude=_CLIENT_SETTINGS)
+    differing = [name for name in new if new[name] != old[name]]
     if clock is not known.clock and not (
         isinstance(clock, SystemClock) and isinstance(known.clock, SystemClock)
     ):
         differing.append("clock")
     if differing:
         raise Refused(
-            f"this process ({os.getpid()}) has {path} open already, with another "
-            f"{', '.join(differing)}: disconnect that client first, or make this one like it"
+            f"this process ({os.getpid()}) already has {path} open with another "
+            f"{', '.join(differing)}. Close that client first, or use the same settings"
         )

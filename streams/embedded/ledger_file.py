@@ -25,7 +25,7 @@ from accountant.records import (
     partition_row_key,
 )
 from streams.errors import Refused
-from streams.immutable_sqlite import has_wal, open_still, stillness
+from streams.immutable_sqlite import file_stamp, has_wal, open_immutable
 from streams.private_files import make_private
 
 T = TypeVar("T")
@@ -181,7 +181,7 @@ def check_mark(path: Path) -> None:
     Raises: Refused.
     """
     try:
-        with contextlib.closing(open_still(path)) as db:
+        with contextlib.closing(open_immutable(path)) as db:
             made_by = int(db.execute("PRAGMA user_version").get or 0)
             is_ledger = db.execute("PRAGMA application_id").get == _APPLICATION_ID
     except apsw.Error:
@@ -344,17 +344,17 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     check_mark(path)
     with _refusing(path):
         # Where nobody has the file open, SQLite would make a -wal and a -shm beside it.
-        still = stillness(path) if traceless and not has_wal(path) else None
+        still = file_stamp(path) if traceless and not has_wal(path) else None
         if still is not None:
-            db = _checked(open_still(path), path)
+            db = _checked(open_immutable(path), path)
         else:
             try:
                 db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
             except (apsw.CantOpenError, apsw.ReadOnlyError):
-                still = stillness(path)
+                still = file_stamp(path)
                 if still is None:
                     raise
-                db = _checked(open_still(path), path)
+                db = _checked(open_immutable(path), path)
         failed: Exception | None = None
         try:
             yield db
@@ -363,7 +363,7 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
         finally:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
-        if still is not None and stillness(path) != still:
+        if still is not None and file_stamp(path) != still:
             # What was read may be half of before and half of after, and look damaged.
             what = f"{path} was written while it was read: read it again"
             raise WrittenMeanwhile(what) from failed

@@ -43,7 +43,7 @@ from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
 from streams.index import UsageReader, index_path
 from streams.metrics.live_ledgers import LiveLedgers
-from streams.private_files import keep_private
+from streams.private_files import ensure_private
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
 from streams.service import Answer, Appended, Readiness, heads_of
@@ -115,7 +115,7 @@ class EmbeddedService:
                 observer,
                 entitlement=entitlement,
                 clock=clock,
-                most_ahead_ms=settings.most_ahead_ms,
+                max_ahead_ms=settings.max_ahead_ms,
                 batch=settings.batch,
                 wait=settings.wait_seconds,
                 decide=decide,
@@ -126,7 +126,7 @@ class EmbeddedService:
             make,
             self._inbox,
             self.live_ledgers,
-            CheckedClock(clock, settings.most_ahead_ms),
+            CheckedClock(clock, settings.max_ahead_ms),
             begun=self._begun,
             publish=self._publish,
             background=background,
@@ -161,7 +161,7 @@ class EmbeddedService:
         try:
             check_ledger(file, settings)
             if private:
-                keep_private(file.path, index_path(file.path, settings))
+                ensure_private(file.path, index_path(file.path, settings))
             service = cls(
                 file,
                 settings,

@@ -21,13 +21,13 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
-from streams.client.requests import StatedClaim
+from streams.client.requests import ScopedClaim
 from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
-from streams.engines.diffprivlib_tools import LOSSES, Running, revealing_argument, running_tool
-from streams.engines.rounding import pure_or_approximate, stated
+from streams.engines.diffprivlib_tools import LOSSES, RunningTool, revealing_argument, running_tool
+from streams.engines.rounding import pure_or_approximate, scoped_claim
 
 
-def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> StatedClaim:
+def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> ScopedClaim:
     """Return what one call of a mechanism's `randomise` promises: its epsilon and delta.
 
     Args:
@@ -49,7 +49,7 @@ def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> Sta
         rule = "must be None: whoever knows it knows the noise"
         raise RequestInvalid("random_state", rule, repr(mechanism.random_state))
     claim = pure_or_approximate(mechanism.epsilon, mechanism.delta)
-    return stated(claim, unit=unit, neighbours=neighbours)
+    return scoped_claim(claim, unit=unit, neighbours=neighbours)
 
 
 class NotAdmitted(NotGranted, EngineBudgetError):  # type: ignore[misc] # the engine has no types
@@ -92,7 +92,7 @@ class LedgerBudget(BlockBudget):
         self._granted: list[tuple[float, float]] = []
         self._lock = threading.Lock()
         # A unit or relation that is wrong is said here, and not by the first tool.
-        stated(pure_or_approximate(1, 0), unit=unit, neighbours=neighbours)
+        scoped_claim(pure_or_approximate(1, 0), unit=unit, neighbours=neighbours)
         self._ledger, self._dataset = ledger, dataset
         self._analyst, self._purpose = analyst, purpose
         self._unit = unit
@@ -149,7 +149,7 @@ class LedgerBudget(BlockBudget):
             if delta:
                 raise NotAsked("nothing was asked for: a delta is not charged several times")
             claim = pure_or_approximate(epsilon * factor, 0)
-        asked = stated(claim, unit=self._unit, neighbours=self._neighbours)
+        asked = scoped_claim(claim, unit=self._unit, neighbours=self._neighbours)
         reply = self._ledger.ask(self._dataset, asked, analyst=self._analyst, purpose=self._purpose)
         if not reply.granted:
             raise NotAdmitted(reply)
@@ -160,7 +160,7 @@ class LedgerBudget(BlockBudget):
             self._granted.append((epsilon, delta))
         return True
 
-    def _factor(self, tool: Running) -> int:
+    def _factor(self, tool: RunningTool) -> int:
         """Return how many times its epsilon a tool loses; 1 of a program's own call."""
         if not tool.name:
             return 1

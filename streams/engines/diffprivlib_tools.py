@@ -42,7 +42,7 @@ LOSSES: Final[Mapping[str, Loss]] = {
 _PACKAGE: Final = "diffprivlib."
 
 
-class Running(NamedTuple):
+class RunningTool(NamedTuple):
     """A tool or model of diffprivlib that is running; its name is "" where there is none."""
 
     name: str
@@ -54,7 +54,7 @@ class Running(NamedTuple):
         return self.given.get("accountant") if self.name[:1].isupper() else None
 
 
-def running_tool() -> Running:
+def running_tool() -> RunningTool:
     """Return the tool or model of diffprivlib that the user has called, and what it was given."""
     found: FrameType | None = None
     frame: FrameType | None = sys._getframe(1)
@@ -63,14 +63,14 @@ def running_tool() -> Running:
             found = frame  # the outermost is what the user has called
         frame = frame.f_back
     if found is None:
-        return Running("", {})
+        return RunningTool("", {})
     model = found.f_locals.get("self")
     if model is None:
-        return Running(found.f_code.co_name, found.f_locals)
-    return Running(type(model).__name__, vars(model))
+        return RunningTool(found.f_code.co_name, found.f_locals)
+    return RunningTool(type(model).__name__, vars(model))
 
 
-def revealing_argument(tool: Running) -> str:
+def revealing_argument(tool: RunningTool) -> str:
     """Return the argument by which a tool shows more than its epsilon, and why; "" without one."""
     given = tool.given
     state = given.get("random_state")

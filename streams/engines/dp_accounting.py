@@ -18,11 +18,11 @@ from accountant.claims import (
 )
 from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO
 from accountant.errors import RequestInvalid
-from streams.client.requests import StatedClaim
-from streams.engines.rounding import stated, text_down, text_up
+from streams.client.requests import ScopedClaim
+from streams.engines.rounding import scoped_claim, text_down, text_up
 
 
-def event_claim(event: Any, *, unit: str) -> StatedClaim:
+def event_claim(event: Any, *, unit: str) -> ScopedClaim:
     """Return what an event promises for one unit added or removed.
 
     An event's noise is relative to the norm of what one record adds, so its neighbours are data
@@ -48,7 +48,7 @@ def event_claim(event: Any, *, unit: str) -> StatedClaim:
         claim = _claim(event, "event")
     except RecursionError:
         raise RequestInvalid("event", "must nest less deep", type(event).__name__) from None
-    return stated(claim, unit=unit, neighbours="add_remove")
+    return scoped_claim(claim, unit=unit, neighbours="add_remove")
 
 
 def _claim(event: Any, field: str) -> Claim:

@@ -10,8 +10,8 @@ from accountant.claims import ApproximateZcdp, Claim, Zcdp
 from accountant.claims.fields import LEAST_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.requests import StatedClaim
-from streams.engines.rounding import float_down, pure_or_approximate, stated, text_up
+from streams.client.requests import ScopedClaim
+from streams.engines.rounding import float_down, pure_or_approximate, scoped_claim, text_up
 
 # By the name of the metric's type. The name that a metric prints may be anybody's:
 # user_distance("SymmetricDistance") prints like the metric that it is not.
@@ -31,7 +31,7 @@ def opendp_claim(
     d_in: SupportsIndex = 1,
     delta: str | Decimal | float | None = None,
     neighbours: Neighbours | None = None,
-) -> StatedClaim:
+) -> ScopedClaim:
     """Return what a measurement promises between data sets at distance `d_in`.
 
     OpenDP rounds its maps outward, and what it returns is rounded up once more, to the wire's
@@ -61,7 +61,7 @@ def opendp_claim(
     distance = _distance(d_in)
     relation = _relation(str(measurement.input_metric.type), distance, neighbours)
     claim = _claim(measurement, distance, delta)
-    return stated(claim, unit=unit, neighbours=relation)
+    return scoped_claim(claim, unit=unit, neighbours=relation)
 
 
 def _what_to_hand_over(given: object) -> str:

@@ -13,12 +13,12 @@ from accountant.claims import Approximate, Claim, Pure, checked
 from accountant.claims.fields import LEAST_EPSILON
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.requests import StatedClaim
+from streams.client.requests import ScopedClaim
 
 _LARGEST: Final = Fraction(LARGEST) - 1  # which the wire takes in plain digits
 
 
-def stated(claim: Claim, *, unit: Any, neighbours: Any) -> StatedClaim:
+def scoped_claim(claim: Claim, *, unit: Any, neighbours: Any) -> ScopedClaim:
     """Return a claim with its unit and its neighbours, each checked: none of them is a default.
 
     Raises: RequestInvalid: a field breaks its rule.
@@ -34,7 +34,7 @@ def stated(claim: Claim, *, unit: Any, neighbours: Any) -> StatedClaim:
         raise error.under("claim") from None
     if only_for and only_for != neighbours:
         raise RequestInvalid("neighbours", f"must be {only_for} for this claim", neighbours)
-    return StatedClaim(claim, unit, neighbours)
+    return ScopedClaim(claim, unit, neighbours)
 
 
 def text_up(value: Any, field: str, *, least: Decimal = Decimal(0)) -> str:

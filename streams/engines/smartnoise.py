@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from accountant.claims import AllOf
 from accountant.errors import RequestInvalid
-from streams.client.requests import StatedClaim
-from streams.engines.rounding import pure_or_approximate, stated
+from streams.client.requests import ScopedClaim
+from streams.engines.rounding import pure_or_approximate, scoped_claim
 
 _HELD: Final = {
     "censor_dims": (True, "or groups of few units are shown"),
@@ -17,7 +17,7 @@ _HELD: Final = {
 """Options of the metadata that a cost holds under, each with its reason."""
 
 
-def query_claim(reader: Any, query: str, *, unit: str) -> StatedClaim:  # the engine has no types
+def query_claim(reader: Any, query: str, *, unit: str) -> ScopedClaim:  # the engine has no types
     """Return what a query promises for one unit added or removed, without running it.
 
     The claim is a batch: the (epsilon, delta) of each column that SmartNoise adds noise to, with
@@ -41,7 +41,7 @@ def query_claim(reader: Any, query: str, *, unit: str) -> StatedClaim:  # the en
     columns = _noisy_columns(reader, query)
     parts = tuple(pure_or_approximate(column.epsilon, column.delta) for column in columns)
     claim = parts[0] if len(parts) == 1 else AllOf(parts)
-    return stated(claim, unit=unit, neighbours="add_remove")
+    return scoped_claim(claim, unit=unit, neighbours="add_remove")
 
 
 def _noisy_columns(reader: Any, query: str) -> list[Any]:

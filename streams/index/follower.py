@@ -32,7 +32,7 @@ from streams.index.followed import SLICE, Followed
 from streams.index.rows import Rows
 from streams.index.usage_index import Log, Moved, Reached, Unfit, UsageIndex, is_index
 from streams.logs import get_logger
-from streams.private_files import make_private, mode_of
+from streams.private_files import file_mode, make_private
 
 T = TypeVar("T")
 
@@ -320,7 +320,7 @@ class Follower:
             return
         try:
             if is_index(self._path):
-                mode = mode_of(self._path)
+                mode = file_mode(self._path)
                 for suffix in _FILES:
                     self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
                 if mode is not None:  # the new one is for those who had the old one

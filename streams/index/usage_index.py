@@ -12,7 +12,7 @@ import apsw
 
 from accountant.partition import hash_of
 from accountant.views.tallies import DecisionTally, count
-from streams.immutable_sqlite import Stillness, has_wal, open_still, stillness
+from streams.immutable_sqlite import FileStamp, file_stamp, has_wal, open_immutable
 from streams.index.rows import Rows
 from streams.index.tables import SCHEMA, added, forget, write
 
@@ -154,7 +154,7 @@ class UsageIndex:
                 source, still = _reader(copied)
                 with contextlib.closing(source), db.backup("main", source, "main") as backup:
                     backup.step()
-                if still is not None and stillness(copied) != still:
+                if still is not None and file_stamp(copied) != still:
                     # Another process has written it: half of the copy may be of before.
                     db.close()
                     db = apsw.Connection("")
@@ -289,13 +289,13 @@ def _reached(db: apsw.Connection, partition: int) -> Reached:
     return NOTHING if found is None else Reached(*found)
 
 
-def _reader(path: Path) -> tuple[apsw.Connection, Stillness | None]:
+def _reader(path: Path) -> tuple[apsw.Connection, FileStamp | None]:
     """Open an index for reading alone.
 
     One that nobody has open is read as it lies there, since SQLite would make a -wal and a -shm
     beside it: with it, what must still be so after the reading.
     """
-    still = None if has_wal(path) else stillness(path)
+    still = None if has_wal(path) else file_stamp(path)
     if still is None:
         return apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), None
-    return open_still(path), still
+    return open_immutable(path), still

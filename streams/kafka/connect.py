@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
-from streams.errors import extras_named
-from streams.private_files import keep_private
+from streams.errors import name_missing_extra
+from streams.private_files import ensure_private
 from streams.settings import Settings
 
 if TYPE_CHECKING:
@@ -21,11 +21,11 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> KafkaServi
     Raises: Unavailable: the broker does not answer; NotInstalled: the extra `kafka` is not there.
     """
     # Importing the Kafka client takes a third of a second, which users of other ledgers save.
-    with extras_named():
+    with name_missing_extra():
         from streams.kafka.deployment import deployment_of
         from streams.kafka.service import KafkaService
 
     index = None if settings.index is None else settings.index.absolute()
     if index is not None and settings.authenticates:
-        keep_private(index)
+        ensure_private(index)
     return await KafkaService.start(deployment_of(settings), wait=max(wait, _LEAST_S), index=index)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.errors import Refused, extras_named
+from streams.errors import Refused, name_missing_extra
 from streams.evidence.sinks import Address, ReadablePlace
 from streams.settings import Settings
 
@@ -12,7 +12,7 @@ def topic_sink(address: Address, settings: Settings) -> ReadablePlace:
 
     Raises: Refused: it is a topic of a ledger. NotInstalled: without the extra `kafka`.
     """
-    with extras_named():
+    with name_missing_extra():
         from streams.kafka.checkpoint_topic import Topic
         from streams.kafka.deployment import TopicNames
         from streams.kafka.topics import SETTINGS

@@ -14,7 +14,7 @@ from accountant.records import Genesis
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
 from accountant.records.outcomes import Reason
-from streams.clock import MOST_AHEAD_MS, CheckedClock, Clock, SystemClock
+from streams.clock import MAX_AHEAD_MS, CheckedClock, Clock, SystemClock
 from streams.errors import CommitRejected, Refused, Unavailable
 from streams.logs import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
@@ -49,7 +49,7 @@ class Processor:
     leaves the outcome unknown, so everything in memory is dropped and read again.
 
     Args:
-        most_ahead_ms: how far the clock may be ahead of the last decision.
+        max_ahead_ms: how far the clock may be ahead of the last decision.
         batch: most records a transaction.
         wait: longest wait for the first record of a batch, in seconds.
         looks_again: seconds to wait before each retry of a fault that would halt the partition.
@@ -64,7 +64,7 @@ class Processor:
         *,
         entitlement: Entitlement | None = None,
         clock: Clock | None = None,
-        most_ahead_ms: int = MOST_AHEAD_MS,
+        max_ahead_ms: int = MAX_AHEAD_MS,
         batch: int = BATCH,
         wait: float = WAIT_S,
         decide: Decide = decide,
@@ -78,7 +78,7 @@ class Processor:
         self._entitlement = entitlement or AlwaysEntitled()
         clock = clock or SystemClock()
         self._steady = clock.monotonic
-        self._clock = CheckedClock(clock, most_ahead_ms)
+        self._clock = CheckedClock(clock, max_ahead_ms)
         self._wait = wait
         self._decide = decide
         self._reach = reach

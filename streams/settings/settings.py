@@ -298,7 +298,7 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         return init_settings, variables
 
     @property
-    def most_ahead_ms(self) -> int:
+    def max_ahead_ms(self) -> int:
         """How far a clock may be ahead of the last decision, in milliseconds."""
         return self.clock_ahead_days * DAY_MS
 

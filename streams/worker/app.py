@@ -135,7 +135,7 @@ def build(settings: Settings) -> App:
         ],
         batch=settings.batch,
         wait=settings.wait_seconds,
-        most_ahead_ms=settings.most_ahead_ms,
+        max_ahead_ms=settings.max_ahead_ms,
     )
     app.settings_of_worker = settings
     counts = AlertCounts()

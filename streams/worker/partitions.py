@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from accountant.partition.decide import decide as decide_record
-from streams.clock import MOST_AHEAD_MS, Clock, steady
+from streams.clock import MAX_AHEAD_MS, Clock, steady
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka import topics as kafka_topics
 from streams.kafka.deployment import Deployment
@@ -40,7 +40,7 @@ class Worker:
         instance_id: the static member's name, the same after a restart: the partitions of a
             killed worker then wait for it, and no other member is disturbed.
         observers: told of every partition's fate, after `status`.
-        batch, wait, clock, most_ahead_ms, decide, reach, looks_again: see `Processor`.
+        batch, wait, clock, max_ahead_ms, decide, reach, looks_again: see `Processor`.
         check_every: seconds between two looks at the topics' settings.
     """
 
@@ -53,7 +53,7 @@ class Worker:
         batch: int = BATCH,
         wait: float = WAIT_S,
         clock: Clock | None = None,
-        most_ahead_ms: int = MOST_AHEAD_MS,
+        max_ahead_ms: int = MAX_AHEAD_MS,
         decide: Decide = decide_record,
         reach: Callable[[str], Awaitable[None]] = nowhere,
         looks_again: Sequence[float] = _LOOKS_AGAIN,
@@ -66,7 +66,7 @@ class Worker:
         self._batch = batch
         self._wait_s = wait
         self._clock = clock
-        self._most_ahead_ms = most_ahead_ms
+        self._most_ahead_ms = max_ahead_ms
         self._decide = decide
         self._reach = reach
         self._looks_again = looks_again
@@ -201,7 +201,7 @@ class Worker:
             self._observer,
             entitlement=lease,
             clock=self._clock,
-            most_ahead_ms=self._most_ahead_ms,
+            max_ahead_ms=self._most_ahead_ms,
             batch=self._batch,
             wait=self._wait_s,
             decide=self._decide,

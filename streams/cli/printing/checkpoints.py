@@ -68,11 +68,11 @@ def _receipts(path: Path) -> list[Receipt]:
     """Return the receipts in a file: JSON lines, or a store of answers."""
     from accountant.records import DECODE_ERRORS
     from accountant.records.receipts import read_receipt
-    from streams.client.results.store import AnswerStore
+    from streams.client.results.store import ResultStore
 
     with path.open("rb") as file:
         is_store = file.read(len(_SQLITE)) == _SQLITE
-    lines = map(str.encode, AnswerStore(path).receipts()) if is_store else _lines(path)
+    lines = map(str.encode, ResultStore(path).receipts()) if is_store else _lines(path)
     found = []
     for number, line in enumerate(lines, 1):
         try:

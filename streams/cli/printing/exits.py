@@ -20,7 +20,7 @@ from accountant.suggest import did_you_mean
 from streams.address import AddressInvalid
 from streams.cli.printing.lasting_streams import nobody_reads, output_error
 from streams.clock import CLOCK_OUT_OF_RANGE
-from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, extras_named
+from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, name_missing_extra
 from streams.settings import PREFIX
 
 if TYPE_CHECKING:
@@ -112,7 +112,7 @@ def plain_usage() -> Iterator[None]:
 def explained() -> Iterator[None]:
     """Turn the errors that are expected of a command into a message and an exit code."""
     try:
-        with extras_named():
+        with name_missing_extra():
             yield
     except KeyboardInterrupt:
         raise typer.Exit(Exit.INTERRUPTED) from None

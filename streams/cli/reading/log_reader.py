@@ -240,9 +240,9 @@ def _source(address: str) -> LogSource:
     if where.kind == "sqlite":
         path = Path(where.target)
         if not path.is_file():
-            from streams.client.connect import check_there
+            from streams.client.connect import check_exists
 
-            check_there(path)
+            check_exists(path)
         return _of_file(path)
     if where.kind == "kafka":
         from streams.kafka.deployment import deployment_of

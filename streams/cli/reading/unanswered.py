@@ -10,8 +10,8 @@ import msgspec
 from accountant.errors import BudgetError
 from accountant.times import iso
 from streams.cli.reading.connected import connected, settings_for
-from streams.client.connect import settled
-from streams.client.results.store import AnswerStore, OpenRequest, ledger_name
+from streams.client.connect import with_absolute_path
+from streams.client.results.store import OpenRequest, ResultStore, ledger_name
 
 
 class UnansweredRelease(msgspec.Struct):
@@ -39,10 +39,10 @@ def unanswered_releases(
         analyst: theirs alone; None for those of everybody.
     Raises: Refused: the store cannot be used.
     """
-    address = ledger_name(settled(settings_for(url, token_file)).url)
+    address = ledger_name(with_absolute_path(settings_for(url, token_file)).url)
     found = [
         each
-        for each in AnswerStore().unanswered()
+        for each in ResultStore().open_requests()
         if each.asked.ledger == address and analyst in {None, each.asked.analyst}
     ]
     charged = [True if each.granted else None for each in found]

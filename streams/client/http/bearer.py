@@ -20,7 +20,7 @@ from streams.settings.access import fault_of_token
 _log = get_logger(__name__)
 _warned_of = set[Path]()
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
-_MOST_BYTES: Final = 16_384
+_MAX_BYTES: Final = 16_384
 
 
 class Bearer(httpx.Auth):
@@ -62,9 +62,9 @@ class Bearer(httpx.Auth):
             stamp = status.st_ino, status.st_size, status.st_mtime_ns
             if stamp == self._read_at:
                 return
-            _look_who_reads(file, status)
+            _warn_if_readable(file, status)
             with file.open("rb") as opened:
-                text = opened.read(_MOST_BYTES + 1).decode("ascii", "replace").strip()
+                text = opened.read(_MAX_BYTES + 1).decode("ascii", "replace").strip()
         except OSError as error:
             raise Refused(
                 f"the token file {file} cannot be read: {error.strerror}; --token-file or "
@@ -76,7 +76,7 @@ class Bearer(httpx.Auth):
         self._token, self._read_at = text, stamp
 
 
-def _look_who_reads(file: Path, status: os.stat_result) -> None:
+def _warn_if_readable(file: Path, status: os.stat_result) -> None:
     """Warn once of a file of this user's own that others may read or write.
 
     Another user's is not this one's to change: secrets that are mounted belong to root.
@@ -121,7 +121,7 @@ def is_this_machine(url: str) -> bool:
     return (urlsplit(url).hostname or "") in _LOOPBACK
 
 
-def verification(url: str) -> ssl.SSLContext | bool:
+def tls_verification(url: str) -> ssl.SSLContext | bool:
     """Return what a door's certificate is checked by.
 
     httpx reads SSL_CERT_FILE and SSL_CERT_DIR only where it also takes proxies from the

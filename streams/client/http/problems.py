@@ -17,7 +17,7 @@ from streams.settings import PREFIX
 
 _PROBLEM_JSON: Final = "application/problem+json"
 # What a gateway answers before it hands a body on.
-_UNTAKEN: Final = frozenset({400, 401, 403, 413, 422})
+_REJECTED: Final = frozenset({400, 401, 403, 413, 422})
 
 # For what another server's problem leaves out.
 _BLANK: Final = {
@@ -38,20 +38,20 @@ def problem_of(response: httpx.Response) -> Problem:
         return Problem("", "", 0, phrase, "unknown", phrase)
 
 
-def is_untaken(response: httpx.Response, problem: Problem) -> bool:
+def is_rejected(response: httpx.Response, problem: Problem) -> bool:
     """Tell whether an answer is a gateway's own word that it has not handed a body on.
 
     What stands between may say the same status, after the gateway took the body.
     """
     return (
-        response.status_code in _UNTAKEN
+        response.status_code in _REJECTED
         and response.status_code == problem.status
         and response.headers.get("content-type", "").partition(";")[0] == _PROBLEM_JSON
         and problem.error != "unknown"
     )
 
 
-def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
+def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
     """Return the error for an answer that another try will not change.
 
     Args:
@@ -67,10 +67,10 @@ def raised(status: int, problem: Problem, url: str, *, has_token: bool) -> Excep
         return unauthenticated(url, has_token=has_token)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'it says no more'}")
-    return stranger(url, f"{status} ({problem.message})")
+    return not_a_gateway(url, f"{status} ({problem.message})")
 
 
-def stranger(url: str, what: str) -> Unreadable:
+def not_a_gateway(url: str, what: str) -> Unreadable:
     """Return the error of an answer that is no gateway's."""
     return Unreadable(f"{url} answered {what}: is this a gateway's address?")
 

@@ -10,15 +10,15 @@ from typing import Final
 import httpx
 
 from streams.client.http.problems import check_certificate
-from streams.client.requests import words
+from streams.client.requests import error_text
 from streams.errors import Unavailable
 
 _CONNECT_S: Final = 5.0
-_SILENT_S: Final = 60.0  # a gateway says every 15 s that it is there
-_PATIENCE_S: Final = 30.0  # with a gateway that is away
+_SILENCE_S: Final = 60.0  # a gateway says every 15 s that it is there
+_GIVE_UP_S: Final = 30.0  # with a gateway that is away
 _FIRST_PAUSE_S: Final = 0.1
-_MOST_PAUSE_S: Final = 2.0
-_END: Final = re.compile(rb"\r\n|\r|\n")
+_MAX_PAUSE_S: Final = 2.0
+_LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 
 
 async def reconnecting_events(
@@ -40,7 +40,7 @@ async def reconnecting_events(
             headers = {"Connection": "close"}
             if position:
                 headers["Last-Event-ID"] = position.decode("latin-1")
-            timeout = httpx.Timeout(_CONNECT_S, read=_SILENT_S)
+            timeout = httpx.Timeout(_CONNECT_S, read=_SILENCE_S)
             async with http.stream("GET", "/events", headers=headers, timeout=timeout) as response:
                 await check(response)
                 pause, cut_at = _FIRST_PAUSE_S, 0.0
@@ -51,14 +51,14 @@ async def reconnecting_events(
             why = Unavailable(f"{http.base_url} has ended the stream of events")
         except httpx.RequestError as error:
             check_certificate(error, str(http.base_url))
-            why = Unavailable(f"{http.base_url} does not answer: {words(error)}")
+            why = Unavailable(f"{http.base_url} does not answer: {error_text(error)}")
         except Unavailable as error:
             why = error
         cut_at = cut_at or loop.time()
-        if not position or http.is_closed or loop.time() - cut_at > _PATIENCE_S:
+        if not position or http.is_closed or loop.time() - cut_at > _GIVE_UP_S:
             raise why
         await asyncio.sleep(pause)
-        pause = min(2 * pause, _MOST_PAUSE_S)
+        pause = min(2 * pause, _MAX_PAUSE_S)
 
 
 async def events_in(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[bytes, bytes]]:
@@ -86,6 +86,6 @@ async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
         if chunk:
             more = chunk.removeprefix(b"\n") if after_cr else chunk
             after_cr = more.endswith(b"\r")
-            *whole, rest = _END.split(rest + more)
+            *whole, rest = _LINE_END.split(rest + more)
             for line in whole:
                 yield line

@@ -13,7 +13,7 @@ import httpx
 from accountant.records.http_bodies import Problem
 from streams.errors import Unreadable
 
-_MOST_SHOWN: Final = 100
+_MAX_SHOWN: Final = 100
 # What a gateway says of a name or an id; any other 404 is of some other server.
 _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
@@ -29,17 +29,17 @@ def check_names(url: str, rows: Iterable[object], **asked: object) -> None:
         for field, name in asked.items():
             found = getattr(row, field)
             if found != name:
-                raise _mixed_up(url, f"{field} {found}" if found else f"no {field}", name)
+                raise _mismatch(url, f"{field} {found}" if found else f"no {field}", name)
 
 
-def check_place(url: str, response: httpx.Response, place: str) -> None:
+def check_location(url: str, response: httpx.Response, location: str) -> None:
     """Check that a list, which may be empty, is the one that was asked for.
 
     Raises: Unreadable: it is another one, or does not say which.
     """
     found = response.headers.get("content-location")
-    if found != place:
-        raise _mixed_up(url, found or "a list without its Content-Location", place)
+    if found != location:
+        raise _mismatch(url, found or "a list without its Content-Location", location)
 
 
 def is_not_found(url: str, problem: Problem, name: str) -> bool:
@@ -51,13 +51,13 @@ def is_not_found(url: str, problem: Problem, name: str) -> bool:
     """
     if (problem.error, problem.field) not in _NOT_FOUND:
         return False
-    if problem.value != name[:_MOST_SHOWN]:
-        raise _mixed_up(url, f"404 for {problem.field} {problem.value}", name)
+    if problem.value != name[:_MAX_SHOWN]:
+        raise _mismatch(url, f"404 for {problem.field} {problem.value}", name)
     return True
 
 
-def _mixed_up(url: str, found: str, asked: object) -> Unreadable:
+def _mismatch(url: str, found: str, asked: object) -> Unreadable:
     return Unreadable(
-        f"{url} answered with {found[: 2 * _MOST_SHOWN]}, not with {asked}: does a proxy or a "
+        f"{url} answered with {found[: 2 * _MAX_SHOWN]}, not with {asked}: does a proxy or a "
         "cache mix answers up? Connect to the gateway itself"
     )

@@ -30,24 +30,24 @@ from accountant.views.overview import Overview, decode_overview
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
-from streams.client.http.bearer import Bearer, is_this_machine, verification
+from streams.client.http.bearer import Bearer, is_this_machine, tls_verification
 from streams.client.http.problems import (
     check_certificate,
-    is_untaken,
+    is_rejected,
+    not_a_gateway,
     problem_of,
-    raised,
-    stranger,
+    to_exception,
 )
 from streams.client.http.reconnecting_events import reconnecting_events
-from streams.client.http.response_check import check_names, check_place, is_not_found
-from streams.client.requests import words
+from streams.client.http.response_check import check_location, check_names, is_not_found
+from streams.client.requests import error_text
 from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
-_TOO_MANY: Final = 429
-_AGAIN: Final = frozenset({_TOO_MANY, 502, 503, 504})
+_TOO_MANY_REQUESTS: Final = 429
+_RETRY_STATUS: Final = frozenset({_TOO_MANY_REQUESTS, 502, 503, 504})
 
 _PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
 
@@ -91,7 +91,7 @@ class HttpService:
         self._http = httpx.AsyncClient(
             base_url=url,
             auth=bearer,
-            verify=verification(url),
+            verify=tls_verification(url),
             # A proxy of the environment is never meant for this machine itself.
             trust_env=not is_this_machine(url),
             timeout=_MARGIN_S,
@@ -107,8 +107,8 @@ class HttpService:
         """Return as whom the gateway knows this client."""
         found = await self._get("/me")
         if found is None:
-            raise self._stranger("404 for who asks")
-        return self._decoded(found, _decode_me)
+            raise self._not_a_gateway("404 for who asks")
+        return self._decode(found, _decode_me)
 
     async def own_name(self) -> str | None:
         """Return by which name the gateway knows this client; asked until it is known."""
@@ -119,10 +119,10 @@ class HttpService:
     async def submit(
         self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
     ) -> Answer:
-        place = _decode_target(body)
+        location = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
-        if place.type in _PATHS:
-            path = f"{_path(place.dataset)}/{_PATHS[place.type]}"
+        if location.type in _PATHS:
+            path = f"{_path(location.dataset)}/{_PATHS[location.type]}"
         seconds = max(0, math.ceil(wait))
         response = await self._send(
             "POST",
@@ -132,30 +132,34 @@ class HttpService:
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
         if response.status_code in {200, 409}:
-            return Answer(decision=self._logged(response.content)[0], partition=0)
+            return Answer(decision=self._decode_logged(response.content)[0], partition=0)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:
-            return Answer(decision=self._logged(problem.decision)[0], partition=0)
-        if not is_untaken(response, problem):
-            raise self._stranger(f"{response.status_code} ({problem.message})")
-        raise self._raised(response, problem)
+            return Answer(decision=self._decode_logged(problem.decision)[0], partition=0)
+        if not is_rejected(response, problem):
+            raise self._not_a_gateway(f"{response.status_code} ({problem.message})")
+        raise self._to_exception(response, problem)
 
     async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
         path = f"{_path(dataset)}/requests/{quote(request_id, safe='')}"
-        found = self._found(await self._send("GET", path, params={"analyst": who}), request_id)
-        return None if found is None else self._logged(found)[0]
+        found = self._body_or_none(
+            await self._send("GET", path, params={"analyst": who}), request_id
+        )
+        return None if found is None else self._decode_logged(found)[0]
 
     async def datasets(self) -> list[DatasetView]:
         found = await self._get("/datasets")
         if found is None:
-            raise self._stranger("404 for all datasets")
-        return self._decoded(found, _decode_datasets)
+            raise self._not_a_gateway("404 for all datasets")
+        return self._decode(found, _decode_datasets)
 
     async def dataset(self, name: str) -> DatasetView | None:
-        found = self._found(await self._send("GET", _path(name)), name)
-        return None if found is None else self._named(found, decode_dataset_view, dataset=name)
+        found = self._body_or_none(await self._send("GET", _path(name)), name)
+        return (
+            None if found is None else self._decode_named(found, decode_dataset_view, dataset=name)
+        )
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         response = await self._send(
@@ -164,33 +168,33 @@ class HttpService:
             content=encode(asked),
             headers={"Content-Type": "application/json"},
         )
-        found = self._found(response, dataset)
-        return None if found is None else self._named(found, decode_preview, dataset=dataset)
+        found = self._body_or_none(response, dataset)
+        return None if found is None else self._decode_named(found, decode_preview, dataset=dataset)
 
     async def levels(self, dataset: str) -> list[LevelView]:
         return await self._list(dataset, "limits", decode_level_views) or []
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         path = f"{_path(dataset)}/budgets/{quote(analyst, safe='')}"
-        found = self._found(await self._send("GET", path), dataset)
+        found = self._body_or_none(await self._send("GET", path), dataset)
         if found is None:
             return None
-        return self._named(found, decode_analyst_budget, dataset=dataset, analyst=analyst)
+        return self._decode_named(found, decode_analyst_budget, dataset=dataset, analyst=analyst)
 
     async def own_budgets(self) -> list[AnalystBudget]:
         """Return what the client's token may still use, by dataset."""
         found = await self._get("/me/budgets")
         if found is None:
-            raise self._stranger("404 for who asks")
-        budgets = self._decoded(found, decode_analyst_budgets)
+            raise self._not_a_gateway("404 for who asks")
+        budgets = self._decode(found, decode_analyst_budgets)
         if budgets:
             check_names(self._url, budgets, analyst=await self.own_name())
         return budgets
 
     async def overview(self, dataset: str, caller: Caller | None = None) -> Overview | None:
         assert caller is None, "the server goes by the token"
-        found = self._found(await self._send("GET", f"{_path(dataset)}/overview"), dataset)
-        return None if found is None else self._decoded(found, decode_overview)
+        found = self._body_or_none(await self._send("GET", f"{_path(dataset)}/overview"), dataset)
+        return None if found is None else self._decode(found, decode_overview)
 
     async def usage(self, dataset: str) -> list[UsageView]:
         return [row.view() for row in await self.usage_by(dataset, "analyst")]
@@ -206,15 +210,15 @@ class HttpService:
     async def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
         query = {} if analyst is None else {"analyst": analyst}
         response = await self._send("GET", f"{_path(dataset)}/why", params=query)
-        found = self._found(response, dataset)
-        return None if found is None else self._named(found, decode_why, dataset=dataset)
+        found = self._body_or_none(response, dataset)
+        return None if found is None else self._decode_named(found, decode_why, dataset=dataset)
 
     async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
         # A page may be empty before the end, where all that the door looked at is of others.
         while True:
             page = await self._page(dataset, after, most)
             if page.decisions or page.next is None or page.next <= after:
-                found = [self._logged(each) for each in page.decisions]
+                found = [self._decode_logged(each) for each in page.decisions]
                 check_names(self._url, (decision for _, decision in found), dataset=dataset)
                 return [value for value, _ in found]
             after = page.next
@@ -229,8 +233,8 @@ class HttpService:
     async def heads(self) -> list[Head]:
         found = await self._get("/head")
         if found is None:
-            raise self._stranger("404 for the end of the log")
-        heads = self._decoded(found, _decode_heads)
+            raise self._not_a_gateway("404 for the end of the log")
+        heads = self._decode(found, _decode_heads)
         check_names(self._url, heads, ledger=heads[0].ledger if heads else None)
         return heads
 
@@ -240,15 +244,15 @@ class HttpService:
 
     async def events(self) -> AsyncIterator[Decision]:
         async for data in reconnecting_events(self._http, self._check_stream, "decision"):
-            for decision in self._readable(data, decode_decision):
+            for decision in self._decode_event(data, decode_decision):
                 yield decision
 
     async def alerts(self) -> AsyncIterator[Alert]:
         async for data in reconnecting_events(self._http, self._check_stream, "alert"):
-            for alert in self._readable(data, decode_alert):
+            for alert in self._decode_event(data, decode_alert):
                 yield alert
 
-    def _readable(self, data: bytes, decode: Callable[[bytes], T]) -> list[T]:
+    def _decode_event(self, data: bytes, decode: Callable[[bytes], T]) -> list[T]:
         """Return the event, none where it cannot be read: the next ones can."""
         try:
             return [decode(data)]
@@ -265,7 +269,7 @@ class HttpService:
         await self._http.aclose()
 
     async def _get(self, path: str) -> bytes | None:
-        return self._found(await self._send("GET", path))
+        return self._body_or_none(await self._send("GET", path))
 
     async def _list(self, dataset: str, what: str, decode: Callable[[bytes], T]) -> T | None:
         """Return a list of a dataset, None where it was never opened.
@@ -277,75 +281,75 @@ class HttpService:
         if response.status_code == 410:
             problem = problem_of(response)
             raise Gone(problem.message, after=problem.after)
-        found = self._found(response, dataset)
+        found = self._body_or_none(response, dataset)
         if found is None:
             return None
-        decoded = self._decoded(found, decode)
-        check_place(self._url, response, f"/datasets/{dataset}/{what}")
+        decoded = self._decode(found, decode)
+        check_location(self._url, response, f"/datasets/{dataset}/{what}")
         return decoded
 
-    def _found(self, response: httpx.Response, name: str | None = None) -> bytes | None:
+    def _body_or_none(self, response: httpx.Response, name: str | None = None) -> bytes | None:
         """Return the body of an answer, None where what has the name is not there."""
         if response.status_code == 200:
             return response.content
         problem = problem_of(response)
         if response.status_code == 404 and name and is_not_found(self._url, problem, name):
             return None
-        raise self._raised(response, problem)
+        raise self._to_exception(response, problem)
 
-    def _named(self, content: bytes, decode: Callable[[bytes], T], **asked: str) -> T:
+    def _decode_named(self, content: bytes, decode: Callable[[bytes], T], **asked: str) -> T:
         """Return an answer that names what was asked for."""
-        found = self._decoded(content, decode)
+        found = self._decode(content, decode)
         check_names(self._url, [found], **asked)
         return found
 
-    def _decoded(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
+    def _decode(self, content: bytes | msgspec.Raw, decode: Callable[[bytes], T]) -> T:
         try:
             return decode(bytes(content))
         except DECODE_ERRORS:
-            raise self._stranger("something else than a gateway does") from None
+            raise self._not_a_gateway("something else than a gateway does") from None
         except MadeByOtherVersion as error:
-            raise self._stranger(f"a decision of another version ({error})") from None
+            raise self._not_a_gateway(f"a decision of another version ({error})") from None
 
-    def _logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
+    def _decode_logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
         """Return a decision that the gateway answers as the log holds it, and what it says."""
-        logged, is_whole = self._decoded(content, as_logged)
-        decision = self._decoded(logged, decode_decision)
+        logged, is_whole = self._decode(content, as_logged)
+        decision = self._decode(logged, decode_decision)
         if not is_whole:
-            raise self._stranger("a decision that its own hash is not of")
+            raise self._not_a_gateway("a decision that its own hash is not of")
         return logged, decision
 
-    def _raised(self, response: httpx.Response, problem: Problem) -> Exception:
-        return raised(response.status_code, problem, self._url, has_token=self.has_token)
+    def _to_exception(self, response: httpx.Response, problem: Problem) -> Exception:
+        return to_exception(response.status_code, problem, self._url, has_token=self.has_token)
 
-    def _stranger(self, what: str) -> Unreadable:
-        return stranger(self._url, what)
+    def _not_a_gateway(self, what: str) -> Unreadable:
+        return not_a_gateway(self._url, what)
 
     async def _check_stream(self, response: httpx.Response) -> None:
         if response.status_code != 200:
             await response.aread()
             problem = problem_of(response)
-            if response.status_code in _AGAIN:
+            if response.status_code in _RETRY_STATUS:
                 raise Unavailable(problem.message or f"{self._url} is not ready")
             if response.status_code == 410:
                 raise Gone(problem.message)
             if problem.error == "unknown_event_id":
                 raise Refused(problem.message)
-            raise self._raised(response, problem)
+            raise self._to_exception(response, problem)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            raise self._stranger("no stream of events")
+            raise self._not_a_gateway("no stream of events")
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.RequestError as error:
             check_certificate(error, self._url)
-            self._trouble = f"{self._url} does not answer: {words(error)}"
+            self._trouble = f"{self._url} does not answer: {error_text(error)}"
             raise Unavailable(self._trouble) from error
         self._trouble = None
-        if response.status_code in _AGAIN:
+        if response.status_code in _RETRY_STATUS:
             self._trouble = problem_of(response).message or f"{self._url} is not ready"
-            raise Unavailable(self._trouble, after=_after(response))
+            raise Unavailable(self._trouble, after=_retry_after(response))
         return response
 
 
@@ -353,13 +357,13 @@ def _path(dataset: str) -> str:
     return f"/datasets/{quote(dataset, safe='')}"
 
 
-def _after(response: httpx.Response) -> float:
+def _retry_after(response: httpx.Response) -> float:
     """Return how many seconds a door that counts requests asks to wait; 0 for any other answer.
 
     A door that has no room, or no ledger, asks for a second whatever it waits for: the client's
     own pauses find it sooner.
     """
-    told = response.headers.get("retry-after", "")
-    if response.status_code != _TOO_MANY or not (told.isascii() and told.isdigit()):
+    seconds = response.headers.get("retry-after", "")
+    if response.status_code != _TOO_MANY_REQUESTS or not (seconds.isascii() and seconds.isdigit()):
         return 0.0
-    return float(told[:9])
+    return float(seconds[:9])

@@ -23,15 +23,15 @@ from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from streams.client.notebooks.html_table import grid, table, text_of
 
-_MOST: Final = 50
+_MAX_ROWS: Final = 50
 _HEAD: Final = ("dataset", "guarantee", "spent", "left", "state")
 
 
 def client_html(url: str, datasets: Sequence[DatasetView]) -> str:
     """Return a table of a ledger's datasets, the first fifty by name."""
-    more = len(datasets) - _MOST
-    caption = f"{url}: {len(datasets)} datasets" + (f", {_MOST} shown" if more > 0 else "")
-    return grid(caption, _HEAD, map(_row, datasets[:_MOST]))
+    more = len(datasets) - _MAX_ROWS
+    caption = f"{url}: {len(datasets)} datasets" + (f", {_MAX_ROWS} shown" if more > 0 else "")
+    return grid(caption, _HEAD, map(_row, datasets[:_MAX_ROWS]))
 
 
 def _row(view: DatasetView) -> tuple[str, ...]:

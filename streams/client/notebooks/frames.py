@@ -20,7 +20,7 @@ from accountant.views.usage import UsageView
 _AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
 _POLICY: Final = ("filter", "unit", "neighbours", "horizon")
 _COUNTS: Final = ("outcomes_", "reasons_")
-_UNSHOWN: Final = frozenset({"partition_sequence", "joint_guarantee"})
+_HIDDEN: Final = frozenset({"partition_sequence", "joint_guarantee"})
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
@@ -29,7 +29,7 @@ def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
     Raises: ImportError: pandas is not installed.
     """
     pandas = _module("pandas", "to_pandas")
-    return pandas.DataFrame(_filled(rows_of(views, Decimal)))
+    return pandas.DataFrame(_columns_of(rows_of(views, Decimal)))
 
 
 def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
@@ -40,7 +40,7 @@ def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
     Raises: ImportError: pyarrow is not installed.
     """
     arrow = _module("pyarrow", "to_arrow")
-    return arrow.table(_filled(rows_of(views, str)))
+    return arrow.table(_columns_of(rows_of(views, str)))
 
 
 def rows_of(
@@ -58,7 +58,7 @@ def _row(view: DatasetView | UsageView, amount: type[Decimal] | type[str]) -> di
     row: dict[str, Any] = {}
     for name in view.__struct_fields__:
         value = getattr(view, name)
-        if name in _UNSHOWN:
+        if name in _HIDDEN:
             continue
         if name == "policy":
             row |= {field: getattr(value, field) for field in _POLICY}
@@ -77,7 +77,7 @@ def _cell(name: str, value: object, amount: type[Decimal] | type[str]) -> object
     return ", ".join(value) if isinstance(value, tuple) else value
 
 
-def _filled(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
+def _columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
     """Return rows as columns, in the order in which they come up.
 
     What a row lacks is None, of a count 0.

@@ -17,17 +17,17 @@ from fractions import Fraction
 from typing import Any, Final
 from zoneinfo import ZoneInfo
 
-from streams.client.results.equality import same
+from streams.client.results.equality import is_same
 from streams.client.results.numpy_values import decode_numpy, encode_numpy
 from streams.client.results.pandas_values import decode_pandas, encode_pandas
 
 _TAG: Final = "$"
-_MOST_DEPTH: Final = 50
+_MAX_DEPTH: Final = 50
 _PLAIN_BITS: Final = 64
 """Larger integers are hexadecimal: Python writes no decimals of thousands of digits."""
 
 
-def encode_answer(value: Any) -> bytes:
+def encode_result(value: Any) -> bytes:
     """Return an answer as bytes that decode to an equal one of the same type and shape.
 
     Takes None, bool, int, float, complex, str, bytes, bytearray, Decimal, Fraction; date, time,
@@ -38,30 +38,32 @@ def encode_answer(value: Any) -> bytes:
     Raises: TypeError: it is, or holds, something else.
     """
     try:
-        data = json.dumps(_plain(value, 0), allow_nan=False, separators=(",", ":")).encode()
-        back = decode_answer(data)
+        data = json.dumps(_to_json(value, 0), allow_nan=False, separators=(",", ":")).encode()
+        decoded = decode_result(data)
     except TypeError:
         raise
     except Exception as error:
-        raise TypeError(f"{_named(value)} cannot be stored: {error}") from error
-    if not same(value, back):
-        raise TypeError(f"{_named(value)} cannot be stored: it would come back as {back!r:.80}")
+        raise TypeError(f"{_type_name(value)} cannot be stored: {error}") from error
+    if not is_same(value, decoded):
+        raise TypeError(
+            f"{_type_name(value)} cannot be stored: it would come back as {decoded!r:.80}"
+        )
     return data
 
 
-def decode_answer(data: bytes) -> Any:
-    """Return the answer that `encode_answer` made these bytes of."""
-    return _whole(json.loads(data))
+def decode_result(data: bytes) -> Any:
+    """Return the answer that `encode_result` made these bytes of."""
+    return _from_json(json.loads(data))
 
 
-def _named(value: object) -> str:
+def _type_name(value: object) -> str:
     kind = type(value)
     return f"an answer of type {kind.__module__}.{kind.__qualname__}"
 
 
-def _plain(value: Any, depth: int) -> Any:
-    if depth > _MOST_DEPTH:
-        raise TypeError(f"an answer must not nest more than {_MOST_DEPTH} deep")
+def _to_json(value: Any, depth: int) -> Any:
+    if depth > _MAX_DEPTH:
+        raise TypeError(f"an answer must not nest more than {_MAX_DEPTH} deep")
     kind = type(value)
     if value is None or kind in {bool, str}:
         return value
@@ -70,46 +72,48 @@ def _plain(value: Any, depth: int) -> Any:
     if kind is float and math.isfinite(value):
         return value
     if kind is list:
-        return [_plain(each, depth + 1) for each in value]
+        return [_to_json(each, depth + 1) for each in value]
     if kind is dict:
-        return _plain_dict(value, depth)
+        return _dict_to_json(value, depth)
     if kind in _COLLECTIONS:
-        parts = [_plain(each, depth + 1) for each in value]
+        parts = [_to_json(each, depth + 1) for each in value]
         return {_TAG: kind.__name__, "is": parts}
     if kind in _ENCODERS:
         return {_TAG: kind.__name__, "is": _ENCODERS[kind](value)}
     for tag, encode in (("numpy", encode_numpy), ("pandas", encode_pandas)):
-        if tag in sys.modules and (encoded := encode(value, lambda part: _plain(part, depth + 1))):
+        if tag in sys.modules and (
+            encoded := encode(value, lambda part: _to_json(part, depth + 1))
+        ):
             return {_TAG: tag, "is": encoded}
     raise TypeError(
-        f"{_named(value)} cannot be stored: return numbers, text, dates, lists, tuples, sets, "
+        f"{_type_name(value)} cannot be stored: return numbers, text, dates, lists, tuples, sets, "
         "dicts, or numpy's or pandas' values, or pass a `codec`"
     )
 
 
-def _plain_dict(value: dict[Any, Any], depth: int) -> dict[str, Any]:
+def _dict_to_json(value: dict[Any, Any], depth: int) -> dict[str, Any]:
     if all(type(key) is str for key in value) and _TAG not in value:
-        return {key: _plain(each, depth + 1) for key, each in value.items()}
-    pairs = [[_plain(key, depth + 1), _plain(each, depth + 1)] for key, each in value.items()]
+        return {key: _to_json(each, depth + 1) for key, each in value.items()}
+    pairs = [[_to_json(key, depth + 1), _to_json(each, depth + 1)] for key, each in value.items()]
     return {_TAG: "dict", "is": pairs}
 
 
-def _whole(plain: Any) -> Any:
+def _from_json(plain: Any) -> Any:
     if isinstance(plain, list):
-        return [_whole(each) for each in plain]
+        return [_from_json(each) for each in plain]
     if not isinstance(plain, dict):
         return plain
     if _TAG not in plain:
-        return {key: _whole(each) for key, each in plain.items()}
+        return {key: _from_json(each) for key, each in plain.items()}
     tag, inner = plain[_TAG], plain["is"]
     if tag == "dict":
-        return {_whole(key): _whole(each) for key, each in inner}
+        return {_from_json(key): _from_json(each) for key, each in inner}
     if tag in _DECODERS:
         return _DECODERS[tag](inner)
-    return _COLLECTION_OF[tag](_whole(each) for each in inner)
+    return _COLLECTION_OF[tag](_from_json(each) for each in inner)
 
 
-def storable_kinds() -> tuple[type, ...]:
+def storable_types() -> tuple[type, ...]:
     """Return the types that can be stored, of numpy and pandas where they are in use."""
     kinds = (type(None), bool, str, list, dict, *_COLLECTIONS, *_ENCODERS)
     if (numpy := sys.modules.get("numpy")) is not None:
@@ -120,15 +124,15 @@ def storable_kinds() -> tuple[type, ...]:
     return kinds
 
 
-def _bytes(value: bytes | bytearray) -> str:
+def _encode_bytes(value: bytes | bytearray) -> str:
     return base64.b64encode(value).decode()
 
 
-def _datetime(value: dt.datetime | dt.time) -> list[Any]:
-    return [value.replace(tzinfo=None).isoformat(), value.fold, plain_zone(value.tzinfo)]
+def _encode_time(value: dt.datetime | dt.time) -> list[Any]:
+    return [value.replace(tzinfo=None).isoformat(), value.fold, encode_zone(value.tzinfo)]
 
 
-def plain_zone(zone: dt.tzinfo | None) -> str | float | None:
+def encode_zone(zone: dt.tzinfo | None) -> str | float | None:
     """Return a time zone as JSON: its key, or its offset in seconds.
 
     Raises: TypeError: it is of another kind.
@@ -142,18 +146,18 @@ def plain_zone(zone: dt.tzinfo | None) -> str | float | None:
     raise TypeError(f"a time of zone {zone!r} cannot be stored")
 
 
-def whole_zone(plain: str | float | None) -> dt.tzinfo | None:
-    """Return the time zone that `plain_zone` made this of."""
+def decode_zone(plain: str | float | None) -> dt.tzinfo | None:
+    """Return the time zone that `encode_zone` made this of."""
     if plain is None:
         return None
     return ZoneInfo(plain) if isinstance(plain, str) else dt.timezone(dt.timedelta(seconds=plain))
 
 
-def _time(kind: type[dt.datetime] | type[dt.time]) -> Callable[[list[Any]], Any]:
-    def whole(plain: list[Any]) -> Any:
-        return kind.fromisoformat(plain[0]).replace(fold=plain[1], tzinfo=whole_zone(plain[2]))
+def _time_decoder(kind: type[dt.datetime] | type[dt.time]) -> Callable[[list[Any]], Any]:
+    def from_json(plain: list[Any]) -> Any:
+        return kind.fromisoformat(plain[0]).replace(fold=plain[1], tzinfo=decode_zone(plain[2]))
 
-    return whole
+    return from_json
 
 
 _COLLECTIONS: Final = (tuple, set, frozenset)
@@ -162,13 +166,13 @@ _ENCODERS: Final[dict[type, Callable[[Any], Any]]] = {
     int: hex,
     float: repr,
     complex: lambda value: [repr(value.real), repr(value.imag)],
-    bytes: _bytes,
-    bytearray: _bytes,
+    bytes: _encode_bytes,
+    bytearray: _encode_bytes,
     Decimal: str,
     Fraction: lambda value: [hex(value.numerator), hex(value.denominator)],
     dt.date: dt.date.isoformat,
-    dt.datetime: _datetime,
-    dt.time: _datetime,
+    dt.datetime: _encode_time,
+    dt.time: _encode_time,
     dt.timedelta: lambda value: [value.days, value.seconds, value.microseconds],
 }
 _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
@@ -180,9 +184,9 @@ _DECODERS: Final[dict[str, Callable[[Any], Any]]] = {
     "Decimal": Decimal,
     "Fraction": lambda parts: Fraction(*(int(part, 16) for part in parts)),
     "date": dt.date.fromisoformat,
-    "datetime": _time(dt.datetime),
-    "time": _time(dt.time),
+    "datetime": _time_decoder(dt.datetime),
+    "time": _time_decoder(dt.time),
     "timedelta": lambda parts: dt.timedelta(*parts),
     "numpy": decode_numpy,
-    "pandas": lambda plain: decode_pandas(plain, _whole),
+    "pandas": lambda plain: decode_pandas(plain, _from_json),
 }

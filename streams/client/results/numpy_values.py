@@ -7,10 +7,10 @@ import io
 from collections.abc import Callable
 from typing import Any, Final
 
-_MOST_HEADER: Final = 1_000_000  # of a structured type's description
+_MAX_HEADER: Final = 1_000_000  # of a structured type's description
 
 
-def encode_numpy(value: Any, _plain: Callable[[Any], Any]) -> list[str] | None:
+def encode_numpy(value: Any, to_json: Callable[[Any], Any]) -> list[str] | None:
     """Return a scalar, array or matrix as JSON, None if it is of no such type.
 
     Raises: TypeError: it holds objects.
@@ -26,12 +26,12 @@ def encode_numpy(value: Any, _plain: Callable[[Any], Any]) -> list[str] | None:
         shape = "scalar"
     else:
         return None
-    held = io.BytesIO()
+    buffer = io.BytesIO()
     try:
-        np.save(held, np.asarray(value), allow_pickle=False)
+        np.save(buffer, np.asarray(value), allow_pickle=False)
     except ValueError as error:
         raise TypeError(f"numpy's {value.dtype} cannot be stored: pass a `codec`") from error
-    return [shape, base64.b64encode(held.getvalue()).decode()]
+    return [shape, base64.b64encode(buffer.getvalue()).decode()]
 
 
 def decode_numpy(plain: list[str]) -> Any:
@@ -39,8 +39,8 @@ def decode_numpy(plain: list[str]) -> Any:
     import numpy as np
 
     shape, data = plain
-    held = io.BytesIO(base64.b64decode(data))
-    array = np.load(held, allow_pickle=False, max_header_size=_MOST_HEADER)
+    buffer = io.BytesIO(base64.b64decode(data))
+    array = np.load(buffer, allow_pickle=False, max_header_size=_MAX_HEADER)
     if shape == "matrix":
         return np.asmatrix(array)
     return array[()] if shape == "scalar" else array

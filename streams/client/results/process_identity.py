@@ -10,7 +10,7 @@ from pathlib import Path
 
 def this_process() -> str:
     """Return this process: its machine, boot, space of process numbers, number and start."""
-    return json.dumps([*_place(), os.getpid(), _started(os.getpid())])
+    return json.dumps([*_machine(), os.getpid(), _start_time(os.getpid())])
 
 
 def has_ended(process: str) -> bool:
@@ -20,15 +20,15 @@ def has_ended(process: str) -> bool:
         process: as `this_process` has returned it there.
     """
     try:
-        host, boot, space, pid, started = json.loads(process)
+        host, boot, namespace, pid, started = json.loads(process)
     except ValueError:
         return False
-    own_host, own_boot, own_space = _place()
+    own_host, own_boot, own_namespace = _machine()
     if host != own_host:
         return False
     if boot != own_boot:
         return boot is not None and own_boot is not None  # the machine was started again since
-    if space != own_space:
+    if namespace != own_namespace:
         return False
     try:
         os.kill(pid, 0)
@@ -36,35 +36,35 @@ def has_ended(process: str) -> bool:
         return True
     except OSError:  # it is another user's
         pass
-    now = _started(pid)
+    now = _start_time(pid)
     # Numbers are used again: a process that started at another time is another process.
     return started is not None and now is not None and now != started
 
 
-def _place() -> tuple[str, str | None, str | None]:
-    return socket.gethostname(), _text("/proc/sys/kernel/random/boot_id"), _space()
+def _machine() -> tuple[str, str | None, str | None]:
+    return socket.gethostname(), _read_text("/proc/sys/kernel/random/boot_id"), _pid_namespace()
 
 
-def _space() -> str | None:
+def _pid_namespace() -> str | None:
     try:
         return str(Path("/proc/self/ns/pid").readlink())
     except OSError:
         return None
 
 
-def _started(pid: int) -> str | None:
+def _start_time(pid: int) -> str | None:
     """Return when a process started, in ticks since the boot; None where the system has no /proc.
 
     Its state is in the field before: a process that has ended, but is not waited for, has none.
     """
-    text = _text(f"/proc/{pid}/stat")
+    text = _read_text(f"/proc/{pid}/stat")
     if text is None:
         return None
     fields = text.rpartition(")")[2].split()  # the name before it may hold anything
     return "ended" if fields[0] in {"Z", "X"} else fields[19]
 
 
-def _text(path: str) -> str | None:
+def _read_text(path: str) -> str | None:
     try:
         return Path(path).read_text(encoding="utf-8").strip()
     except OSError:

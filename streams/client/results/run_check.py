@@ -22,29 +22,29 @@ def check_run(run: object, *, awaited: bool, kinds: tuple[type, ...] | None) -> 
     """
     if not callable(run):
         raise RequestInvalid("run", "must be a function that draws the answer", run)
-    given = run if isinstance(run, functools.partial) else functools.partial(run)
+    function = run if isinstance(run, functools.partial) else functools.partial(run)
     try:
-        signature = inspect.signature(given.func)
+        signature = inspect.signature(function.func)
     except (TypeError, ValueError):  # of some functions in C nothing is known
         signature = None
     if signature is not None:
         try:
-            signature.bind(*given.args, **given.keywords)
+            signature.bind(*function.args, **function.keywords)
         except TypeError as error:
             rule = f"must be a function that can be called without arguments ({error})"
             raise RequestInvalid("run", rule, run) from None
-    if not awaited and _is(inspect.iscoroutinefunction, run):
+    if not awaited and _is_kind(inspect.iscoroutinefunction, run):
         rule = "must not be asynchronous here: AsyncAccountant takes such a function"
         raise RequestInvalid("run", rule, run)
-    if _is(inspect.isgeneratorfunction, run) or _is(inspect.isasyncgenfunction, run):
+    if _is_kind(inspect.isgeneratorfunction, run) or _is_kind(inspect.isasyncgenfunction, run):
         raise RequestInvalid("run", "must return its answer, and not yield it", run)
-    declared = _declared(given.func)
-    if kinds is not None and _is_never(declared, kinds):
-        rule = f"must return what can be stored, and not {declared}, or be given a `codec`"
+    return_type = _return_type(function.func)
+    if kinds is not None and _cannot_be(return_type, kinds):
+        rule = f"must return what can be stored, and not {return_type}, or be given a `codec`"
         raise RequestInvalid("run", rule, run)
 
 
-def _declared(function: object) -> object:
+def _return_type(function: object) -> object:
     """Return the type that a function is declared to return, Any where that is not known."""
     called = function if inspect.isroutine(function) else getattr(function, "__call__", function)  # noqa: B004
     try:
@@ -53,12 +53,12 @@ def _declared(function: object) -> object:
         return Any
 
 
-def _is_never(declared: object, kinds: tuple[type, ...]) -> bool:
+def _cannot_be(return_type: object, kinds: tuple[type, ...]) -> bool:
     """Tell whether no value of a declared type is of one of some types."""
-    origin = typing.get_origin(declared)
+    origin = typing.get_origin(return_type)
     if origin in {typing.Union, types.UnionType}:
-        return all(_is_never(each, kinds) for each in typing.get_args(declared))
-    kind = declared if origin is None else origin
+        return all(_cannot_be(each, kinds) for each in typing.get_args(return_type))
+    kind = return_type if origin is None else origin
     if kind is Any or not inspect.isclass(kind) or issubclass(kind, Awaitable):
         return False
     try:
@@ -67,5 +67,5 @@ def _is_never(declared: object, kinds: tuple[type, ...]) -> bool:
         return False
 
 
-def _is(kind: Callable[[Any], bool], run: object) -> bool:
+def _is_kind(kind: Callable[[Any], bool], run: object) -> bool:
     return kind(run) or kind(getattr(type(run), "__call__", None))  # noqa: B004

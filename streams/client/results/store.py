@@ -35,7 +35,7 @@ from streams.client.results.process_identity import has_ended, this_process
 from streams.clock import SystemClock
 from streams.errors import Refused
 
-VARIABLE: Final = "ACCOUNTANT_ANSWERS"
+PATH_VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
 _FORMAT: Final = 4
 _WITHOUT_LEDGER_IDS: Final = 3
@@ -77,7 +77,7 @@ PRAGMA user_version = {_FORMAT};
 """
 
 
-class AnswerMissing(BudgetError):
+class ResultMissing(BudgetError):
     """The request was granted before, and no answer is stored here: nothing runs again."""
 
 
@@ -89,7 +89,7 @@ class StillRunning(BudgetError):
     """Another process, or another thread of this one, runs the mechanism of this grant."""
 
 
-class Stored(NamedTuple):
+class StoredResult(NamedTuple):
     """An answer as it is stored."""
 
     answer: bytes
@@ -103,7 +103,7 @@ class Turn(NamedTuple):
     run: str
 
 
-class StoredRequest(NamedTuple):
+class SentRequest(NamedTuple):
     """A request as the store notes it before it is sent.
 
     Attributes:
@@ -129,12 +129,12 @@ class OpenRequest(NamedTuple):
         granted: the ledger has granted it; False where this store does not know.
     """
 
-    asked: StoredRequest
+    asked: SentRequest
     since: float
     granted: bool
 
 
-class Busy(NamedTuple):
+class OtherRun(NamedTuple):
     """Whose run it is meanwhile.
 
     Attributes:
@@ -145,7 +145,7 @@ class Busy(NamedTuple):
     since: float
 
 
-class AnswerStore:
+class ResultStore:
     """The answers of this user's grants.
 
     Args:
@@ -157,16 +157,16 @@ class AnswerStore:
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
 
-    def asking(self, asked: StoredRequest, *, own: bool) -> None:
+    def record_request(self, asked: SentRequest, *, own: bool) -> None:
         """Note that `release` is about to ask.
 
         Args:
             own: it has made the id itself, so that a grant of it is for its own run.
         """
-        with self._changing() as db:
-            _note(db, asked, own=own)
+        with self._transaction() as db:
+            _insert_request(db, asked, own=own)
 
-    def bind(self, name: str, asked: StoredRequest, body: bytes, ledger_id: str = "") -> bytes:
+    def bind_name(self, name: str, asked: SentRequest, body: bytes, ledger_id: str = "") -> bytes:
         """Bind a name to a request that is about to be asked, unless it is bound already.
 
         The name is of one ledger, dataset and analyst.
@@ -177,14 +177,14 @@ class AnswerStore:
         Raises: NameTaken: that one has another claim, or another ledger has decided it.
         """
         key = (asked.ledger, asked.dataset, asked.analyst, name)
-        with self._changing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT claim, body, ledger_id FROM names"
                 " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
                 key,
             ).fetchone()
             if row is None:
-                _note(db, asked, own=True)
+                _insert_request(db, asked, own=True)
                 bound = (*key, asked.claim, asked.request, body, ledger_id)
                 db.execute("INSERT INTO names VALUES (?, ?, ?, ?, ?, ?, ?, ?)", bound)
                 return body
@@ -208,20 +208,20 @@ class AnswerStore:
             )
         return bytes(bound_body)
 
-    def unbind(self, request: str) -> None:
+    def unbind_name(self, request: str) -> None:
         """Free the name of a request: its next release asks anew."""
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
-    def refused(self, request: str) -> None:
+    def discard_request(self, request: str) -> None:
         """Note that nothing was granted."""
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute("DELETE FROM requests WHERE request = ?", (request,))
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
-    def is_repeated(self, asked: StoredRequest) -> bool:
+    def is_repeated(self, asked: SentRequest) -> bool:
         """Tell whether the same claim was released before on the dataset, for the same purpose."""
-        with self._changing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT 1 FROM requests"
                 " WHERE dataset = ? AND claim = ? AND purpose = ? AND request <> ?",
@@ -229,22 +229,22 @@ class AnswerStore:
             ).fetchone()
         return row is not None
 
-    def unanswered(self) -> list[OpenRequest]:
+    def open_requests(self) -> list[OpenRequest]:
         """Return the requests that may be charged and have no answer here, oldest first."""
-        with self._changing() as db:
+        with self._transaction() as db:
             rows = db.execute(
                 "SELECT r.*, max(a.decision IS NOT NULL) FROM requests r LEFT JOIN answers a"
                 " ON a.request = r.request GROUP BY r.request"
                 " HAVING NOT max(coalesce(a.state IN ('done', 'unstored'), 0)) ORDER BY r.since"
             ).fetchall()
-        return [OpenRequest(StoredRequest(*row[:7]), row[7], bool(row[9])) for row in rows]
+        return [OpenRequest(SentRequest(*row[:7]), row[7], bool(row[9])) for row in rows]
 
-    def found(self, request: str) -> Stored | None:
+    def get_result(self, request: str) -> StoredResult | None:
         """Return the stored answer of a request, if any.
 
-        Raises: AnswerMissing: it was returned once, and could not be stored.
+        Raises: ResultMissing: it was returned once, and could not be stored.
         """
-        with self._changing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT state, answer FROM answers"
                 " WHERE request = ? AND state IN ('done', 'unstored')",
@@ -254,19 +254,21 @@ class AnswerStore:
             return None
         state, answer = row
         if state == "unstored":
-            raise AnswerMissing(_UNSTORED)
-        return Stored(answer)
+            raise ResultMissing(_UNSTORED)
+        return StoredResult(answer)
 
-    def granted_by(self, request: str) -> str | None:
+    def grant_hash(self, request: str) -> str | None:
         """Return the hash of the decision that has granted a request here, None without one."""
-        with self._changing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT decision FROM answers WHERE request = ? ORDER BY state = 'done' DESC",
                 (request,),
             ).fetchone()
         return None if row is None else str(row[0])
 
-    def take(self, turn: Turn, *, granted: bool, receipt: str = "") -> Turn | Stored | Busy:
+    def take_turn(
+        self, turn: Turn, *, granted: bool, receipt: str = ""
+    ) -> Turn | StoredResult | OtherRun:
         """Take the turn to run the mechanism of a grant, unless it has run or runs already.
 
         Args:
@@ -274,11 +276,11 @@ class AnswerStore:
                 request's bytes and the name of the run.
             granted: the ledger has granted it just now, and so to nobody else.
             receipt: of the decision, as JSON.
-        Raises: AnswerMissing.
+        Raises: ResultMissing.
         """
         decision, request, run = turn
         process, now = this_process(), SystemClock().now() / 1000
-        with self._changing() as db:
+        with self._transaction() as db:
             row = db.execute(
                 "SELECT state, process, since, answer FROM answers"
                 " WHERE decision = ? AND request = ?",
@@ -288,20 +290,20 @@ class AnswerStore:
             own = db.execute(asked, (request,)).rowcount > 0
             if row is None:
                 if not granted and not own:
-                    raise AnswerMissing(_missing(self.path))
-                self._check_no_other(db, decision, request)
+                    raise ResultMissing(_missing_message(self.path))
+                self._check_no_other_grant(db, decision, request)
                 db.execute(
                     "INSERT INTO answers VALUES (?, ?, 'running', ?, ?, ?, NULL, ?)",
                     (decision, request, process, run, now, receipt),
                 )
                 return turn
-            state, whose, since, answer = row
+            state, runner, since, answer = row
             if state == "done":
-                return Stored(answer)
+                return StoredResult(answer)
             if state == "unstored":
-                raise AnswerMissing(_UNSTORED)
-            if state == "running" and not has_ended(whose):
-                return Busy(whose, since)
+                raise ResultMissing(_UNSTORED)
+            if state == "running" and not has_ended(runner):
+                return OtherRun(runner, since)
             db.execute(
                 "UPDATE answers SET state = 'running', process = ?, run = ?, since = ?"
                 " WHERE decision = ? AND request = ?",
@@ -309,12 +311,12 @@ class AnswerStore:
             )
             return turn
 
-    def _check_no_other(self, db: sqlite3.Connection, decision: str, request: str) -> None:
+    def _check_no_other_grant(self, db: sqlite3.Connection, decision: str, request: str) -> None:
         """Check that no other grant of the same request has run, or runs.
 
         A ledger that was put back from a copy grants an id again: what ran for it was charged by
         the grant that is lost.
-        Raises: AnswerMissing.
+        Raises: ResultMissing.
         """
         ran = db.execute(
             "SELECT 1 FROM answers WHERE request = ? AND decision <> ? AND state <> 'failed'",
@@ -322,27 +324,27 @@ class AnswerStore:
         ).fetchone()
         if ran is not None:
             what = f"{self.path} holds the run of this request for another decision"
-            raise AnswerMissing(f"{what}: it does not run again. Ask with a new id")
+            raise ResultMissing(f"{what}: it does not run again. Ask with a new id")
 
-    def keep(self, turn: Turn, answer: bytes) -> None:
+    def store_result(self, turn: Turn, answer: bytes) -> None:
         """Store an answer, on the disk, before anybody sees it."""
-        self._end(turn, "done", answer)
+        self._finish_run(turn, "done", answer)
 
-    def unstored(self, turn: Turn) -> None:
+    def mark_unstorable(self, turn: Turn) -> None:
         """Note that the caller is about to get an answer that cannot be stored."""
-        self._end(turn, "unstored", None)
+        self._finish_run(turn, "unstored", None)
 
-    def failed(self, request: str, run: str) -> None:
+    def mark_failed(self, request: str, run: str) -> None:
         """Note that a run has ended without an answer, if it has begun: it may run again."""
-        with self._changing() as db:
+        with self._transaction() as db:
             db.execute(
                 "UPDATE answers SET state = 'failed' WHERE request = ? AND run = ?"
                 " AND state = 'running'",
                 (request, run),
             )
 
-    def _end(self, turn: Turn, state: str, answer: bytes | None) -> None:
-        with self._changing() as db:
+    def _finish_run(self, turn: Turn, state: str, answer: bytes | None) -> None:
+        with self._transaction() as db:
             changed = db.execute(
                 "UPDATE answers SET state = ?, answer = ? WHERE decision = ? AND request = ?"
                 " AND state = 'running' AND run = ?",
@@ -350,24 +352,24 @@ class AnswerStore:
             ).rowcount
         if changed != 1:
             what = f"{self.path} no longer holds this run: it was replaced or removed meanwhile"
-            raise AnswerMissing(f"{what}; the answer is not shown")
+            raise ResultMissing(f"{what}; the answer is not shown")
 
     def receipts(self) -> list[str]:
         """Return the receipts of the grants whose answers are kept here, as JSON, oldest first."""
-        with self._changing() as db:
+        with self._transaction() as db:
             rows = db.execute("SELECT receipt FROM answers WHERE receipt <> '' ORDER BY since")
             return [receipt for (receipt,) in rows]
 
     @contextlib.contextmanager
-    def _changing(self) -> Iterator[sqlite3.Connection]:
+    def _transaction(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one synced transaction."""
-        self._make()
+        self._create_file()
         db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
         try:
             db.execute("PRAGMA synchronous = FULL")
             db.execute("BEGIN IMMEDIATE")
             try:
-                self._prepare(db)
+                self._prepare_schema(db)
                 yield db
             except BaseException:
                 db.execute("ROLLBACK")
@@ -378,7 +380,7 @@ class AnswerStore:
         finally:
             db.close()
 
-    def _prepare(self, db: sqlite3.Connection) -> None:
+    def _prepare_schema(self, db: sqlite3.Connection) -> None:
         (made_by,) = db.execute("PRAGMA user_version").fetchone()
         if made_by > _FORMAT:
             raise Refused(f"{self.path} was made by a newer version: run that one")
@@ -393,7 +395,7 @@ class AnswerStore:
             for statement in _SCHEMA.split(";"):
                 db.execute(statement)
 
-    def _make(self) -> None:
+    def _create_file(self) -> None:
         """Make the file if it is missing, and check whose it is.
 
         Raises: Refused.
@@ -404,7 +406,7 @@ class AnswerStore:
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
             what = f"the store of answers {self.path} cannot be opened: {error.strerror}"
-            raise Refused(f"{what}; name another by `store=` or {VARIABLE}") from error
+            raise Refused(f"{what}; name another by `store=` or {PATH_VARIABLE}") from error
         try:
             status = os.fstat(fd)
         finally:
@@ -428,14 +430,16 @@ def default_path() -> Path:
 
     Raises: Refused: the user has no home.
     """
-    named = os.environ.get(VARIABLE)
+    named = os.environ.get(PATH_VARIABLE)
     if named:
         return Path(named)
     data = os.environ.get("XDG_DATA_HOME")
     try:
         directory = Path(data) if data else Path.home() / ".local" / "share"
     except RuntimeError as error:
-        raise Refused(f"this user has no home: name a file by `store=` or {VARIABLE}") from error
+        raise Refused(
+            f"this user has no home: name a file by `store=` or {PATH_VARIABLE}"
+        ) from error
     return directory / "streaming-privacy-accountant" / "answers.db"
 
 
@@ -445,12 +449,12 @@ _UNSTORED: Final = (
 )
 
 
-def _note(db: sqlite3.Connection, asked: StoredRequest, *, own: bool) -> None:
+def _insert_request(db: sqlite3.Connection, asked: SentRequest, *, own: bool) -> None:
     row = (*asked, SystemClock().now() / 1000, own)
     db.execute("INSERT OR IGNORE INTO requests VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row)
 
 
-def _missing(path: Path) -> str:
+def _missing_message(path: Path) -> str:
     return (
         f"this request was granted before, and {path} holds no answer to it: it may have run "
         "elsewhere, so it does not run again. Ask with a new id; that is charged again"

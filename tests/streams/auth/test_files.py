@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.client.connect import connect_here
+from streams.client.connect import connect_file_or_server
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.file_lock import FileLock
@@ -60,7 +60,7 @@ def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None
         fcntl.flock(other, fcntl.LOCK_EX | fcntl.LOCK_NB)
         owner = FileLock(path).owner()
         assert owner is None or owner.address is None
-    found = connect_here(settings, SystemClock())
+    found = connect_file_or_server(settings, SystemClock())
     assert not isinstance(found, HttpService)
     assert isinstance(found, EmbeddedService)
     found.close_sync()

@@ -245,7 +245,7 @@ async def test_a_token_that_is_remembered_ends_with_its_key(provider: LocalProvi
 async def test_what_is_remembered_is_bounded(
     provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(oidc, "MOST_REMEMBERED", 3)
+    monkeypatch.setattr(oidc, "MAX_REMEMBERED", 3)
     known = found_by(provider, Keys(provider))
     for number in range(10):
         assert isinstance(await known.find(provider.token(jti=str(number))), Principal)

@@ -19,7 +19,7 @@ from accountant.replay.apply import source_named
 from accountant.replay.replay import Replay
 from accountant.times import from_iso, iso
 from streams.client import Accountant
-from streams.client.results.store import AnswerStore
+from streams.client.results.store import ResultStore
 from streams.clock import SystemClock
 from streams.embedded.ledger_file import read_decisions
 from tests.streams.embedded.archived import HOURS, fill, latest
@@ -259,7 +259,7 @@ def test_a_receipt_is_found_or_said_to_be_lacking(opened, kept, tmp_path):
 
 def test_the_store_of_answers_keeps_receipts(opened, tmp_path):
     with Accountant(f"sqlite:///{tmp_path / 'accountant.db'}", analyst="ana") as ledger:
-        store = AnswerStore(tmp_path / "answers.db")
+        store = ResultStore(tmp_path / "answers.db")
         assert ledger.release("census", "pure:0.001", lambda: 41, store=store) == 41
         reply = ledger.ask("census", "pure:0.001")
         again = ledger.ask("census", "pure:0.001", request_id=reply.request_id)

@@ -6,20 +6,20 @@ from pathlib import Path
 
 import pytest
 
-from streams.client import Accountant, AnswerStore, NotGranted
+from streams.client import Accountant, NotGranted, ResultStore
 from streams.client.grants import Codec, Release
 from streams.client.requests import PreparedRequest
-from streams.client.results.codec import decode_answer, encode_answer
+from streams.client.results.codec import decode_result, encode_result
 from tests.streams.cli.conftest import Command
 
-CODEC = Codec(encode_answer, decode_answer)
+CODEC = Codec(encode_result, decode_result)
 
 
 def fails() -> int:
     raise KeyboardInterrupt
 
 
-def begun(ledger: Accountant, store: AnswerStore, claim: str) -> PreparedRequest:
+def begun(ledger: Accountant, store: ResultStore, claim: str) -> PreparedRequest:
     """Begin a release as a process does that ends before it hears the answer."""
     call = ledger._prepare(ledger._draft("census", claim), 5)
     Release(store, call, CODEC, ledger.url, 5).begin()
@@ -27,7 +27,7 @@ def begun(ledger: Accountant, store: AnswerStore, claim: str) -> PreparedRequest
 
 
 def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path: Path) -> None:
-    url, store = f"sqlite:///{tmp_path / 'accountant.db'}", AnswerStore(tmp_path / "answers.db")
+    url, store = f"sqlite:///{tmp_path / 'accountant.db'}", ResultStore(tmp_path / "answers.db")
     where = {"ACCOUNTANT_ANSWERS": str(store.path)}
     assert "every release" in opened("mine", "--unanswered", **where).out
     with Accountant(url, analyst="ana") as ledger:

@@ -177,7 +177,7 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
 def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
-        service = ledger._connection.look()
+        service = ledger._connection.get_service()
         assert isinstance(service, EmbeddedService)
         came = threading.Event()
 

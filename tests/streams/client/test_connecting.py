@@ -89,12 +89,12 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
     taken: list[socket.socket] = []
     with socket.create_server(("127.0.0.1", 0)) as server:
 
-        def take() -> None:
+        def accept_all() -> None:
             with contextlib.suppress(OSError):
                 while True:
                     taken.append(server.accept()[0])
 
-        thread = threading.Thread(target=take)
+        thread = threading.Thread(target=accept_all)
         thread.start()
         yield f"http://127.0.0.1:{server.getsockname()[1]}", taken
         server.shutdown(socket.SHUT_RDWR)

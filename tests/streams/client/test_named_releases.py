@@ -16,15 +16,15 @@ from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
     AccountantWarning,
-    AnswerMissing,
-    AnswerStore,
     AsyncAccountant,
     NameTaken,
     NotGranted,
+    ResultMissing,
+    ResultStore,
 )
 from streams.client.connect import NoSuchLedger
 from streams.client.http.service import HttpService
-from streams.client.results.codec import encode_answer
+from streams.client.results.codec import encode_result
 from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.gateway.local_server import LocalServer, TestClock
@@ -51,9 +51,9 @@ def draws() -> Draws:
 
 
 @pytest.fixture(autouse=True)
-def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultStore:
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
-    return AnswerStore()
+    return ResultStore()
 
 
 @pytest.fixture(params=["in process", "http"])
@@ -146,7 +146,7 @@ def test_a_named_release_that_failed_runs_again_uncharged(
 def test_a_named_answer_that_could_not_be_stored_is_not_drawn_again(ledger: Accountant) -> None:
     with pytest.warns(AccountantWarning, match="is not stored"):
         ledger.release("census", CLAIM, object, once=NAME)
-    with pytest.raises(AnswerMissing, match="could not be stored"):
+    with pytest.raises(ResultMissing, match="could not be stored"):
         ledger.release("census", CLAIM, object, once=NAME)
     assert spent(ledger) == "0.01"
 
@@ -164,7 +164,7 @@ def test_where_the_warning_is_an_error_an_answer_that_cannot_be_stored_is_drawn_
 
 
 def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
-    ledger: Accountant, clock: TestClock, draws: Draws, answers: AnswerStore
+    ledger: Accountant, clock: TestClock, draws: Draws, answers: ResultStore
 ) -> None:
     call = ledger._prepare(ledger._draft("census", CLAIM), 5)
     from streams.client.grants import TAGGED_JSON, Release
@@ -236,14 +236,14 @@ def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws)
 
 @pytest.mark.filterwarnings("error")
 def test_where_the_warning_is_an_error_nothing_is_charged(
-    ledger: Accountant, draws: Draws, answers: AnswerStore
+    ledger: Accountant, draws: Draws, answers: ResultStore
 ) -> None:
     ledger.release("census", CLAIM, draws)
     with pytest.raises(AccountantWarning) as raised:
         ledger.release("census", CLAIM, draws)
     assert raised.value.__notes__[0].endswith("not charged")
     assert spent(ledger) == "0.01"
-    assert answers.unanswered() == []
+    assert answers.open_requests() == []
 
 
 _PROGRAM = """
@@ -284,12 +284,12 @@ def test_processes_at_once_draw_and_charge_once(file: Path, tmp_path: Path) -> N
         assert spent(ledger) == "0.01"
 
 
-def test_a_stored_name_needs_no_decision(ledger: Accountant, answers: AnswerStore) -> None:
+def test_a_stored_name_needs_no_decision(ledger: Accountant, answers: ResultStore) -> None:
     ledger.release("census", CLAIM, lambda: 7, once=NAME)
     view = ledger.dataset("census")
     ledger.release("census", CLAIM, lambda: 8, once=NAME)
     assert ledger.dataset("census") == view
-    assert encode_answer(7) == b"7"
+    assert encode_result(7) == b"7"
 
 
 def test_a_name_is_the_same_by_every_link_to_the_file(
@@ -402,7 +402,7 @@ def test_a_removed_file_answers_no_name(file: Path, clock: TestClock, draws: Dra
 
 
 def test_a_store_of_names_without_ledgers_is_taken_over(
-    file: Path, clock: TestClock, draws: Draws, answers: AnswerStore
+    file: Path, clock: TestClock, draws: Draws, answers: ResultStore
 ) -> None:
     def columns() -> list[str]:
         with contextlib.closing(sqlite3.connect(answers.path)) as db:

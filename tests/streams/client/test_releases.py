@@ -22,12 +22,12 @@ from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
     AccountantWarning,
-    AnswerMissing,
-    AnswerStore,
     AsyncAccountant,
     Codec,
     NotGranted,
     Refused,
+    ResultMissing,
+    ResultStore,
     StillRunning,
 )
 from streams.client.results.process_identity import has_ended, this_process
@@ -137,16 +137,16 @@ def test_a_grant_whose_answer_is_not_here_never_runs_again(
 ) -> None:
     asked = ledger.ask("census", "pure:0.25")
     assert asked.granted  # and perhaps run, by hand
-    with pytest.raises(AnswerMissing, match="does not run again"):
+    with pytest.raises(ResultMissing, match="does not run again"):
         ledger.release("census", "pure:0.25", draws, request_id=asked.request_id)
     mine = new_id(clock)
     ledger.release("census", "pure:0.25", draws, request_id=mine)
-    elsewhere = AnswerStore(tmp_path / "other.db")
+    elsewhere = ResultStore(tmp_path / "other.db")
     for _ in range(2):
-        with pytest.raises(AnswerMissing):
+        with pytest.raises(ResultMissing):
             ledger.release("census", "pure:0.25", draws, request_id=mine, store=elsewhere)
     answers.unlink()
-    with pytest.raises(AnswerMissing):
+    with pytest.raises(ResultMissing):
         ledger.release("census", "pure:0.25", draws, request_id=mine)
     assert draws.count == 1
 
@@ -250,7 +250,7 @@ def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
     from streams.client.grants import TAGGED_JSON, Release
 
     call = ledger._prepare(ledger._draft("census", HALF), 5)
-    Release(AnswerStore(), call, TAGGED_JSON, ledger.url, 5).begin()
+    Release(ResultStore(), call, TAGGED_JSON, ledger.url, 5).begin()
     assert ledger._sender.reply_to(call, 5).granted  # and the process ends here
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
@@ -284,7 +284,7 @@ async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Dra
         # The second one may come before the first has begun: then it never runs.
         found = await asyncio.gather(*both, return_exceptions=True)
         assert 1001 in found
-        assert all(each == 1001 or isinstance(each, AnswerMissing) for each in found)
+        assert all(each == 1001 or isinstance(each, ResultMissing) for each in found)
         assert await ledger.release("census", "pure:0.25", draws, request_id=mine) == 1001
         assert draws.count == 1
 
@@ -317,27 +317,27 @@ def test_a_codec_of_ones_own(ledger: Accountant, clock: TestClock) -> None:
 
 def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "answers.db"
-    store = AnswerStore(path)
-    store.refused("x")
+    store = ResultStore(path)
+    store.discard_request("x")
     path.chmod(0o640)
     with pytest.raises(Refused, match="chmod 600"):
-        store.refused("x")
+        store.discard_request("x")
     (tmp_path / "file").touch(0o600)
     with pytest.raises(Refused, match="cannot be opened"):
-        AnswerStore(tmp_path / "file" / "answers.db").refused("x")
+        ResultStore(tmp_path / "file" / "answers.db").discard_request("x")
     with pytest.raises(Refused):
-        AnswerStore(tmp_path).refused("x")
+        ResultStore(tmp_path).discard_request("x")
     (tmp_path / "text.db").write_text("no database at all, and long enough to be read as one")
     (tmp_path / "text.db").chmod(0o600)
     with pytest.raises(Refused, match="cannot be used"):
-        AnswerStore(tmp_path / "text.db").refused("x")
+        ResultStore(tmp_path / "text.db").discard_request("x")
 
 
 def test_a_store_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
     for number in range(20):
-        store = AnswerStore(tmp_path / f"{number}.db")
+        store = ResultStore(tmp_path / f"{number}.db")
         with ThreadPoolExecutor(8) as pool:
-            assert list(pool.map(lambda _: store.unanswered(), range(8))) == [[]] * 8  # noqa: B023
+            assert list(pool.map(lambda _: store.open_requests(), range(8))) == [[]] * 8  # noqa: B023
 
 
 def test_a_process_is_told_from_another_that_has_its_number() -> None:

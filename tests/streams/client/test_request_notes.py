@@ -16,10 +16,10 @@ import pytest
 from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
-    AnswerStore,
     AsyncAccountant,
     NoSuchLedger,
     NotGranted,
+    ResultStore,
     StillRunning,
     Unanswered,
     Unauthenticated,
@@ -32,9 +32,9 @@ CLAIM = "pure:0.001"
 
 
 @pytest.fixture(autouse=True)
-def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> AnswerStore:
+def answers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ResultStore:
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
-    return AnswerStore()
+    return ResultStore()
 
 
 @pytest.fixture(params=["in process", "http"])
@@ -91,7 +91,7 @@ def yields() -> Iterator[int]:
 )
 @pytest.mark.parametrize("kind", [Accountant, AsyncAccountant])
 async def test_what_cannot_be_run_is_told_before_anything_is_charged(
-    kind: type, run: Any, file: Path, answers: AnswerStore
+    kind: type, run: Any, file: Path, answers: ResultStore
 ) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
@@ -100,7 +100,7 @@ async def test_what_cannot_be_run_is_told_before_anything_is_charged(
             with pytest.raises(RequestInvalid, match="run must"):
                 await client.release("census", CLAIM, run)
         assert spent(ledger) == "0"
-    assert answers.unanswered() == []
+    assert answers.open_requests() == []
 
 
 def test_an_asynchronous_function_is_for_the_other_client(ledger: Accountant) -> None:
@@ -116,7 +116,7 @@ def test_an_asynchronous_function_is_for_the_other_client(ledger: Accountant) ->
 
 @pytest.mark.parametrize("kind", [ZeroDivisionError, Failure, KeyboardInterrupt, SystemExit])
 def test_an_error_of_the_function_keeps_its_class_and_names_the_paid_request(
-    ledger: Accountant, kind: type[BaseException], answers: AnswerStore
+    ledger: Accountant, kind: type[BaseException], answers: ResultStore
 ) -> None:
     def fails() -> int:
         raise kind("mine")
@@ -126,14 +126,14 @@ def test_an_error_of_the_function_keeps_its_class_and_names_the_paid_request(
     assert type(raised.value) is kind
     request_id, charge = noted(raised.value)
     assert charge.startswith("charged; release again with this request_id")
-    (found,) = answers.unanswered()
+    (found,) = answers.open_requests()
     assert (found.asked.request_id, found.granted) == (request_id, True)
     back = None
     with contextlib.suppress(StillRunning):
         back = ledger.release("census", CLAIM, lambda: 7, request_id=request_id, wait=1)
     assert back == 7
     assert spent(ledger) == "0.001"
-    assert answers.unanswered() == []
+    assert answers.open_requests() == []
 
 
 @dataclasses.dataclass(frozen=True)
@@ -158,7 +158,7 @@ UNUSUAL = [Frozen("mine"), TakesNoNotes("mine"), TakesNothing("mine")]
 
 @pytest.mark.parametrize("error", UNUSUAL, ids=lambda error: type(error).__name__)
 async def test_an_error_that_takes_no_note_leaves_and_its_run_has_failed(
-    error: Exception, url: str, clock: TestClock, answers: AnswerStore
+    error: Exception, url: str, clock: TestClock, answers: ResultStore
 ) -> None:
     def fails() -> int:
         raise error
@@ -170,14 +170,14 @@ async def test_an_error_that_takes_no_note_leaves_and_its_run_has_failed(
         with pytest.raises(type(error)) as raised, ledger.grant("census", CLAIM):
             raise error
         assert raised.value is error
-        (found,) = answers.unanswered()
+        (found,) = answers.open_requests()
         mine = found.asked.request_id
         assert ledger.release("census", CLAIM, lambda: 7, request_id=mine, wait=2) == 7
     async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
         with pytest.raises(type(error)) as raised:
             await awaited.release("census", CLAIM, fails, purpose="awaited")
         assert raised.value is error
-        (found,) = answers.unanswered()
+        (found,) = answers.open_requests()
         mine = found.asked.request_id
         again = awaited.release(
             "census", CLAIM, lambda: 7, request_id=mine, wait=2, purpose="awaited"
@@ -194,7 +194,7 @@ def test_an_error_within_a_grant_names_the_paid_request(ledger: Accountant) -> N
     assert noted(again.value) == (grant.request_id, "charged")
 
 
-def test_what_was_refused_is_not_charged(ledger: Accountant, answers: AnswerStore) -> None:
+def test_what_was_refused_is_not_charged(ledger: Accountant, answers: ResultStore) -> None:
     for call in (
         lambda: ledger.release("census", "pure:3", lambda: 1),
         lambda: ledger.grant("census", "pure:3").__enter__(),
@@ -202,7 +202,7 @@ def test_what_was_refused_is_not_charged(ledger: Accountant, answers: AnswerStor
         with pytest.raises(NotGranted) as raised:
             call()
         assert noted(raised.value)[1] == "not charged"
-    assert answers.unanswered() == []
+    assert answers.open_requests() == []
 
 
 def test_a_ledger_that_is_not_there_has_charged_nothing(tmp_path: Path) -> None:
@@ -241,7 +241,7 @@ async def test_charged_is_said_only_where_it_is_known(
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         call = await ledger._prepare(ledger._draft("census", CLAIM), 1)
-        service = ledger._connection.look()
+        service = ledger._connection.get_service()
         ledger._connection.attach(Silent(answers))  # type: ignore[arg-type]
         with pytest.raises(BaseException) as raised:  # noqa: PT011
             await ledger._sender.reply_to(call, 0)
@@ -305,7 +305,7 @@ def cancelled_at(call: Awaitable[Any], step: int) -> Any:
 
 @pytest.mark.parametrize("run", [asynchronous, lambda: 1], ids=["awaited", "in a thread"])
 async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
-    url: str, clock: TestClock, run: Any, answers: AnswerStore
+    url: str, clock: TestClock, run: Any, answers: ResultStore
 ) -> None:
     paid = 0
     async with AsyncAccountant(url, clock=clock, analyst="ana") as ledger:
@@ -324,7 +324,7 @@ async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
                 paid += 1
                 break
         assert step >= 3
-        assert answers.unanswered() == []
+        assert answers.open_requests() == []
         view = await ledger.dataset("census")
         assert view is not None
         assert view.totals["epsilon"] == str(paid / 1000)

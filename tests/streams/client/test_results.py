@@ -29,12 +29,12 @@ from accountant.errors import RequestInvalid
 from streams.client import (
     Accountant,
     AccountantWarning,
-    AnswerMissing,
-    AnswerStore,
     AsyncAccountant,
+    ResultMissing,
+    ResultStore,
 )
-from streams.client.results.codec import decode_answer, encode_answer
-from streams.client.results.equality import same
+from streams.client.results.codec import decode_result, encode_result
+from streams.client.results.equality import is_same
 
 CLAIM = "pure:0.01"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -169,10 +169,10 @@ def _never_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("_arrow")
 @pytest.mark.parametrize("answer", STORED, ids=label)
 def test_an_answer_comes_back_with_its_types(answer: Any) -> None:
-    data = encode_answer(answer)
+    data = encode_result(answer)
     json.loads(data)
-    back = decode_answer(data)
-    assert same(answer, back)
+    back = decode_result(data)
+    assert is_same(answer, back)
     assert type(back) is type(answer)
     if isinstance(answer, np.ndarray | np.generic):
         assert (back.dtype, back.shape) == (answer.dtype, answer.shape)
@@ -185,25 +185,25 @@ def test_an_answer_comes_back_with_its_types(answer: Any) -> None:
 @pytest.mark.parametrize("answer", REFUSED, ids=label)
 def test_what_would_come_back_as_something_else_is_refused(answer: Any) -> None:
     with pytest.raises(TypeError, match="cannot be stored"):
-        encode_answer(answer)
+        encode_result(answer)
     with pytest.raises(TypeError):
-        encode_answer({"of": [(answer,)]})
+        encode_result({"of": [(answer,)]})
 
 
 def test_what_holds_itself_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(TypeError, match="nest"):
-        encode_answer(endless)
+        encode_result(endless)
 
 
 def test_equality_tells_types_signs_and_shapes_apart() -> None:
     alike = [1, 1.0, True, np.int64(1), np.array([1]), np.array([[1]]), np.matrix([1]), "1", [1]]
     alike += [(1,), {1}, {1.0}, {True}, {1: 1}, {1.0: 1}, pd.Series([1]), pd.Series([1], name="a")]
     alike += [0.0, -0.0, Decimal("1.0"), Decimal("1.00"), pd.Series([1], index=[1])]
-    for place, one in enumerate(alike):
+    for position, one in enumerate(alike):
         for other_place, other in enumerate(alike):
-            assert same(one, other) is (place == other_place), (one, other)
+            assert is_same(one, other) is (position == other_place), (one, other)
 
 
 hashable = st.one_of(
@@ -249,7 +249,7 @@ nested = st.recursive(
 
 @given(nested)
 def test_nested_answers_come_back(answer: Any) -> None:
-    assert same(decode_answer(encode_answer(answer)), answer)
+    assert is_same(decode_result(encode_result(answer)), answer)
 
 
 @pytest.fixture
@@ -279,16 +279,16 @@ def test_a_matrix_of_a_sparse_sum_is_returned_whole_and_again(ledger: Accountant
 
 def test_what_cannot_be_stored_is_returned_once_with_a_warning(ledger: Accountant) -> None:
     mine, runs = ledger.new_request_id(), [object(), object()]
-    left = list(runs)
+    unmatched = list(runs)
     with pytest.warns(AccountantWarning, match=f"{mine} is not stored.*never runs again") as told:
-        assert ledger.release("census", CLAIM, left.pop, request_id=mine) is runs[1]
+        assert ledger.release("census", CLAIM, unmatched.pop, request_id=mine) is runs[1]
     assert told[0].filename == __file__
     for _ in range(2):
-        with pytest.raises(AnswerMissing, match="was returned then but could not be stored"):
-            ledger.release("census", CLAIM, left.pop, request_id=mine)
-    assert len(left) == 1
+        with pytest.raises(ResultMissing, match="was returned then but could not be stored"):
+            ledger.release("census", CLAIM, unmatched.pop, request_id=mine)
+    assert len(unmatched) == 1
     assert spent(ledger) == "0.01"
-    assert AnswerStore().unanswered() == []
+    assert ResultStore().open_requests() == []
 
 
 async def test_the_same_for_event_loops(ledger: Accountant) -> None:
@@ -296,7 +296,7 @@ async def test_the_same_for_event_loops(ledger: Accountant) -> None:
         mine = ledger.new_request_id()
         with pytest.warns(AccountantWarning, match="is not stored"):
             await awaited.release("census", CLAIM, lambda: Size.SMALL, request_id=mine)
-        with pytest.raises(AnswerMissing):
+        with pytest.raises(ResultMissing):
             await awaited.release("census", CLAIM, lambda: Size.SMALL, request_id=mine)
 
 

@@ -220,8 +220,8 @@ def test_no_client_is_made_for_what_is_no_text(
 
 
 def test_the_words_of_a_policy_are_no_numbers() -> None:
-    words = {"filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
-    amounts = set(Policy.__struct_fields__) - words - {"population"}
+    texts = {"filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
+    amounts = set(Policy.__struct_fields__) - texts - {"population"}
     for name in Policy.__struct_fields__:
         for value in NO_TEXTS:
             if name in amounts and not isinstance(value, bytes | bytearray | dt.date):

@@ -11,7 +11,7 @@ import pytest
 
 from streams.client import Accountant, Refused
 from streams.embedded import ledger_file
-from streams.immutable_sqlite import stillness
+from streams.immutable_sqlite import file_stamp
 
 ONE = {"filter": "basic", "epsilon": "1"}
 
@@ -94,12 +94,12 @@ def test_a_copy_that_lacks_a_part_is_refused(shelf: Path, tmp_path: Path) -> Non
 def test_a_change_of_a_file_shows_in_its_stillness(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     made(file)
-    before = stillness(file)
+    before = file_stamp(file)
     made_more = Accountant(f"sqlite:///{file}", analyst="ana")
     made_more.ask("census", "pure:0.1")
-    assert stillness(file) is None  # a -wal holds a part
+    assert file_stamp(file) is None  # a -wal holds a part
     made_more.close()
-    assert stillness(file) not in (None, before)
+    assert file_stamp(file) not in (None, before)
 
 
 def test_a_file_of_a_newer_program_is_refused_in_words(tmp_path: Path) -> None:

@@ -33,8 +33,8 @@ CLASSES = (POINTS[:, 0] > 0).astype(int)
 
 @pytest.fixture
 def budget(ledger: Accountant) -> LedgerBudget:
-    stated = {"unit": "person", "neighbours": "replace", "factors": STATED}
-    return LedgerBudget(ledger, "census", analyst="ana", **stated)
+    scoped_claim = {"unit": "person", "neighbours": "replace", "factors": STATED}
+    return LedgerBudget(ledger, "census", analyst="ana", **scoped_claim)
 
 
 def spent(ledger: Accountant) -> Fraction:

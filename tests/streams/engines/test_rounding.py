@@ -17,7 +17,13 @@ from hypothesis import strategies as st
 
 from accountant.claims import Pure, SubsampledGaussian
 from accountant.errors import RequestInvalid
-from streams.engines.rounding import float_down, pure_or_approximate, stated, text_down, text_up
+from streams.engines.rounding import (
+    float_down,
+    pure_or_approximate,
+    scoped_claim,
+    text_down,
+    text_up,
+)
 
 ROOT = Path(__file__).parents[3]
 ENGINES = {"diffprivlib", "dp_accounting", "opendp", "snsql"}
@@ -114,19 +120,19 @@ def test_a_lying_float_is_taken_at_its_value():
 @pytest.mark.parametrize("unit", ["", None, 3, b"person"])
 def test_a_claim_has_a_unit(unit):
     with pytest.raises(RequestInvalid, match="unit must be text"):
-        stated(Pure("0.1"), unit=unit, neighbours="replace")
+        scoped_claim(Pure("0.1"), unit=unit, neighbours="replace")
 
 
 def test_a_claim_has_neighbours_that_it_is_valid_for():
     with pytest.raises(RequestInvalid, match="neighbours must be one of add_remove, replace"):
-        stated(Pure("0.1"), unit="person", neighbours="bounded")
+        scoped_claim(Pure("0.1"), unit="person", neighbours="bounded")
     with pytest.raises(RequestInvalid, match="must be add_remove for this claim"):
-        stated(SubsampledGaussian("1", "1", "0.1"), unit="person", neighbours="replace")
+        scoped_claim(SubsampledGaussian("1", "1", "0.1"), unit="person", neighbours="replace")
 
 
 def test_a_claim_is_within_the_bounds_of_claims():
     with pytest.raises(RequestInvalid, match="epsilon must be 0 or between"):
-        stated(Pure("1001"), unit="person", neighbours="replace")
+        scoped_claim(Pure("1001"), unit="person", neighbours="replace")
 
 
 def test_who_imports_the_client_imports_no_engine():

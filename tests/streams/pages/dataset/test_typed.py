@@ -10,7 +10,7 @@ import pytest
 from accountant.display.numbers import exact_percent, percent_digits
 from accountant.errors import RequestInvalid
 from accountant.records.members import Member
-from streams.client.admin_requests import OwnerRecord, limit_fields, member_fields
+from streams.client.admin_requests import AdminRequest, limit_fields, member_fields
 from streams.pages.form_data import (
     Typed,
     filters,
@@ -48,7 +48,7 @@ def limited(form: Typed, *, removes: bool = False) -> Any:
 
 
 def by_client(kind: str, fields: dict[str, object]) -> Any:
-    return json.loads(OwnerRecord(kind, "census", fields, _ID).prepared("olga").body)
+    return json.loads(AdminRequest(kind, "census", fields, _ID).prepare("olga").body)
 
 
 def test_a_member_as_a_client_sends_it() -> None:
