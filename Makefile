@@ -111,9 +111,10 @@ dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
 client: $(READY)  ## write the synchronous client from the asynchronous one
 	$(BIN)/python scripts/unasync.py
 
-reference: $(READY)  ## write the reference of commands and HTTP routes, running its examples
+reference: $(READY)  ## write the reference of commands, HTTP routes and reasons, running its examples
 	$(BIN)/python scripts/reference/commands_page.py
 	$(BIN)/python scripts/reference/routes_page.py
+	$(BIN)/python scripts/reference/reasons_page.py
 
 figures: $(READY)  ## draw docs/figures again from the functions that decide
 	$(BIN)/python -m research.figures --out docs/figures $(FIGURES_ARGS)

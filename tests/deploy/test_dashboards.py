@@ -181,8 +181,13 @@ def test_every_variable_that_is_used_is_defined(name):
     assert defined <= used
 
 
+def metrics_pages():
+    pages = sorted((ROOT / "docs" / "reference" / "metrics").glob("*.md"))
+    return "".join(path.read_text(encoding="utf-8") for path in pages)
+
+
 def known_metrics():
-    page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    page = metrics_pages()
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
     assert len(documented) > 20
     recorded = set()
@@ -228,7 +233,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
         for _, target in queries(name):
             shown |= metrics_of(target["expr"])
     shown = {metric.removesuffix("_bucket") for metric in shown}
-    page = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    page = metrics_pages()
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
     # Left out on purpose: the part of delta follows from what is left of it, and of an index of
     # usage, which no decision waits for, /readyz has a note. Whom a door's limit refuses is told,

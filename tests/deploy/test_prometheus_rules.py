@@ -14,7 +14,10 @@ import yaml
 ROOT = Path(__file__).parents[2]
 PROMETHEUS = ROOT / "deploy" / "prometheus"
 RUNBOOK = (ROOT / "docs" / "runbooks.md").read_text(encoding="utf-8")
-METRICS = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+METRICS = "".join(
+    path.read_text(encoding="utf-8")
+    for path in sorted((ROOT / "docs/reference/metrics").glob("*.md"))
+)
 OF_PROMETHEUS = {"up", "process_cpu_seconds_total"}
 
 

@@ -1,4 +1,4 @@
-"""docs/reference/metrics.md against the live endpoint: names, types, labels, both ways."""
+"""docs/reference/metrics/ against the live endpoint: names, types, labels, both ways."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from tests.streams.auth.token_server import TokenServer
 from tests.streams.bodies import limiting
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
-PAGE = Path(__file__).parents[3] / "docs" / "reference" / "metrics.md"
+PAGES = sorted((Path(__file__).parents[3] / "docs" / "reference" / "metrics").glob("*.md"))
 ROW = re.compile(
     r"^\| `(privacy_[a-z0-9_]+)` \| (\w+) \| ([\w, ]*?) ?\| (.+) \| (.*) ?\|$", re.MULTILINE
 )
@@ -29,7 +29,7 @@ Families = dict[str, tuple[str, frozenset[str]]]
 
 def described() -> Families:
     """Return (type, labels) by name, as the page has them."""
-    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    rows = [row for page in PAGES for row in ROW.findall(page.read_text(encoding="utf-8"))]
     found: Families = {}
     for name, typ, labels, reads, _ in rows:
         assert name not in found, f"{name} is described twice"
@@ -86,7 +86,7 @@ def test_the_page_and_the_endpoint_name_the_same_metrics(file: Path, clock: Test
 
 
 def test_every_gauge_of_a_dataset_that_can_be_misread_says_how() -> None:
-    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    rows = [row for page in PAGES for row in ROW.findall(page.read_text(encoding="utf-8"))]
     wary = {name for name, _, _, _, warning in rows if warning.strip()}
     assert {
         "privacy_filter_left",
@@ -123,4 +123,5 @@ def test_the_page_s_example_of_such_an_odometer_is_what_it_reads() -> None:
         "loss_time": 2 * plan.capacity[0],
     }
     (reading,) = plan.readings(tuple(full[name] for name in plan.sums))
-    assert f"default tuning {reading:.2f} where that is 1, at delta 1e-6" in PAGE.read_text()
+    text = "".join(page.read_text(encoding="utf-8") for page in PAGES)
+    assert f"tuning it reads {reading:.2f} at the end of a budget of 1, at delta 1e-6" in text
