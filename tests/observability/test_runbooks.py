@@ -60,7 +60,7 @@ def watched(
                 "USER": "operator",
                 "OWNER": "owner",
                 "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}",
-                "DOOR": address,
+                "SERVER": address,
                 "WORKER": address,
                 "PROMETHEUS": watch.prometheus,
                 "ALERTMANAGER": watch.alertmanager,
