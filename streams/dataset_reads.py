@@ -30,7 +30,7 @@ from accountant.views.why import (
 from streams.clock import Clock
 from streams.errors import Gone, Unavailable
 from streams.service import MOST_READ, LedgerService
-from streams.visibility import Sight
+from streams.visibility import Visibility
 
 MOST_RECENT: Final = 20
 _FIRST, _AT_A_TIME = 60, 1_000
@@ -98,24 +98,28 @@ async def overview_of(
     service: LedgerService, dataset: str, caller: Caller | None, clock: Clock
 ) -> Overview | None:
     """As `LedgerService.overview`."""
-    sight = Sight(service, clock, caller)
+    visibility = Visibility(service, clock, caller)
     for _ in range(_TRIES):
-        found = await sight.dataset(dataset)
+        found = await visibility.dataset(dataset)
         if found is None:
             return None
-        overview = await _overview(service, sight, *found, clock.now())
-        if sight.at(dataset) == found[1]:
+        overview = await _overview(service, visibility, *found, clock.now())
+        if visibility.at(dataset) == found[1]:
             return overview
     raise Unavailable(f"what {dataset} shows changes too often now")
 
 
 async def _overview(
-    service: LedgerService, sight: Sight, view: DatasetView, access: DatasetAccess, now: int
+    service: LedgerService,
+    visibility: Visibility,
+    view: DatasetView,
+    access: DatasetAccess,
+    now: int,
 ) -> Overview:
     """Return an overview for a caller with some access; it takes several steps."""
-    dataset, caller = view.dataset, sight.caller
-    (view,) = await sight.with_joint([view])
-    roles = _roles(sight, view, access)
+    dataset, caller = view.dataset, visibility.caller
+    (view,) = await visibility.with_joint([view])
+    roles = _roles(visibility, view, access)
     members, limits = await service.members(dataset), await service.levels(dataset)
     budget = None
     if caller is not None and roles.asks:
@@ -156,9 +160,9 @@ def _by_key(rows: Iterable[UsageByKey]) -> tuple[UsageSum, ...]:
     )
 
 
-def _roles(sight: Sight, view: DatasetView, access: DatasetAccess) -> CallerRoles:
-    caller = sight.caller
-    roles = sight.roles(view.dataset)
+def _roles(visibility: Visibility, view: DatasetView, access: DatasetAccess) -> CallerRoles:
+    caller = visibility.caller
+    roles = visibility.roles(view.dataset)
     is_open = view.policy.access != "members"
     return CallerRoles(
         name=None if caller is None else caller.name,
@@ -188,7 +192,7 @@ def _words(error: Unavailable) -> str:
 class DecisionSource(Protocol):
     """Pages of decisions."""
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]: ...
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]: ...
 
 
 async def recent_requests(
@@ -198,7 +202,7 @@ async def recent_requests(
     sequence: int,
     *,
     own: str | None,
-    most: int = MOST_RECENT,
+    limit: int = MOST_RECENT,
 ) -> RecentRequests:
     """Return the latest requests that a caller sees of a dataset, back from decision `sequence`.
 
@@ -209,7 +213,7 @@ async def recent_requests(
     Raises: Unavailable.
     """
     found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
-    while upto > 0 and len(found) < most and read < MOST_READ:
+    while upto > 0 and len(found) < limit and read < MOST_READ:
         after = max(0, upto - size)
         archived = False
         try:
@@ -219,7 +223,7 @@ async def recent_requests(
             if error.after is not None and after < error.after < upto:
                 values = await _between(source, dataset, error.after, upto)
         # In a thread: to decode a thousand decisions takes some milliseconds.
-        found += await asyncio.to_thread(_seen, values, access, own, most - len(found))
+        found += await asyncio.to_thread(_seen, values, access, own, limit - len(found))
         if archived:
             read += len(values)
             return RecentRequests(decisions=tuple(found), read=read, archived=True)
@@ -230,10 +234,10 @@ async def recent_requests(
 
 async def _between(source: DecisionSource, dataset: str, after: int, upto: int) -> list[bytes]:
     """Return the decisions of a dataset from number `after` + 1 to `upto`, in their order."""
-    found, most = list[bytes](), upto - after
-    while len(found) < most:
+    found, limit = list[bytes](), upto - after
+    while len(found) < limit:
         # A page is shorter than asked for where decisions are long.
-        page = await source.decisions(dataset, after=after + len(found), most=most - len(found))
+        page = await source.decisions(dataset, after=after + len(found), limit=limit - len(found))
         if not page:
             break
         found += page
@@ -241,7 +245,7 @@ async def _between(source: DecisionSource, dataset: str, after: int, upto: int) 
 
 
 def _seen(
-    values: Sequence[bytes], access: DatasetAccess, own: str | None, most: int
+    values: Sequence[bytes], access: DatasetAccess, own: str | None, limit: int
 ) -> list[msgspec.Raw]:
     found = list[msgspec.Raw]()
     for value in reversed(values):
@@ -251,6 +255,6 @@ def _seen(
         asked = asked_by(line.request)
         if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
             found.append(msgspec.Raw(shown(access, line, value)))
-            if len(found) == most:
+            if len(found) == limit:
                 break
     return found

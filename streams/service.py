@@ -144,10 +144,10 @@ class Service(Protocol):
         """
         ...
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         """Return decisions of a dataset in the order of their numbers in it, as the log holds them.
 
-        Those after number `after`, `most` of them, or fewer where they are longer than
+        Those after number `after`, `limit` of them, or fewer where they are longer than
         `MOST_PAGE_BYTES` together; none only where there is none. A decision without a number in
         the dataset, such as a repeat, is in no page.
 
@@ -268,8 +268,8 @@ class LedgerService(Service, Protocol):
         """Return what becomes visible from now on; who is far behind loses the oldest."""
         ...
 
-    async def read_log(self, partition: int, first: int, most: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+    async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on, fewer than `limit` only where the log ends.
 
         Raises: Gone: the first of them was archived. LogDamaged.
         """

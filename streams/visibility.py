@@ -1,4 +1,4 @@
-"""What a caller sees of a ledger's datasets."""
+"""Visibility: which of a ledger's datasets a caller sees, and how much of each."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from streams.clock import Clock
 from streams.service import LedgerService
 
 
-class Sight:
-    """What the caller sees, by the members that this process knows of now.
+class Visibility:
+    """Answers what a caller may see, by the members that this process knows now.
 
     Args:
         caller: None where authentication is off: everybody sees all.
 
     Attributes:
-        is_whole: every dataset is seen whole.
+        is_whole: the caller sees all of every dataset.
     """
 
     def __init__(self, service: LedgerService, clock: Clock, caller: Caller | None) -> None:
@@ -31,7 +31,7 @@ class Sight:
         self.is_whole = caller is None or caller.is_administrator
 
     def of(self, dataset: str, policy: Policy) -> DatasetAccess | None:
-        """Return what is seen of a dataset that has a policy; None for nothing of it.
+        """Return the caller's access to a dataset with this policy, None without any.
 
         Raises: Unavailable: the members are not known now.
         """
@@ -39,7 +39,7 @@ class Sight:
         return access_of(self.caller, policy, row)
 
     def roles(self, dataset: str) -> frozenset[Role]:
-        """Return the caller's roles on a dataset that are in force; none without a caller."""
+        """Return the caller's active roles on a dataset; none without a caller."""
         if self.caller is None:
             return frozenset()
         row = self._in_force(dataset)
@@ -51,27 +51,27 @@ class Sight:
         return row if row is not None and row.is_in_force(self.now(dataset)) else None
 
     def sees_all_somewhere(self) -> bool:
-        """Tell whether there is a dataset of which all is seen; to be called beside the loop."""
+        """Tell whether the caller sees all of any dataset. Blocking: call it in a thread."""
         if self.caller is None or self.caller.is_administrator:
             return True
         return any(not SEES_ALL.isdisjoint(row.roles) for row in self.memberships())
 
     def now(self, dataset: str) -> int:
-        """Return the time of a dataset's members, in milliseconds since 1970.
+        """Return the time at which memberships count, in milliseconds since 1970.
 
-        Never before the log's own: where the clock of this machine was set back, nobody is let
-        in again whose time was over when the last decision was made.
+        Never earlier than the log's last decision. Otherwise setting this machine's clock back
+        would bring expired members back.
         """
         return max(self._clock.now(), self.service.decided_at(dataset))
 
     def memberships(self) -> list[MemberRow]:
-        """Return what is in force of the one who asks; to be called beside the loop."""
+        """Return the caller's active memberships. Blocking: call it in a thread."""
         assert self.caller is not None
         rows = self.service.memberships(self.caller.name)
         return [row for row in rows if row.is_in_force(self.now(row.dataset))]
 
     def at(self, dataset: str | None) -> DatasetAccess | None:
-        """Return what is seen of whatever a decision is on; None for nothing of it.
+        """Return the caller's access to a decision's dataset, None without any.
 
         Raises: Unavailable: the members are not known now.
         """
@@ -81,31 +81,32 @@ class Sight:
         return None if dataset is None or policy is None else self.of(dataset, policy)
 
     async def dataset(self, name: str) -> tuple[DatasetView, DatasetAccess] | None:
-        """Return a dataset with what is seen of it.
+        """Return a dataset with the caller's access to it.
 
-        None alike where it was never opened and where nothing of it is seen.
+        None for a dataset that was never opened and for a hidden one: callers must not be able to
+        tell them apart.
         """
         view = await self.service.dataset(name)
         access = None if view is None else self.of(name, view.policy)
         return None if view is None or access is None else (view, access)
 
     def among(self, views: Iterable[DatasetView]) -> list[DatasetView]:
-        """Return the datasets that are seen; to be called beside the loop where there are many."""
+        """Return the visible datasets. Of many, call it in a thread."""
         return list(filter(self.sees, views))
 
     def sees(self, view: DatasetView) -> bool:
-        """Tell whether anything of a dataset is seen."""
+        """Tell whether the caller sees anything of a dataset."""
         return self.of(view.dataset, view.policy) is not None
 
     async def with_joint(self, shown: Sequence[DatasetView]) -> Sequence[DatasetView]:
-        """Return datasets that are seen, each of a population with the joint guarantee of that.
+        """Return visible datasets, each with the joint guarantee of its population.
 
-        It counts all datasets of the population, for everybody alike: a sum of those alone that
-        somebody sees would promise them what does not hold.
+        The guarantee counts all datasets of the population, hidden ones included. A sum of the
+        visible ones alone would promise too much.
         """
         if not any(view.policy.population for view in shown):
             return shown
         every = await self.service.datasets()
         ordered = self.service.ordered_before()
-        # Beside the loop: to go through very many takes longer than a decision may wait.
+        # In a thread: very many datasets would delay decisions.
         return await asyncio.to_thread(with_joint, shown, every, self.sees, ordered=ordered)

@@ -1,4 +1,4 @@
-"""What a door asks of each request: whose is it?"""
+"""Authenticates requests: finds the principal of a bearer token, or why there is none."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ _MALFORMED: Final = Refusal(401, "malformed header")
 _TOO_LONG: Final = Refusal(
     401,
     "token too long",
-    f"the token is longer than {MOST_TOKEN} characters, the most that is read: have the provider "
-    "put less into it, such as no groups",
+    f"the token is longer than {MOST_TOKEN} characters, the limit of this server. Have the "
+    "provider leave claims out of it, such as groups",
     "token",
 )
 _OUTCOME: Final = {401: "unauthenticated", 503: "unavailable"}
-_A_LINE_EACH_S: Final = 10.0
+_LOG_INTERVAL_S: Final = 10.0
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
 class Authenticator:
-    """Finds out who asks, by either kind of token.
+    """Authenticates callers by static tokens and by an OpenID provider's tokens.
 
     Args:
-        tokens, provider: what is on; one of them at least.
-        metrics_readers: who may read /metrics besides administrators; None for everybody, also
-            without a token.
-        registry: where authentications are counted.
+        tokens, provider: the enabled methods; at least one of them.
+        metrics_readers: names that may read /metrics besides administrators; None lets everybody
+            read it, even without a token.
+        registry: counts authentications.
     """
 
     def __init__(
@@ -57,37 +57,35 @@ class Authenticator:
         self._tokens = tokens
         self._provider = provider
         self._metrics_readers = metrics_readers
-        self._counted = Counter(
+        counter = Counter(
             "privacy_http_authentications",
-            "Requests by whether the door knew who asked.",
+            "Requests by the outcome of their authentication.",
             ["outcome"],
             registry=registry,
         )
-        self._accepted = self._counted.labels("accepted")
-        self._refused = {
-            status: self._counted.labels(outcome) for status, outcome in _OUTCOME.items()
-        }
-        self._lines = _Lines()
+        self._accepted = counter.labels("accepted")
+        self._refused = {status: counter.labels(outcome) for status, outcome in _OUTCOME.items()}
+        self._refusal_log = _RefusalLog()
 
     async def authenticate(self, headers: Headers, *, peer: str) -> Principal | Refusal:
-        """Return who asks, by the headers of a request.
+        """Return the caller's principal, by the headers of a request.
 
         Args:
-            peer: the address that asks, for the log.
+            peer: the caller's network address, for the log.
         """
         found = await self._find([value for name, value in headers if name == _AUTHORIZATION])
         if isinstance(found, Principal):
             self._accepted.inc()
         else:
             self._refused[found.status].inc()
-            self._lines.refused(found, peer)
+            self._refusal_log.add(found, peer)
         return found
 
-    async def _find(self, given: list[bytes]) -> Principal | Refusal:
-        if not given:
+    async def _find(self, headers: list[bytes]) -> Principal | Refusal:
+        if not headers:
             return _NONE
-        # Of two, a proxy and this door might each read another one.
-        match = _BEARER.fullmatch(given[0]) if len(given) == 1 else None
+        # Two headers are ambiguous: a proxy may check the one and this server the other.
+        match = _BEARER.fullmatch(headers[0]) if len(headers) == 1 else None
         if match is None:
             return _MALFORMED
         token = match[1].decode("ascii")
@@ -98,39 +96,39 @@ class Authenticator:
         assert self._provider is not None
         return await self._provider.find(token)
 
-    async def lets_nobody_in(self) -> bool:
-        """Tell whether no token whatever can let anybody in now: the file cannot be used.
+    async def rejects_everybody(self) -> bool:
+        """Tell whether no token can be accepted now, because the token file is unusable.
 
-        Where there is a provider, its names are let in meanwhile, and a door to which nobody is
-        led any more would keep them out.
+        Always false with a provider: its users still authenticate, and a load balancer that
+        takes this server out of rotation would lock them out.
         """
         only_tokens = self._tokens if self._provider is None else None
-        return only_tokens is not None and not await only_tokens.are_known()
+        return only_tokens is not None and not await only_tokens.are_usable()
 
     @property
     def metrics_are_open(self) -> bool:
-        """Whether strangers may read /metrics."""
+        """Whether unauthenticated callers may read /metrics."""
         return self._metrics_readers is None
 
-    def may_read_metrics(self, who: Principal | None) -> bool:
-        """Tell whether somebody may read /metrics, None for a stranger."""
+    def may_read_metrics(self, caller: Principal | None) -> bool:
+        """Tell whether a caller may read /metrics; None is an unauthenticated one."""
         if self._metrics_readers is None:
             return True
-        return who is not None and (who.administrator or who.name in self._metrics_readers)
+        return caller is not None and (caller.administrator or caller.name in self._metrics_readers)
 
 
-class _Lines:
-    """Logs refusals, of each reason one line in ten seconds: nobody fills the disk by asking."""
+class _RefusalLog:
+    """Logs refusals, one line a reason every ten seconds: a flood of requests fills no disk."""
 
     def __init__(self, now: Callable[[], float] = steady) -> None:
         self._now = now
         self._last: dict[str, float] = {}
         self._count: dict[str, int] = {}
 
-    def refused(self, refusal: Refusal, peer: str) -> None:
+    def add(self, refusal: Refusal, peer: str) -> None:
         why, now = refusal.why, self._now()
         self._count[why] = self._count.get(why, 0) + 1
-        if now - self._last.get(why, float("-inf")) < _A_LINE_EACH_S:
+        if now - self._last.get(why, float("-inf")) < _LOG_INTERVAL_S:
             return
         self._last[why] = now
         count = self._count.pop(why)

@@ -1,4 +1,4 @@
-"""A dataset's decisions, a page at a time, as far as somebody sees them."""
+"""A dataset's decisions, a page at a time, redacted for the caller."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams.logs import get_logger
 from streams.service import MOST_READ, LedgerService
 
 _log = get_logger(__name__)
-_AT_A_TIME: Final = 1_000
+_BATCH: Final = 1_000
 
 
 class _Part(NamedTuple):
-    """Decisions that are shown, and the number of the last one that was looked at."""
+    """Visible decisions, and the number of the last decision that was read."""
 
     shown: list[msgspec.Raw]
     last: int
@@ -30,50 +30,53 @@ class _Part(NamedTuple):
 async def page_of(
     service: LedgerService,
     dataset: str,
-    standing: DatasetAccess,
+    access: DatasetAccess,
     *,
     after: int,
-    most: int,
-    most_looked_at: int = MOST_READ,
+    maximum: int,
+    max_read: int = MOST_READ,
 ) -> bytes:
-    """Return a page of a dataset's decisions as JSON, with the number to go on after.
+    """Return a page of a dataset's decisions as JSON, with the number after which the next begins.
 
+    Args:
+        maximum: decisions on the page.
+        max_read: decisions to read, since all of them may be other callers'.
     Raises: Gone: the next decision was archived. Unavailable.
     """
-    page, last, looked_at = list[msgspec.Raw](), after, 0
-    whole = standing.sees_all
-    while len(page) < most and looked_at < most_looked_at:
-        at_a_time = most if whole else min(_AT_A_TIME, most_looked_at - looked_at)
-        found = await service.decisions(dataset, after=last, most=at_a_time)
+    page, last, examined = list[msgspec.Raw](), after, 0
+    whole = access.sees_all
+    while len(page) < maximum and examined < max_read:
+        at_a_time = maximum if whole else min(_BATCH, max_read - examined)
+        found = await service.decisions(dataset, after=last, limit=at_a_time)
         if not found:
             break
-        # In a thread: a long page would keep the loop from answering others for 20 ms.
-        part = await asyncio.to_thread(_part, found, standing, most - len(page))
+        # In a thread: a long page would block the event loop for 20 ms.
+        part = await asyncio.to_thread(_part, found, access, maximum - len(page))
         page += part.shown
         last = part.last
-        looked_at += len(found)
+        examined += len(found)
         if whole:
             break
     return encode({"decisions": page, "next": last})
 
 
-def _part(found: Sequence[bytes], standing: DatasetAccess, most: int) -> _Part:
+def _part(found: Sequence[bytes], access: DatasetAccess, maximum: int) -> _Part:
     part, last = list[msgspec.Raw](), 0
     for value in found:
         line = decode_header(value)
         assert line.sequence is not None
         last = line.sequence
-        if sees_decision(standing, line):
-            part.append(msgspec.Raw(shown(standing, line, value)))
-            if len(part) == most:
+        if sees_decision(access, line):
+            part.append(msgspec.Raw(shown(access, line, value)))
+            if len(part) == maximum:
                 break
     return _Part(part, last)
 
 
-def note_reading(request: HttpRequest, dataset: str | None, *, sees_all: bool) -> None:
-    """Log that somebody reads what others have asked, where only their office lets them."""
-    who = principal_of(request)
-    if who is not None and sees_all:
+def log_reading(request: HttpRequest, dataset: str | None, *, sees_all: bool) -> None:
+    """Log that a caller reads other people's requests by the right of a role."""
+    caller = principal_of(request)
+    if caller is not None and sees_all:
         route = request.scope["path_template"]
-        told = {"name": who.name, "administrator": who.administrator}
+        told = {"name": caller.name, "administrator": caller.administrator}
         _log.info("others_requests_read", dataset=dataset, route=route, **told)

@@ -1,4 +1,4 @@
-"""Nobody passes whom the door does not know: in front of every route, also of those to come."""
+"""Authentication middleware. It runs before routing, so new routes are protected by default."""
 
 from __future__ import annotations
 
@@ -14,77 +14,81 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from streams.auth.authenticator import Authenticator
 from streams.auth.principal import KEY, Principal
 from streams.clock import steady
-from streams.http.refusal import Refusal, not_permitted, told
+from streams.http.refusal import Refusal, not_permitted, refusal_response
 
 HEALTH: Final = frozenset({"/healthz", "/readyz"})
-"""Open to strangers, whom they tell nothing but that alone."""
+"""Public paths; an unauthenticated caller learns the state alone, no reason."""
 METRICS: Final = "/metrics"
-_AGAIN_S: Final = 5.0
+_RECHECK_S: Final = 5.0
 
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-class Knows(Protocol):
-    """What knows browsers, which send a cookie to pages; there alone it may be a token's.
+class BrowserAuth(Protocol):
+    """Authenticates browsers on the pages' paths, by a session cookie.
 
     Attributes:
-        open: paths that are open to strangers.
+        open: public paths of the pages.
     """
 
     open: frozenset[str]
 
     def credentials(self, scope: HTTPScope) -> Headers:
-        """Return the headers by which who asks is to be known."""
+        """Return the headers for the authenticator: a session's token replaces the cookie."""
         ...
 
-    def settled(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
-        """Return who asks, once it was looked at what `credentials` returned."""
+    def resolve(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
+        """Return the final outcome, given what the authenticator found for `credentials`."""
         ...
 
-    def told(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
-        """Return what a browser is told that is not let in, None for what programs are told."""
+    def refusal_page(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
+        """Return the answer for an unauthenticated browser, None on paths of programs."""
         ...
 
 
-def guarded(
+def add_authentication(
     app: Litestar,
     authenticator: Authenticator | None,
     proxies: Sequence[Network] = (),
-    browsers: Knows | None = None,
+    browsers: BrowserAuth | None = None,
 ) -> Litestar:
-    """Return the application behind what looks at each request before its route and its body.
+    """Wrap the application in middleware that checks each request before its route and its body.
 
     Args:
         authenticator: None where authentication is off.
-        proxies: where there are some, nobody else but this machine may ask.
-        browsers: what knows them, None where there are no pages.
+        proxies: if there are any, only they and this machine may connect.
+        browsers: the pages' sessions, None without pages.
     """
     if authenticator is not None:
         app.state["authenticator"] = authenticator
-        app.asgi_handler = cast(ASGIApp, _KnownCaller(app.asgi_handler, authenticator, browsers))
+        app.asgi_handler = cast(ASGIApp, _AuthMiddleware(app.asgi_handler, authenticator, browsers))
     if proxies:
-        app.asgi_handler = cast(ASGIApp, _Proxied(app.asgi_handler, proxies))
+        app.asgi_handler = cast(ASGIApp, _ProxyOnly(app.asgi_handler, proxies))
     return app
 
 
-class _Proxied:
-    """Lets in what comes by a proxy, or from this machine; health is asked from anywhere."""
+class _ProxyOnly:
+    """Rejects requests that bypass the proxy; health probes may come from anywhere.
+
+    A request that bypassed the proxy also bypassed TLS, which the proxy ends.
+    """
 
     def __init__(self, app: ASGIApp, proxies: Sequence[Network]) -> None:
         self._app = app
-        self._is_trusted = lru_cache(1024)(_Trust(proxies))
+        self._is_trusted = lru_cache(1024)(_TrustedPeers(proxies))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP:
             trusted = scope["path"] in HEALTH or self._is_trusted(peer_of(scope))
             if not trusted:
-                await answer(send, not_permitted("this door is reached through its proxy alone"))
+                what = "this server accepts connections from its proxy only: use the proxy's URL"
+                await answer(send, not_permitted(what))
                 return
         await self._app(scope, receive, send)
 
 
-class _Trust:
+class _TrustedPeers:
     def __init__(self, proxies: Sequence[Network]) -> None:
         self._proxies = proxies
 
@@ -98,87 +102,96 @@ class _Trust:
         return address.is_loopback or any(address in network for network in self._proxies)
 
 
-class _KnownCaller:
-    """Finds out who asks, and turns away whoever is not known."""
+class _AuthMiddleware:
+    """Rejects every request without a valid token, except on public paths."""
 
-    def __init__(self, app: ASGIApp, authenticator: Authenticator, browsers: Knows | None) -> None:
+    def __init__(
+        self, app: ASGIApp, authenticator: Authenticator, browsers: BrowserAuth | None
+    ) -> None:
         self._app = app
         self._authenticator = authenticator
         self._browsers = browsers
-        # By the path as it was sent: another way to write it is not open.
+        # Compare the exact path: any other spelling of a public path stays protected.
         self._open = HEALTH | ({METRICS} if authenticator.metrics_are_open else frozenset())
         if browsers is not None:
             self._open |= browsers.open
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
-            return  # there is nothing but HTTP, and what comes one day is closed
+            return  # only HTTP is served; a WebSocket must not reach a route unauthenticated
         if scope["path"] in self._open:
-            await self._let_in(scope, receive, send)
+            await self._answer_public(scope, receive, send)
             return
-        found = await self._asked(scope)
+        found = await self._authenticate(scope)
         if not isinstance(found, Principal):
-            page = None if self._browsers is None else self._browsers.told(scope, found)
-            await answer(send, told(found) if page is None else page)
+            page = None if self._browsers is None else self._browsers.refusal_page(scope, found)
+            await answer(send, refusal_response(found) if page is None else page)
             return
         _set(scope, found)
         await _RevocableResponse(self, scope, receive, send).answer()
 
-    async def _let_in(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Answer on a path that is open, to who is known as to a known one."""
+    async def _answer_public(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+        """Answer on a public path. A valid token still identifies the caller, who sees more."""
         _set(scope, None)
         if any(name == b"authorization" for name, _ in self._credentials(scope)):
-            found = await self._asked(scope)
+            found = await self._authenticate(scope)
             _set(scope, found if isinstance(found, Principal) else None)
         await self._app(scope, receive, send)
 
-    async def _asked(self, scope: HTTPScope) -> Any:
-        given = self._credentials(scope)
-        found = await self._authenticator.authenticate(given, peer=peer_of(scope))
-        return found if self._browsers is None else self._browsers.settled(scope, found)
+    async def _authenticate(self, scope: HTTPScope) -> Any:
+        headers = self._credentials(scope)
+        found = await self._authenticator.authenticate(headers, peer=peer_of(scope))
+        return found if self._browsers is None else self._browsers.resolve(scope, found)
 
     def _credentials(self, scope: HTTPScope) -> Headers:
         return scope["headers"] if self._browsers is None else self._browsers.credentials(scope)
 
-    async def is_still(self, scope: HTTPScope) -> bool:
-        """Tell whether the token of a request still holds, and for the same principal."""
-        return bool(await self._asked(scope) == cast(Any, scope)[KEY])
+    async def is_still_valid(self, scope: HTTPScope) -> bool:
+        """Tell whether a request's token is still valid, and for the same principal."""
+        return bool(await self._authenticate(scope) == cast(Any, scope)[KEY])
 
     async def run(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Hand a request of somebody known to its route."""
+        """Pass an authenticated request on to its route."""
         await self._app(scope, receive, send)
 
 
-class _Ended(Exception):
-    """The token does not hold any more."""
+class _Revoked(Exception):
+    """The token became invalid while its response was being sent."""
 
 
 class _RevocableResponse:
-    """An answer that ends once its token does: a stream would outlast every revocation."""
+    """A response that ends when its token becomes invalid.
 
-    def __init__(self, door: _KnownCaller, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        self._door = door
+    Without it, an open stream of events would outlast a revocation.
+    """
+
+    def __init__(
+        self, middleware: _AuthMiddleware, scope: HTTPScope, receive: Receive, send: Send
+    ) -> None:
+        self._middleware = middleware
         self._scope, self._receive, self._send = scope, receive, send
-        self._looked = steady()
-        self._has_ended = False
+        self._checked_at = steady()
+        self._is_revoked = False
 
     async def answer(self) -> None:
-        """Answer the request, for as long as its token holds."""
+        """Answer the request, for as long as its token is valid."""
         try:
-            await self._door.run(self._scope, self._receive, self._sent)
+            await self._middleware.run(self._scope, self._receive, self._send_checked)
         except Exception:
-            if not self._has_ended:
+            # After a revocation the route fails with whatever `_Revoked` became on its way.
+            if not self._is_revoked:
                 raise
 
-    async def _sent(self, message: Message) -> None:
-        lasts = message["type"] == "http.response.body" and message.get("more_body", False)
-        if lasts and steady() - self._looked >= _AGAIN_S:
-            self._looked = steady()
-            if not await self._door.is_still(self._scope):
-                self._has_ended = True
+    async def _send_checked(self, message: Message) -> None:
+        is_stream = message["type"] == "http.response.body" and message.get("more_body", False)
+        if is_stream and steady() - self._checked_at >= _RECHECK_S:
+            self._checked_at = steady()
+            if not await self._middleware.is_still_valid(self._scope):
+                self._is_revoked = True
+                # Ended properly, not cut: a client that lost its token must not just retry.
                 last: Any = {"type": "http.response.body", "body": b"", "more_body": False}
                 await self._send(last)
-                raise _Ended
+                raise _Revoked
         await self._send(message)
 
 
@@ -187,13 +200,13 @@ def _set(scope: HTTPScope, principal: Principal | None) -> None:
 
 
 def peer_of(scope: HTTPScope) -> str:
-    """Return the address at the other end of the connection, whatever a header says."""
+    """Return the address at the other end of the connection; headers can be forged."""
     client = scope["client"]
     return "" if client is None else client[0]
 
 
 async def answer(send: Send, response: Response[Any]) -> None:
-    """Answer before anything of the body is read."""
+    """Answer before any of the request's body is read."""
     kind = str(response.media_type)
     body = response.render(response.content, kind)
     if kind.startswith("text/"):

@@ -1,4 +1,4 @@
-"""The name under which the ledger knows a provider's subject."""
+"""Tokens of an OpenID provider: verification, and the ledger's name for a subject."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import jwt
 
 from accountant.records.names import LONGEST_NAME, is_name
 from streams.auth.principal import Principal
-from streams.auth.provider_keys import Away, ProviderKeys
+from streams.auth.provider_keys import ProviderKeys, ProviderUnavailable
 from streams.clock import SystemClock
 from streams.http.refusal import Refusal
 from streams.logs import get_logger
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
 
 
 MARK: Final = "b32."
-"""What the names of escaped subjects begin with: base32 of the subject's UTF-8 follows."""
+"""Prefix of an escaped subject's name: base32 of the subject's UTF-8 follows."""
 
 _NO_NAME: Final = Refusal(401, "subject is no name")
 
 
 def name_of(subject: object) -> str | Refusal:
-    """Return the name of a subject, which no other subject has.
+    """Return a unique ledger name for a provider's subject.
 
-    A subject that is a name stays as it is. All others are escaped, and so is a name that begins
-    with the mark: it would be the name of another subject. A subject is never hashed or cut,
-    so that whoever reads the log can tell whose name it is.
+    A subject that is a valid name stays unchanged. All others are escaped, and so is a name that
+    begins with `MARK`, which could collide with an escaped one. A subject is never hashed or cut,
+    so that a reader of the log can identify the person.
     """
     if not isinstance(subject, str) or not subject:
         return _NO_NAME
@@ -47,9 +47,9 @@ def name_of(subject: object) -> str | Refusal:
         return Refusal(
             401,
             "subject too long",
-            f"the token's subject has {len(subject)} characters, and would be a name of "
-            f"{len(name)}: names have at most {LONGEST_NAME}. Have the provider give a shorter "
-            "subject, or name another field by ACCOUNTANT_OIDC_SUBJECT_FIELD",
+            f"the token's subject has {len(subject)} characters, which makes a name of "
+            f"{len(name)}; names have at most {LONGEST_NAME}. Have the provider issue a shorter "
+            "subject, or set ACCOUNTANT_OIDC_SUBJECT_FIELD to another field",
             "subject",
         )
     return name
@@ -57,7 +57,7 @@ def name_of(subject: object) -> str | Refusal:
 
 _log = get_logger(__name__)
 MAX_REMEMBERED: Final = 10_000
-"""Tokens whose signature need not be checked again; the one longest unused is forgotten first."""
+"""Tokens in the cache of verified signatures; the least recently used one is evicted."""
 
 _EVERYTHING: Final = {
     f"verify_{claim}": True for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")
@@ -74,18 +74,17 @@ _WHY: Final = {
 
 
 _TYPES: Final = frozenset({"jwt", "at+jwt"})
-_NOT_OF_ACCESS: Final = frozenset({"cnf", "at_hash", "c_hash", "events"})
+_NOT_ACCESS_TOKENS: Final = frozenset({"cnf", "at_hash", "c_hash", "events"})
 _OTHER_KINDS: Final = frozenset({"ID", "Refresh", "Logout"})  # Keycloak's
 
 
-class Accepts(NamedTuple):
-    """What a token must be to hold.
+class TokenRequirements(NamedTuple):
+    """What a valid token must contain.
 
     Attributes:
         subject_field: the claim that names the person.
         skew: seconds by which the provider's clock may differ.
-        not_prefix: what no name of the provider's may begin with, in capitals or not; empty for
-            nothing.
+        not_prefix: a prefix reserved for static tokens, in any letter case; empty for none.
     """
 
     issuer: str
@@ -96,86 +95,87 @@ class Accepts(NamedTuple):
     not_prefix: str
 
 
-class _Held(NamedTuple):
+class _Verified(NamedTuple):
     principal: Principal
     until: float
     generation: int
 
 
 class Provider:
-    """Tells whose token a text is, by the provider's keys.
+    """Verifies tokens of an OpenID provider, by the provider's keys.
 
     Args:
-        principal: what a name is to this door.
+        principal: makes the principal of a name.
     """
 
     def __init__(
-        self, accepts: Accepts, keys: ProviderKeys, principal: Callable[[str], Principal]
+        self, accepts: TokenRequirements, keys: ProviderKeys, principal: Callable[[str], Principal]
     ) -> None:
-        self._accepts = accepts
+        self._rules = accepts
         self._keys = keys
         self._principal = principal
-        self._held: OrderedDict[bytes, _Held] = OrderedDict()
+        self._cache: OrderedDict[bytes, _Verified] = OrderedDict()
 
     async def find(self, token: str) -> Principal | Refusal:
-        """Return whose token a text is."""
+        """Return the principal of a token."""
         digest = hashlib.sha256(token.encode()).digest()
-        held = self._held.get(digest)
-        # A token that held goes on only with the keys of then, as long as those are believed.
-        if held is not None and self._keys.are_known():
-            if held.generation == self._keys.generation and SystemClock().now() / 1000 < held.until:
-                self._held.move_to_end(digest)
-                return held.principal
-            del self._held[digest]
+        cached = self._cache.get(digest)
+        # A cached verification is valid only while its key is still trusted.
+        if cached is not None and self._keys.are_trusted():
+            is_current = cached.generation == self._keys.generation
+            if is_current and SystemClock().now() / 1000 < cached.until:
+                self._cache.move_to_end(digest)
+                return cached.principal
+            del self._cache[digest]
         try:
             found = await self._verified(token)
-        except Away:
-            return Refusal(503, "provider away")
+        except ProviderUnavailable:
+            return Refusal(503, "provider unavailable")
         except jwt.PyJWTError as error:
             return Refusal(401, _WHY.get(type(error), "malformed token"))
         except Exception as error:
-            # Whatever a token can do to a parser, it lets nobody in.
+            # A token that crashes the parser is malformed too: fail closed.
             _log.error("token_not_understood", error=type(error).__name__)
             return Refusal(401, "malformed token")
         if isinstance(found, Refusal):
             return found
-        self._held[digest] = found
-        if len(self._held) > MAX_REMEMBERED:
-            self._held.popitem(last=False)
+        self._cache[digest] = found
+        if len(self._cache) > MAX_REMEMBERED:
+            self._cache.popitem(last=False)
         return found.principal
 
-    async def _verified(self, token: str) -> _Held | Refusal:
+    async def _verified(self, token: str) -> _Verified | Refusal:
         header = jwt.get_unverified_header(token)
         algorithm, kid = header.get("alg"), header.get("kid")
         if str(header.get("typ", "JWT")).lower().removeprefix("application/") not in _TYPES:
             return Refusal(401, "no access token")
-        if algorithm not in self._accepts.algorithms:
+        if algorithm not in self._rules.algorithms:
             raise jwt.InvalidAlgorithmError
-        # First what needs no key: a token that has expired asks the provider for nothing.
+        # Check claims before the signature: an expired token must not trigger a fetch of keys.
         self._claims(token, None)
         key = await self._keys.find(kid, algorithm)
         if key is None:
             return Refusal(401, "unknown key")
         generation = self._keys.generation
         claims = self._claims(token, key)
-        # A token that is bound to a key is worth nothing without its proof, which no door checks.
-        if not _NOT_OF_ACCESS.isdisjoint(claims) or claims.get("typ") in _OTHER_KINDS:
+        # A sender-constrained token needs a proof of possession, which this server cannot check.
+        if not _NOT_ACCESS_TOKENS.isdisjoint(claims) or claims.get("typ") in _OTHER_KINDS:
             return Refusal(401, "no access token")
-        name = name_of(claims.get(self._accepts.subject_field))
+        name = name_of(claims.get(self._rules.subject_field))
         if isinstance(name, Refusal):
             return name
-        prefix = self._accepts.not_prefix
-        # In any case of letters: people would take `Local:ana` for `local:ana`.
+        prefix = self._rules.not_prefix
+        # Ignore letter case: people would read `Local:ana` as `local:ana`.
         if prefix and name.lower().startswith(prefix.lower()):
             return Refusal(401, "subject with the prefix of static tokens")
-        return _Held(self._principal(name), int(claims["exp"]) + self._accepts.skew, generation)
+        return _Verified(self._principal(name), int(claims["exp"]) + self._rules.skew, generation)
 
     def _claims(self, token: str, key: jwt.PyJWK | None) -> dict[str, Any]:
-        """Return what a token says; without a key it is not believed.
+        """Return a token's claims; without a key its signature is not verified.
 
-        Raises: jwt.PyJWTError: it does not hold.
+        Raises: jwt.PyJWTError: the token is invalid.
         """
-        accepts = self._accepts
+        accepts = self._rules
         options: dict[str, Any] = {**_EVERYTHING, "require": ["exp", "iss", "aud"]}
         options["verify_signature"] = key is not None
         return jwt.decode(

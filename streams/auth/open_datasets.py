@@ -1,4 +1,4 @@
-"""Datasets of before a door knew who asks: they stay open, and whoever runs the door is told."""
+"""Datasets that were opened without authentication stay open to everybody: the log says which."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from streams.service import Service
 _log = get_logger(__name__)
 _MOST_NAMED: Final = 3
 _DO: Final = (
-    "give each an owner (`accountant member set NAME OWNER --role owner --as-administrator`), who "
-    "sets its members and then closes it to others (`accountant dataset amend NAME --access "
-    "members`); or says that anybody may ask (`--access anyone`)"
+    "give each dataset an owner: `accountant member set NAME OWNER --role owner "
+    "--as-administrator`. The owner sets its members and then restricts it to them: `accountant "
+    "dataset amend NAME --access members`. To keep it open to everybody, `--access anyone`"
 )
 
 
-async def say_what_is_open(service: Service) -> None:
-    """Log, in one line, on how many datasets everybody may ask though no owner has said so."""
+async def log_open_datasets(service: Service) -> None:
+    """Log, in one line, how many datasets are open to everybody without an owner's decision."""
     try:
-        found = await left_open(service)
+        found = await find_open_datasets(service)
     except Unavailable as error:
         _log.warning("open_datasets_not_known", why=str(error))
         return
@@ -32,14 +32,15 @@ async def say_what_is_open(service: Service) -> None:
         _log.warning("datasets_open_to_anybody", count=len(found), names=names, do=_DO)
 
 
-async def left_open(service: Service) -> list[str]:
-    """Return the datasets on which everybody may ask though no owner has said so, by name.
+async def find_open_datasets(service: Service) -> list[str]:
+    """Return the datasets that are open to everybody without an owner's decision, by name.
 
-    Raises: Unavailable: that is not known now.
+    Raises: Unavailable: the datasets are not known now.
     """
     found = list[str]()
     for view in await service.datasets():
         if not view.closed and view.policy.access is UNSET:
             found.append(view.dataset)
-        await asyncio.sleep(0)  # there may be very many, and requests come already
+        # Very many datasets must not delay requests, which the server already accepts.
+        await asyncio.sleep(0)
     return found

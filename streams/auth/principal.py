@@ -1,4 +1,4 @@
-"""Who asks: the name that a door has found proved."""
+"""The principal of a request: the authenticated caller."""
 
 from __future__ import annotations
 
@@ -8,22 +8,22 @@ from typing import Any, Final, Literal
 from litestar import Request
 
 from streams.http.problems import HTTPProblem
-from streams.http.refusal import Refusal, told
+from streams.http.refusal import Refusal, refusal_response
 
 KEY: Final = "accountant.principal"
-"""Where a request's scope holds its principal, None for a stranger."""
+"""The key of a request's scope for its principal; None is an unauthenticated caller."""
 
 Kind = Literal["token", "oidc"]
 
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """A person or program that the door knows.
+    """An authenticated person or program.
 
     Attributes:
-        name: what bodies have as `analyst`, `by` or `via`.
-        kind: by a token of the door's own, or by one of the provider's.
-        administrator: the settings name it as one.
+        name: the `analyst`, `by` or `via` of the caller's records.
+        kind: the kind of token: a static one, or one of the OpenID provider.
+        administrator: whether ACCOUNTANT_ADMINISTRATORS names it.
     """
 
     name: str
@@ -32,22 +32,22 @@ class Principal:
 
 
 def authenticates(request: Request[Any, Any, Any]) -> bool:
-    """Tell whether this door lets in only those who are known."""
+    """Tell whether authentication is on."""
     return request.app.state.get("authenticator") is not None
 
 
 def principal_of(request: Request[Any, Any, Any]) -> Principal | None:
-    """Return who asks, None only where authentication is off.
+    """Return the caller, None only where authentication is off.
 
-    Raises: HTTPProblem: a stranger, on one of the few paths that are open to strangers (401).
+    Raises: HTTPProblem: the caller is unauthenticated, on one of the few public paths (401).
     """
-    found = known(request)
+    found = optional_principal(request)
     if found is None and authenticates(request):
-        raise HTTPProblem(told(Refusal(401, "none")))
+        raise HTTPProblem(refusal_response(Refusal(401, "none")))
     return found
 
 
-def known(request: Request[Any, Any, Any]) -> Principal | None:
-    """Return who asks on a path that is open to strangers, None for one of them."""
+def optional_principal(request: Request[Any, Any, Any]) -> Principal | None:
+    """Return the caller on a public path, None if unauthenticated."""
     found = request.scope.get(KEY)
     return found if isinstance(found, Principal) else None

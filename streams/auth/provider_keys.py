@@ -1,4 +1,4 @@
-"""The keys of an OpenID provider: read from it, kept, and read anew where they may be others."""
+"""The signing keys of an OpenID provider: fetched, cached, and refreshed when they may change."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 
 REFRESH_S: Final = 300.0
-"""Keys are read again after so long, beside the requests: a key taken back is refused by then."""
+"""Keys are refreshed after this time, in the background: a withdrawn key is rejected by then."""
 BETWEEN_S: Final = 2.0
-"""Between two readings, however many tokens of unknown keys come."""
+"""Minimum time between two fetches, however many tokens with unknown keys arrive."""
 MOST_WAITING: Final = 100
-"""Requests that wait for a reading; more are told to come again."""
+"""Requests that may wait for a fetch; any more get 503 at once."""
 
 _TIMEOUT_S: Final = 5.0
 _MOST_BYTES: Final = 512 * 1024
@@ -37,17 +37,19 @@ _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 
 
-class Away(Exception):
-    """The provider does not answer, or not with its keys; the message says how."""
+class ProviderUnavailable(Exception):
+    """The provider does not answer, or not with usable keys."""
 
 
 class ProviderKeys:
-    """Keys by id and algorithm: a key verifies what fits its type, whatever a token says.
+    """A cache of the provider's keys by id and algorithm.
+
+    A key verifies only the algorithms of its own type, whatever the header of a token claims.
 
     Args:
-        algorithms: those that may have signed.
-        outage: how many seconds after they were last read known keys are still believed.
-        now: seconds of a clock that only rises.
+        algorithms: the accepted signature algorithms.
+        outage: seconds after the last fetch during which cached keys stay trusted.
+        now: monotonic seconds.
     """
 
     def __init__(
@@ -62,64 +64,64 @@ class ProviderKeys:
         self._algorithms = algorithms
         self._now = now
         self._refresh = min(REFRESH_S, max(1.0, outage / 2))
-        self._most_age = max(outage, self._refresh)
+        self._max_age = max(outage, self._refresh)
         self._keys: dict[str, list[tuple[str, jwt.PyJWK]]] = {}
-        self._as_told: object = None
-        self._read_at: float | None = None  # when the last reading that succeeded began
+        self._published: object = None
+        self._read_at: float | None = None  # start of the last successful fetch
         self._began = float("-inf")
         self._away = ""
         self._reading: asyncio.Task[None] | None = None
         self._waiting = 0
-        self.generation = 0  # rises where the keys are others than before
+        self.generation = 0  # increases whenever the published keys change
 
-    def are_known(self) -> bool:
-        """Tell whether the keys may be believed, and have them read again where they are old."""
+    def are_trusted(self) -> bool:
+        """Tell whether the keys may be trusted; starts a background refresh of old ones."""
         if self._read_at is None:
             return False
         age = self._now() - self._read_at
-        if age > self._most_age:
+        if age > self._max_age:
             return False
         if age > self._refresh and self._now() - self._began > BETWEEN_S:
             self._start()
         return True
 
     async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
-        """Return the key of an id, None if the provider has none; the only one where it has no id.
+        """Return the key with an id, or the only key where the token names no id; None if none.
 
-        Raises: Away: that cannot be told now.
+        Raises: ProviderUnavailable: the keys cannot be fetched now.
         """
-        if self.are_known():
+        if self.are_trusted():
             key = self._key(kid, algorithm)
             if key is not None or kid is None:
                 return key
         if self._away and self._now() - self._began < BETWEEN_S:
-            raise Away(self._away)  # it has just been asked
+            raise ProviderUnavailable(self._away)  # the last attempt was a moment ago
         if self._waiting >= MOST_WAITING:
-            raise Away(f"{MOST_WAITING} requests wait for the provider already")
+            raise ProviderUnavailable(f"{MOST_WAITING} requests wait for the provider already")
         self._waiting += 1
         try:
-            return await self._found_anew(kid, algorithm)
+            return await self._find_refreshed(kid, algorithm)
         finally:
             self._waiting -= 1
 
-    async def _found_anew(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
+    async def _find_refreshed(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
         came, key = self._now(), None
-        # What is being read as the request comes may be from before its key was there.
+        # Two rounds: a fetch already under way may have started before the key was published.
         for _ in range(2):
-            # Shielded: others wait for the same reading when this client has left.
+            # Shielded: other requests wait for the same fetch if this client disconnects.
             await asyncio.shield(self._start())
-            key = self._key(kid, algorithm) if self.are_known() else None
+            key = self._key(kid, algorithm) if self.are_trusted() else None
             if key is not None or self._began >= came:
                 break
         if key is None and self._away:
-            raise Away(self._away)
+            raise ProviderUnavailable(self._away)
         return key
 
     def _key(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
         fitting = [
             (name, key) for name, key in self._keys.get(algorithm, []) if kid is None or name == kid
         ]
-        # Of two keys with one id, or two without any, nothing says which one it is.
+        # Two keys with one id, or two without ids, are ambiguous: trust neither.
         return fitting[0][1] if len(fitting) == 1 else None
 
     def _start(self) -> asyncio.Task[None]:
@@ -132,38 +134,39 @@ class ProviderKeys:
         self._began = began = self._now()
         try:
             async with asyncio.timeout(_TIMEOUT_S):
-                told = await self._told()
-        except Exception as error:  # whatever it answers, the door goes on without it
+                published = await self._fetch()
+        except Exception as error:  # whatever the provider answers, this server keeps running
             what = f"{type(error).__name__}: {error}" if str(error) else type(error).__name__
             if not self._away:
-                _log.warning("provider_away", issuer=self._issuer, why=what)
+                _log.warning("provider_unavailable", issuer=self._issuer, why=what)
             self._away = what
             return
         if self._away:
             _log.info("provider_back", issuer=self._issuer)
         self._away, self._read_at = "", began
-        if told != self._as_told:
-            self._as_told = told
-            self._keys = _usable(told, self._algorithms)
+        if published != self._published:
+            self._published = published
+            self._keys = _usable(published, self._algorithms)
             self.generation += 1
             names = sorted({name for keys in self._keys.values() for name, _ in keys})
             _log.info("provider_keys", issuer=self._issuer, keys=names)
 
-    async def _told(self) -> list[Any]:
-        # A provider on this machine is never asked through a proxy.
+    async def _fetch(self) -> list[Any]:
+        # A provider on this machine is never reached through a proxy.
         proxies = urlsplit(self._issuer).hostname not in _LOOPBACK
         async with httpx.AsyncClient(
             timeout=_TIMEOUT_S, trust_env=proxies, follow_redirects=False
         ) as client:
             known = await _json(client, self._issuer.rstrip("/") + _WELL_KNOWN)
             if known.get("issuer") != self._issuer:
-                raise Away(f"it calls itself {str(known.get('issuer'))[:200]!r}")
+                other = str(known.get("issuer"))[:200]
+                raise ProviderUnavailable(f"its issuer is {other!r}, not {self._issuer}")
             where = known.get("jwks_uri")
             if not isinstance(where, str) or not _is_private(where):
-                raise Away("its jwks_uri is no https:// address")
+                raise ProviderUnavailable("its jwks_uri is not an https:// address")
             keys = (await _json(client, where)).get("keys")
         if not isinstance(keys, list) or len(keys) > _MOST_KEYS:
-            raise Away(f"it tells no keys, or more than {_MOST_KEYS}")
+            raise ProviderUnavailable(f"it publishes no keys, or more than {_MOST_KEYS}")
         return keys
 
 
@@ -175,57 +178,69 @@ def _is_private(url: str) -> bool:
 async def _json(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
     """Return the JSON object at an address, of a bounded length.
 
-    Raises: Away: there is none.
+    Raises: ProviderUnavailable: the answer is not such an object.
     """
     content = bytearray()
     async with client.stream("GET", url, headers=_ASKED) as response:
         if response.status_code != 200:
-            raise Away(f"{url} is answered with {response.status_code}")
-        # A few compressed bytes may be a gigabyte, and would be expanded before they are counted.
+            raise ProviderUnavailable(f"{url} answers with status {response.status_code}")
+        # A few compressed bytes may expand to a gigabyte before anything counts them.
         coding = response.headers.get("content-encoding", "").strip().lower()
         if coding not in {"", "identity"}:
-            raise Away(f"{url} is answered compressed ({coding[:50]}), which was not asked for")
+            raise ProviderUnavailable(
+                f"{url} is answered compressed ({coding[:50]}), which was not asked for"
+            )
         async for piece in response.aiter_raw(65_536):
             content += piece
             if len(content) > _MOST_BYTES:
-                raise Away(f"{url} has more than {_MOST_BYTES:,} bytes")
+                raise ProviderUnavailable(f"{url} has more than {_MOST_BYTES:,} bytes")
     try:
         found = msgspec.json.decode(bytes(content))
     except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise Away(f"{url} is no JSON") from error
+        raise ProviderUnavailable(f"{url} does not answer with JSON") from error
     if not isinstance(found, dict):
-        raise Away(f"{url} is no object")
+        raise ProviderUnavailable(f"{url} does not answer with a JSON object")
     return found
 
 
-def _usable(told: list[Any], algorithms: tuple[str, ...]) -> dict[str, list[tuple[str, jwt.PyJWK]]]:
-    """Return the keys that verify, by algorithm; others, such as symmetric ones, are left out."""
+def _usable(
+    published: list[Any], algorithms: tuple[str, ...]
+) -> dict[str, list[tuple[str, jwt.PyJWK]]]:
+    """Return the public signature keys by algorithm; others, such as symmetric ones, are ignored.
+
+    A symmetric key must never verify: whoever knows the public keys could sign with one as its
+    secret.
+    """
     found: dict[str, list[tuple[str, jwt.PyJWK]]] = {}
-    for each in told:
+    for each in published:
         for algorithm, key in _of_one(each):
             if algorithm in algorithms:
                 found.setdefault(algorithm, []).append((str(each.get("kid", "")), key))
     return found
 
 
-def _of_one(told: Any) -> Iterator[tuple[str, jwt.PyJWK]]:
-    if not isinstance(told, dict) or told.get("kty") not in {"RSA", "EC", "OKP"} or "d" in told:
+def _of_one(published: Any) -> Iterator[tuple[str, jwt.PyJWK]]:
+    if (
+        not isinstance(published, dict)
+        or published.get("kty") not in {"RSA", "EC", "OKP"}
+        or "d" in published
+    ):
         return
-    operations = told.get("key_ops", ["verify"])
-    if told.get("use", "sig") != "sig" or "verify" not in operations:
+    operations = published.get("key_ops", ["verify"])
+    if published.get("use", "sig") != "sig" or "verify" not in operations:
         return
     try:
-        fits = _fitting(jwt.PyJWK(told | {"alg": None}).key)
-        # A key that names its algorithm verifies no other.
+        fits = _fitting(jwt.PyJWK(published | {"alg": None}).key)
+        # A key that names its algorithm verifies no other one.
         for algorithm in fits:
-            if told.get("alg", algorithm) == algorithm:
-                yield algorithm, jwt.PyJWK(told, algorithm)
+            if published.get("alg", algorithm) == algorithm:
+                yield algorithm, jwt.PyJWK(published, algorithm)
     except (jwt.PyJWTError, ValueError, TypeError):
         return
 
 
 def _fitting(key: object) -> tuple[str, ...]:
-    """Return the algorithms for which a public key is made."""
+    """Return the algorithms that fit the type and size of a public key."""
     if isinstance(key, RSAPublicKey):
         return _RSA if key.key_size >= _LEAST_RSA_BITS else ()
     if isinstance(key, EllipticCurvePublicKey):

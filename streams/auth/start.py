@@ -1,4 +1,4 @@
-"""What a door must be told before it starts: it starts safely, or not at all."""
+"""Checks of the access settings at start: the server starts safely, or not at all."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from streams.auth.authenticator import Authenticator
 from streams.auth.middleware import Network
-from streams.auth.oidc import Accepts, Provider
+from streams.auth.oidc import Provider, TokenRequirements
 from streams.auth.principal import Kind, Principal
 from streams.auth.provider_keys import ProviderKeys
 from streams.auth.static_tokens import StaticTokens
@@ -22,11 +22,11 @@ from streams.settings.access import EVERYBODY, listed
 
 _AUTHENTICATION: Final = f"{PREFIX}TOKENS or {PREFIX}OIDC_ISSUER"
 _OF_AUTHENTICATION: Final = ("administrators", "openers", "metrics_readers", "token_prefix")
-"""Settings that say nothing where everybody is taken for the owner."""
+"""Settings that have no effect while authentication is off."""
 
 
 def check_access(settings: Settings) -> None:
-    """Check what is needed to know who asks, before anything is opened.
+    """Check the settings of authentication and TLS, before anything is opened.
 
     Raises: Refused: a setting is missing, or a file cannot be used.
     """
@@ -36,9 +36,9 @@ def check_access(settings: Settings) -> None:
         read(settings.tokens)
     if settings.authenticates and not is_loopback(settings.bind) and not settings.is_private:
         raise Refused(
-            f"{PREFIX}BIND {settings.bind} is reached by other machines, and tokens must not go "
-            f"over an open network: set {PREFIX}TLS_CERTIFICATE and {PREFIX}TLS_KEY, or "
-            f"{PREFIX}TRUSTED_PROXY where a proxy ends TLS"
+            f"{PREFIX}BIND {settings.bind} is reachable from other machines, and tokens must not "
+            f"cross a network in plain text. Set {PREFIX}TLS_CERTIFICATE and {PREFIX}TLS_KEY; or "
+            f"set {PREFIX}TRUSTED_PROXY if a proxy ends TLS"
         )
 
 
@@ -47,35 +47,36 @@ def _check_together(settings: Settings) -> None:
     promised = [name for name in _OF_AUTHENTICATION if getattr(settings, name)]
     of_provider = sorted(each for each in settings.model_fields_set if each.startswith("oidc_"))
     if of_provider and settings.oidc_issuer is None:
-        raise Refused(f"{PREFIX}{of_provider[0].upper()} needs {PREFIX}OIDC_ISSUER beside it")
+        raise Refused(f"{PREFIX}{of_provider[0].upper()} needs {PREFIX}OIDC_ISSUER: set both")
     rules = (
         ("OIDC_AUDIENCE", "OIDC_ISSUER", settings.oidc_issuer and not settings.oidc_audience),
         ("TLS_KEY", "TLS_CERTIFICATE", settings.tls_certificate and not settings.tls_key),
         ("TLS_CERTIFICATE", "TLS_KEY", settings.tls_key and not settings.tls_certificate),
     )
-    for needed, given, is_missing in rules:
+    for needed, present, is_missing in rules:
         if is_missing:
-            raise Refused(f"{PREFIX}{given} needs {PREFIX}{needed} beside it")
+            raise Refused(f"{PREFIX}{present} needs {PREFIX}{needed}: set both")
     if both and not settings.token_prefix:
         raise Refused(
-            f"{PREFIX}TOKENS and {PREFIX}OIDC_ISSUER need {PREFIX}TOKEN_PREFIX, such as local:, "
-            "so that no name of the one is a name of the other"
+            f"{PREFIX}TOKENS and {PREFIX}OIDC_ISSUER together need {PREFIX}TOKEN_PREFIX, such as "
+            "local:, so that a static token and the provider never share a name"
         )
     if not settings.authenticates and "bind" in settings.model_fields_set:
         raise Refused(
-            f"{PREFIX}BIND is set and authentication is off, so that nothing would listen there: "
-            f"authentication needs {_AUTHENTICATION}. Without it leave {PREFIX}BIND out: "
-            f"{PREFIX}UNAUTHENTICATED_BIND is the address, and whoever reaches it has full access"
+            f"{PREFIX}BIND is set, but authentication is off, so {PREFIX}BIND has no effect. "
+            f"To turn authentication on, set {_AUTHENTICATION}. To serve without it, unset "
+            f"{PREFIX}BIND and set {PREFIX}UNAUTHENTICATED_BIND: everyone who can reach that "
+            "address has full access"
         )
     if promised and not settings.authenticates:
         raise Refused(
-            f"{PREFIX}{promised[0].upper()} is set, and everybody would be taken for the owner: "
-            f"authentication needs {_AUTHENTICATION}"
+            f"{PREFIX}{promised[0].upper()} is set, but authentication is off: everyone who can "
+            f"reach this server would have full access. Set {_AUTHENTICATION}"
         )
 
 
 def tls_of(settings: Settings) -> ssl.SSLContext | None:
-    """Return what a door speaks TLS with, None if it does not.
+    """Return the server's TLS context, None without TLS.
 
     Raises: Refused: certificate or key cannot be used.
     """
@@ -83,7 +84,10 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
         return None
 
     def password() -> str:
-        raise Refused(f"{settings.tls_key} is encrypted: a door cannot ask for its password")
+        raise Refused(
+            f"{settings.tls_key} is encrypted, and a server cannot ask for its password. "
+            "Decrypt it: `openssl pkey -in KEY -out NEW_KEY`"
+        )
 
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -92,22 +96,22 @@ def tls_of(settings: Settings) -> ssl.SSLContext | None:
     except (OSError, ValueError) as error:
         files = f"{settings.tls_certificate} and {settings.tls_key}"
         what = getattr(error, "strerror", None) or str(error)
-        raise Refused(f"TLS cannot be spoken with {files}: {what}") from error
+        raise Refused(f"TLS cannot be set up with {files}: {what}") from error
     return context
 
 
 def proxies_of(settings: Settings) -> tuple[Network, ...]:
-    """Return the networks of the proxy that ends TLS, none where there is no such proxy."""
+    """Return the networks of the proxy that ends TLS; none without such a proxy."""
     return tuple(ipaddress.ip_network(each) for each in listed(settings.trusted_proxy))
 
 
-def believes_headers(settings: Settings) -> bool:
-    """Tell whether the server may take a header's word for whence a request comes."""
+def trusts_forwarded_headers(settings: Settings) -> bool:
+    """Tell whether the server may take a client's address from X-Forwarded-For."""
     return not (settings.authenticates or settings.trusted_proxy)
 
 
 def make_authenticator(settings: Settings, registry: CollectorRegistry) -> Authenticator | None:
-    """Return what tells a door who asks, None where authentication is off.
+    """Return the authenticator that the settings ask for, None where authentication is off.
 
     Raises: Refused: see `check_access`.
     """
@@ -126,7 +130,7 @@ def make_authenticator(settings: Settings, registry: CollectorRegistry) -> Authe
         tokens.load()
     provider = None
     if settings.oidc_issuer is not None:
-        accepts = _accepts(settings, settings.oidc_issuer)
+        accepts = _token_requirements(settings, settings.oidc_issuer)
         outage = settings.oidc_outage_seconds
         keys = ProviderKeys(accepts.issuer, accepts.algorithms, outage)
         provider = Provider(accepts, keys, lambda name: is_one(name, "oidc"))
@@ -135,8 +139,8 @@ def make_authenticator(settings: Settings, registry: CollectorRegistry) -> Authe
     return Authenticator(tokens, provider, metrics_readers=readers, registry=registry)
 
 
-def _accepts(settings: Settings, issuer: str) -> Accepts:
-    return Accepts(
+def _token_requirements(settings: Settings, issuer: str) -> TokenRequirements:
+    return TokenRequirements(
         issuer=issuer,
         audience=settings.oidc_audience or "",
         algorithms=listed(settings.oidc_algorithms),

@@ -1,4 +1,4 @@
-"""The static tokens as a door knows them: read again as soon as their file has changed."""
+"""Static tokens in memory, reloaded as soon as their file changes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Final
 
 from accountant.times import from_iso
 from streams.auth.principal import Principal
-from streams.auth.token_file import Row, TokenFileState, hash_of, read, seen
+from streams.auth.token_file import Row, TokenFileState, hash_of, read, state_of
 from streams.clock import SystemClock, steady
 from streams.errors import Refused
 from streams.http.refusal import Refusal
@@ -19,7 +19,7 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _UNREADABLE: Final = Refusal(503, "token file unreadable")
-_AGAIN_S: Final = 1.0
+_RETRY_S: Final = 1.0
 
 
 def wall_ms() -> int:
@@ -38,14 +38,14 @@ class _KnownToken:
 
 
 class StaticTokens:
-    """Tells whose token a text is.
+    """Authenticates static tokens.
 
-    Tokens are found by a keyed hash under a secret of this process, and only then compared, in
-    constant time: how long either takes tells nothing about what is in the file.
+    A token is looked up by a keyed hash under a secret of this process, and then compared in
+    constant time: neither duration reveals anything about the file's contents.
 
     Args:
-        principal: what a name is to this door.
-        prefix: what names begin with; a token of another name lets nobody in.
+        principal: makes the principal of a name.
+        prefix: the prefix of names; a token of another name is rejected.
     """
 
     def __init__(
@@ -61,16 +61,16 @@ class StaticTokens:
         self._prefix = prefix
         self._now = now
         self._secret = secrets.token_bytes(32)
-        self._seen: TokenFileState | None = None
+        self._state: TokenFileState | None = None
         self._rows: dict[str, Row] | None = None
         self._known: dict[bytes, _KnownToken] = {}
         self._reading = asyncio.Lock()
         self._failed = float("-inf")
-        self._told = ""
+        self._logged = ""
 
     @property
     def count(self) -> int:
-        """How many tokens the file holds, whatever they are worth."""
+        """The number of tokens in the file, expired and revoked ones included."""
         return len(self._known)
 
     def load(self) -> None:
@@ -78,15 +78,15 @@ class StaticTokens:
 
         Raises: Refused: it cannot be used.
         """
-        rows, self._seen = self._read()
+        rows, self._state = self._read()
         self._take(rows)
 
     async def find(self, token: str) -> Principal | Refusal:
-        """Return whose token a text is."""
-        if not await self.are_known():
+        """Return the principal of a token."""
+        if not await self.are_usable():
             return _UNREADABLE
         digest = hash_of(token)
-        known = self._known.get(self._place(digest))
+        known = self._known.get(self._key(digest))
         if known is None or not hmac.compare_digest(known.hash, digest):
             return Refusal(401, "unknown token")
         if known.revoked:
@@ -95,31 +95,31 @@ class StaticTokens:
             return Refusal(401, "expired token")
         return known.principal or Refusal(401, "name without the prefix")
 
-    async def are_known(self) -> bool:
-        """Tell whether the file, as it is now, can be used; the log says why not."""
+    async def are_usable(self) -> bool:
+        """Tell whether the file is usable now; the log says why not."""
         try:
-            changed = seen(self._path.stat()) != self._seen
+            changed = state_of(self._path.stat()) != self._state
         except OSError:
             changed = True
-        return not changed or await self._is_read()
+        return not changed or await self._reload()
 
-    async def _is_read(self) -> bool:
-        """Read the file that has changed; one that cannot be used lets nobody in."""
+    async def _reload(self) -> bool:
+        """Reload a changed file. An unusable one rejects every token: fail closed."""
         async with self._reading:
-            if steady() - self._failed < _AGAIN_S:
+            if steady() - self._failed < _RETRY_S:
                 return False
             try:
-                # Beside the loop: the disk may be slow, and the file long.
+                # In a thread: the disk may be slow, and the file long.
                 rows, found = await asyncio.to_thread(self._read)
             except Refused as error:
-                self._seen, self._known = None, {}
+                self._state, self._known = None, {}
                 self._failed = steady()
-                if str(error) != self._told:
-                    self._told = str(error)
+                if str(error) != self._logged:
+                    self._logged = str(error)
                     _log.error("tokens_unreadable", why=str(error))
                 return False
-            if found != self._seen:
-                self._seen = found
+            if found != self._state:
+                self._state = found
                 self._take(rows)
             return True
 
@@ -128,10 +128,10 @@ class StaticTokens:
 
     def _take(self, rows: tuple[Row, ...]) -> None:
         before, self._rows = self._rows, {row.id: row for row in rows}
-        self._told, self._failed = "", float("-inf")
+        self._logged, self._failed = "", float("-inf")
         self._known = {
-            self._place(known.hash): known
-            for known in (_KnownToken(row, self._of(row.name)) for row in rows)
+            self._key(known.hash): known
+            for known in (_KnownToken(row, self._principal_of(row.name)) for row in rows)
         }
         left_out = sum(known.principal is None for known in self._known.values())
         if left_out:
@@ -147,8 +147,8 @@ class StaticTokens:
         for gone in before.keys() - self._rows.keys():
             _log.warning("token_gone", id=gone, name=before[gone].name)
 
-    def _of(self, name: str) -> Principal | None:
+    def _principal_of(self, name: str) -> Principal | None:
         return self._principal(name) if name.startswith(self._prefix) else None
 
-    def _place(self, digest: bytes) -> bytes:
+    def _key(self, digest: bytes) -> bytes:
         return hmac.digest(self._secret, digest, "sha256")

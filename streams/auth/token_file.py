@@ -1,6 +1,6 @@
-"""The file of static tokens: their hashes, for whom they are and until when.
+"""The file of static tokens: a hash, a name and an expiry for each.
 
-A token is 256 random bits, so that one plain SHA-256 hides it: nobody can try them all.
+A token has 256 random bits, so a plain SHA-256 is enough: no attacker can try them all.
 """
 
 from __future__ import annotations
@@ -38,10 +38,10 @@ class Row(
     """One token.
 
     Attributes:
-        id: what `token revoke` takes; it is no secret.
-        name: who shows it.
+        id: the argument of `token revoke`; not a secret.
+        name: the token's owner.
         sha256: of the token's text, in hex digits.
-        created, expires, revoked: times as of the log; the token holds before `expires`.
+        created, expires, revoked: times in the log's format; the token is valid before `expires`.
     """
 
     id: str
@@ -52,7 +52,7 @@ class Row(
     revoked: str | None = None
 
     def state(self, now: int) -> Literal["active", "expired", "revoked"]:
-        """Return what the token is worth at a time in milliseconds."""
+        """Return the token's state at a time in milliseconds."""
         if self.revoked is not None:
             return "revoked"
         if self.expires is not None and from_iso(self.expires) <= now:
@@ -64,7 +64,7 @@ class Row(
             if time is not None:
                 from_iso(time)
         if not is_name(self.name) or not _ID.fullmatch(self.id):
-            raise ValueError("id and name must be such")
+            raise ValueError("id must be t- and 12 hex digits, name a name")
         if not _SHA256.fullmatch(self.sha256):
             raise ValueError("sha256 must be 64 hex digits")
 
@@ -78,7 +78,7 @@ _decode = msgspec.json.Decoder(_Content).decode
 
 
 class TokenFileState(NamedTuple):
-    """What of a file changes with its content."""
+    """Metadata that changes whenever the file's content does."""
 
     inode: int
     size: int
@@ -88,56 +88,61 @@ class TokenFileState(NamedTuple):
 
 
 class Made(NamedTuple):
-    """A new token: its text is shown once, and kept nowhere."""
+    """A new token: its text is shown once and stored nowhere."""
 
     token: str
     row: Row
 
 
-def seen(found: os.stat_result) -> TokenFileState:
-    """Return what would tell that a file was changed."""
+def state_of(found: os.stat_result) -> TokenFileState:
+    """Return the metadata that reveals a change of the file."""
     return TokenFileState(
         found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns, found.st_mode
     )
 
 
 def hash_of(token: str) -> bytes:
-    """Return what is kept of a token."""
+    """Return the hash that the file stores of a token."""
     return hashlib.sha256(token.encode()).digest()
 
 
 def read(path: Path) -> tuple[tuple[Row, ...], TokenFileState]:
-    """Return the tokens of a file, and how it was seen.
+    """Return the tokens of a file, and its metadata when it was read.
 
-    Raises: Refused: it is not there, others may read or write it, or it holds no tokens.
+    Raises: Refused: the file is missing, accessible to other users, or not a token file.
     """
     try:
-        # A pipe in its place would be waited for.
+        # Non-blocking: opening a pipe in the file's place would wait for a writer.
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
         with os.fdopen(fd, "rb") as file:
             found = os.fstat(fd)
             if not stat.S_ISREG(found.st_mode):
-                raise Refused(f"{path} is no file of tokens")
+                raise Refused(f"{path} is not a regular file: name the file of tokens")
             if stat.S_IMODE(found.st_mode) & 0o077:
-                raise Refused(f"others may use {path}: chmod 600 it, and look who is in it")
+                raise Refused(
+                    f"{path} is accessible to other users. Run `chmod 600 {path}` and review "
+                    "its tokens"
+                )
             content = file.read(_MOST_BYTES + 1)
     except FileNotFoundError as error:
         made = f"accountant token create --name NAME --tokens {path}"
-        raise Refused(f"there is no file {path}: `{made}` makes the first token") from error
+        raise Refused(f"{path} does not exist. `{made}` makes the first token") from error
     except OSError as error:
         raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
-    return _parsed(path, content), seen(found)
+    return _parsed(path, content), state_of(found)
 
 
 def _parsed(path: Path, content: bytes) -> tuple[Row, ...]:
     try:
         rows = _decode(content).tokens
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Refused(f"{path} is no file of tokens, or a damaged one") from error
+        raise Refused(
+            f"{path} is not a file of tokens, or it is damaged: restore it from a backup"
+        ) from error
     if len(content) > _MOST_BYTES or len(rows) > MOST_TOKENS:
-        raise Refused(f"{path} holds more than {MOST_TOKENS:,} tokens")
+        raise Refused(f"{path} has more than {MOST_TOKENS:,} tokens: remove expired ones")
     if len({row.id for row in rows}) != len(rows):
-        raise Refused(f"{path} holds two tokens of one id")
+        raise Refused(f"{path} has two tokens with the same id: restore it from a backup")
     return rows
 
 
@@ -148,14 +153,14 @@ def create(
 
     Args:
         now, expires: times in milliseconds since 1970.
-        another: a name may have two, so that the one takes over from the other.
-    Raises: RequestInvalid, Refused: it is no name, or one that has an active token; or the file
+        another: allow a second active token of the name, to rotate from one to the other.
+    Raises: RequestInvalid, Refused: the name is invalid or has an active token, or the file
         cannot be used.
     """
     if not is_name(name):
         raise RequestInvalid("name", "must be a name", name[:100])
     if _ID.fullmatch(name) is not None:
-        raise Refused(f"{name} has the form of a token's id: choose another name")
+        raise Refused(f"{name} looks like the id of a token: choose another name")
     token = TOKEN_PREFIX + base64.urlsafe_b64encode(secrets.token_bytes(_RANDOM_BYTES)).decode(
         "ascii"
     ).rstrip("=")
@@ -170,11 +175,11 @@ def create(
         rows = read(path)[0] if path.exists() else ()
         if not another and any(each.name == name and each.state(now) == "active" for each in rows):
             raise Refused(
-                f"{name} has an active token: `accountant token revoke {name}` first, or "
-                "--another for a second one"
+                f"{name} has an active token. Run `accountant token revoke {name}` first, or "
+                "make a second one with --another"
             )
         if len(rows) >= MOST_TOKENS:
-            raise Refused(f"{path} holds {MOST_TOKENS:,} tokens, which is the most")
+            raise Refused(f"{path} has {MOST_TOKENS:,} tokens, the limit: remove expired ones")
         _write(path, (*rows, row))
     return Made(token, row)
 
@@ -184,7 +189,7 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 
     Raises: Refused: the file cannot be used.
     """
-    read(path)  # of a mistyped one no lock is made
+    read(path)  # first: a mistyped path must not leave a lock file behind
     with _locked(path):
         rows = read(path)[0]
         chosen = {
@@ -199,8 +204,8 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
 
 @contextlib.contextmanager
 def _locked(path: Path) -> Iterator[None]:
-    """Keep other commands from changing the file meanwhile; readers need no lock."""
-    target = path.resolve()  # of a link the file behind it, so that all wait for one lock
+    """Lock the file against other commands; readers need no lock."""
+    target = path.resolve()  # a link's target, so that all commands use one lock
     try:
         fd = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
     except OSError as error:
@@ -213,8 +218,8 @@ def _locked(path: Path) -> Iterator[None]:
 
 
 def _write(path: Path, rows: tuple[Row, ...]) -> None:
-    """Replace the file as a whole: a door reads the old one or the new one."""
-    target = path.resolve()  # of a link the file behind it
+    """Replace the file as a whole: a server reads the old one or the new one."""
+    target = path.resolve()  # a link stays a link
     partial = target.with_name(f".{target.name}.{os.getpid()}")
     try:
         partial.unlink(missing_ok=True)
@@ -234,7 +239,7 @@ def _write(path: Path, rows: tuple[Row, ...]) -> None:
 
 
 def _keep_owner(fd: int, target: Path) -> None:
-    """Leave a file that root changes to the user whose door reads it."""
+    """Keep the owner of a file that root changes: another user's server reads it."""
     with contextlib.suppress(FileNotFoundError):
         owner = target.stat()
         if owner.st_uid != os.geteuid():

@@ -1,17 +1,17 @@
-"""What the caller of a request sees."""
+"""The visibility of a request's caller."""
 
 from __future__ import annotations
 
 from accountant.views.visibility import Caller
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest, context_of
-from streams.visibility import Sight
+from streams.visibility import Visibility
 
 
-def sight_of(request: HttpRequest) -> Sight:
-    """Return what the caller of a request sees."""
+def visibility_of(request: HttpRequest) -> Visibility:
+    """Return what the caller of a request may see."""
     context = context_of(request)
-    return Sight(context.service, context.clock, caller_of(request))
+    return Visibility(context.service, context.clock, caller_of(request))
 
 
 def caller_of(request: HttpRequest) -> Caller | None:
@@ -19,5 +19,5 @@ def caller_of(request: HttpRequest) -> Caller | None:
 
     Raises: HTTPProblem: as `principal_of`.
     """
-    who = principal_of(request)
-    return None if who is None else Caller(who.name, who.administrator)
+    caller = principal_of(request)
+    return None if caller is None else Caller(caller.name, caller.administrator)

@@ -316,7 +316,7 @@ class Accountant:
     def _page(self, dataset: str, after: int) -> list[Decision]:
         dataset = coerce_text("dataset", dataset)
         found = self._connection.read(
-            lambda service: service.decisions(dataset, after=after, most=_PAGE)
+            lambda service: service.decisions(dataset, after=after, limit=_PAGE)
         )
         return [decode_decision(value) for value in found]
 

@@ -335,7 +335,7 @@ class AsyncAccountant:
     async def _page(self, dataset: str, after: int) -> list[Decision]:
         dataset = coerce_text("dataset", dataset)
         found = await self._connection.read(
-            lambda service: service.decisions(dataset, after=after, most=_PAGE)
+            lambda service: service.decisions(dataset, after=after, limit=_PAGE)
         )
         return [decode_decision(value) for value in found]
 

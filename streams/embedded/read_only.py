@@ -284,8 +284,8 @@ class FileReader:
         """As `LedgerService.overview`."""
         return await overview_of(self, dataset, caller, self._clock)
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
-        return await self._in_thread(self._decisions, dataset, after, most)
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
+        return await self._in_thread(self._decisions, dataset, after, limit)
 
     async def members(self, dataset: str) -> list[Member]:
         rows = await self._in_thread(self._members, dataset)
@@ -355,9 +355,9 @@ class FileReader:
         """
         raise Refused(_READ_ONLY)
 
-    async def read_log(self, partition: int, first: int, most: int) -> Sequence[bytes]:
+    async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
         """As `LedgerService.read_log`."""
-        return await self._in_thread(self._slice, first, most)
+        return await self._in_thread(self._slice, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         """As `LedgerService.last_decision`."""
@@ -456,7 +456,7 @@ class FileReader:
         with self._caught_up().at_last() as rows:
             return rows.sums(dataset, since_day=since_day)
 
-    def _decisions(self, dataset: str, after: int, most: int) -> list[bytes]:
+    def _decisions(self, dataset: str, after: int, limit: int) -> list[bytes]:
         """As `Service.decisions`: from the log itself, since a reader writes no index."""
         found, size = list[bytes](), 0
         view = self._dataset(dataset)
@@ -464,7 +464,7 @@ class FileReader:
             return []
         fold = self._apart.get(dataset)
         if fold is not None and fold.latest and fold.latest[0][0] <= after + 1:
-            return [value for number, value in fold.latest if number > after][:most]
+            return [value for number, value in fold.latest if number > after][:limit]
         for value, line in self._lines(dataset):
             if line.sequence is None or line.sequence <= after:
                 continue
@@ -472,7 +472,7 @@ class FileReader:
                 raise _archived(dataset, after, line.sequence - 1)
             found.append(value)
             size += len(value)
-            if len(found) >= most or size >= MOST_PAGE_BYTES:
+            if len(found) >= limit or size >= MOST_PAGE_BYTES:
                 break
         if not found and view.sequence > after:
             raise _archived(dataset, after, view.sequence)

@@ -273,21 +273,21 @@ class EmbeddedService:
     async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
         return await overview_of(self, dataset, caller, self._clock)
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         view = self.views.dataset(dataset)
         last = 0 if view is None else view.sequence
         upto = self._last()  # after the view, so that this decision is not before its
         read = self._pages.read
-        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=most)
+        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=limit)
 
     @property
     def partitions(self) -> int:
         """1: a file has one partition."""
         return 1
 
-    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+    async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """As `LedgerService.read_log`."""
-        return await asyncio.to_thread(self._reader.slice, first, most)
+        return await asyncio.to_thread(self._reader.slice, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         """As `LedgerService.last_decision`."""

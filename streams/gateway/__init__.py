@@ -1,1 +1,1 @@
-"""Routes of the HTTP server: requests, datasets, budgets, events, and the OpenAPI document."""
+"""Routes of the HTTP API: requests, datasets, budgets, events, and the OpenAPI document."""

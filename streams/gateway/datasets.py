@@ -1,4 +1,4 @@
-"""What can be read: datasets, who used them, and recent decisions."""
+"""Reading: datasets, their usage, members, decisions, and the log's head."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import BYS
 from accountant.views.visibility import sees_decision, shown
-from streams.auth.decision_pages import note_reading, page_of
-from streams.auth.visibility import sight_of
+from streams.auth.decision_pages import log_reading, page_of
+from streams.auth.unknown_dataset import unknown_dataset
+from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
-from streams.http.problems import JSON, list_of, never_opened, problem
+from streams.http.problems import JSON, list_response, problem
 from streams.http.refusal import forbidden
 
-_SLICE: Final = 200  # datasets encoded at a turn of the loop: well below a millisecond
+_SLICE: Final = 200  # datasets encoded between two yields: well below a millisecond
 _MOST: Final = 10_000
 _MOST_DECISIONS: Final = 1_000
 _FEW_DECISIONS: Final = 100
@@ -35,61 +36,62 @@ _LARGEST_NUMBER: Final = 2**53 - 1  # the largest that every reader of JSON has 
 async def list_datasets(
     request: HttpRequest,
     after: Annotated[
-        str, QueryParameter(description="a name: those after it alone, in the order of characters")
+        str,
+        QueryParameter(description="only datasets whose name sorts after this one, by code point"),
     ] = "",
     limit: Annotated[
         str | None,
         QueryParameter(
-            description="how many at most; without it, all",
-            # Else an integer that is also text or null, which nothing is.
+            description="the maximum number of datasets; without it, all",
+            # Litestar would describe an integer that is also text or null.
             schema_extra={"one_of": None, "type": "integer", "minimum": 1, "maximum": _MOST},
         ),
     ] = None,
 ) -> Stream:
-    """Return every dataset as it stands, by name.
+    """Return every visible dataset and its current state, by name.
 
-    With `limit`, so many at most; the last one's name as the next `after` gives the next ones.
+    With `limit`, at most so many. The last name, as the next `after`, gives the next page.
     """
-    most = None if limit is None else _whole("limit", limit, 1, _MOST)
+    maximum = None if limit is None else _whole("limit", limit, 1, _MOST)
     views = await context_of(request).service.datasets()
-    sight = sight_of(request)
-    if not sight.is_whole:
-        views = await asyncio.to_thread(sight.among, views)
+    visibility = visibility_of(request)
+    if not visibility.is_whole:
+        views = await asyncio.to_thread(visibility.among, views)
     first = bisect_right(views, after, key=attrgetter("dataset"))
-    shown = views[first:] if most is None else views[first : first + most]
-    return Stream(_encoded(await sight.with_joint(shown)), media_type=JSON)
+    shown = views[first:] if maximum is None else views[first : first + maximum]
+    return Stream(_encoded(await visibility.with_joint(shown)), media_type=JSON)
 
 
-def _whole(field: str, text: str, least: int, most: int) -> int:
-    """Return a number in a query. Text comes in, for an error that tells its rule.
+def _whole(field: str, text: str, least: int, maximum: int) -> int:
+    """Return a number of the query. Parsed by hand, so that the error names the rule.
 
-    Raises: RequestInvalid: it is no whole number within the bounds.
+    Raises: RequestInvalid: not a whole number within the bounds.
     """
-    # Length first: nobody's thousand digits are made a number.
-    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
-    if digits and least <= int(text) <= most:
+    # Check the length first: parsing a very long number takes quadratic time.
+    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(maximum))
+    if digits and least <= int(text) <= maximum:
         return int(text)
-    raise RequestInvalid(field, f"must be a whole number from {least} to {most}", text)
+    raise RequestInvalid(field, f"must be a whole number from {least} to {maximum}", text)
 
 
 async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
-    """Yield a JSON array slice by slice: the whole of a large one is never in memory."""
+    """Yield a JSON array slice by slice, so that a large one is never whole in memory."""
     yield b"["
     for first in range(0, len(views), _SLICE):
         body = encode(views[first : first + _SLICE])[1:-1]
         yield b"," + body if first else body
-        await asyncio.sleep(0)  # a reader that is quick enough would never let others have a turn
+        await asyncio.sleep(0)  # a fast reader would otherwise starve other requests
     yield b"]"
 
 
 @get("/datasets/{dataset:str}", tags=["datasets"])
 async def show_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Return one dataset as it stands."""
-    sight = sight_of(request)
-    found = await sight.dataset(dataset)
+    """Return one dataset and its current state."""
+    visibility = visibility_of(request)
+    found = await visibility.dataset(dataset)
     if found is None:
-        return never_opened(dataset)
-    (view,) = await sight.with_joint([found[0]])
+        return await unknown_dataset(request, dataset)
+    (view,) = await visibility.with_joint([found[0]])
     return Response(encode(view), media_type=JSON)
 
 
@@ -99,37 +101,40 @@ async def show_usage(
     dataset: FromPath[str],
     by: Annotated[
         str,
-        QueryParameter(description="what the rows are by", schema_extra={"enum": list(BYS)}),
+        QueryParameter(description="the key of the rows", schema_extra={"enum": list(BYS)}),
     ] = "analyst",
 ) -> Response[bytes]:
     """Return who used a dataset, by analyst, purpose, day or month.
 
-    Who does not see what others ask gets their own row alone, and nothing by purpose or time.
+    A caller who may not see others' requests gets their own row only, and 403 for any other key.
     """
     service = context_of(request).service
     known = next((each for each in BYS if each == by), None)
     if known is None:
         raise RequestInvalid("by", f"must be one of {', '.join(BYS)}", by)
-    found = await sight_of(request).dataset(dataset)
+    found = await visibility_of(request).dataset(dataset)
     if found is None:
-        return never_opened(dataset)
-    _, standing = found
-    note_reading(request, dataset, sees_all=standing.sees_all)
+        return await unknown_dataset(request, dataset)
+    _, access = found
+    log_reading(request, dataset, sees_all=access.sees_all)
     what = f"usage?by={known}"
     if known == "analyst":
         usage = await service.usage(dataset)
-        own = standing.name
-        seen = [row for row in usage if standing.sees_requests or row.analyst == own]
-        return list_of(dataset, what, encode(seen))
-    if not standing.sees_requests:
-        why = "usage by anything but the analyst is for those who see what all have asked"
+        own = access.name
+        seen = [row for row in usage if access.sees_requests or row.analyst == own]
+        return list_response(dataset, what, encode(seen))
+    if not access.sees_requests:
+        why = (
+            f"usage by {known} shows everybody's requests, which you may not see on dataset "
+            f"{dataset}; ask for your own usage: by=analyst"
+        )
         raise forbidden(request, "read", why, field="by", value=by)
     rows = await service.usage_by(dataset, known)
-    return list_of(dataset, what, encode([row.named(known) for row in rows]))
+    return list_response(dataset, what, encode([row.named(known) for row in rows]))
 
 
-def _integer(least: int, most: int, *, default: int) -> dict[str, object]:
-    return {"type": "integer", "minimum": least, "maximum": most, "default": default}
+def _integer(least: int, maximum: int, *, default: int) -> dict[str, object]:
+    return {"type": "integer", "minimum": least, "maximum": maximum, "default": default}
 
 
 @get("/datasets/{dataset:str}/requests", tags=["requests"])
@@ -139,36 +144,36 @@ async def list_requests(
     after: Annotated[
         str,
         QueryParameter(
-            description="the number of a decision in the dataset: those after it alone",
+            description="only decisions after this number in the dataset",
             schema_extra=_integer(0, _LARGEST_NUMBER, default=0),
         ),
     ] = "0",
     limit: Annotated[
         str,
         QueryParameter(
-            description="how many at most",
+            description="the maximum number of decisions",
             schema_extra=_integer(1, _MOST_DECISIONS, default=_FEW_DECISIONS),
         ),
     ] = str(_FEW_DECISIONS),
 ) -> Response[bytes]:
     """Return the decisions on a dataset in their order, a page at a time.
 
-    `next` is the next page's `after`; where it is the `after` that was given, that is the end, from
-    which it goes on later. A page may be shorter than `limit`; to who does not see what others ask,
-    it may be empty before the end, where the next 5,000 decisions are of others. A decision without
-    a number in the dataset, such as a repeat, is in no page. 410 where the next decisions are in an
-    archive of the log, with the `after` to read on from.
+    `next` is the next page's `after`. If it equals the `after` that was sent, there are no more
+    decisions yet. A page may be shorter than `limit`. For a caller who may not see others'
+    requests, it may be empty before the end, when the next 5,000 decisions are others'. A decision
+    without a number in the dataset, such as a repeat, is on no page. 410 when the next decisions
+    are in an archive of the log, with the `after` to continue from.
     """
     first = _whole("after", after, 0, _LARGEST_NUMBER)
-    most = _whole("limit", limit, 1, _MOST_DECISIONS)
+    maximum = _whole("limit", limit, 1, _MOST_DECISIONS)
     service = context_of(request).service
-    seen = await sight_of(request).dataset(dataset)
+    seen = await visibility_of(request).dataset(dataset)
     if seen is None:
-        return never_opened(dataset)
-    _, standing = seen
-    note_reading(request, dataset, sees_all=standing.sees_all)
-    page = await page_of(service, dataset, standing, after=first, most=most)
-    return list_of(dataset, f"requests?after={first}&limit={most}", page)
+        return await unknown_dataset(request, dataset)
+    _, access = seen
+    log_reading(request, dataset, sees_all=access.sees_all)
+    page = await page_of(service, dataset, access, after=first, maximum=maximum)
+    return list_response(dataset, f"requests?after={first}&limit={maximum}", page)
 
 
 @get("/datasets/{dataset:str}/requests/{request_id:str}", tags=["requests"])
@@ -177,23 +182,23 @@ async def show_decision(
     dataset: FromPath[str],
     request_id: FromPath[str],
     analyst: Annotated[
-        str, QueryParameter(description="who asked; of an admin record, who it is by")
+        str, QueryParameter(description="the request's analyst, or the `by` of an admin request")
     ],
 ) -> Response[bytes]:
-    """Return the first decision on a recent request: the index keeps the window of ids."""
+    """Return the first decision on a recent request, for as long as its id is remembered."""
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
-        standing = sight_of(request).at(dataset)
+        access = visibility_of(request).at(dataset)
         line = decode_header(found)
-        if standing is not None and sees_decision(standing, line):
-            if analyst != standing.name:
-                note_reading(request, dataset, sees_all=standing.sees_all)
-            return Response(shown(standing, line, found), media_type=JSON)
+        if access is not None and sees_decision(access, line):
+            if analyst != access.name:
+                log_reading(request, dataset, sees_all=access.sees_all)
+            return Response(shown(access, line, found), media_type=JSON)
     return problem(
         404,
         "not_found",
-        "not among the recent decisions; for older ones: "
-        f"accountant log export --id {request_id[:100]}",
+        "this request is not among the recent decisions on the dataset. For an older one, run "
+        f"`accountant log export --id {request_id[:100]}`",
         field="request_id",
         rule="must be of a request decided within the window",
         value=request_id[:100],
@@ -204,8 +209,8 @@ async def show_decision(
 async def show_head(request: HttpRequest) -> Response[bytes]:
     """Return the number and hash of each partition's last decision.
 
-    The hash covers the whole log up to there. Kept elsewhere, it shows later that nothing was cut
-    off or written anew. Where this process signs checkpoints, `note` is the newest one.
+    The hash covers the whole log up to that decision. Stored elsewhere, it later proves that the
+    log was neither cut nor rewritten. If this process signs checkpoints, `note` is the newest one.
     """
     found = await context_of(request).service.heads()
     return Response(encode(found), media_type=JSON)
@@ -213,15 +218,15 @@ async def show_head(request: HttpRequest) -> Response[bytes]:
 
 @get("/datasets/{dataset:str}/members", tags=["access"])
 async def list_members(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Return a dataset's members by name, those whose time is over among them.
+    """Return a dataset's members by name, expired ones included.
 
-    Owners, auditors and administrators see all of them, everybody else their own entry.
+    Owners, auditors and administrators see all members; everybody else their own entry.
     """
-    found = await sight_of(request).dataset(dataset)
+    found = await visibility_of(request).dataset(dataset)
     if found is None:
-        return never_opened(dataset)
-    _, standing = found
+        return await unknown_dataset(request, dataset)
+    _, access = found
     members = await context_of(request).service.members(dataset)
-    if not standing.sees_all:
-        members = [member for member in members if member.member == standing.name]
-    return list_of(dataset, "members", encode(members))
+    if not access.sees_all:
+        members = [member for member in members if member.member == access.name]
+    return list_response(dataset, "members", encode(members))

@@ -1,4 +1,4 @@
-"""GET /me: as whom the door knows the one who asks."""
+"""GET /me: the caller, as the server has authenticated them."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from accountant.records import encode
 from accountant.records.http_bodies import Me, Membership
 from accountant.records.members import MemberRow
 from streams.auth.principal import principal_of
-from streams.auth.visibility import sight_of
+from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest
 from streams.http.problems import JSON
 
 
 @get("/me", tags=["access"])
 async def show_me(request: HttpRequest) -> Response[bytes]:
-    """Return as whom the door knows the one who asks: name, kind of token, roles by dataset."""
-    who = principal_of(request)
-    if who is None:
+    """Return the caller: name, kind of token, and roles by dataset."""
+    caller = principal_of(request)
+    if caller is None:
         return Response(encode(Me()), media_type=JSON)
-    # Beside the loop: there may be very many datasets.
-    rows = await asyncio.to_thread(sight_of(request).memberships)
+    # In a thread: there may be very many datasets.
+    rows = await asyncio.to_thread(visibility_of(request).memberships)
     datasets = tuple(_membership(row) for row in rows)
-    me = Me(who.name, who.kind, who.administrator, authentication=True, datasets=datasets)
+    me = Me(caller.name, caller.kind, caller.administrator, authentication=True, datasets=datasets)
     return Response(encode(me), media_type=JSON)
 
 
 def _membership(row: MemberRow) -> Membership:
-    told = row.told
-    return Membership(row.dataset, told.roles, told.team, told.until)
+    member = row.told
+    return Membership(row.dataset, member.roles, member.team, member.until)

@@ -8,10 +8,11 @@ from litestar import Response, get
 from litestar.params import FromPath
 
 from accountant.records import encode
-from streams.auth.decision_pages import note_reading
+from streams.auth.decision_pages import log_reading
+from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import caller_of
 from streams.http.context import HttpRequest, context_of
-from streams.http.problems import JSON, never_opened
+from streams.http.problems import JSON
 
 
 @get("/datasets/{dataset:str}/overview", tags=["datasets"])
@@ -24,7 +25,7 @@ async def show_overview(request: HttpRequest, dataset: FromPath[str]) -> Respons
     """
     overview = await context_of(request).service.overview(dataset, caller_of(request))
     if overview is None:
-        return never_opened(dataset)
-    note_reading(request, dataset, sees_all=overview.caller.sees_all)
+        return await unknown_dataset(request, dataset)
+    log_reading(request, dataset, sees_all=overview.caller.sees_all)
     # In a thread: usage by day and purpose may be long.
     return Response(await asyncio.to_thread(encode, overview), media_type=JSON)

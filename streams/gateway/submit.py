@@ -1,4 +1,4 @@
-"""Bodies in, decisions out. The body's bytes are forwarded as they are."""
+"""Requests and admin requests: their canonical bytes are appended, and the decision returned."""
 
 from __future__ import annotations
 
@@ -50,8 +50,8 @@ _decode_error = msgspec.json.Decoder(FieldError).decode
 async def submit_request(request: HttpRequest) -> Response[bytes]:
     """Ask to run one mechanism.
 
-    200 with the decision: granted, refused, repeated or expired. 202 with a `Location` where
-    it is not decided in time (`Prefer: wait=N` seconds, 5 unless told, at most 30).
+    200 with the decision: granted, refused, repeated or expired. 202 with a `Location` if it is
+    not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30.
     """
     return await _submit(request, "requests", MechanismRequest)
 
@@ -91,9 +91,9 @@ async def close_dataset(request: HttpRequest, dataset: FromPath[str]) -> Respons
     tags=["access"],
 )
 async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Say what somebody may do on a dataset, instead of what was said before; nothing removes them.
+    """Set a member's roles on a dataset, replacing their earlier ones; no roles removes them.
 
-    An owner's word; with `as: administrator`, an administrator's.
+    Only owners may; with `as: administrator`, only administrators.
     """
     return await _submit(request, "admin", SetMember, dataset)
 
@@ -105,7 +105,7 @@ async def set_member(request: HttpRequest, dataset: FromPath[str]) -> Response[b
     tags=["datasets"],
 )
 async def set_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
-    """Limit what somebody may use, instead of what was said before; a record of none lifts it."""
+    """Set a limit for a scope, replacing its earlier one; a record without limits removes it."""
     return await _submit(request, "admin", SetLimit, dataset)
 
 
@@ -115,14 +115,14 @@ async def _submit(
     kind: type[Body],
     dataset: str | None = None,
 ) -> Response[bytes]:
-    wrong = _wrong_content(request)
+    wrong = wrong_content_type(request)
     if wrong is not None:
         return wrong
-    # What is checked is what is appended: the processor takes a checked body as it is.
+    # Append exactly the checked bytes: the processor does not check a body again.
     body = canonical(await request.body())
     checked = check(source, body)
     _check_kind(checked, kind, dataset)
-    check_may_send(request, checked.body)
+    await check_may_send(request, checked.body)
     wait = wait_of(request.headers.get("prefer"))
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
@@ -131,18 +131,19 @@ async def _submit(
         pending = {"status": "pending", "location": where}
         headers = {"Location": where, "Retry-After": "1"}
         return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
-    return await _answered(request, answer, checked, where)
+    return await _response_to(request, answer, checked, where)
 
 
-def _wrong_content(request: HttpRequest) -> Response[bytes] | None:
-    """Return the refusal of a body that is not declared as plain JSON.
+def wrong_content_type(request: HttpRequest) -> Response[bytes] | None:
+    """Return 415 for a body that is not declared as plain JSON, None for one that is.
 
-    A page in the owner's browser can post forms and plain text to this machine, but JSON
-    only where we allow it, which we never do. What is compressed is not expanded.
+    This stops cross-site requests. A foreign page in the owner's browser can post forms and plain
+    text to this machine; for JSON the browser first asks this server, which never allows it.
+    Compressed bodies are rejected too: a small one could expand to fill the memory.
     """
     coding = request.headers.get("content-encoding", "identity")
     if coding != "identity":
-        rule = "must be left out: bodies are not expanded"
+        rule = "must be left out: send the body uncompressed"
         return problem(
             415,
             "unsupported_media_type",
@@ -172,7 +173,7 @@ def _check_kind(
 ) -> None:
     body = checked.body
     if not isinstance(body, kind):
-        rule = f"must be {kind.__struct_config__.tag} here"
+        rule = f"must be {kind.__struct_config__.tag} at this address"
         raise RequestInvalid("type", rule, str(body.__struct_config__.tag))
     if dataset is not None and body.dataset != dataset:
         raise RequestInvalid("dataset", f"must be {dataset}, as in the address", body.dataset)
@@ -183,28 +184,28 @@ def _location(checked: Checked) -> str:
     return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.who)}"
 
 
-async def _answered(
+async def _response_to(
     request: HttpRequest, answer: Answer, checked: Checked, where: str
 ) -> Response[bytes]:
     decision = answer.decision
     assert decision is not None
-    told = decode_header(decision)
-    tells = bool(bytes(told.totals))
-    standing = check_may_know(request, checked.body, told.outcome, tells=tells)
-    content = shown(standing, told, decision, answer.digest)
-    if told.outcome is not Outcome.INVALID:
-        status = _STATUS.get(told.outcome, 200)
+    header = decode_header(decision)
+    shows_totals = bool(bytes(header.totals))
+    access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)
+    content = shown(access, header, decision, answer.digest)
+    if header.outcome is not Outcome.INVALID:
+        status = _STATUS.get(header.outcome, 200)
         return Response(
             content, status_code=status, media_type=JSON, headers={"Content-Location": where}
         )
-    error = _decode_error(told.error) if bytes(told.error) else None
-    if error is None and told.reason is Reason.ISSUED_IN_FUTURE:
-        rule = "must not be issued later than the ledger's clock allows: check this clock"
+    error = _decode_error(header.error) if bytes(header.error) else None
+    if error is None and header.reason is Reason.ISSUED_IN_FUTURE:
+        rule = "must not be issued later than the ledger's clock allows: check your clock"
         error = FieldError("request_id", rule, checked.body.request_id)
     error = error or FieldError("body", "could not be decided", "")
     return problem(
         422,
-        told.reason or Reason.INVALID_FIELD,
+        header.reason or Reason.INVALID_FIELD,
         f"{error.field} {error.rule}",
         field=error.field,
         rule=error.rule,
@@ -219,6 +220,6 @@ _WAIT = re.compile(r'(?:^|[,;\s])wait\s*=\s*"?([0-9]{1,9})"?\s*(?=$|[,;])', re.I
 
 
 def wait_of(prefer: str | None) -> int:
-    """Return the seconds to wait, at most 30; 5 where the header says nothing of it."""
+    """Return the seconds to wait, at most 30; 5 if the header does not say."""
     match = _WAIT.search(prefer or "")
     return DEFAULT_WAIT_S if match is None else min(int(match[1]), MOST_WAIT_S)

@@ -1,1 +1,1 @@
-"""What all HTTP routes share: problems, the context of a request, the Host check, refusals."""
+"""Shared by all HTTP routes: problems, the request context, the Host check, refusals."""

@@ -1,4 +1,4 @@
-"""What every handler needs, kept in the application's state."""
+"""The context that every handler needs, stored in the application's state."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ HttpRequest = Request[None, None, State]
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """The door's surroundings.
+    """The ledger, settings and clock of an HTTP server.
 
     Attributes:
-        clock: by which memberships end.
-        stopping: set once the server is to end, so that streams do.
+        clock: decides when memberships expire.
+        stopping: set when the server shuts down, so that streams of events end.
     """
 
     service: LedgerService
@@ -31,7 +31,7 @@ class Context:
 
 
 def context_of(request: HttpRequest) -> Context:
-    """Return the context that `create_app` was given."""
+    """Return the context of the application that serves a request."""
     context = request.app.state.context
     assert isinstance(context, Context)
     return context

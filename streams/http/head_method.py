@@ -1,4 +1,4 @@
-"""HEAD wherever GET is answered, and an Allow header that names every method of its path."""
+"""HEAD for every GET route, and a complete Allow header."""
 
 from __future__ import annotations
 
@@ -28,10 +28,10 @@ Headers = list[tuple[bytes, bytes]]
 
 
 def answer_head(app: Litestar) -> Litestar:
-    """Return the application, which answers HEAD from now on.
+    """Make the application answer HEAD wherever it answers GET.
 
-    A route for each GET by hand would be forgotten with the next one. Below every route HEAD
-    is GET: the server sends no body, and a stream ends after its headers.
+    Middleware covers future routes too. Routes see a GET; the server drops the body, and a stream
+    ends after its headers.
     """
     methods = {route.path_format: {str(each) for each in route.methods} for route in app.routes}
     app.asgi_handler = cast(ASGIApp, _Methods(app.asgi_handler, methods))
@@ -51,11 +51,11 @@ class _Methods:
 
     async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         is_head = scope["method"] == "HEAD"
-        asked = scope | {"method": "GET"} if is_head else scope
+        get_scope = scope | {"method": "GET"} if is_head else scope
         has_begun = False
 
         async def received() -> HTTPReceiveMessage:
-            # A stream that nobody hears ends as for a client that has left.
+            # HEAD of a stream would run for ever; a disconnect ends it after the headers.
             if is_head and has_begun:
                 return {"type": "http.disconnect"}
             return cast(HTTPReceiveMessage, await receive())
@@ -64,19 +64,19 @@ class _Methods:
             nonlocal has_begun
             if message["type"] == "http.response.start":
                 has_begun = True
-                message["headers"] = self._with_allowed(asked, list(message["headers"]))
+                message["headers"] = self._with_allow(get_scope, list(message["headers"]))
                 await send(message)
                 if is_head:
                     await send(_NO_BODY)
             elif not is_head:
                 await send(message)
 
-        await self._app(asked, cast(Receive, received), sent)
+        await self._app(get_scope, cast(Receive, received), sent)
 
-    def _with_allowed(self, scope: HTTPScope, headers: Headers) -> Headers:
-        """Return the headers with what Allow ought to be.
+    def _with_allow(self, scope: HTTPScope, headers: Headers) -> Headers:
+        """Return the headers with a complete Allow.
 
-        Litestar leaves out of a path's OPTIONS what was registered after its first handler.
+        Litestar's own Allow omits methods registered after a path's first handler.
         """
         allowed = dict(headers).get(_ALLOW)
         if allowed is None:

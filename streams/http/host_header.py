@@ -1,4 +1,8 @@
-"""Whose name a request may be addressed to, where only this machine can send one."""
+"""The Host check, which protects a server on the loopback from DNS rebinding.
+
+A web page can point its own domain at 127.0.0.1 and then call this server from the owner's
+browser. Such requests carry the page's domain in Host, and are rejected.
+"""
 
 from __future__ import annotations
 
@@ -16,8 +20,8 @@ Check = Callable[[Request[None, None, State]], Awaitable[Response[bytes] | None]
 
 
 def is_loopback(host: str) -> bool:
-    """Tell whether only this machine can reach an address, in whatever letters it is written."""
-    name = host.lower().removesuffix(".")  # the root of all names may be written or not
+    """Tell whether only this machine can reach an address; letter case is ignored."""
+    name = host.lower().removesuffix(".")  # `localhost.` is a fully qualified `localhost`
     try:
         return name == "localhost" or ipaddress.ip_address(name.strip("[]")).is_loopback
     except ValueError:
@@ -25,17 +29,17 @@ def is_loopback(host: str) -> bool:
 
 
 def host_check(settings: Settings) -> Check | None:
-    """Return what looks at each request first, None where other machines may ask, too.
+    """Return the check of each request's Host header, None where other machines may connect.
 
-    Nor behind a proxy or with a certificate, where the door has a name of its own, if it knows who
-    asks: a page of another site has no token.
+    Nor is it needed with authentication behind a proxy or with a certificate: the server then has
+    a domain of its own, and a page of another site has no token.
     """
     is_named = settings.authenticates and settings.is_private
     return _check_host if is_loopback(settings.listens_at) and not is_named else None
 
 
 async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:
-    """Refuse a page whose own name was pointed at this machine: it is not the owner."""
+    """Reject a request whose Host is not this machine."""
     host = request.headers.get("host", "")
     if is_loopback(re.sub(r":[0-9]*\Z", "", host)):
         return None

@@ -1,4 +1,4 @@
-"""What a caller is told when something is wrong: always field, rule and value, or what to do."""
+"""Problem responses (RFC 9457): what happened, to which field, and what to do next."""
 
 from __future__ import annotations
 
@@ -29,8 +29,8 @@ def problem(
     headers: dict[str, str] | None = None,
     **more: Any,
 ) -> Response[bytes]:
-    """Return the answer that tells of a problem."""
-    told = Problem(
+    """Return a problem response."""
+    content = Problem(
         type=f"/problems/{error}",
         title=error.replace("_", " ").capitalize(),
         status=status,
@@ -39,43 +39,31 @@ def problem(
         message=message,
         **more,
     )
-    # It repeats what was asked, and is shown as it comes.
-    body = escaped_json(encode(told))
+    # A problem quotes the caller's input, and terminals print it: escape control characters.
+    body = escaped_json(encode(content))
     return Response(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
 
 
-def never_opened(dataset: str) -> Response[bytes]:
-    """Return the answer about a dataset that is not there, or not for the one who asks."""
-    return problem(
-        404,
-        "unknown_dataset",
-        f"dataset {dataset[:100]} was never opened",
-        field="dataset",
-        rule="must have been opened",
-        value=dataset[:100],
-    )
-
-
-def list_of(dataset: str, what: str, body: bytes) -> Response[bytes]:
-    """Return a list of a dataset, which says what it lists: an empty one names nothing itself.
+def list_response(dataset: str, what: str, body: bytes) -> Response[bytes]:
+    """Return a list of a dataset. Content-Location identifies it, even if the list is empty.
 
     Args:
-        what: the end of its address, with its parameters.
+        what: the end of the list's path, with its parameters.
     """
-    place = f"/datasets/{dataset}/{what}"
-    return Response(body, media_type=JSON, headers={"Content-Location": place})
+    location = f"/datasets/{dataset}/{what}"
+    return Response(body, media_type=JSON, headers={"Content-Location": location})
 
 
 class HTTPProblem(PortableError):
-    """A problem that a handler raises whose own answer is of another kind."""
+    """A problem response as an exception, for code that does not return the response itself."""
 
     def __init__(self, answer: Response[bytes]) -> None:
         super().__init__()
         self.answer = answer
 
 
-def _told(_request: Request[Any, Any, Any], told: HTTPProblem) -> Response[bytes]:
-    return told.answer
+def _raised(_request: Request[Any, Any, Any], error: HTTPProblem) -> Response[bytes]:
+    return error.answer
 
 
 def _invalid(_request: Request[Any, Any, Any], error: RequestInvalid) -> Response[bytes]:
@@ -95,7 +83,7 @@ def _undecodable(_request: Request[Any, Any, Any], error: Undecodable) -> Respon
 
 
 def _unavailable(_request: Request[Any, Any, Any], error: LedgerFault) -> Response[bytes]:
-    # Whatever the fault, the bytes may or may not be decided: the same ones tell.
+    # The record may or may not be decided; the client learns it by sending the same bytes again.
     return problem(503, "unavailable", str(error), headers={"Retry-After": "1"})
 
 
@@ -108,13 +96,13 @@ def _gone(_request: Request[Any, Any, Any], error: Gone) -> Response[bytes]:
 
 def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     if error.status_code == 413:
-        most = request.app.state.context.settings.most_body
-        rule = f"the body must be at most {most} bytes"
+        maximum = request.app.state.context.settings.most_body
+        rule = f"the body must be at most {maximum} bytes"
         return problem(413, Reason.OVERSIZE, rule, field="body", rule=rule)
     headers = dict(error.headers or {})
     if error.status_code != 400:
         return problem(error.status_code, "http_error", error.detail, headers=headers)
-    # Where a parameter is of another type, its name stands apart from the message.
+    # Litestar names a parameter of the wrong type apart from the message.
     broken = error.extra[0] if isinstance(error.extra, list) and error.extra else {}
     field, rule = broken.get("key"), broken.get("message", "")
     message = f"{field}: {rule}" if field else error.detail
@@ -122,12 +110,14 @@ def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[byt
 
 
 def _unexpected(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
-    _log.error("door_failed", path=request.url.path, error=type(error).__name__, exc_info=error)
-    return problem(500, "internal_error", "the door failed; its log says how")
+    _log.error("request_failed", path=request.url.path, error=type(error).__name__, exc_info=error)
+    return problem(
+        500, "internal_error", "the server failed on this request; the server's log has the error"
+    )
 
 
 HANDLERS: dict[type[Exception] | int, Any] = {
-    HTTPProblem: _told,
+    HTTPProblem: _raised,
     RequestInvalid: _invalid,
     Undecodable: _undecodable,
     Gone: _gone,

@@ -1,4 +1,8 @@
-"""What somebody is told who is not let in: that alone, whatever was wrong with the token."""
+"""Answers for unauthenticated (401) and unauthorized (403) callers.
+
+A 401 is the same whatever is wrong with the token: an attacker must not learn what was nearly
+right. Only the server's log has the reason.
+"""
 
 from __future__ import annotations
 
@@ -11,61 +15,64 @@ from prometheus_client import CollectorRegistry, Counter
 from streams.http.problems import HTTPProblem, problem
 
 ACTIONS: Final = ("request", "open", "amend", "close", "member", "read", "metrics")
-"""What may be refused: a kind of record, or a look at something."""
+"""What a 403 refuses: a kind of record, or reading."""
 _COUNTER: Final = "not_permitted"
 _UNAVAILABLE_S: Final = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Refusal:
-    """Why nobody is let in by a header.
+    """Why a request is not authenticated.
 
     Attributes:
-        status: 401 for want of a token that holds, 503 where that cannot be told now.
-        why: the reason in a word or two, for the door's log alone: an attacker learns nothing
-            of what was nearly right.
-        what: what the caller is told; of its own only where a `field` of what they sent is
-            too long, which tells them nothing new.
+        status: 401 without a valid token, 503 while validity cannot be checked.
+        why: the reason in a word or two, for the server's log alone.
+        what: the message to the caller; specific only where a `field` of theirs is too long,
+            which reveals nothing new.
     """
 
     status: Literal[401, 503]
     why: str
-    what: str = "a token that this door knows is needed: `Authorization: Bearer TOKEN`"
+    what: str = (
+        "this server needs a valid token: send `Authorization: Bearer TOKEN`. If you did, the "
+        "token may be expired, revoked, or incomplete"
+    )
     field: Literal["token", "subject"] | None = None
 
 
-def told(refusal: Refusal) -> Response[bytes]:
-    """Return the answer: the same for every reason but a token or a subject that is too long."""
+def refusal_response(refusal: Refusal) -> Response[bytes]:
+    """Return 401 or 503; one answer for every reason but a token or subject that is too long."""
     if refusal.status == 401:
         rule = refusal.what if refusal.field else ""
         headers = {"WWW-Authenticate": "Bearer"}
         what, field = refusal.what, refusal.field
         return problem(401, "unauthenticated", what, headers=headers, field=field, rule=rule)
-    what = "the door cannot establish who asks at present; its log says why"
+    what = "the server cannot check tokens now: try again later. The server's log has the reason"
     headers = {"Retry-After": str(_UNAVAILABLE_S)}
     return problem(503, "authentication_unavailable", what, headers=headers)
 
 
 def not_permitted(what: str, **more: Any) -> Response[bytes]:
-    """Return the answer to somebody who is known, and may not."""
+    """Return 403: the caller is authenticated, and not allowed to do this."""
     return problem(403, "not_permitted", what, **more)
 
 
 def count_refusals(app: Litestar, registry: CollectorRegistry) -> None:
-    """Have a door count what it does not permit."""
+    """Count 403 answers by action."""
     counter = Counter(
         "privacy_http_not_permitted",
-        "Requests of somebody known who may not do that, by what it was.",
+        "Requests that authenticated callers were not allowed to make, by action.",
         ["action"],
         registry=registry,
     )
-    for action in ACTIONS:  # a series that begins at 1 has not increased
+    # Start each series at 0: Prometheus sees no increase in a series that first appears as 1.
+    for action in ACTIONS:
         counter.labels(action)
     app.state[_COUNTER] = counter
 
 
 def forbidden(request: Request[Any, Any, Any], action: str, what: str, **more: Any) -> HTTPProblem:
-    """Return what to raise where somebody who is known may not do something.
+    """Return the exception for a 403, and count it.
 
     Args:
         action: one of `ACTIONS`.

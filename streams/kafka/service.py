@@ -241,19 +241,19 @@ class KafkaService:
     async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
         return await overview_of(self, dataset, caller, self._clock)
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         if dataset not in self._views:
             return []
-        return await self.usage_index.decisions(dataset, after=after, most=most)
+        return await self.usage_index.decisions(dataset, after=after, limit=limit)
 
     @property
     def partitions(self) -> int:
         """As `LedgerService.partitions`."""
         return self._deployment.partitions
 
-    async def read_log(self, partition: int, first: int, most: int) -> list[bytes]:
+    async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """As `LedgerService.read_log`."""
-        return await self.usage_index.log.read(partition, first, most)
+        return await self.usage_index.log.read(partition, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
         """As `LedgerService.last_decision`."""

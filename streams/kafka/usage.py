@@ -90,7 +90,7 @@ class KafkaUsage:
             )
         )
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         """Return a dataset's decisions in their order, after a number in it, so many at most.
 
         Raises: Unavailable: the index is behind, or it or the log cannot be read. LogDamaged.
@@ -99,7 +99,7 @@ class KafkaUsage:
         upto = self._last.get(partition, -1)
         places = await self._read(
             lambda wait: self._reader.places(
-                dataset, upto, after=after, most=most, partition=partition, wait=wait
+                dataset, upto, after=after, most=limit, partition=partition, wait=wait
             )
         )
         return await self.log.decisions(partition, [place for _, place in places])

@@ -18,7 +18,7 @@ from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
-from streams.auth.decision_pages import note_reading
+from streams.auth.decision_pages import log_reading
 from streams.auth.visibility import caller_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages import form_data, preview_form
@@ -56,7 +56,7 @@ async def dataset_page(
     status: int = 200,
     member: Typed | None = None,
     limit: Typed | None = None,
-    told: Message | None = None,
+    flash: Message | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset, with forms as they were sent where one is to be sent anew.
 
@@ -67,11 +67,11 @@ async def dataset_page(
     found = await read(service, dataset, caller_of(request), context.clock.now())
     if found is None:
         return missing(request, dataset)
-    note_reading(request, dataset, sees_all=found.viewer.standing.sees_all)
+    log_reading(request, dataset, sees_all=found.viewer.standing.sees_all)
     query = {name: str(text) for name, text in request.query_params.items()}
-    if told is None and "done" in query:
+    if flash is None and "done" in query:
         decision = await _decision(service, found, query)
-        told = message(decision)
+        flash = message(decision)
         member, limit = _refilled(found, decision, member, limit)
     preview = preview_form.typed(query)
     if "kind" in query and status == 200:
@@ -80,7 +80,7 @@ async def dataset_page(
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
         "preview": preview,
-        "message": told,
+        "message": flash,
     }
     return rendered(request, "dataset/page.html", status=status, **_shown(found), **values)
 
@@ -133,11 +133,11 @@ async def _decision(
     service: LedgerService, found: Read, query: Mapping[str, str]
 ) -> Decision | None:
     """Return the decision on the record of a form, None where it is not to be seen yet."""
-    who = found.viewer.name or query.get("by", "")
+    caller = found.viewer.name or query.get("by", "")
     request_id = query["done"]
     if issued_at(request_id) is None:
         return None
-    value = await service.find(found.view.dataset, who, request_id)
+    value = await service.find(found.view.dataset, caller, request_id)
     if value is None or not sees_decision(found.viewer.standing, decode_header(value)):
         return None
     decision = decode_decision(value)

@@ -14,7 +14,7 @@ from accountant.errors import RequestInvalid
 from accountant.records import Decision, FieldError, decode_decision
 from accountant.records.outcomes import Outcome
 from streams.auth.authorization import check_may_know, check_may_send
-from streams.auth.visibility import sight_of
+from streams.auth.visibility import visibility_of
 from streams.gateway.submit import DEFAULT_WAIT_S
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import HTTPProblem
@@ -58,12 +58,12 @@ async def post_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[A
 
 async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
     given = await checked_form(request)
-    sight = sight_of(request)
-    found = await sight.dataset(dataset)
+    visibility = visibility_of(request)
+    found = await visibility.dataset(dataset)
     if found is None:
         return missing(request, dataset)
-    view, standing = found
-    viewer = viewer_of(sight.caller, view, standing, sight.roles(dataset))
+    view, access = found
+    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
     if not (viewer.sets_members if kind == "member" else viewer.sets_limits):
         return _refused(request, dataset, kind)
     removes = given.get("action") == "remove"
@@ -74,14 +74,14 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
     except RequestInvalid as error:
         return await _again(request, dataset, kind, form_data.wrong(form, error))
     try:
-        check_may_send(request, record.checked.body)
+        await check_may_send(request, record.checked.body)
     except HTTPProblem:
         return _refused(request, dataset, kind)
     if kind == "limit" and not removes and not form.changes:
-        there = await _there(sight.service, dataset, form, by)
+        there = await _there(visibility.service, dataset, form, by)
         if there is not None:
             return await _again(request, dataset, kind, there, status=409, text=_THERE)
-    answer = await sight.service.submit(
+    answer = await visibility.service.submit(
         "admin", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )
     if answer.decision is None:
@@ -91,10 +91,10 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await _not_taken(request, dataset, kind, form, decision)
     try:
         tells = decision.totals is not None
-        check_may_know(request, record.checked.body, decision.outcome, tells=tells)
+        check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
     except HTTPProblem:
         return _refused(request, dataset, kind)
-    if sight.at(dataset) is None:  # who has removed themselves sees it no more
+    if visibility.at(dataset) is None:  # who has removed themselves sees it no more
         return Redirect(HOME, status_code=303)
     return _see(dataset, form, viewer, by)
 
@@ -135,10 +135,10 @@ async def _again(
     text: str = "Nothing was sent: look at the form.",
 ) -> Response[Any]:
     """Return the page with the form as it was typed, and what is wrong with it."""
-    told = Message("refused", "Not taken", text)
+    flash = Message("refused", "Not taken", text)
     if kind == "member":
-        return await dataset_page(request, dataset, status=status, member=form, told=told)
-    return await dataset_page(request, dataset, status=status, limit=form, told=told)
+        return await dataset_page(request, dataset, status=status, member=form, flash=flash)
+    return await dataset_page(request, dataset, status=status, limit=form, flash=flash)
 
 
 async def _not_taken(

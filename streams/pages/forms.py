@@ -10,7 +10,7 @@ from urllib.parse import parse_qsl, urlsplit
 from litestar import Request, Response
 from litestar.datastructures import State
 
-from streams.auth.principal import authenticates, known
+from streams.auth.principal import authenticates, optional_principal
 from streams.http.problems import HTTPProblem, problem
 from streams.pages.sessions import session_of
 
@@ -37,7 +37,7 @@ def form_token(request: Request[Any, Any, Any]) -> str:
     session = session_of(request)
     if session is not None:
         return _proof(request, b"session:" + session.key)
-    who = known(request)
+    who = optional_principal(request)
     if who is not None:
         return _proof(request, f"name:{who.kind}:{who.name}".encode())
     return "" if authenticates(request) else _proof(request, b"anybody")

@@ -12,12 +12,12 @@ from accountant.display.datasets import guarantee
 from accountant.display.numbers import Amount, left_amounts, odometer_amounts
 from accountant.views.datasets import DatasetView
 from accountant.views.population import joint_guarantees
-from streams.auth.visibility import sight_of
+from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages.bars import Bar, bar_of
 from streams.pages.paths import HOME
 from streams.pages.render import rendered
-from streams.visibility import Sight
+from streams.visibility import Visibility
 
 _MOST: Final = 500
 
@@ -41,13 +41,13 @@ async def overview(request: HttpRequest) -> Response[str]:
     views = await service.datasets()
     ordered = service.ordered_before()
     # Beside the loop: to go through very many takes longer than a decision may wait.
-    return await asyncio.to_thread(_page, request, sight_of(request), views, ordered)
+    return await asyncio.to_thread(_page, request, visibility_of(request), views, ordered)
 
 
 def _page(
-    request: HttpRequest, sight: Sight, known: list[DatasetView], ordered: int | None
+    request: HttpRequest, visibility: Visibility, known: list[DatasetView], ordered: int | None
 ) -> Response[str]:
-    views = sight.among(known)
+    views = visibility.among(known)
     more = len(views) - _MOST
     shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
     return rendered(
@@ -55,7 +55,7 @@ def _page(
         "overview.html",
         rows=[_row(view) for view in shown],
         more=more,
-        together=joint_guarantees(known, sight.sees, ordered=ordered),
+        together=joint_guarantees(known, visibility.sees, ordered=ordered),
     )
 
 

@@ -17,7 +17,7 @@ from accountant.display.times import moment
 from accountant.foreign_text import escaped_lines
 from accountant.records.http_bodies import Problem
 from accountant.times import iso
-from streams.auth.principal import authenticates, known
+from streams.auth.principal import authenticates, optional_principal
 from streams.pages.assets import address_of
 from streams.pages.forms import form_token
 from streams.pages.paths import dataset_page
@@ -91,7 +91,7 @@ def rendered(
             `has_session`, `form_token` and `now` (text). A name without a value is an error.
     """
     frame = {
-        "who": known(request),
+        "who": optional_principal(request),
         "authenticates": authenticates(request),
         "has_session": session_of(request) is not None,
         "form_token": form_token(request),

@@ -12,7 +12,7 @@ from litestar.datastructures import Cookie
 from litestar.types import HTTPScope
 
 from streams.auth.principal import Principal
-from streams.http.refusal import Refusal, told
+from streams.http.refusal import Refusal, refusal_response
 from streams.pages.assets import ADDRESSES
 from streams.pages.paths import SIGN_IN, is_page, sign_in_for, wants_page
 from streams.pages.render import problem_page
@@ -58,7 +58,7 @@ class Browsers:
         cast(Any, scope)[SESSION] = session
         return [(b"authorization", b"Bearer " + session.token.encode())]
 
-    def settled(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
+    def resolve(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
         """Return who asks; the session whose token does not hold any more is over."""
         session = cast(Any, scope).get(SESSION)
         if not isinstance(session, Session):
@@ -71,12 +71,12 @@ class Browsers:
         cast(Any, scope)[SESSION] = None
         return found if isinstance(found, Refusal) else Refusal(401, "token of another")
 
-    def told(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
+    def refusal_page(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
         """Return what a browser is told that is not let in, None for whoever is no browser."""
         if not is_page(scope["path"]) or not wants_page(scope["headers"]):
             return None
         if refusal.status != 401:
-            return problem_page(None, told(refusal))
+            return problem_page(None, refusal_response(refusal))
         query = scope["query_string"].decode("latin-1")
         address = quote(scope["path"], safe="/:@") + (f"?{query}" if query else "")
         where = sign_in_for(address) if scope["method"] in {"GET", "HEAD"} else SIGN_IN

@@ -11,7 +11,7 @@ from streams.auth.authenticator import Authenticator
 from streams.auth.middleware import peer_of
 from streams.auth.principal import Principal
 from streams.http.context import HttpRequest, context_of
-from streams.http.refusal import Refusal, told
+from streams.http.refusal import Refusal, refusal_response
 from streams.logs import get_logger
 from streams.pages.forms import MOST_BYTES, checked_form, stranger_token
 from streams.pages.paths import HOME, SIGN_IN, SIGN_OUT, local
@@ -52,7 +52,7 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     found = await authenticator.authenticate(shown, peer=peer_of(request.scope))
     if not isinstance(found, Principal):
         if found.status != 401:
-            return problem_page(request, told(found))
+            return problem_page(request, refusal_response(found))
         return _form(request, browsers, wanted, wrong=_wrong(found))
     before = session_of(request)
     if before is not None:

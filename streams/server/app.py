@@ -8,7 +8,7 @@ from litestar import Litestar
 from litestar.datastructures import State
 from prometheus_client import CollectorRegistry
 
-from streams.auth import guarded, make_authenticator, proxies_of
+from streams.auth import add_authentication, make_authenticator, proxies_of
 from streams.clock import Clock, SystemClock
 from streams.gateway.budgets import list_limits, show_budget, show_own_budgets
 from streams.gateway.contract.openapi import openapi_config
@@ -104,5 +104,5 @@ def create_app(
     if authenticator is not None:
         count_refusals(app, shown)
     browsers = add_pages(app, settings, context.clock)
-    guarded(app, authenticator, proxies_of(settings), browsers)
+    add_authentication(app, authenticator, proxies_of(settings), browsers)
     return answer_head(limited(app, settings, shown))

@@ -10,7 +10,7 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
-from streams.auth.principal import authenticates, known
+from streams.auth.principal import authenticates, optional_principal
 from streams.http.problems import JSON
 from streams.http.refusal import forbidden
 from streams.metrics.registry import exposition
@@ -44,16 +44,16 @@ def health(
         let in.
         """
         state, authenticator = readiness(), request.app.state.get("authenticator")
-        is_closed = authenticator is not None and await authenticator.lets_nobody_in()
+        is_closed = authenticator is not None and await authenticator.rejects_everybody()
         is_ready = state.ready and not (is_closed and needs_tokens)
-        told: dict[str, object] = {"ready": is_ready}
+        body: dict[str, object] = {"ready": is_ready}
         if is_closed:
-            told["reasons" if needs_tokens else "notes"] = [_CLOSED]
-        elif not authenticates(request) or known(request) is not None:
-            told["reasons"] = list(state.reasons)
+            body["reasons" if needs_tokens else "notes"] = [_CLOSED]
+        elif not authenticates(request) or optional_principal(request) is not None:
+            body["reasons"] = list(state.reasons)
             if state.notes:
-                told["notes"] = list(state.notes)
-        return Response(encode(told), media_type=JSON, status_code=200 if is_ready else 503)
+                body["notes"] = list(state.notes)
+        return Response(encode(body), media_type=JSON, status_code=200 if is_ready else 503)
 
     return [healthz, readyz]
 
@@ -72,7 +72,9 @@ def monitoring(
     def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Return every metric for Prometheus."""
         authenticator = request.app.state.get("authenticator")
-        if authenticator is not None and not authenticator.may_read_metrics(known(request)):
+        if authenticator is not None and not authenticator.may_read_metrics(
+            optional_principal(request)
+        ):
             what = "metrics are for administrators and those named by a setting"
             raise forbidden(request, "metrics", what)
         text, content_type = exposition(registry, request.headers.get("accept", ""))

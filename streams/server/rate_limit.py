@@ -25,7 +25,7 @@ AT_ONCE: Final = 10
 """Seconds' worth of requests that an address may send at once after it was silent."""
 MOST_ADDRESSES: Final = 65_536
 """Addresses that are remembered; the one longest silent is forgotten first."""
-_OF_SUPERVISORS: Final = frozenset({"/healthz", "/readyz"})
+_PROBES: Final = frozenset({"/healthz", "/readyz"})
 _OF_PROXIES: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip"})
 _PEER: Final = "peer"
 _SECOND: Final = 1_000_000_000
@@ -92,7 +92,7 @@ class _Limited:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         wait = 0.0
-        if scope["type"] == ScopeType.HTTP and scope["path"] not in _OF_SUPERVISORS:
+        if scope["type"] == ScopeType.HTTP and scope["path"] not in _PROBES:
             address = address_of(scope, self._by)
             wait = 0.0 if address is None else self._limit.wait(address)
         if wait <= 0:

@@ -15,8 +15,8 @@ from typing import Final
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
-from streams.auth import believes_headers, check_access, proxies_of, tls_of
-from streams.auth.open_datasets import say_what_is_open
+from streams.auth import check_access, proxies_of, tls_of, trusts_forwarded_headers
+from streams.auth.open_datasets import log_open_datasets
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import explained
@@ -60,7 +60,7 @@ class GatewayServer(BoundedServer):
             app,
             tls=tls_of(settings),
             proxies=proxies_of(settings),
-            proxy_headers=believes_headers(settings),
+            proxy_headers=trusts_forwarded_headers(settings),
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
         )
@@ -112,7 +112,7 @@ def address_of(listening: socket.socket, *, tls: bool = False) -> str:
     return f"{scheme}://[{host}]:{port}" if ":" in host else f"{scheme}://{host}:{port}"
 
 
-def say_who_is_known(settings: Settings, address: str) -> None:
+def log_authentication(settings: Settings, address: str) -> None:
     """Say on start-up whom the door lets in, or who is taken for the owner."""
     if settings.authenticates:
         _log.info(
@@ -158,9 +158,9 @@ async def run_gateway(
         beside = list[asyncio.Task[None]]()
 
         def started() -> None:
-            say_who_is_known(settings, address)
+            log_authentication(settings, address)
             if settings.authenticates:
-                beside.append(asyncio.create_task(say_what_is_open(service), name="open datasets"))
+                beside.append(asyncio.create_task(log_open_datasets(service), name="open datasets"))
             listening(address)
 
         app = create_app(service, settings, registry=registry, clock=clock)

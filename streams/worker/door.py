@@ -14,13 +14,13 @@ from accountant.records import encode
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import Rows, views_of
 from streams.auth import (
-    believes_headers,
-    guarded,
+    add_authentication,
     make_authenticator,
     not_permitted,
     principal_of,
     proxies_of,
     tls_of,
+    trusts_forwarded_headers,
 )
 from streams.errors import Refused
 from streams.http.context import HttpRequest
@@ -100,14 +100,14 @@ class WorkerDoor:
             openapi_config=None,
         )
         authenticator = make_authenticator(settings, registry)
-        guarded(app, authenticator, proxies_of(settings))
+        add_authentication(app, authenticator, proxies_of(settings))
         self._probes = Probes(settings, readiness, authenticator, needs_tokens=False)
         host, port = settings.listens_at.strip("[]"), settings.metrics_port
         self._server = GuestServer(
             answer_head(app),
             tls=tls_of(settings),
             proxies=proxies_of(settings),
-            proxy_headers=believes_headers(settings),
+            proxy_headers=trusts_forwarded_headers(settings),
             host=host,
             port=port,
         )

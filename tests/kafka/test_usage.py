@@ -258,9 +258,9 @@ async def test_a_datasets_decisions_are_read_back_in_their_order(
                 if (decision := json.loads(value)).get("dataset") == name and "sequence" in decision
             ]
             assert len(expected) == 13
-            pages = [await usage.decisions(name, after=after, most=5) for after in (0, 5, 10, 13)]
+            pages = [await usage.decisions(name, after=after, limit=5) for after in (0, 5, 10, 13)]
             assert pages == [expected[:5], expected[5:10], expected[10:], []]
-        assert await usage.decisions("nowhere", after=0, most=5) == []
+        assert await usage.decisions("nowhere", after=0, limit=5) == []
     finally:
         await usage.close()
 

@@ -71,7 +71,7 @@ async def page(service: Service, name: str, *, after: int, most: int) -> list[by
     async with asyncio.timeout(60):
         while True:
             try:
-                return await service.decisions(name, after=after, most=most)
+                return await service.decisions(name, after=after, limit=most)
             except Unavailable:
                 await asyncio.sleep(0.05)
 

@@ -213,18 +213,18 @@ class HttpService:
         found = self._body_or_none(response, dataset)
         return None if found is None else self._decode_named(found, decode_why, dataset=dataset)
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         # A page may be empty before the end, where all that the door looked at is of others.
         while True:
-            page = await self._page(dataset, after, most)
+            page = await self._page(dataset, after, limit)
             if page.decisions or page.next is None or page.next <= after:
                 found = [self._decode_logged(each) for each in page.decisions]
                 check_names(self._url, (decision for _, decision in found), dataset=dataset)
                 return [value for value, _ in found]
             after = page.next
 
-    async def _page(self, dataset: str, after: int, most: int) -> _Page:
-        what = f"requests?after={after}&limit={most}"
+    async def _page(self, dataset: str, after: int, limit: int) -> _Page:
+        what = f"requests?after={after}&limit={limit}"
         return await self._list(dataset, what, _decode_page) or _Page([])
 
     async def members(self, dataset: str) -> list[Member]:

@@ -1,1 +1,1 @@
-"""What the door takes and answers: its OpenAPI document, and the methods of its routes."""
+"""The HTTP API's contract: its OpenAPI document."""

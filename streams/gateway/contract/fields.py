@@ -1,7 +1,7 @@
-"""Rules of fields on the wire: what a text may be, and which field has which rule.
+"""Rules of fields on the wire, as JSON Schemas, and which field has which rule.
 
-The bounds come from the constants and regular expressions with which the processor checks, so
-that there is no second copy of a rule.
+The bounds are the constants and regular expressions of the processor's own checks, so that no rule
+exists twice.
 """
 
 from __future__ import annotations
@@ -92,15 +92,17 @@ def _amount(
 _ONE: Final = Decimal(1)
 PRIMITIVES: Final[dict[str, JsonSchema]] = {
     "Name": text(NAME_PATTERN, "a name of a dataset, an analyst or an owner"),
-    "RequestId": text(ID_PATTERN, "a UUID of version 7 in lower case: its time is that of issue")
+    "RequestId": text(ID_PATTERN, "a lower-case UUID of version 7 with its time of issue")
     | {"format": "uuid"},
-    "Hash": text("sha256:[0-9a-f]{64}", "the hash of a record of the log"),
+    "Hash": text("sha256:[0-9a-f]{64}", "the hash of one of the log's records"),
     "Time": {"type": "string", "format": "date-time", "description": "in UTC, to the millisecond"},
     "Until": text(
-        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "the end of a time"
+        r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\.[0-9]{3}Z", "an expiry time"
     )
     | {"examples": ["2027-01-01T00:00:00.000Z"]},
-    "Unit": text(UNIT_PATTERN, "what one neighbour differs in, such as person"),
+    "Unit": text(
+        UNIT_PATTERN, "the unit of privacy: what neighbouring datasets differ in, such as person"
+    ),
     "Horizon": text(HORIZON_PATTERN, "a number of days, such as P365D"),
     "Period": text(f"P(?:{_counted(MOST_DAYS)})D", f"days, such as P30D, at most P{MOST_DAYS}D")
     | {"examples": ["P30D"]},
@@ -117,7 +119,7 @@ PRIMITIVES: Final[dict[str, JsonSchema]] = {
     "Sensitivity": _amount("sensitivity", "1", SMALLEST, LARGEST, zero=True),
     "Order": _amount("order", "22", LEAST_ORDER, MOST_ORDER),
     "LedgerAmount": text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "a sum of the ledger"),
-    "PartOfAUnit": text(EXCESS_PATTERN, "by which part of 1e-40 a sum is rounded up"),
+    "PartOfAUnit": text(EXCESS_PATTERN, "the part of 1e-40 by which a sum was rounded up"),
 }
 
 
@@ -152,7 +154,7 @@ _TOTALS: Final[JsonSchema] = {
 _RATIO: Final[JsonSchema] = {"type": "number", "minimum": 0, "maximum": 1}
 _COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
-# By name, wherever a field of that name stands.
+# By name, for every field of that name.
 _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     **{name: reference("Name") for name in ("dataset", "analyst", "by", "via", "population")},
     **{name: reference("Epsilon") for name in ("epsilon", "eta", "mu")},

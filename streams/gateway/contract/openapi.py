@@ -1,4 +1,4 @@
-"""Where the OpenAPI document is served, and which body an operation takes."""
+"""The OpenAPI document's route, and the body of each operation."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from litestar.openapi.plugins import JsonRenderPlugin
 from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 
 from accountant.records import encode
-from streams.gateway.contract.answers import described
 from streams.gateway.contract.fields import reference
+from streams.gateway.contract.responses import described
 from streams.http.problems import JSON
 
 
@@ -70,7 +70,7 @@ class PreviewOperation(_Submission):
 
 
 class _Document(JsonRenderPlugin):
-    """Serves the document, made once."""
+    """Serves the document, rendered once."""
 
     _made: bytes | None = None
 
@@ -85,13 +85,13 @@ class _Document(JsonRenderPlugin):
 
 
 def _operation_id(handler: HTTPRouteHandler, _method: object, _path: object) -> str:
-    """Return the handler's name: what a generated client calls its function."""
+    """Return the handler's name, which generated clients use for their functions."""
     return handler.handler_name
 
 
 def openapi_config(version: str, *, authenticates: bool) -> OpenAPIConfig:
     """Return the configuration of the document at /schema/openapi.json."""
-    # Pages that render it load scripts from elsewhere, so there is only the document.
+    # Only the document: pages that render it would load scripts from other sites.
     return OpenAPIConfig(
         title="Streaming privacy accountant",
         version=version,

@@ -1,7 +1,4 @@
-"""Schemas of what is on the wire: the wire types themselves, narrowed by the rules of each field.
-
-msgspec knows the fields and their types.
-"""
+"""JSON Schemas of the wire types: msgspec makes them, and each field's rule narrows them."""
 
 from __future__ import annotations
 
@@ -61,15 +58,15 @@ class Pending(msgspec.Struct):
     """A body that was appended and is not decided yet.
 
     Attributes:
-        location: where its decision will be.
+        location: the address of its decision.
     """
 
     status: str
     location: str
 
 
-def _answered(kind: type[Any], **added: Any) -> type[Any]:
-    """Return a wire type as doors answer it: with more fields, and raw JSON as any value."""
+def _served_type(kind: type[Any], **added: Any) -> type[Any]:
+    """Return a wire type as servers send it: with added fields, and raw JSON as any value."""
     fields: list[Any] = []
     for field in msgspec.structs.fields(kind):
         if field.type is msgspec.Raw:
@@ -90,19 +87,19 @@ def _answered(kind: type[Any], **added: Any) -> type[Any]:
     )
 
 
-_FIRST: Final = _answered(First, granted=bool)
-_DECISION: Final = _answered(Decision, granted=bool, hash=str, first=_FIRST | None)
-_PROBLEM: Final = _answered(Problem, decision=_DECISION)
+_FIRST: Final = _served_type(First, granted=bool)
+_DECISION: Final = _served_type(Decision, granted=bool, hash=str, first=_FIRST | None)
+_PROBLEM: Final = _served_type(Problem, decision=_DECISION)
 _PAGE: Final = msgspec.defstruct(
     "DecisionPage",
     [("decisions", list[_DECISION]), ("next", int)],  # type: ignore[valid-type]
     namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
 )
-_RECENT: Final = _answered(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
+_RECENT: Final = _served_type(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
 _ANSWERS: Final = (
     _DECISION,
     _PAGE,
-    _answered(Overview, requests=_RECENT),
+    _served_type(Overview, requests=_RECENT),
     Preview,
     Alert,
     DatasetView,
@@ -123,10 +120,10 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
     "day": text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day of the ledger's clock, in UTC"),
     "month": text(r"[0-9]{4}-[0-9]{2}", "a month of the ledger's clock, in UTC"),
 }
-"""What usage is by where it is not by analyst."""
+"""The keys of usage other than the analyst."""
 
 
-# Like an answer of the door, these leave out what is not said.
+# Responses leave out absent values of these types instead of sending null.
 _OF_LEVELS: Final = (
     *(LimitRecord, PaceRecord, ReservedRecord, LevelNamed, LevelMoved, LevelLeft),
     *(LevelView, PaceView, ShareView, AnalystBudget),
@@ -159,10 +156,10 @@ def components() -> dict[str, JsonSchema]:
 
 
 def _budget_of(policy: JsonSchema) -> JsonSchema:
-    """Return the schema of a budget of a level's own: some fields of a policy, and never null."""
+    """Return the schema of a limit's budget: the budget fields of a policy, never null."""
     return {
         "title": "LimitPolicy",
-        "description": "A budget of a level's own: the fields of a policy that say so.",
+        "description": "A budget for one limit scope: the budget fields of a policy.",
         "type": "object",
         "properties": {name: never_null(policy["properties"][name]) for name in BUDGET_FIELDS},
         "additionalProperties": False,
@@ -170,10 +167,10 @@ def _budget_of(policy: JsonSchema) -> JsonSchema:
 
 
 def _usage_by(view: JsonSchema, by: str, rule: JsonSchema) -> JsonSchema:
-    """Return the schema of usage by something else than the analyst."""
+    """Return the schema of usage by another key than the analyst."""
     fields = {name: schema for name, schema in view["properties"].items() if name != "analyst"}
     required = [by if name == "analyst" else name for name in view["required"]]
     title = f"UsageBy{by.title()}"
-    what = f"What was asked of one dataset, by {by}."
-    told = {"title": title, "description": what}
-    return view | told | {"properties": {by: rule} | fields, "required": required}
+    what = f"Usage of one dataset, by {by}."
+    heading = {"title": title, "description": what}
+    return view | heading | {"properties": {by: rule} | fields, "required": required}

@@ -1,4 +1,4 @@
-"""The rules of the fields of `why`, beside those that hold everywhere."""
+"""Field rules of `why`, in addition to the general ones."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ OF_WHY: Final[dict[str, dict[str, _Schema]]] = {
     },
     "AnalystSpending": _SPENDING
     | {
-        "analyst": _text(f"{NAME_PATTERN}|{re.escape(OTHERS)}", "a name, or all others together"),
+        "analyst": _text(f"{NAME_PATTERN}|{re.escape(OTHERS)}", "a name, or the sum of all others"),
         "team": _NAME,
     },
     "TeamSpending": _SPENDING

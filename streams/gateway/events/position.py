@@ -1,11 +1,10 @@
-"""How far a stream of events is: the position in every partition, as text that clients give back.
+"""A stream's position in every partition, as text that clients send back in Last-Event-ID.
 
     1-8f3a0c2b9d11-1041.977        after decision 1041 of partition 0 and 977 of partition 1
     1-8f3a0c2b9d11-1041.977-1.2    and after 2 events of the next decision of partition 1
 
-The first field is the version of this form. The second tells one log from another: those
-decisions' own hashes, 48 bits of each added up bit by bit, so that the next position takes one
-hash out and another in.
+The first field is the version of this format. The second identifies the log: 48 bits of each of
+those decisions' hashes, combined by XOR. The next position removes one hash and adds another.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ _PREFIX: Final = len("sha256:")
 _FORM: Final = re.compile(
     rf"1-([0-9a-f]{{{_HEX}}})-([0-9]{{1,15}}(?:\.[0-9]{{1,15}})*)(?:-([0-9]{{1,5}})\.([0-9]{{1,3}}))?"
 )
-_MOST: Final = 200_000  # characters, before anything is looked at: no header is as long
+_MOST: Final = 200_000  # characters, checked before parsing; no header is this long
 
 
 class Position(NamedTuple):
-    """The decisions of every partition that a stream has behind it.
+    """How far a client has read each partition.
 
     Attributes:
-        numbers: of the last decision, by partition.
-        mark: of the hashes of these decisions.
-        begun: the partition of whose next decision some events were sent, and how many.
+        numbers: the last decision that was sent, by partition.
+        mark: the XOR of these decisions' hashes.
+        begun: a partition whose next decision was sent in part, and how many events of it.
     """
 
     numbers: tuple[int, ...]
@@ -38,7 +37,7 @@ class Position(NamedTuple):
 
     @classmethod
     def of(cls, lasts: list[tuple[int, bytes]]) -> Self:
-        """Return the position after some decisions, one of each partition, with their numbers."""
+        """Return the position after one numbered decision of each partition."""
         mark = 0
         for _, value in lasts:
             mark ^= _bits_of(value)
@@ -46,7 +45,7 @@ class Position(NamedTuple):
 
     @classmethod
     def parse(cls, text: str) -> Self | None:
-        """Return what `text` says, None if it is no position."""
+        """Return the position that a text encodes, None if it is not one."""
         found = _FORM.fullmatch(text) if len(text) <= _MOST else None
         if found is None:
             return None
@@ -60,7 +59,7 @@ class Position(NamedTuple):
         """Return the position after the next decision of a partition.
 
         Args:
-            previous: the hash of the decision before it, as it says.
+            previous: the hash of the decision before it.
         """
         numbers = (*self.numbers[:partition], number, *self.numbers[partition + 1 :])
         before = int(previous[_PREFIX : _PREFIX + _HEX], 16)

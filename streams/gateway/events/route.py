@@ -14,37 +14,37 @@ from litestar.types import Receive, Scope, Send
 
 from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
-from streams.auth.decision_pages import note_reading
+from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
-from streams.auth.visibility import sight_of
+from streams.auth.visibility import visibility_of
 from streams.errors import Gone, Unavailable
-from streams.gateway.events.happened import EventFilter
+from streams.gateway.events.event import EventFilter
 from streams.gateway.events.position import Position
-from streams.gateway.events.ring import Ring
-from streams.gateway.events.stream import EventStream, NotThisLog, check
+from streams.gateway.events.replay_buffer import ReplayBuffer
+from streams.gateway.events.stream import EventStream, PositionNotInLog, check_position
 from streams.http.context import Context, HttpRequest, context_of
 from streams.http.problems import HTTPProblem, problem
-from streams.visibility import Sight
+from streams.visibility import Visibility
 
-MOST_STREAMS: Final = 500
+MAX_STREAMS: Final = 500
 """Streams that one gateway keeps open: each takes one of the 1,024 files that a process may
 have by default, and requests need theirs."""
-MOST_STREAMS_OF_ONE: Final = 50
-"""Of those, streams of one name where the door knows who asks: the others need theirs."""
-FOR_NEW_NAMES: Final = MOST_STREAMS // 10
-"""The last of all streams, which are for names that have none."""
+MAX_STREAMS_OF_ONE: Final = 50
+"""Of those, streams of one caller, so that no caller takes all of them."""
+FOR_NEW_NAMES: Final = MAX_STREAMS // 10
+"""Streams reserved for callers who have none open yet."""
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 _MEDIA_TYPE: Final = "text/event-stream"
 _DESCRIBED: Final = ResponseSpec(
     str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
 )
-_AGAIN_S: Final = 5
+_RETRY_AFTER_S: Final = 5
 _HEADERS: Final = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 _SHOWN: Final = 100  # characters of what a client has sent
 _PAGE: Final = (
-    "read GET /datasets/{dataset}/requests?after= on from the sequence that you have of each "
-    "dataset, then connect again without Last-Event-ID"
+    "page through GET /datasets/{dataset}/requests?after=N from the last sequence that you have "
+    "of each dataset, then connect without Last-Event-ID"
 )
 
 
@@ -52,39 +52,40 @@ _PAGE: Final = (
 async def stream_events(
     request: HttpRequest,
     crossed: Annotated[
-        bool, QueryParameter(description="begin with an alert for each threshold crossed before")
+        bool,
+        QueryParameter(description="begin with an alert for each threshold reached so far"),
     ] = False,
     dataset: Annotated[
-        str | None, QueryParameter(description="what is about this dataset alone")
+        str | None, QueryParameter(description="only events about this dataset")
     ] = None,
     analyst: Annotated[
         str | None,
-        QueryParameter(description="decisions on what this analyst asked alone; and every alert"),
+        QueryParameter(description="only decisions on this analyst's requests, and every alert"),
     ] = None,
 ) -> ASGIStreamingResponse:
     """Stream every decision and alert from now on, or from `Last-Event-ID` on.
 
-    Events are of type `decision` or `alert`. An event's `id` is how far the stream is: who connects
-    again with it misses nothing and has nothing twice, 20,000 decisions back at most. An alert
-    follows the decision that crossed its threshold. With `crossed=true` the stream begins with an
-    alert for each threshold that was crossed before; they have no `id`, and with a
-    `Last-Event-ID` they are left out. 503 where too many streams are open already, 429 where the
-    one who asks has too many: end one, or connect again after Retry-After seconds.
+    Events are of type `decision` or `alert`. An event's `id` is the stream's position: a client
+    that reconnects with it misses nothing and gets nothing twice, up to 20,000 decisions back. An
+    alert follows the decision that reached its threshold. With `crossed=true` the stream begins
+    with an alert for each threshold reached so far; these have no `id`, and are left out with
+    `Last-Event-ID`. 503 when the server has too many open streams, 429 when the caller has: close
+    one, or connect again after Retry-After seconds.
     """
     context = context_of(request)
     wanted = EventFilter(_name("dataset", dataset), _name("analyst", analyst))
     text = request.headers.get(LAST_EVENT_ID, "")
     position = Position.parse(text) if text else None
     if text and position is None:
-        raise _not_ours(text, "it is no id of an event of this version")
+        raise _unknown_event_id(text, "it is not an event id of this version")
     streams: Streams = request.app.state.setdefault("streams", Streams())
-    who = principal_of(request)
-    reading = streams.begin(context, None if who is None else who.name)
+    caller = principal_of(request)
+    reading = streams.begin(context, None if caller is None else caller.name)
     try:
-        return await _begun(request, reading, wanted, position, crossed=crossed)
-    except NotThisLog as error:
+        return await _start_stream(request, reading, wanted, position, crossed=crossed)
+    except PositionNotInLog as error:
         reading.close()
-        raise _not_ours(text, str(error)) from error
+        raise _unknown_event_id(text, str(error)) from error
     except Gone as error:
         reading.close()
         raise Gone(f"{error}: {_PAGE}") from error
@@ -94,20 +95,20 @@ async def stream_events(
 
 
 def _name(field: str, text: str | None) -> str | None:
-    """Return a filter.
+    """Return a filter's name.
 
-    Raises: RequestInvalid: it is no name, so that nothing would ever come.
+    Raises: RequestInvalid: not a valid name, which no event could ever match.
     """
     if text is not None and not is_name(text):
         raise RequestInvalid(field, "must be a name", text[:_SHOWN])
     return text
 
 
-def _not_ours(text: str, why: str) -> HTTPProblem:
+def _unknown_event_id(text: str, why: str) -> HTTPProblem:
     answer = problem(
         400,
         "unknown_event_id",
-        f"{LAST_EVENT_ID}: {why}; connect without it for what happens from now on",
+        f"{LAST_EVENT_ID}: {why}. Connect without it for events from now on",
         field=LAST_EVENT_ID,
         rule="must be the id of an event of this ledger's stream",
         value=text[:_SHOWN],
@@ -116,102 +117,103 @@ def _not_ours(text: str, why: str) -> HTTPProblem:
 
 
 def _too_many(name: str, open_: int) -> HTTPProblem:
-    what = f"{name} has {open_} streams of events open, which is the most of one name"
-    if open_ < MOST_STREAMS_OF_ONE:
-        what += f" while {MOST_STREAMS - FOR_NEW_NAMES} are open in all"
-    headers = {"Retry-After": str(_AGAIN_S)}
+    what = f"{name} has {open_} open streams of events, the limit of one caller"
+    if open_ < MAX_STREAMS_OF_ONE:
+        what += f" while this server has {MAX_STREAMS - FOR_NEW_NAMES} open"
+    headers = {"Retry-After": str(_RETRY_AFTER_S)}
     return HTTPProblem(
-        problem(429, "too_many_streams", f"{what}: end one, or connect again", headers=headers)
+        problem(429, "too_many_streams", f"{what}: close one, then connect again", headers=headers)
     )
 
 
-async def _note(request: HttpRequest, sight: Sight, dataset: str | None) -> None:
-    """Log that somebody listens to what others ask, where their office lets them."""
+async def _log_subscription(
+    request: HttpRequest, visibility: Visibility, dataset: str | None
+) -> None:
+    """Log that a caller follows other people's requests by the right of a role."""
     if dataset is None:
-        sees_all = await asyncio.to_thread(sight.sees_all_somewhere)
+        sees_all = await asyncio.to_thread(visibility.sees_all_somewhere)
     else:
-        standing = sight.at(dataset)
-        sees_all = standing is not None and standing.sees_all
-    note_reading(request, dataset, sees_all=sees_all)
+        access = visibility.at(dataset)
+        sees_all = access is not None and access.sees_all
+    log_reading(request, dataset, sees_all=sees_all)
 
 
-async def _begun(
+async def _start_stream(
     request: HttpRequest,
-    reading: EventReading,
+    reading: OpenStream,
     wanted: EventFilter,
     position: Position | None,
     *,
     crossed: bool,
 ) -> ASGIStreamingResponse:
-    context, sight = context_of(request), sight_of(request)
-    await _note(request, sight, wanted.dataset)
-    # All before the headers are sent: whoever has them misses nothing after.
-    await reading.ring.ready()
+    context, visibility = context_of(request), visibility_of(request)
+    await _log_subscription(request, visibility, wanted.dataset)
+    # Subscribe before the headers are sent: a client that has them must miss nothing.
+    await reading.buffer.ready()
     if position is not None:
-        await check(context.service, reading.ring, position)
-    stream = EventStream(context.service, reading.ring, wanted, position, sight)
-    # Looked at after the stream's begin, so that what is crossed in between comes twice rather
-    # than never.
+        await check_position(context.service, reading.buffer, position)
+    stream = EventStream(context.service, reading.buffer, wanted, position, visibility)
+    # Read after subscribing: a threshold reached in between comes twice rather than never.
     before = await context.service.datasets() if crossed and position is None else []
-    return _Streaming(reading, stream.pieces(before))
+    return _StreamResponse(reading, stream.pieces(before))
 
 
 class Streams:
-    """The streams that one gateway has open, and what happened last for as long as there is one."""
+    """The server's open streams. They share a replay buffer, which exists while any is open."""
 
     def __init__(self) -> None:
-        self.open: set[EventReading] = set()
-        self._ring: Ring | None = None
+        self.open: set[OpenStream] = set()
+        self._buffer: ReplayBuffer | None = None
 
-    def begin(self, context: Context, name: str | None = None) -> EventReading:
-        """Return the place of another client.
+    def begin(self, context: Context, name: str | None = None) -> OpenStream:
+        """Register a client's stream.
 
         Args:
-            name: whose it is; None where the door knows nobody.
-        Raises: Unavailable: there are `MOST_STREAMS` already. Told: this name has too many (429).
+            name: the caller; None without authentication.
+        Raises: Unavailable: the server has `MAX_STREAMS`. HTTPProblem: the caller has too many.
         """
         own = 0 if name is None else sum(each.name == name for each in self.open)
-        is_nearly_full = len(self.open) >= MOST_STREAMS - FOR_NEW_NAMES
-        if name is not None and own >= (1 if is_nearly_full else MOST_STREAMS_OF_ONE):
+        is_nearly_full = len(self.open) >= MAX_STREAMS - FOR_NEW_NAMES
+        if name is not None and own >= (1 if is_nearly_full else MAX_STREAMS_OF_ONE):
             raise _too_many(name, own)
-        if len(self.open) >= MOST_STREAMS:
-            what = f"{MOST_STREAMS} streams of events are open already"
-            raise Unavailable(f"{what}: end one, or connect again later")
-        if self._ring is None or self._ring.ended:
-            self._ring = Ring(context.service, context.stopping)
-        reading = EventReading(self, self._ring, name)
+        if len(self.open) >= MAX_STREAMS:
+            what = f"this server has {MAX_STREAMS} open streams of events, its limit"
+            raise Unavailable(f"{what}: close one, or connect again later")
+        if self._buffer is None or self._buffer.ended:
+            self._buffer = ReplayBuffer(context.service, context.stopping)
+        reading = OpenStream(self, self._buffer, name)
         self.open.add(reading)
         return reading
 
-    def end(self, reading: EventReading) -> None:
-        """Give its place to another."""
+    def end(self, reading: OpenStream) -> None:
+        """Unregister a stream; the last one closes the buffer."""
         self.open.discard(reading)
-        if not self.open and self._ring is not None:
-            self._ring.close()
-            self._ring = None
+        if not self.open and self._buffer is not None:
+            self._buffer.close()
+            self._buffer = None
 
 
-class EventReading:
-    """What one client reads, and its place among the open streams."""
+class OpenStream:
+    """One client's place among the open streams."""
 
-    def __init__(self, streams: Streams, ring: Ring, name: str | None = None) -> None:
+    def __init__(self, streams: Streams, buffer: ReplayBuffer, name: str | None = None) -> None:
         self._streams = streams
         self.name = name
-        self.ring = ring
+        self.buffer = buffer
 
     def close(self) -> None:
-        """Let go of everything, awaiting nothing."""
+        """Unregister the stream, without awaiting anything."""
         self._streams.end(self)
 
 
-class _Streaming(ASGIStreamingResponse):
-    """The answer to one client; closes what it reads however the answer ends.
+class _StreamResponse(ASGIStreamingResponse):
+    """The response to one client; it unregisters the stream however the response ends.
 
-    The generator cannot: it has no `finally` yet where the server gives up before its first
-    piece, and none of its awaits returns once the client has left.
+    The generator cannot do that. Its `finally` does not exist yet if the server stops before the
+    first piece, and none of its awaits returns once the client has disconnected.
     """
 
-    def __init__(self, reading: EventReading, pieces: AsyncIterator[bytes]) -> None:
+    def __init__(self, reading: OpenStream, pieces: AsyncIterator[bytes]) -> None:
         super().__init__(iterator=pieces, media_type=_MEDIA_TYPE, headers=_HEADERS)
         self._reading = reading
 

@@ -156,16 +156,39 @@ def test_a_dataset_that_is_not_there_is_as_one_that_is_not_theirs(
     assert server.kept() == before
 
 
+_HIDDEN = "dataset closed-own was never opened, or you have no role on it; you are signed in as "
+
+
 @pytest.mark.parametrize(
     ("name", "make", "told"),
     [
-        ("olga", _ask, "olga needs the role analyst on dataset closed-own: an owner of it gives"),
-        ("ana", _member(), "that is for owners of dataset closed-own, and you are none"),
-        ("ana", _member(**{"as": "administrator"}), "only administrators may write"),
-        ("root", _member(), "and you are none; an administrator sets members by"),
-        ("zoe", _ask, "you have no role on dataset closed-own now, or there is none of that name"),
-        ("eve", _ask, "you have no role on dataset closed-own now, or there is none of that name"),
-        ("zoe", _open(), "is not yours to open: administrators may, and names in"),
+        ("olga", _ask, "olga needs the role analyst on dataset closed-own; ask one of its owners"),
+        (
+            "ana",
+            _member(),
+            "only owners of dataset closed-own may do this; you are signed in as ana (analyst)",
+        ),
+        (
+            "ana",
+            _member(**{"as": "administrator"}),
+            "only administrators may write `as: administrator`; you are signed in as ana (analyst)",
+        ),
+        (
+            "root",
+            _member(),
+            "you are signed in as root (administrator). An administrator sets members by",
+        ),
+        (
+            "zoe",
+            _ask,
+            _HIDDEN + "zoe",
+        ),
+        (
+            "eve",
+            _ask,
+            _HIDDEN + "eve",
+        ),
+        ("zoe", _open(), "only administrators may, and the names in"),
     ],
 )
 def test_who_sees_a_dataset_is_told_which_role_it_wants(
@@ -178,7 +201,7 @@ def test_who_sees_a_dataset_is_told_which_role_it_wants(
 
 def test_an_engine_that_forgets_via_is_told_of_it(server: RolesServer) -> None:
     path, body = _ask(server, "ana", "closed-own")
-    assert "gives itself as `via`, eng" in server.send("eng", path, body).json()["message"]
+    assert "sets `via` to eng" in server.send("eng", path, body).json()["message"]
     assert "via" not in server.send("ben", path, body).json()["message"]
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from streams.auth.open_datasets import left_open, say_what_is_open
+from streams.auth.open_datasets import find_open_datasets, log_open_datasets
 from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.local_server import LocalServer, TestClock, amending, closing, eventually
 
@@ -15,7 +15,7 @@ _TOLD = "datasets_open_to_anybody"
 
 
 def found(server: LocalServer) -> list[str]:
-    return asyncio.run(left_open(server.service))
+    return asyncio.run(find_open_datasets(server.service))
 
 
 def test_a_server_says_once_at_its_start_what_was_left_open(
@@ -49,5 +49,5 @@ def test_where_there_is_nothing_nothing_is_said(
 ) -> None:
     with RolesServer(tmp_path) as server:
         server.furnish()
-        asyncio.run(say_what_is_open(server.service))
+        asyncio.run(log_open_datasets(server.service))
         assert _TOLD not in caplog.text

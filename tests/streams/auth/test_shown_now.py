@@ -106,9 +106,7 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> N
     own = DatasetAccess("ana", sees_all=False, sees_requests=False)
 
     def page(after: int, most: int, at_most: int) -> tuple[list[str], int]:
-        found = page_of(
-            census.service, "census", own, after=after, most=most, most_looked_at=at_most
-        )
+        found = page_of(census.service, "census", own, after=after, maximum=most, max_read=at_most)
         told = json.loads(asyncio.run(found))
         return [label(each) for each in told["decisions"]], told["next"]
 

@@ -62,8 +62,8 @@ def test_a_setting_that_is_missing_is_a_refused_start(tokens: Path, tmp_path: Pa
         ({"metrics_readers": "prometheus"}, "ACCOUNTANT_METRICS_READERS is set"),
         ({"metrics_readers": "*"}, "ACCOUNTANT_METRICS_READERS is set"),
         ({"token_prefix": "local:"}, "ACCOUNTANT_TOKEN_PREFIX is set"),
-        ({"bind": "0.0.0.0"}, "ACCOUNTANT_BIND is set and authentication is off"),
-        ({"bind": "127.0.0.1"}, "ACCOUNTANT_BIND is set and authentication is off"),
+        ({"bind": "0.0.0.0"}, "ACCOUNTANT_BIND is set, but authentication is off"),
+        ({"bind": "127.0.0.1"}, "ACCOUNTANT_BIND is set, but authentication is off"),
         ({"tokens": tokens, "bind": "0.0.0.0"}, "ACCOUNTANT_TLS_CERTIFICATE"),
         (
             {"oidc_issuer": ISSUER, "oidc_audience": "x", "bind": "10.0.0.7"},
@@ -85,7 +85,7 @@ def test_an_unsound_file_is_a_refused_start(tokens: Path) -> None:
     assert "chmod 600" in refusal(tokens=tokens)
     tokens.chmod(0o600)
     tokens.write_text("{}")
-    assert "no file of tokens" in refusal(tokens=tokens)
+    assert "is not a file of tokens" in refusal(tokens=tokens)
 
 
 def test_tls_that_cannot_be_spoken_is_a_refused_start(tmp_path: Path) -> None:
@@ -94,8 +94,8 @@ def test_tls_that_cannot_be_spoken_is_a_refused_start(tmp_path: Path) -> None:
     other.mkdir()
     of_another = certificate(other)
     pair = {"tls_certificate": files.certificate, "tls_key": of_another.key}
-    assert "TLS cannot be spoken" in refusal(**pair)
-    assert "TLS cannot be spoken" in refusal(
+    assert "TLS cannot be set up" in refusal(**pair)
+    assert "TLS cannot be set up" in refusal(
         tls_certificate=files.certificate, tls_key=tmp_path / "none"
     )
     encrypted = certificate(other, password=b"x")

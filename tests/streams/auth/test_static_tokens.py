@@ -169,7 +169,7 @@ def test_how_long_a_comparison_takes_tells_nothing() -> None:
     """Tokens are looked for by a keyed hash, and compared by what takes the same time for all."""
     source = inspect.getsource(static_tokens.StaticTokens.find)
     assert "hmac.compare_digest(known.hash, digest)" in source
-    assert "self._known.get(self._place(digest))" in source
+    assert "self._known.get(self._key(digest))" in source
     assert "==" not in source
     place = inspect.getsource(static_tokens.StaticTokens._place)
     assert "hmac.digest(self._secret, digest" in place
@@ -186,7 +186,7 @@ def test_a_stream_ends_once_its_token_does(
         token_file.revoke(own.tokens, "local:ana", now=wall())
         for _ in response.iter_lines():
             pass  # until it ends, which is no error
-    assert "door_failed" not in caplog.text
+    assert "request_failed" not in caplog.text
     assert own.status(own.administrator) == 200
 
 

@@ -14,8 +14,8 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.gateway.events.route import (
     FOR_NEW_NAMES,
-    MOST_STREAMS,
-    MOST_STREAMS_OF_ONE,
+    MAX_STREAMS,
+    MAX_STREAMS_OF_ONE,
     Streams,
 )
 from streams.http.context import Context
@@ -29,7 +29,7 @@ async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> 
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     try:
         context, streams = Context(service, Settings(), SystemClock()), Streams()
-        for number in range(MOST_STREAMS - FOR_NEW_NAMES):
+        for number in range(MAX_STREAMS - FOR_NEW_NAMES):
             streams.begin(context, f"name{number % 10}")
         with pytest.raises(HTTPProblem):
             streams.begin(context, "name3")
@@ -50,7 +50,7 @@ async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> 
 def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server, contextlib.ExitStack() as streams:
         server.open_for_olga("census", access="members")
-        limits = httpx.Limits(max_connections=2 * MOST_STREAMS_OF_ONE)
+        limits = httpx.Limits(max_connections=2 * MAX_STREAMS_OF_ONE)
         client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
         first = streams.enter_context(contextlib.ExitStack())
 
@@ -60,7 +60,7 @@ def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
             return kept.enter_context(asked).status_code
 
         assert begun("zoe", first) == 200
-        for _ in range(MOST_STREAMS_OF_ONE - 1):
+        for _ in range(MAX_STREAMS_OF_ONE - 1):
             assert begun("zoe", streams) == 200
         with client.stream("GET", f"{server.url}/events", headers=server.shown("zoe")) as refused:
             assert refused.status_code == 429

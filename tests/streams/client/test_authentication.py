@@ -53,7 +53,7 @@ def test_a_token_says_who_asks_and_who_owns(server: RolesServer) -> None:
         assert b'"analyst":"ana"' in bytes(reply.decision.request)
         with ledger.grant("closed-own", CLAIM) as granted:
             assert granted.granted
-        with pytest.raises(NotPermitted, match=r"analyst must be ana, as the token says"):
+        with pytest.raises(NotPermitted, match=r"analyst must be ana, the name of your token"):
             ledger.ask("closed-own", CLAIM, analyst="ben")
         with pytest.raises(NotPermitted):
             ledger.close_dataset("closed-own")
@@ -80,7 +80,7 @@ def test_an_engine_asks_for_an_analyst(server: RolesServer) -> None:
             ledger.ask("closed-own", CLAIM, analyst="zoe")
     with client(server, "eng") as ledger:
         assert ledger.ask("closed-own", CLAIM, analyst="ben", via="eng").granted
-        with pytest.raises(NotPermitted, match="must be eng, as the token says"):
+        with pytest.raises(NotPermitted, match="must be eng, the name of your token"):
             ledger.ask("closed-own", CLAIM, analyst="ben")
 
 
@@ -269,7 +269,7 @@ def test_a_server_of_an_authority_of_ones_own_is_believed_by_setting(
 def test_a_server_that_cannot_tell_who_asks_is_asked_again(server: RolesServer) -> None:
     server.tokens_file.chmod(0o644)
     with client(server, "ana") as ledger:
-        with pytest.raises(Exception, match="cannot establish who asks"):
+        with pytest.raises(Exception, match="cannot check tokens now"):
             ledger.ask("closed-own", CLAIM, wait=0.2)
         server.tokens_file.chmod(0o600)
         assert ledger.ask("closed-own", CLAIM).granted

@@ -140,7 +140,7 @@ def test_a_server_tells_whom_the_token_stands_for(server: RolesServer) -> None:
             lambda: ledger.cost("closed-own", LARGE, analyst="ben"),
             lambda: ledger.budgets("ben"),
         ):
-            with pytest.raises(NotPermitted, match="what others have left is for owners"):
+            with pytest.raises(NotPermitted, match="may see what others have left"):
                 look()
         assert ledger.limits("elsewhere") == ledger.limits("nowhere") == []
         for dataset in ("elsewhere", "nowhere"):

@@ -59,7 +59,7 @@ async def _recent(service: Any, dataset: str) -> Any:
 
 async def _pages(service: Any, dataset: str) -> Any:
     after = 0
-    while page := await service.decisions(dataset, after=after, most=3):
+    while page := await service.decisions(dataset, after=after, limit=3):
         for value in page:
             yield value
         after = decode_decision(page[-1]).sequence
@@ -225,7 +225,7 @@ async def test_a_log_that_is_archived_meanwhile_is_read_on(tmp_path: Path) -> No
             assert shown.requests.archived
         assert len((await fresh.overview("survey", None)).requests.decisions) > 0  # type: ignore[union-attr]
         with pytest.raises(Gone):
-            await fresh.decisions("early", after=0, most=10)
+            await fresh.decisions("early", after=0, limit=10)
     finally:
         await service.close()
         for each in (all_, one, fresh):
@@ -241,8 +241,8 @@ async def test_decisions_are_read_to_the_end_of_the_log(tmp_path: Path) -> None:
                 ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="o", as_given=True)
             ledger.ask("census", "pure:0.01")
         reader = reader or FileReader(path, clock)
-        assert len(await reader.decisions("census", after=0, most=10)) == granted + 1
-        assert len(await reader.decisions("census", after=granted, most=10)) == 1
+        assert len(await reader.decisions("census", after=0, limit=10)) == granted + 1
+        assert len(await reader.decisions("census", after=granted, limit=10)) == 1
     assert reader is not None
     await reader.close()
 

@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from accountant.records import encode
 from accountant.views.datasets import view_of_ledger
 from streams.embedded.service import EmbeddedService
-from streams.gateway.events.happened import EVERYTHING
-from streams.gateway.events.ring import Ring
-from streams.gateway.events.stream import PIECE_BYTES, EventStream, crossed_before
+from streams.gateway.events.event import EVERYTHING
+from streams.gateway.events.replay_buffer import ReplayBuffer
+from streams.gateway.events.stream import PIECE_BYTES, EventStream, past_alerts
 from streams.service import Appended
 from streams.settings import Settings
 from tests.accountant.world import World
@@ -27,14 +27,14 @@ def test_what_was_crossed_before_comes_in_pieces() -> None:
     world.ask("pure:0.95", dataset="census")
     view = view_of_ledger(world.state.ledgers["census"])
     views = [replace(view, dataset=f"dataset-{number:05}") for number in range(2_000)]
-    pieces = list(crossed_before(views, EVERYTHING))
+    pieces = list(past_alerts(views, EVERYTHING))
     assert b"".join(pieces).count(b"event: alert") == 6_000
     assert max(map(len, pieces)) < 2 * PIECE_BYTES
 
 
 async def test_long_decisions_come_in_pieces(file: Path, clock: TestClock) -> None:
     service = EmbeddedService.open(file, Settings(), clock=clock)
-    ring = Ring(service, asyncio.Event())
+    ring = ReplayBuffer(service, asyncio.Event())
     try:
         await ring.ready()
         stream = EventStream(service, ring, EVERYTHING, None).pieces([])

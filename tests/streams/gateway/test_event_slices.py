@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 from streams.embedded.service import EmbeddedService
-from streams.gateway.events.happened import EVERYTHING
+from streams.gateway.events.event import EVERYTHING
 from streams.gateway.events.position import Position
-from streams.gateway.events.ring import MOST_KEPT, SLICE, Ring
-from streams.gateway.events.stream import PIECE_BYTES, EventStream, check
+from streams.gateway.events.replay_buffer import MAX_BUFFERED, SLICE, ReplayBuffer
+from streams.gateway.events.stream import PIECE_BYTES, EventStream, check_position
 from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.gateway.local_server import TestClock
@@ -46,8 +46,8 @@ async def watched(file: Path, clock: TestClock) -> AsyncIterator[Watched]:
 
 
 @pytest.fixture
-async def ring(watched: Watched) -> AsyncIterator[Ring]:
-    made = Ring(watched, asyncio.Event())
+async def ring(watched: Watched) -> AsyncIterator[ReplayBuffer]:
+    made = ReplayBuffer(watched, asyncio.Event())
     await made.ready()
     yield made
     made.close()
@@ -64,7 +64,9 @@ async def numbers_of(stream: AsyncIterator[bytes], count: int) -> list[int]:
     return found
 
 
-async def test_who_is_behind_reads_slices_while_others_go_on(watched: Watched, ring: Ring) -> None:
+async def test_who_is_behind_reads_slices_while_others_go_on(
+    watched: Watched, ring: ReplayBuffer
+) -> None:
     begin = ring.position
     await watched.submit_some(3_000)
     await ring.reach((3_000,))
@@ -83,28 +85,30 @@ async def test_who_is_behind_reads_slices_while_others_go_on(watched: Watched, r
 
 
 async def test_a_reader_that_is_too_slow_gets_what_it_missed_from_the_log(
-    watched: Watched, ring: Ring
+    watched: Watched, ring: ReplayBuffer
 ) -> None:
     stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
     await watched.submit_some(10)
     found = await numbers_of(stream, 10)
     assert watched.reads == [1], "the last decision of the log, when the ring began"
-    await watched.submit_some(3 * MOST_KEPT)  # far more than is kept, while it does not read
-    await ring.reach((3 * MOST_KEPT + 10,))
-    found += await numbers_of(stream, 3 * MOST_KEPT)
+    await watched.submit_some(3 * MAX_BUFFERED)  # far more than is kept, while it does not read
+    await ring.reach((3 * MAX_BUFFERED + 10,))
+    found += await numbers_of(stream, 3 * MAX_BUFFERED)
     assert len(watched.reads) > 1
     await watched.submit_some(5)
     found += await numbers_of(stream, 5)
-    assert found == list(range(1, 3 * MOST_KEPT + 16))
+    assert found == list(range(1, 3 * MAX_BUFFERED + 16))
 
 
-async def test_what_is_kept_for_all_is_bounded(watched: Watched, ring: Ring) -> None:
-    await watched.submit_some(5 * MOST_KEPT)
-    await ring.reach((5 * MOST_KEPT,))
-    assert MOST_KEPT <= len(ring._kept) < 2 * MOST_KEPT + SLICE
+async def test_what_is_kept_for_all_is_bounded(watched: Watched, ring: ReplayBuffer) -> None:
+    await watched.submit_some(5 * MAX_BUFFERED)
+    await ring.reach((5 * MAX_BUFFERED,))
+    assert MAX_BUFFERED <= len(ring._buffered) < 2 * MAX_BUFFERED + SLICE
 
 
-async def test_a_reader_that_is_ever_further_behind_is_let_go(watched: Watched, ring: Ring) -> None:
+async def test_a_reader_that_is_ever_further_behind_is_let_go(
+    watched: Watched, ring: ReplayBuffer
+) -> None:
     stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
     assert b"from now on" in await anext(stream)
     assert (await anext(stream)).startswith(b"id: ")
@@ -114,7 +118,7 @@ async def test_a_reader_that_is_ever_further_behind_is_let_go(watched: Watched, 
 
 
 async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
-    watched: Watched, ring: Ring
+    watched: Watched, ring: ReplayBuffer
 ) -> None:
     stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
     heard: Any = watched._appended
@@ -134,14 +138,14 @@ async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
 
 
 async def test_a_server_that_is_behind_another_one_waits_until_it_is_there(
-    watched: Watched, ring: Ring
+    watched: Watched, ring: ReplayBuffer
 ) -> None:
     heard: Any = watched._appended
     watched._appended = type(heard)()
     await watched.submit_some(5)  # of which this server does not hear yet
     watched._appended = heard
     position = Position.of([await watched.last_decision(0)])
-    checking = asyncio.create_task(check(watched, ring, position))
+    checking = asyncio.create_task(check_position(watched, ring, position))
     await asyncio.wait([checking], timeout=0.3)
     assert not checking.done()
     partition = watched._writer.partition

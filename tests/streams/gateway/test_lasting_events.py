@@ -17,7 +17,7 @@ from accountant.records.http_bodies import served
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.position import Position
-from streams.gateway.events.stream import MOST_BEHIND
+from streams.gateway.events.stream import MAX_BEHIND
 from tests.streams.embedded.archived import archive_file, fill
 from tests.streams.gateway.cut_streams import (
     Connection,
@@ -227,7 +227,7 @@ def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
     too_far = now(server)
     server.ask(claim=SMALL)
     begin, first = now(server), server.last_sequence()
-    add(server.service, MOST_BEHIND)
+    add(server.service, MAX_BEHIND)
     with pytest.raises(Refusal) as refused:
         read_until(server.url, bool, last=too_far)
     assert refused.value.status == 410
@@ -236,9 +236,9 @@ def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
     assert "20001 decisions have come since" in problem["message"]
     assert "GET /datasets/{dataset}/requests?after=" in problem["message"]
     assert "connect again without Last-Event-ID" in problem["message"]
-    events = read_until(server.url, lambda found: len(found) > MOST_BEHIND, last=begin)
+    events = read_until(server.url, lambda found: len(found) > MAX_BEHIND, last=begin)
     numbers = [each.json["partition_sequence"] for each in events if each.kind]
-    assert numbers == list(range(first + 1, first + 1 + MOST_BEHIND))
+    assert numbers == list(range(first + 1, first + 1 + MAX_BEHIND))
 
 
 def test_a_position_in_the_archive_is_gone(file: Path, clock: TestClock, tmp_path: Path) -> None:

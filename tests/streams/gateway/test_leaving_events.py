@@ -17,8 +17,8 @@ import pytest
 
 from accountant.records import decode_decision, encode
 from streams.embedded.service import EmbeddedService
-from streams.gateway.events import MOST_STREAMS
-from streams.gateway.events.happened import EVERYTHING, Happened
+from streams.gateway.events import MAX_STREAMS
+from streams.gateway.events.event import EVERYTHING, LogEvent
 from streams.gateway.events.position import Position
 from streams.kafka.service import KafkaService
 from streams.server.app import create_app
@@ -178,7 +178,7 @@ def clients() -> Iterator[list[socket.socket]]:
     """A list whose connections are closed at the end; both ends of each are in this process."""
     made: list[socket.socket] = []
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    wanted = soft if soft == resource.RLIM_INFINITY else max(soft, 2 * MOST_STREAMS + 500)
+    wanted = soft if soft == resource.RLIM_INFINITY else max(soft, 2 * MAX_STREAMS + 500)
     resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
     yield made
     for each in made:
@@ -190,7 +190,7 @@ async def test_streams_beyond_the_most_are_refused_until_one_ends(
     service: AnyService, settings: Settings, clients: list[socket.socket]
 ) -> None:
     def fill() -> None:
-        for _ in range(MOST_STREAMS):
+        for _ in range(MAX_STREAMS):
             clients.append(connect(port))
             read_until(clients[-1], b"from now on")
 
@@ -206,7 +206,8 @@ async def test_streams_beyond_the_most_are_refused_until_one_ends(
         told: dict[str, Any] = refused.json()
         assert told["error"] == "unavailable"
         assert told["message"] == (
-            f"{MOST_STREAMS} streams of events are open already: end one, or connect again later"
+            f"this server has {MAX_STREAMS} open streams of events, its limit: "
+            "close one, or connect again later"
         )
         leave(clients.pop(), reset=True)
         await asyncio.to_thread(eventually, lambda: b" 200 OK" in begin(port, clients))
@@ -249,7 +250,7 @@ async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
 
 
 def test_a_decision_is_made_into_events_once_for_all_streams() -> None:
-    happened = Happened(0, encode(decision(7)), Position((6,), 0))
+    happened = LogEvent(0, encode(decision(7)), Position((6,), 0))
     sent = happened.encoded(EVERYTHING)
     assert happened.encoded(EVERYTHING) is sent
     assert b'"partition_sequence":7,' in sent

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from streams.gateway.events import MOST_STREAMS
+from streams.gateway.events import MAX_STREAMS
 from tests.streams.gateway.local_server import LocalServer
 
 GET_ROUTES = [
@@ -40,7 +40,7 @@ def test_every_get_route_of_the_document_answers_head(shared_server: LocalServer
 
 
 def test_head_of_a_stream_ends_and_keeps_no_place(server: LocalServer) -> None:
-    for _ in range(MOST_STREAMS + 1):
+    for _ in range(MAX_STREAMS + 1):
         head = server.http.head("/events")
         assert (head.status_code, head.content) == (200, b"")
         assert head.headers["content-type"].startswith("text/event-stream")

@@ -218,7 +218,7 @@ def test_a_clock_behind_the_log_decides_nothing() -> None:
 
 
 def test_a_journal_that_is_away_is_waited_for_however_long() -> None:
-    class Away(MemoryJournal):
+    class ProviderUnavailable(MemoryJournal):
         tried = 0
 
         async def own(self) -> None:
@@ -230,7 +230,7 @@ def test_a_journal_that_is_away_is_waited_for_however_long() -> None:
     async def story() -> None:
         stage, sleeps = Stage(), Sleeps()
         stage.open()
-        await stage.settle(journal=Away(stage.log), sleep=sleeps)
+        await stage.settle(journal=ProviderUnavailable(stage.log), sleep=sleeps)
         assert outcomes(stage) == {"opened": 1}
         assert sleeps.slept == [0.05, 0.2, 0.5, 1.0, 2.0, 2.0, 2.0, 2.0]
 

@@ -25,7 +25,7 @@ from accountant.records import SetLimit
 from accountant.records.limit_fields import check_limit
 from accountant.records.names import is_name
 from accountant.times import issued_at
-from streams.gateway.contract.answers import ANSWERS
+from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
 from tests.streams.gateway.local_server import LocalServer, TestClock, amending, new_id
 
@@ -131,8 +131,8 @@ def references(part: Any) -> Iterator[str]:
 def test_every_operation_states_each_status_and_its_body(server: LocalServer) -> None:
     for path, item in document(server)["paths"].items():
         for method, operation in item.items():
-            known = operation["operationId"] in ANSWERS or "requestBody" in operation
-            assert known, f"streams/gateway/contract/answers.py: what {path} answers"
+            known = operation["operationId"] in RESPONSES or "requestBody" in operation
+            assert known, f"streams/gateway/contract/responses.py: what {path} answers"
             assert {"421", "500"} <= set(operation["responses"]), (method, path)
             for answer in operation["responses"].values():
                 assert all(content["schema"] for content in answer["content"].values())

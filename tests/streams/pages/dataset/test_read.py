@@ -32,7 +32,7 @@ class Behind:
 class Archived:
     """A ledger whose decisions up to number 5 are in an archive."""
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         raise Gone(f"read {dataset} on from 5", after=5)
 
 
@@ -84,7 +84,7 @@ async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagesServe
     assert numbers == sorted(numbers, reverse=True)
     assert len(numbers) == 11
     assert whole.is_whole
-    few = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None, most=3)
+    few = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None, limit=3)
     assert [json.loads(bytes(each))["sequence"] for each in few.decisions] == numbers[:3]
     own = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own="otto")
     assert len(own.decisions) == 2

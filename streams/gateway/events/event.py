@@ -1,4 +1,4 @@
-"""One decision as streams send it: with its alerts, each event with the position after it."""
+"""A decision and its alerts as server-sent events, each with the position after it as its id."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from streams.service import LedgerService
 
 
 class EventFilter(NamedTuple):
-    """What a client reads.
+    """Selects the events of one client.
 
     Attributes:
-        dataset: what is about this one alone.
-        analyst: decisions on what this one asked, or ordered as an owner, alone; alerts are not
-            of one analyst.
+        dataset: only events about this dataset.
+        analyst: only decisions on this person's requests and admin requests. Alerts are sent in
+            any case, since they belong to no analyst.
     """
 
     dataset: str | None = None
@@ -42,12 +42,12 @@ class EventFilter(NamedTuple):
 EVERYTHING = EventFilter()
 
 
-class Happened:
-    """A decision and its alerts.
+class LogEvent:
+    """A decision and its alerts, encoded once for all clients.
 
     Attributes:
-        partition, number: where it stands in the log.
-        before, after: the positions around it.
+        partition, number: the decision's place in the log.
+        before, after: the stream's position before and after it.
     """
 
     __slots__ = ("_alerts", "_encoded", "_line", "_value", "after", "before", "number", "partition")
@@ -72,10 +72,10 @@ class Happened:
     @classmethod
     async def of(
         cls, service: LedgerService, partition: int, value: bytes, before: Position
-    ) -> Happened:
-        """Return what a decision of the log comes to for readers.
+    ) -> LogEvent:
+        """Return a decision with its alerts.
 
-        Raises: Unavailable: it does not follow `before`, or cannot be read.
+        Raises: Unavailable: the decision does not follow `before`, or cannot be read.
         """
         made = cls(partition, value, before)
         if made.number != before.numbers[partition] + 1:
@@ -99,39 +99,41 @@ class Happened:
 
     @property
     def dataset(self) -> str | None:
-        """The dataset that it is on, None for none."""
+        """The decision's dataset, None without one."""
         return self._line.dataset
 
     def encoded(
-        self, wanted: EventFilter, *, sent: int = 0, standing: DatasetAccess | None = WHOLE
+        self, wanted: EventFilter, *, sent: int = 0, access: DatasetAccess | None = WHOLE
     ) -> bytes:
-        """Return the events that a client wants, without the first `sent`; made once for all.
+        """Return the events for a client, without the first `sent`.
+
+        Clients without a filter who see all share one encoding.
 
         Args:
-            standing: what the client sees of its dataset; None for nothing.
+            access: the client's access to the dataset; None without any.
         """
-        if standing is None:
+        if access is None:
             return b""
-        if wanted != EVERYTHING or sent or not standing.sees_all:
-            return b"".join(self._events(wanted, sent, standing))
+        if wanted != EVERYTHING or sent or not access.sees_all:
+            return b"".join(self._events(wanted, sent, access))
         if self._encoded is None:
-            self._encoded = b"".join(self._events(wanted, 0, standing))
+            self._encoded = b"".join(self._events(wanted, 0, access))
         return self._encoded
 
-    def _events(self, wanted: EventFilter, sent: int, standing: DatasetAccess) -> list[bytes]:
+    def _events(self, wanted: EventFilter, sent: int, access: DatasetAccess) -> list[bytes]:
         if wanted.dataset is not None and wanted.dataset != self._line.dataset:
             return []
         found = list[bytes]()
-        is_shown = sees_decision(standing, self._line) and self._is_of(wanted.analyst)
+        is_shown = sees_decision(access, self._line) and self._is_of(wanted.analyst)
         for number, event in enumerate((None, *self._alerts), 1):
             if number <= sent:
                 continue
-            if not (is_shown if event is None else sees_alert(standing, event)):
+            if not (is_shown if event is None else sees_alert(access, event)):
                 continue
             is_last = number > len(self._alerts)
             place = self.after if is_last else self.before.within(self.partition, number)
             if event is None:
-                found.append(_event(b"decision", shown(standing, self._line, self._value), place))
+                found.append(_event(b"decision", shown(access, self._line, self._value), place))
             else:
                 found.append(_event(b"alert", encode(event), place))
         return found
@@ -150,5 +152,5 @@ def _event(kind: bytes, data: bytes, place: Position) -> bytes:
 
 
 def alert_event(alert: Alert) -> bytes:
-    """Return an alert of before the stream, which has no position in it."""
+    """Return an alert from before the stream began: it has no position, so no id."""
     return b"event: alert\ndata: %s\n\n" % encode(alert)

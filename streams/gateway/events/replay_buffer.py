@@ -1,7 +1,7 @@
-"""What happened last, once for all streams of a door, each with its own place in it.
+"""The latest decisions in memory, shared by all of a server's streams, each at its own index.
 
-A stream that is too far behind finds its place gone, and reads the log from its position until it
-is here again. So does the ring itself where decisions did not reach it.
+A stream whose index has been dropped reads the log until it reaches the buffer again. The buffer
+too reads the log where it missed decisions.
 """
 
 from __future__ import annotations
@@ -12,32 +12,32 @@ from collections.abc import Sequence
 from typing import Final
 
 from streams.errors import Unavailable
-from streams.gateway.events.happened import Happened
+from streams.gateway.events.event import LogEvent
 from streams.gateway.events.position import Position
 from streams.logs import get_logger
 from streams.service import LedgerService
 
 _log = get_logger(__name__)
-MOST_KEPT: Final = 1_000
+MAX_BUFFERED: Final = 1_000
 """Decisions that a stream may be behind before it has to read them from the log."""
 SLICE: Final = 100
-"""Decisions that are read from the log, or made into events, at a time: some milliseconds."""
+"""Decisions read from the log, or encoded, between two yields to the event loop: milliseconds."""
 _REACHED_S: Final = 5.0
 
 
-class Ring:
-    """The last decisions. Belongs to the event loop that it is made in.
+class ReplayBuffer:
+    """The latest decisions. Use it only in the event loop that created it.
 
     Attributes:
-        ended: nothing more comes.
-        next: how many there have been since the ring began.
+        ended: no more decisions will come.
+        next: decisions since the buffer began, which is the index of the next one.
     """
 
     def __init__(self, service: LedgerService, stopping: asyncio.Event) -> None:
         self._service = service
-        # Subscribed before the log's ends are looked at: nothing falls between.
+        # Subscribe before reading the log's end: otherwise a decision in between would be lost.
         self._coming = service.appended()
-        self._kept: list[Happened] = []
+        self._buffered: list[LogEvent] = []
         self._position: Position | None = None
         self._moved = asyncio.Event()
         self.ended = False
@@ -51,11 +51,11 @@ class Ring:
     def position(self) -> Position:
         """The position after the last decision."""
         if self._position is None or self.ended:
-            raise Unavailable("the log cannot be followed: connect again")
+            raise Unavailable("this server cannot follow the log now: connect again")
         return self._position
 
     async def ready(self) -> None:
-        """Return once there is a position.
+        """Wait until there is a position.
 
         Raises: Unavailable: there will be none.
         """
@@ -64,31 +64,31 @@ class Ring:
         _ = self.position
 
     async def reach(self, needed: Sequence[int]) -> None:
-        """Return once the position is at or behind some decisions, one of each partition.
+        """Wait until the buffer has reached a decision in each partition.
 
-        Raises: Unavailable: it is not yet, after some seconds.
+        Raises: Unavailable: it has not, after some seconds.
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_REACHED_S):
                 while any(map(int.__lt__, self.position.numbers, needed)):
                     await self._moved.wait()
         if any(map(int.__lt__, self.position.numbers, needed)):
-            raise Unavailable("this door is behind another one: connect again")
+            raise Unavailable("this server lags behind another one: connect again")
 
-    def since(self, place: int) -> Sequence[Happened] | None:
-        """Return some of what came at a place or after it; None where that is not kept here."""
-        first = self.next - len(self._kept)
-        return None if place < first else self._kept[place - first : place - first + SLICE]
+    def since(self, place: int) -> Sequence[LogEvent] | None:
+        """Return a slice of the decisions from an index on, None if they have been dropped."""
+        first = self.next - len(self._buffered)
+        return None if place < first else self._buffered[place - first : place - first + SLICE]
 
     async def more(self, place: int, within: float) -> None:
-        """Return once something has come at a place, or after so many seconds."""
+        """Wait until there is a decision at an index, at most so many seconds."""
         if place == self.next and not self.ended:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(within):
                     await self._moved.wait()
 
     def close(self) -> None:
-        """Let go of everything, awaiting nothing."""
+        """Close the subscription and stop, without awaiting anything."""
         self._coming.close()
         self._end()
         for task in self._tasks:
@@ -104,14 +104,14 @@ class Ring:
             self._wake()
             async for appended in self._coming:
                 await self._take(appended.partition, appended.first, appended.values)
-        except Exception as error:  # streams end: clients go on from their positions
+        except Exception as error:  # streams end; clients reconnect with their positions
             _log.warning("events_interrupted", why=f"{type(error).__name__}: {error}")
         finally:
             self._coming.close()
             self._end()
 
     async def _take(self, partition: int, first: int, values: Sequence[bytes]) -> None:
-        """Take in decisions that follow one another; what came before is read or known."""
+        """Add consecutive decisions; first read any missing ones from the log."""
         while (missing := first - self.position.numbers[partition] - 1) > 0:
             known = self.position.numbers[partition]
             read = await self._service.read_log(partition, known + 1, min(missing, SLICE))
@@ -124,12 +124,13 @@ class Ring:
 
     async def _add(self, partition: int, values: Sequence[bytes]) -> None:
         for value in values:
-            happened = await Happened.of(self._service, partition, value, self.position)
-            self._kept.append(happened)
-            self._position = happened.after
+            log_event = await LogEvent.of(self._service, partition, value, self.position)
+            self._buffered.append(log_event)
+            self._position = log_event.after
             self.next += 1
-        if len(self._kept) >= 2 * MOST_KEPT:  # seldom, for it moves what is left
-            del self._kept[:-MOST_KEPT]
+        # Trim rarely: each trim moves the remaining list.
+        if len(self._buffered) >= 2 * MAX_BUFFERED:
+            del self._buffered[:-MAX_BUFFERED]
         self._wake()
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""What each operation of the door answers: every status, its body and its headers."""
+"""The responses of each operation: every status, its body and its headers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class ResponseSpec(NamedTuple):
     """One status of one operation.
 
     Attributes:
-        description: when it is answered.
+        description: when the server responses with it.
         body: the schema of its body.
         headers: its headers, with their descriptions.
         media_types: of the body.
@@ -38,62 +38,62 @@ def _problem(description: str, **headers: str) -> ResponseSpec:
     return ResponseSpec(description, reference("Problem"), named, (PROBLEM_JSON,))
 
 
-_AGAIN: Final = "seconds after which to try again"
-_WHERE: Final = "where the decision is, for as long as its id is remembered"
-_LISTED: Final = "which list this is: the path of what was asked for, with its parameters"
-_BUSY: Final = _problem("the ledger cannot be reached, or has no room", Retry_After=_AGAIN)
+_AGAIN: Final = "seconds to wait before the next try"
+_WHERE: Final = "the decision's address, for as long as its id is remembered"
+_LISTED: Final = "the list's address: the requested path with its parameters"
+_BUSY: Final = _problem("the ledger cannot be reached, or is overloaded", Retry_After=_AGAIN)
 _BROKEN: Final = _problem("a field breaks its rule")
-_UNKNOWN: Final = _problem("no such dataset was ever opened, or nothing of it is shown")
-_QUERY: Final = _problem("a parameter is missing, or given in another form or more than once")
+_UNKNOWN: Final = _problem("the dataset was never opened, or the caller may not see it")
+_QUERY: Final = _problem("a parameter is missing, malformed, or repeated")
 
-# Of every operation.
+# For every operation.
 _ALWAYS: Final = {
-    "421": _problem("the Host header names another machine than this one"),
-    "500": _problem("the door failed: its log says how"),
+    "421": _problem("the Host header does not name this machine"),
+    "500": _problem("the server failed on this request; its log has the error"),
 }
-# Of every operation but those of supervisors, which are not counted.
+# For every operation but health probes, which have no rate limit.
 _LIMITED: Final = {
     "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
 }
 _SUBMITTED: Final = {
     "200": ResponseSpec(
-        "the decision: granted, refused, repeated, expired, or what an owner's record came to",
+        "the decision: granted, refused, repeated or expired; or the outcome of an admin request",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),
     "202": ResponseSpec(
-        "not decided in time: look at Location, or send the same bytes again",
+        "not decided in time: poll Location, or send the same bytes again",
         reference("Pending"),
         {"Location": _WHERE, "Retry-After": _AGAIN},
     ),
     "400": _problem("the body is not JSON; nothing was appended"),
     "409": ResponseSpec(
-        "the id was used for another body; the decision says for what outcome",
+        "the id was used before for another body; the decision has that request's outcome",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),
     "413": _problem("the body is too long"),
     "415": _problem("the body is not declared as plain JSON"),
-    "422": _problem("a field breaks its rule; with a decision where one was made"),
+    "422": _problem("a field breaks its rule; includes the decision if one was made"),
     "503": _problem(
-        "nothing can be decided now: retry with the same bytes after Retry-After seconds",
+        "nothing can be decided now: send the same bytes again after Retry-After seconds",
         Retry_After=_AGAIN,
     ),
 }
-# Of every operation that is not open to strangers, where a door knows who asks.
-_KNOWN: Final = {
+# For every operation that needs a token, where authentication is on.
+_AUTHENTICATED: Final = {
     "401": _problem(
-        "no token that this door knows, whatever is wrong with it",
-        WWW_Authenticate="the kind of token: Bearer",
+        "no valid token; the answer does not say what is wrong with it",
+        WWW_Authenticate="the authentication scheme: Bearer",
     ),
-    "403": _problem("who asks is known, and may not"),
+    "403": _problem("the caller is authenticated, but not allowed to do this"),
     "503": _problem(
-        "who asks cannot be established now, or what is asked for cannot be answered",
+        "the server cannot check tokens now, or the ledger cannot answer",
         Retry_After=_AGAIN,
     ),
 }
 _SCHEME: Final = "bearer"
-_TOKENS: Final = "of `accountant token create`, or of the OpenID provider"
+_TOKENS: Final = "a token from `accountant token create`, or from the OpenID provider"
 _READY: Final = reference("Readiness")
 
 
@@ -105,14 +105,14 @@ def _list_of(what: str, kind: str) -> ResponseSpec:
     return ResponseSpec(what, {"type": "array", "items": reference(kind)})
 
 
-def _placed(answer: ResponseSpec) -> ResponseSpec:
+def _with_location(answer: ResponseSpec) -> ResponseSpec:
     return answer._replace(headers={"Content-Location": _LISTED})
 
 
 _USAGES: Final = ("UsageView", *(f"UsageBy{by.title()}" for by in USAGE_BY))
 
-# By the names of the handlers; an operation that takes a body and is not here answers a decision.
-ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
+# By handler name. An operation with a body that is not listed responses with a decision.
+RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     "list_datasets": {
         "200": _list_of("the datasets, by name", "DatasetView"),
         "400": _QUERY,
@@ -125,20 +125,20 @@ ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
         "503": _BUSY,
     },
     "show_overview": {
-        "200": _found("the dataset, and all that the caller sees of it", "Overview"),
+        "200": _found("the dataset, and all that the caller may see of it", "Overview"),
         "404": _UNKNOWN,
         "503": _BUSY,
     },
     "show_usage": {
-        "200": _placed(
+        "200": _with_location(
             ResponseSpec(
-                "a row for each analyst, purpose, day or month",
+                "one row per analyst, purpose, day or month",
                 {"type": "array", "items": {"anyOf": [reference(kind) for kind in _USAGES]}},
             )
         ),
         "400": _QUERY,
         "404": _UNKNOWN,
-        "422": _problem("by is none of these"),
+        "422": _problem("`by` is not one of the four keys"),
         "503": _BUSY,
     },
     "show_why": {
@@ -153,41 +153,44 @@ ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
         "503": _BUSY,
     },
     "list_requests": {
-        "200": _placed(
+        "200": _with_location(
             _found("a page of decisions, in the order of their numbers", "DecisionPage")
         ),
         "400": _QUERY,
         "404": _UNKNOWN,
-        "410": _problem("the next decisions are in an archive: read on from the `after` it names"),
+        "410": _problem("the next decisions are archived: continue from the problem's `after`"),
         "422": _BROKEN,
         "503": _BUSY,
     },
     "show_head": {
-        "200": _list_of("the end of each partition's log", "Head"),
+        "200": _list_of("the last decision of each partition", "Head"),
         "503": _BUSY,
     },
     "show_decision": {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,
-        "404": _problem("not among the recent decisions, or not shown to who asks"),
+        "404": _problem("not among the recent decisions, or the caller may not see it"),
         "503": _BUSY,
     },
     "stream_events": {
         "200": ResponseSpec("server-sent events", _TEXT, media_types=("text/event-stream",)),
-        "400": _problem("a parameter as elsewhere; or Last-Event-ID is of no event of this ledger"),
+        "400": _problem(
+            "a parameter is missing, malformed, or repeated; or Last-Event-ID is not the id of an "
+            "event of this ledger"
+        ),
         "410": _problem(
-            "Last-Event-ID is too far back, or archived: read GET /datasets/{dataset}/requests on, "
-            "then connect without it"
+            "Last-Event-ID is too far back, or archived: page through GET "
+            "/datasets/{dataset}/requests, then connect without it"
         ),
         "422": _BROKEN,
         "429": _problem(
-            "this address has sent too many requests, or who asks has too many streams open",
+            "this address has sent too many requests, or the caller has too many open streams",
             Retry_After=_AGAIN,
         ),
         "503": _BUSY,
     },
     "preview_request": {
-        "200": _found("what the request would be told", "Preview"),
+        "200": _found("the decision that the request would get", "Preview"),
         "400": _problem("the body is not JSON"),
         "404": _UNKNOWN,
         "413": _SUBMITTED["413"],
@@ -196,29 +199,29 @@ ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
         "503": _BUSY,
     },
     "list_members": {
-        "200": _placed(_list_of("the members who are shown to who asks, by name", "Member")),
+        "200": _with_location(_list_of("the members that the caller may see, by name", "Member")),
         "404": _UNKNOWN,
         "503": _BUSY,
     },
     "list_limits": {
-        "200": _placed(
-            _list_of("the limits that are shown to who asks, by scope and name", "LevelView")
+        "200": _with_location(
+            _list_of("the limits that the caller may see, by scope and name", "LevelView")
         ),
         "404": _UNKNOWN,
         "503": _BUSY,
     },
     "show_budget": {
-        "200": _found("what the analyst may still use", "AnalystBudget"),
+        "200": _found("the analyst's remaining budget", "AnalystBudget"),
         "404": _UNKNOWN,
         "422": _BROKEN,
         "503": _BUSY,
     },
     "show_own_budgets": {
-        "200": _list_of("what the one who asks may still use, by dataset", "AnalystBudget"),
+        "200": _list_of("the caller's remaining budgets, by dataset", "AnalystBudget"),
         "503": _BUSY,
     },
-    "show_me": {"200": _found("who asks", "Me")},
-    "healthz": {"200": _found("the process answers", "Alive")},
+    "show_me": {"200": _found("the caller", "Me")},
+    "healthz": {"200": _found("the process responses", "Alive")},
     "readyz": {
         "200": ResponseSpec("ready", _READY),
         "503": ResponseSpec("not ready, for these reasons", _READY),
@@ -231,7 +234,7 @@ ANSWERS: Final[dict[str, dict[str, ResponseSpec]]] = {
         )
     },
 }
-OF_SUPERVISORS: Final = frozenset({"healthz", "readyz"})
+PROBES: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
     ("path", "analyst"): reference("Name"),
@@ -242,23 +245,23 @@ _PARAMETERS: Final = {
 _PREFER: Final = {
     "name": "Prefer",
     "in": "header",
-    "description": "how long to wait for the decision, in seconds: wait=5",
+    "description": "seconds to wait for the decision: wait=5",
     "schema": {"type": "string", "examples": ["wait=5"]},
 }
 
 _LAST_EVENT_ID: Final = {
     "name": LAST_EVENT_ID,
     "in": "header",
-    "description": "the id of the last event that came: the stream goes on after it",
+    "description": "the id of the last event received: the stream resumes after it",
     "schema": {"type": "string", "examples": ["1-8f3a0c2b9d11-1041"]},
 }
 
 
 def described(document: dict[str, Any], *, authenticates: bool) -> dict[str, Any]:
-    """Return the document that Litestar makes of the handlers, with what they take and answer.
+    """Complete Litestar's document with parameters, bodies and responses.
 
     Args:
-        authenticates: the door knows who asks.
+        authenticates: whether authentication is on.
     """
     document["components"] = {"schemas": components()}
     for item in document["paths"].values():
@@ -282,23 +285,24 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
             parameter["schema"] = schema
     if name == "stream_events":
         operation.setdefault("parameters", []).append(_LAST_EVENT_ID)
-    answers = ANSWERS.get(name)
-    if answers is None and "requestBody" in operation:
+    responses = RESPONSES.get(name)
+    if responses is None and "requestBody" in operation:
         operation.setdefault("parameters", []).append(_PREFER)
-        answers = _SUBMITTED
-    if answers is None:
-        # An operation that is not described here keeps what its handler says of it.
+        responses = _SUBMITTED
+    if responses is None:
+        # An operation that is not listed keeps Litestar's description.
         return
-    told = _limited(name) | answers | _ALWAYS
+    responses = _limited(name) | responses | _ALWAYS
     if authenticates:
-        # A token shows more of health, and is not needed there.
-        told = told if name in OF_SUPERVISORS else _KNOWN | told | {"503": _KNOWN["503"]}
-        operation["security"] = [{}, {_SCHEME: []}] if name in OF_SUPERVISORS else [{_SCHEME: []}]
-    operation["responses"] = {status: _response(told[status]) for status in sorted(told)}
+        # Health probes need no token; with one they show more.
+        if name not in PROBES:
+            responses = _AUTHENTICATED | responses | {"503": _AUTHENTICATED["503"]}
+        operation["security"] = [{}, {_SCHEME: []}] if name in PROBES else [{_SCHEME: []}]
+    operation["responses"] = {status: _response(responses[status]) for status in sorted(responses)}
 
 
 def _limited(operation: str) -> dict[str, ResponseSpec]:
-    return {} if operation in OF_SUPERVISORS else _LIMITED
+    return {} if operation in PROBES else _LIMITED
 
 
 def _response(answer: ResponseSpec) -> dict[str, Any]:
