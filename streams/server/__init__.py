@@ -1,1 +1,1 @@
-"""The HTTP server: the application, its limits on connections and requests, and the probes."""
+"""The HTTP server: the application, its connection and rate limits, and health probes."""

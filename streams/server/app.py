@@ -1,4 +1,4 @@
-"""The application behind the door: routes, limits, errors."""
+"""The HTTP application: its routes, middleware and error handlers."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
 from streams.pages import PAGES, add_pages, told_in_html
 from streams.server.monitoring import monitoring
-from streams.server.rate_limit import limited
+from streams.server.rate_limit import add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
 
@@ -79,12 +79,12 @@ def create_app(
     registry: CollectorRegistry | None = None,
     clock: Clock | None = None,
 ) -> Litestar:
-    """Return the door of a ledger; the caller keeps and closes the service.
+    """Return the HTTP application of a ledger; the caller closes the service.
 
     Args:
-        registry: what /metrics shows; without it, only the process itself.
-        clock: by which memberships end; without it, the machine's.
-    Raises: Refused: who asks could not be known, though the settings say that it must.
+        registry: the metrics of /metrics; without it, only the process's own.
+        clock: decides when memberships expire; by default the machine's.
+    Raises: Refused: the settings ask for authentication that cannot work.
     """
     context = Context(service, settings, clock or SystemClock())
     shown = registry or make_registry(None)
@@ -105,4 +105,6 @@ def create_app(
         count_refusals(app, shown)
     browsers = add_pages(app, settings, context.clock)
     add_authentication(app, authenticator, proxies_of(settings), browsers)
-    return answer_head(limited(app, settings, shown))
+    # From the outside in: HEAD, rate limit, proxy check, authentication, routes. The rate limit
+    # comes before authentication, so that a flood of wrong tokens stays cheap.
+    return answer_head(add_rate_limit(app, settings, shown))

@@ -1,4 +1,4 @@
-"""uvicorn with bounds: how many connections it keeps, and how long it waits for a request."""
+"""uvicorn with limits: on the number of connections, and on the time to wait for a request."""
 
 from __future__ import annotations
 
@@ -25,32 +25,32 @@ from streams.server.strict_http import StrictConnection
 _log = get_logger(__name__)
 
 REQUEST_S: Final = 10.0
-"""How long a connection may be without a whole request, while it is not being answered."""
+"""Seconds within which a connection must send a whole request."""
 
 _NEW_S: Final = 1.0
-"""How long idle connections give way before one that could begin a request."""
+"""Seconds during which a new connection is spared, and idle ones end in its place."""
 
 UNREAD_S: Final = 60.0
-"""How long a client may take nothing of an answer that waits for it."""
+"""Seconds after which a client that reads nothing of its answer is disconnected."""
 
 MOST_HEAD: Final = 65_536
 """Bytes of a request's line and headers."""
 
-_MOST_FILES: Final = 2_048  # reckoned with, however many a process may have
+_MOST_FILES: Final = 2_048  # used for connections, however many a process may open
 _OWN_FILES: Final = 64
 _SHUTDOWN_S: Final = 5
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
 
 
 class ConnectionRoom(NamedTuple):
-    """For how many connections a process has files.
+    """The connections that a process has file descriptors for.
 
-    A process that is out of files cannot accept: asyncio tries, and logs, without end.
+    A process without free descriptors cannot accept: asyncio retries, and logs, without end.
 
     Attributes:
-        connections: five in eight of its files.
-        backlog: connections accepted at a time. Some four times as many are open before the
-            first too many has been ended, beside the files that a process needs for itself.
+        connections: five eighths of the process's descriptors.
+        backlog: connections accepted at a time. About four times as many are open before the
+            first excess one is ended; the process needs descriptors of its own besides.
     """
 
     connections: int
@@ -58,14 +58,14 @@ class ConnectionRoom(NamedTuple):
 
 
 def room(files: int) -> ConnectionRoom:
-    """Return the room that a process of so many files has."""
+    """Return the room of a process with so many file descriptors."""
     if not 0 <= files <= _MOST_FILES:  # the limit may be none, a negative number
         files = _MOST_FILES
     return ConnectionRoom(files * 5 // 8, max(1, (files - _OWN_FILES) // 16))
 
 
 class _State(ServerState):
-    """What the server and its connections share."""
+    """State shared by the server and its connections."""
 
     def __init__(self, pool: Pool) -> None:
         super().__init__()
@@ -73,10 +73,10 @@ class _State(ServerState):
 
 
 class _Connection(H11Protocol):
-    """A connection that has a place among all, and ends at what is no request.
+    """A connection with a slot in the pool, which ends at the first malformed request.
 
     Attributes:
-        since: when its request could begin, in seconds of the monotonic clock.
+        since: when it began to wait for a request, in monotonic seconds.
     """
 
     def __init__(self, **parts: Any) -> None:
@@ -85,26 +85,26 @@ class _Connection(H11Protocol):
         self.since = steady()
 
     def data_received(self, data: bytes) -> None:
-        # What comes behind a refused request is never read.
+        # Ignore bytes after a rejected request: they could be a smuggled second request.
         if not self.transport.is_closing():
             super().data_received(data)
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what came and end the connection, which nobody can read any further.
+        """Answer 400 and end the connection: after a malformed request its framing is lost.
 
-        h11 would not have it where the answer to a HEAD or another answer has begun.
+        Written to the transport, since h11 cannot send it while another answer is under way.
         """
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if cycle is None or cycle.response_complete or not cycle.response_started:
             self.transport.write(_refusal(self.conn))
         if cycle is not None:
-            cycle.disconnected = True  # whatever it answers now comes too late
+            cycle.disconnected = True  # drop whatever the route still answers
             cycle.message_event.set()
         self.transport.close()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        if self.scheme == "http":  # else its TLS has the place
+        if self.scheme == "http":  # with TLS, `_Encrypted` has the slot
             self._pool.enter(self, host_of(transport.get_extra_info("peername")))
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -112,12 +112,12 @@ class _Connection(H11Protocol):
         super().connection_lost(exc)
 
     def on_response_complete(self) -> None:
-        """Begin to wait for another request."""
+        """Wait for another request."""
         self.since = steady()
         super().on_response_complete()
 
     def wait(self) -> Wait | None:
-        """Return how it waits for its client, None while it is being answered."""
+        """Return its wait for the client, None while it is being answered."""
         cycle = cast("RequestResponseCycle | None", self.cycle)
         if self.ends_by_itself or self.transport.get_write_buffer_size():
             return None
@@ -127,16 +127,16 @@ class _Connection(H11Protocol):
         return Wait(False, True, self.since) if is_idle else self.half()
 
     def half(self) -> Wait:
-        """Return how it waits for the rest of a request."""
+        """Return its wait for the rest of a request."""
         return Wait(steady() - self.since < _NEW_S, False, self.since)
 
-    def give_way(self) -> None:
+    def end(self) -> None:
         """End at once."""
         self.transport.abort()
 
     @property
     def ends_by_itself(self) -> bool:
-        """Whether TLS is being shut down, which has an end: asyncio then knows no buffer."""
+        """Whether TLS is shutting down, which has a timeout; its buffer size is then unknown."""
         return self.scheme == "https" and self.transport.is_closing()
 
     @property
@@ -145,10 +145,10 @@ class _Connection(H11Protocol):
 
 
 def _refusal(connection: StrictConnection) -> bytes:
-    status, what = HTTPStatus.BAD_REQUEST, f"this is no HTTP request: {connection.fault}"
+    status, what = HTTPStatus.BAD_REQUEST, f"malformed HTTP request: {connection.fault}"
     if connection.is_too_long:
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
-        what = f"the headers are longer than {MOST_HEAD} bytes: is the token so long?"
+        what = f"the headers are longer than {MOST_HEAD} bytes: send a shorter token or cookie"
     body = problem(status, "malformed_request", what).content
     head = (
         f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {PROBLEM_JSON}\r\n"
@@ -158,10 +158,10 @@ def _refusal(connection: StrictConnection) -> bytes:
 
 
 class _Encrypted(SSLProtocol):
-    """TLS below a connection, whose handshake counts among the connections and has an end.
+    """TLS under a connection. Its handshake occupies a slot of the pool and has a timeout.
 
-    asyncio's own way has a connection first appear once its handshake is over, within a minute:
-    whoever connects and is silent would take files that nothing counts.
+    With asyncio's own TLS, a connection appears only after its handshake, up to a minute later.
+    Silent clients would occupy file descriptors that no limit counts.
     """
 
     def __init__(self, inner: _Connection, context: ssl.SSLContext) -> None:
@@ -169,7 +169,7 @@ class _Encrypted(SSLProtocol):
             asyncio.get_running_loop(),
             inner,
             context,
-            cast("asyncio.Future[Any]", None),  # nobody waits for the handshake
+            cast("asyncio.Future[Any]", None),  # nothing awaits the handshake
             server_side=True,
             ssl_handshake_timeout=int(REQUEST_S),
             ssl_shutdown_timeout=_SHUTDOWN_S,
@@ -188,24 +188,24 @@ class _Encrypted(SSLProtocol):
         super().connection_lost(exc)
 
     def wait(self) -> Wait | None:
-        """Return how it waits for its client, also for the end of the handshake."""
+        """Return its wait for the client, during the handshake too."""
         has_begun = cast("asyncio.Transport | None", self._inner.transport) is not None
         return self._inner.wait() if has_begun else self._inner.half()
 
-    def give_way(self) -> None:
+    def end(self) -> None:
         """End at once."""
         if self._below is not None:
             self._below.abort()
 
 
 class _WaitingConnection(NamedTuple):
-    """A connection that waits for its client.
+    """A snapshot of a connection that waits for its client.
 
     Attributes:
-        cycle: the request that it had last or is sending, None before the first.
+        cycle: its latest request, None before the first.
         answered: that request has its whole answer.
-        unread: bytes of answers that the client has not taken.
-        since: when it began to wait, in seconds of the monotonic clock.
+        unread: bytes of answers that the client has not read.
+        since: when it began to wait, in monotonic seconds.
     """
 
     cycle: RequestResponseCycle | None
@@ -213,26 +213,26 @@ class _WaitingConnection(NamedTuple):
     unread: int
     since: float
 
-    def goes_on(self, before: _WaitingConnection) -> bool:
-        """Tell whether the client has done nothing since it was looked at before."""
+    def is_same_wait(self, before: _WaitingConnection) -> bool:
+        """Tell whether the client has done nothing since an earlier snapshot."""
         same = before.cycle is self.cycle and before.answered == self.answered
         return same and before.unread <= self.unread
 
 
 class BoundedServer(uvicorn.Server):
-    """A server that ends connections which send no whole request in time, or take no answer.
+    """A server that ends connections whose client sends no whole request, or reads no answer.
 
-    uvicorn itself ends only those that had an answer and then send nothing: whoever connects
-    and is silent, stops in the middle of a request or does not read, would hold a file for ever.
+    uvicorn itself ends only connections that go idle after an answer. A client that stays silent,
+    stops within a request or never reads would occupy a file descriptor for ever.
 
     Args:
-        app: what answers.
-        tls: what connections are encrypted with, None if they are not.
-        most: connections to keep open; what the process has room for if not given.
-        backlog: connections accepted at a time; as of `room` if not given.
-        proxies: peers that have no share of their own.
+        app: the application.
+        tls: the TLS context, None for plain HTTP.
+        max_connections: connections to keep open; by default `room` decides.
+        backlog: connections accepted at a time; by default `room` decides.
+        proxies: peers without a maximum of their own.
         request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
-        options: as of `uvicorn.Config`.
+        options: as for `uvicorn.Config`.
     """
 
     def __init__(
@@ -240,7 +240,7 @@ class BoundedServer(uvicorn.Server):
         app: Litestar,
         *,
         tls: ssl.SSLContext | None = None,
-        most: int | None = None,
+        max_connections: int | None = None,
         backlog: int | None = None,
         proxies: Sequence[Network] = (),
         request_s: float = REQUEST_S,
@@ -250,7 +250,7 @@ class BoundedServer(uvicorn.Server):
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         found = room(files)
 
-        # By name: "auto" takes whatever parser is installed, and others have no bound on headers.
+        # h11 by name: "auto" takes any installed parser, and others have no limit on headers.
         def connection(**parts: Any) -> asyncio.Protocol:
             made = _Connection(**parts)
             return made if tls is None else cast("asyncio.Protocol", _Encrypted(made, tls))
@@ -264,23 +264,23 @@ class BoundedServer(uvicorn.Server):
             lifespan="off",
             backlog=backlog or found.backlog,
             timeout_keep_alive=max(1, int(request_s)),
-            # A second less, so that the client ends it first and loses no request.
+            # A second less than ours: the client closes first, and no request is lost in between.
             headers=[("Keep-Alive", f"timeout={max(1, int(request_s) - 1)}")],
             **options,
         )
         super().__init__(config)
-        pool = Pool(most or found.connections, proxies)
+        pool = Pool(max_connections or found.connections, proxies)
         self._state = self.server_state = _State(pool)
         self._request_s, self._unread_s = request_s, unread_s
         self._waiting: dict[_Connection, _WaitingConnection] = {}
 
     async def on_tick(self, counter: int) -> bool:
-        """Do uvicorn's own each tenth of a second, and ours each second."""
+        """Run uvicorn's checks every tenth of a second, and these every second."""
         if counter % _TICKS_A_SECOND == 0:
-            self._end_those_that_wait(steady())
+            self._end_slow_clients(steady())
         return await super().on_tick(counter)
 
-    def _end_those_that_wait(self, now: float) -> None:
+    def _end_slow_clients(self, now: float) -> None:
         waiting: dict[_Connection, _WaitingConnection] = {}
         for connection in list(self._state.connections):
             assert isinstance(connection, _Connection)
@@ -290,26 +290,26 @@ class BoundedServer(uvicorn.Server):
             answered = cycle is not None and cycle.response_complete
             asking = cycle is None or answered or cycle.more_body
             if not asking and not unread:
-                continue  # it is being answered
+                continue  # being answered: only the route can delay it
             found = _WaitingConnection(cycle, answered, unread, now)
             before = self._waiting.get(connection)
-            if before is not None and found.goes_on(before):
+            if before is not None and found.is_same_wait(before):
                 found = found._replace(since=before.since)
             if now - found.since <= (self._unread_s if unread else self._request_s):
                 waiting[connection] = found
             elif unread:
-                connection.transport.abort()  # to close it would wait for the client
+                connection.transport.abort()  # closing would wait for the client to read
             else:
                 connection.transport.close()
         self._waiting = waiting
         pool = self._state.pool
-        turned_away, pool.turned_away = pool.turned_away, 0
-        if turned_away:
-            _log.warning("connections_turned_away", count=turned_away, most_open=pool.most)
+        ended, pool.ended = pool.ended, 0
+        if ended:
+            _log.warning("connections_over_limit", ended=ended, limit=pool.limit)
 
 
 class GuestServer(BoundedServer):
-    """A server inside a process whose signals belong to another one."""
+    """A second server in a process, which leaves the process's signals to the first."""
 
     @contextlib.contextmanager
     def capture_signals(self) -> Iterator[None]:
@@ -317,7 +317,7 @@ class GuestServer(BoundedServer):
         yield
 
     async def wait_until_started(self, serving: asyncio.Task[None]) -> None:
-        """Wait until it listens.
+        """Wait until the server listens.
 
         Args:
             serving: the task that serves.

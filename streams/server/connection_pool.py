@@ -1,4 +1,4 @@
-"""Which connection gives way where there are too many: no peer keeps the others out."""
+"""Chooses the connection to end when there are too many, so that no peer locks others out."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ Network = ipaddress.IPv4Network | ipaddress.IPv6Network
 
 
 class Wait(NamedTuple):
-    """How a connection waits for its client; those that sort first give way first.
+    """How long a connection has waited for its client. The smallest is ended first.
 
     Attributes:
-        is_new: its request could begin so lately that it may be whole, and not yet read.
-        is_idle: it has had its answer, and has begun no other request.
-        since: when its request could begin, in seconds of the monotonic clock.
+        is_new: it opened so recently that a whole request may have arrived unread.
+        is_idle: it has been answered, and has begun no other request.
+        since: when it began to wait, in monotonic seconds.
     """
 
     is_new: bool
@@ -25,71 +25,71 @@ class Wait(NamedTuple):
 
 
 class PooledConnection(Protocol):
-    """A connection that takes a place in a pool."""
+    """A connection that occupies a slot of a pool."""
 
     def wait(self) -> Wait | None:
-        """Return how it waits for its client, None while it is being answered."""
+        """Return its wait for the client, None while it is being answered."""
         ...
 
-    def give_way(self) -> None:
+    def end(self) -> None:
         """End the connection."""
         ...
 
 
 class Pool:
-    """The places of a server's connections.
+    """The slots of a server's connections.
 
-    Once three quarters are taken, a peer has an eighth of them at most: what exceeds it gives way,
-    the oldest incomplete request first, then what is idle, and what is new last. A connection that
-    is being answered never does.
+    Once three quarters are taken, one peer may have at most an eighth. Its excess is ended: the
+    oldest incomplete request first, then idle connections, new ones last. A connection that is
+    being answered is never ended.
 
     Args:
-        most: places.
-        proxies: peers without a share, since many clients come by them.
+        limit: the number of slots.
+        proxies: peers without a maximum, since many clients connect through them.
     """
 
-    def __init__(self, most: int, proxies: Sequence[Network] = ()) -> None:
-        self.most = most
-        self.turned_away = 0
+    def __init__(self, limit: int, proxies: Sequence[Network] = ()) -> None:
+        self.limit = limit
+        self.ended = 0
         self._proxies = proxies
         self._peers: dict[PooledConnection, str | None] = {}
 
-    def enter(self, place: PooledConnection, host: str) -> None:
-        """Give a place to a connection, which may cost it or another one theirs."""
+    def enter(self, slot: PooledConnection, host: str) -> None:
+        """Give a connection a slot; this may end another connection, or this one."""
         peer = self._peer(host)
-        self._peers[place] = peer
-        if len(self._peers) <= self.most * 3 // 4:
+        self._peers[slot] = peer
+        if len(self._peers) <= self.limit * 3 // 4:
             return
         if peer is not None:
             own = self._of(peer)
-            for each in _in_order(own)[: max(0, len(own) - max(1, self.most // 8))]:
+            for each in _in_order(own)[: max(0, len(own) - max(1, self.limit // 8))]:
                 self._end(each)
-        if place in self._peers and len(self._peers) > self.most:
-            self._end(self._next(place))
+        if slot in self._peers and len(self._peers) > self.limit:
+            self._end(self._next(slot))
 
-    def leave(self, place: PooledConnection) -> None:
-        """Take note that a connection has ended. Safe to repeat."""
-        self._peers.pop(place, None)
+    def leave(self, slot: PooledConnection) -> None:
+        """Free the slot of an ended connection. Safe to repeat."""
+        self._peers.pop(slot, None)
 
     def _of(self, peer: str) -> list[PooledConnection]:
-        return [place for place, other in self._peers.items() if other == peer]
+        return [slot for slot, other in self._peers.items() if other == peer]
 
     def _next(self, new: PooledConnection) -> PooledConnection:
-        """Return what gives way to a new connection: of the peer that has most, else itself."""
+        """Return the connection to end for a new one: one of the busiest peer, else the new one."""
         counted = Counter(peer for peer in self._peers.values() if peer is not None)
         for peer, _ in counted.most_common():
-            waiting = _in_order(place for place in self._of(peer) if place is not new)
+            waiting = _in_order(slot for slot in self._of(peer) if slot is not new)
             if waiting:
                 return waiting[0]
         return new
 
-    def _end(self, place: PooledConnection) -> None:
-        self.turned_away += 1
-        self.leave(place)
-        place.give_way()
+    def _end(self, slot: PooledConnection) -> None:
+        self.ended += 1
+        self.leave(slot)
+        slot.end()
 
     def _peer(self, host: str) -> str | None:
-        """Return whose share a connection counts to: an address, of IPv6 its /64."""
+        """Return the peer that a connection counts for: an address, or the /64 of an IPv6 one."""
         try:
             address = ipaddress.ip_address(host.partition("%")[0])
         except ValueError:
@@ -103,12 +103,12 @@ class Pool:
         return str(address)
 
 
-def _in_order(places: Iterable[PooledConnection]) -> list[PooledConnection]:
-    """Return the connections that may give way, the first to do so first."""
-    waits = [(wait, place) for place in places if (wait := place.wait()) is not None]
-    return [place for _, place in sorted(waits, key=lambda each: each[0])]
+def _in_order(slots: Iterable[PooledConnection]) -> list[PooledConnection]:
+    """Return the connections that may be ended, the first one to end first."""
+    waits = [(wait, slot) for slot in slots if (wait := slot.wait()) is not None]
+    return [slot for _, slot in sorted(waits, key=lambda each: each[0])]
 
 
 def host_of(peername: object) -> str:
-    """Return the address in what asyncio says of a connection's other end."""
+    """Return the peer's address from asyncio's `peername`."""
     return str(peername[0]) if isinstance(peername, tuple) and peername else ""

@@ -1,4 +1,4 @@
-"""What supervisors and Prometheus ask, of a gateway and of a worker alike."""
+"""Health probes and metrics, for gateways and workers alike."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ from streams.http.refusal import forbidden
 from streams.metrics.registry import exposition
 from streams.service import Readiness
 
-_CLOSED: Final = "nobody is let in: the file of tokens cannot be used, this door's log says why"
+_CLOSED: Final = (
+    "every token is rejected, because the file of tokens is unusable; the server's log says why"
+)
 
 
 @get("/healthz", tags=["monitoring"])
 async def healthz() -> Response[bytes]:
-    """Tell that this process answers."""
+    """Answer 200 whenever this process is alive."""
     return Response(encode({"alive": True}), media_type=JSON)
 
 
@@ -31,17 +33,17 @@ def health(
     """Return the handlers of /healthz and /readyz.
 
     Args:
-        readiness: what /readyz tells.
-        needs_tokens: nothing is decided while nobody can be let in; a worker decides on.
+        readiness: the answer of /readyz.
+        needs_tokens: without usable tokens this server serves nobody; a worker still decides.
     """
 
     @get("/readyz", tags=["monitoring"])
     async def readyz(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Tell whether requests are being decided, and if not (503), why.
 
-        Of a ledger on Kafka: whether this gateway follows the decisions, whoever makes them.
-        Where a door knows who asks, strangers are told `ready` alone, and whether nobody can be
-        let in.
+        On Kafka: whether this gateway follows the decisions, whichever worker makes them. With
+        authentication, unauthenticated callers get only `ready`, and whether the file of tokens is
+        unusable.
         """
         state, authenticator = readiness(), request.app.state.get("authenticator")
         is_closed = authenticator is not None and await authenticator.rejects_everybody()
@@ -64,8 +66,8 @@ def monitoring(
     """Return the handlers of /healthz, /readyz and /metrics.
 
     Args:
-        registry: what /metrics shows.
-        readiness, needs_tokens: as of `health`.
+        registry: the metrics.
+        readiness, needs_tokens: as for `health`.
     """
 
     @get("/metrics", tags=["monitoring"], sync_to_thread=True)
@@ -75,10 +77,12 @@ def monitoring(
         if authenticator is not None and not authenticator.may_read_metrics(
             optional_principal(request)
         ):
-            what = "metrics are for administrators and those named by a setting"
+            what = (
+                "only administrators and the names in ACCOUNTANT_METRICS_READERS may read metrics"
+            )
             raise forbidden(request, "metrics", what)
         text, content_type = exposition(registry, request.headers.get("accept", ""))
-        # As a header: Litestar would put a second charset behind a media type's own.
+        # As a header: Litestar would append a second charset to the media type.
         return Response(text, headers={"Content-Type": content_type})
 
     return [*health(readiness, needs_tokens=needs_tokens), metrics]

@@ -1,4 +1,4 @@
-"""A listener for probes alone: a supervisor must not take a busy server for a dead one."""
+"""A separate port for health probes, so that a supervisor never takes a busy server for dead."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ from streams.service import Readiness
 from streams.settings import PREFIX, Settings
 
 _log = get_logger(__name__)
-MOST_PROBES: Final = 16
-"""Connections that are kept open besides those of the server itself."""
+MAX_PROBES: Final = 16
+"""Connections at the port for probes, in addition to the server's own."""
 _BACKLOG: Final = 4
 _REQUEST_S: Final = 5.0
 _GRACE_S: Final = 1
@@ -35,26 +35,26 @@ def bound(host: str, port: int, options: str) -> socket.socket:
     Raises: Refused: the address is taken or not this machine's.
     """
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Unless it is told to be TCP, asyncio leaves Nagle's algorithm on: 40 ms an answer.
+    # asyncio turns Nagle's algorithm off only for an explicit TCP socket: it costs 40 ms an answer.
     made = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         made.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         made.bind((host, port))
     except OSError as error:
         made.close()
-        what = f"cannot listen at {host} port {port}: {error.strerror or error}"
-        raise Refused(f"{what}; choose another by {options}") from error
+        what = f"cannot listen on {host} port {port}: {error.strerror or error}"
+        raise Refused(f"{what}. Choose another one by {options}") from error
     return made
 
 
 class Probes:
-    """Answers /healthz and /readyz at a port of their own, over plain HTTP and without tokens.
+    """Answers /healthz and /readyz on a separate port, over plain HTTP and without tokens.
 
     Args:
-        settings: the port; without one nothing listens.
-        readiness: asked by /readyz.
-        authenticator: as of the server; with one, /readyz tells `ready` alone.
-        needs_tokens: as of `monitoring.health`.
+        settings: has the port; without one nothing listens.
+        readiness: the answer of /readyz.
+        authenticator: the server's own; with one, /readyz shows `ready` alone.
+        needs_tokens: as for `monitoring.health`.
     """
 
     def __init__(
@@ -81,7 +81,7 @@ class Probes:
 
     @property
     def port(self) -> int | None:
-        """The port that is listened at, None where there is none."""
+        """The port for probes, None without one."""
         return None if self._socket is None else int(self._socket.getsockname()[1])
 
     async def start(self) -> None:
@@ -95,7 +95,7 @@ class Probes:
         self._socket = bound(host, port, f"{PREFIX}PROBE_PORT")
         self._server = GuestServer(
             self._app,
-            most=MOST_PROBES,
+            max_connections=MAX_PROBES,
             backlog=_BACKLOG,
             request_s=_REQUEST_S,
             server_header=False,

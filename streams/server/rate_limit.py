@@ -1,6 +1,6 @@
-"""How many requests one address may send a second: a limit of the door, never of what decides.
+"""The rate limit of HTTP requests per client address.
 
-It is for a program that runs wild, so that the others are served, and guards no budget.
+It protects other clients from a runaway program. It protects no budget: the ledger does that.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ from streams.http.problems import PROBLEM_JSON, problem
 from streams.settings import Settings
 
 AT_ONCE: Final = 10
-"""Seconds' worth of requests that an address may send at once after it was silent."""
+"""Size of a burst after silence, in seconds' worth of requests."""
 MOST_ADDRESSES: Final = 65_536
-"""Addresses that are remembered; the one longest silent is forgotten first."""
+"""Addresses in memory; the least recently seen one is evicted."""
 _PROBES: Final = frozenset({"/healthz", "/readyz"})
 _OF_PROXIES: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip"})
 _PEER: Final = "peer"
@@ -34,11 +34,11 @@ Monotonic = Callable[[], float]
 
 
 class RateLimiter:
-    """Counts by key, in one number each: the time at which all that was admitted is used up.
+    """A token bucket per key, stored as one number: the time at which the bucket is full again.
 
     Args:
-        per_second: requests of one key, on average.
-        now: seconds of a clock that only rises.
+        per_second: the average rate of requests for one key.
+        now: monotonic seconds.
     """
 
     def __init__(self, per_second: float, now: Monotonic = steady) -> None:
@@ -51,7 +51,7 @@ class RateLimiter:
         return len(self._used_up)
 
     def wait(self, key: str) -> float:
-        """Admit a request and return 0, or return after how many seconds one would be admitted."""
+        """Admit a request and return 0, or return the seconds until one would be admitted."""
         now = round(self._now() * _SECOND)
         used_up = max(now, self._used_up.pop(key, now))
         wait = used_up - now - self._ahead
@@ -61,13 +61,13 @@ class RateLimiter:
         return max(0, wait) / _SECOND
 
 
-def limited(
+def add_rate_limit(
     app: Litestar,
     settings: Settings,
     registry: CollectorRegistry,
     now: Monotonic = steady,
 ) -> Litestar:
-    """Return the application, which answers an address that asks too often with 429."""
+    """Wrap the application in middleware that answers 429 to an address that asks too often."""
     alone = is_loopback(settings.listens_at) and settings.limit_by is None
     if settings.limit_per_second and not alone:
         limit = RateLimiter(settings.limit_per_second, now)
@@ -86,7 +86,7 @@ class _Limited:
         self._by = by
         self._refused = Counter(
             "privacy_http_limited_requests",
-            "Requests answered with 429: their address has sent too many.",
+            "Requests answered with 429 because their address sent too many.",
             registry=registry,
         )
 
@@ -103,9 +103,9 @@ class _Limited:
 
 
 async def _refuse(send: Send, wait: float) -> None:
-    """Answer before anything of the body is read."""
+    """Answer before any of the request's body is read."""
     seconds = math.ceil(wait)
-    what = f"too many requests from this address: send it again after {seconds} s"
+    what = f"too many requests from your address: send this one again after {seconds} s"
     body = problem(429, "too_many_requests", what).content
     headers = [
         (b"content-type", PROBLEM_JSON.encode()),
@@ -117,13 +117,13 @@ async def _refuse(send: Send, wait: float) -> None:
 
 
 def address_of(scope: HTTPScope, by: str | None) -> str | None:
-    """Return whose request it is, None if it is not to be counted.
+    """Return the client's address, None for a request without a rate limit.
 
-    This machine's own are not. Where no setting says by what to tell clients apart, neither are
-    those with a header of a proxy: all its clients would wait for the one that asks most.
+    This machine's own requests have none. Nor have requests through a proxy, if ACCOUNTANT_LIMIT_BY
+    does not say how the proxy names its clients: all of them would share one limit.
 
     Args:
-        by: `peer`, or the header in which a proxy names the client, None if neither was said.
+        by: `peer`, or the header in which a proxy names the client; None for neither.
     """
     client = scope["client"]
     peer = None if client is None else _network(client[0])
@@ -134,13 +134,16 @@ def address_of(scope: HTTPScope, by: str | None) -> str | None:
         return peer
     wanted = by.lower().encode("ascii")
     values = [value for name, value in scope["headers"] if name == wanted]
-    # A proxy adds to the end: what stands before it, the client may have written itself.
+    # Trust the last address alone: the proxy appends it, and the client may forge the others.
     named = values[-1].rpartition(b",")[2].decode("latin-1").strip() if values else ""
     return _network(named) or peer
 
 
 def _network(text: str) -> str | None:
-    """Return the address that a text names, of IPv6 its /64; None if it is none to be counted."""
+    """Return the address in a text, or an IPv6 address's /64; None for this machine or no address.
+
+    One IPv6 client usually has a whole /64, so that its single addresses mean nothing.
+    """
     host = text
     if host.startswith("["):
         host = host[1:].partition("]")[0]

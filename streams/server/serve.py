@@ -1,4 +1,4 @@
-"""uvicorn around the door, and the commands that run it."""
+"""Runs the HTTP server: of an embedded ledger, and of a ledger on Kafka."""
 
 from __future__ import annotations
 
@@ -48,9 +48,9 @@ def _silent(_address: str) -> None:
 
 
 class GatewayServer(BoundedServer):
-    """A server whose `stop` also ends the streams of events, and that lets go of its service.
+    """A server whose `stop` also ends the streams of events.
 
-    uvicorn would raise the signal that stopped it once more, before anything is closed.
+    It handles signals itself: uvicorn would raise the signal again before the ledger is closed.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class GatewayServer(BoundedServer):
         self._on_started = on_started
 
     def stop(self) -> None:
-        """End gracefully; to be called in the server's own loop."""
+        """Shut down gracefully. Call it in the server's own event loop."""
         self._stopping.set()
         self.should_exit = True
 
@@ -94,7 +94,7 @@ class GatewayServer(BoundedServer):
 
 
 def bind(settings: Settings) -> socket.socket:
-    """Return a socket bound as the settings say.
+    """Return a socket bound to the settings' address.
 
     Raises: Refused: the address is taken or not this machine's.
     """
@@ -104,7 +104,7 @@ def bind(settings: Settings) -> socket.socket:
 
 
 def address_of(listening: socket.socket, *, tls: bool = False) -> str:
-    """Return the URL at which this machine reaches a socket."""
+    """Return a socket's URL for clients on this machine."""
     host, port = listening.getsockname()[:2]
     if host in {"0.0.0.0", "::"}:  # noqa: S104 - recognised, not bound to
         host = "127.0.0.1" if host == "0.0.0.0" else "::1"  # noqa: S104
@@ -113,7 +113,7 @@ def address_of(listening: socket.socket, *, tls: bool = False) -> str:
 
 
 def log_authentication(settings: Settings, address: str) -> None:
-    """Say on start-up whom the door lets in, or who is taken for the owner."""
+    """Log at start whether authentication is on, and who has access."""
     if settings.authenticates:
         _log.info(
             "authentication_is_on",
@@ -128,10 +128,10 @@ def log_authentication(settings: Settings, address: str) -> None:
         return
     alone = is_loopback(settings.unauthenticated_bind)
     _log.warning(
-        "no_authentication_yet",
+        "authentication_is_off",
         address=address,
         bound_to=settings.unauthenticated_bind,
-        owner="whoever uses this machine" if alone else "WHOEVER REACHES THIS ADDRESS",
+        full_access="everyone on this machine" if alone else "EVERYONE WHO CAN REACH THIS ADDRESS",
     )
 
 
@@ -147,10 +147,10 @@ async def run_gateway(
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
-        listening: called with the URL once connections are accepted.
+        listening: called with the URL once the server accepts connections.
         made: called with the server before it starts.
-        clock: as of `create_app`.
-    Raises: Refused: the address cannot be listened at.
+        clock: as for `create_app`.
+    Raises: Refused: the address cannot be bound.
     """
     with bind(settings) as listened:
         address = address_of(listened, tls=settings.tls_certificate is not None)
@@ -178,7 +178,7 @@ async def run_gateway(
 
 
 def serve(settings: Settings, *, listening: Listening = _silent) -> None:
-    """Run an embedded ledger with its door until SIGINT or SIGTERM.
+    """Run an embedded ledger with its HTTP server until SIGINT or SIGTERM.
 
     Raises:
         Refused: it cannot start, or the disk failed: an operator must act.
@@ -186,11 +186,14 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     """
     kind, target = settings.ledger
     if kind != "sqlite":
-        raise Refused(f"serve needs a ledger in a file, {PREFIX}URL is {settings.url}")
+        raise Refused(
+            f"serve needs a ledger in a file, and {PREFIX}URL is {settings.url}: set it to "
+            "sqlite:///FILE, or run `accountant gateway`"
+        )
     check_access(settings)  # before the ledger is opened, or made
     service = EmbeddedService.open(Path(target), settings, topic_sink=topic_sink)
-    # The writer lets go of the interpreter at each step of SQLite, and waits this long for
-    # it to come back while the door is busy; the default is 5 ms.
+    # The writer's thread releases the GIL at each step of SQLite, and waits this long to get it
+    # back while the server is busy; the default is 5 ms.
     sys.setswitchinterval(_SWITCH_S)
     collect_less()
     try:
@@ -198,7 +201,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     finally:
         service.close_sync()
     if why is not None:
-        raise Refused(f"the ledger ended: {explained(why)}") from why
+        raise Refused(f"the ledger stopped: {explained(why)}") from why
 
 
 async def _serve(
@@ -209,7 +212,7 @@ async def _serve(
     def made(server: GatewayServer) -> None:
         def on_end(why: BaseException) -> None:
             ended.append(why)
-            with contextlib.suppress(RuntimeError):  # the loop may have ended before the ledger
+            with contextlib.suppress(RuntimeError):  # the loop may already be closed
                 loop.call_soon_threadsafe(server.stop)
 
         service.on_end(on_end)
@@ -226,12 +229,15 @@ async def _serve(
 
 
 def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
-    """Run the door of a ledger on Kafka until SIGINT or SIGTERM.
+    """Run the HTTP server of a ledger on Kafka until SIGINT or SIGTERM.
 
     Raises: Refused, Unavailable: the broker cannot be used.
     """
     if settings.ledger.kind != "kafka":
-        raise Refused(f"gateway needs kafka://HOST:PORT, {PREFIX}URL is {settings.url}")
+        raise Refused(
+            f"gateway needs a ledger on Kafka, and {PREFIX}URL is {settings.url}: set it to "
+            "kafka://HOST:PORT, or run `accountant serve`"
+        )
     check_access(settings)
 
     async def run() -> None:

@@ -1,7 +1,7 @@
-"""HTTP/1.1 as no two readers understand it in two ways: what a proxy may read otherwise is refused.
+"""Strict HTTP/1.1 parsing against request smuggling: ambiguous requests are rejected.
 
-h11 takes the one reading that the standard prefers. Where a proxy in front takes another, the rest
-of one request is a second one (request smuggling), so that the doubt itself is an error here.
+h11 accepts the reading that the standard prefers. A proxy in front may read the same bytes in
+another way, and take the rest of one request for a second one. So any ambiguity is an error.
 """
 
 from __future__ import annotations
@@ -20,37 +20,37 @@ _AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-
 
 
 class StrictConnection(h11.Connection):
-    """h11 that refuses what is ambiguous, and turns absolute targets into paths.
+    """An h11 connection that rejects ambiguous requests, and turns absolute targets into paths.
 
     Args:
-        most_head: bytes of a request's line and headers, however they arrive.
+        max_head: the maximum of bytes in a request's line and headers.
 
     Attributes:
-        fault: what is wrong with what came, empty as long as nothing is.
+        fault: what is wrong with the request, empty if nothing is.
         is_too_long: the fault is the length of the headers.
     """
 
     fault: str = ""
     is_too_long: bool = False
 
-    def __init__(self, most_head: int) -> None:
-        super().__init__(h11.SERVER, most_head)
-        self._most_head = most_head
+    def __init__(self, max_head: int) -> None:
+        super().__init__(h11.SERVER, max_head)
+        self._max_head = max_head
 
     def next_event(self) -> Any:
-        """Return what came next, as h11 does.
+        """Return the next event, as h11 does.
 
-        Raises: h11.RemoteProtocolError: the connection must be refused and closed.
+        Raises: h11.RemoteProtocolError: the request must be rejected and the connection closed.
         """
-        # Headers that are repeated or folded do not look so any more in the event.
+        # Check the raw bytes: h11's event no longer shows repeated or folded headers.
         is_read = self.their_state in {h11.IDLE, h11.SEND_BODY}
         held = self.trailing_data[0] if is_read else b""
         try:
             event = super().next_event()
             if not isinstance(event, h11.Request | h11.EndOfMessage):
                 return event
-            head = held[: len(held) - len(self.trailing_data[0])]  # or what follows the last chunk
-            if len(head) > self._most_head:  # h11 looks only at what is incomplete
+            head = held[: len(held) - len(self.trailing_data[0])]  # or the trailers of a body
+            if len(head) > self._max_head:  # h11 limits only an incomplete head
                 raise h11.RemoteProtocolError("too long", error_status_hint=_TOO_LONG)
             if _BARE_LINE_FEED.search(head):
                 _refuse("each line of the headers must end with CRLF, not LF alone")
@@ -61,16 +61,16 @@ class StrictConnection(h11.Connection):
 
 
 def _checked(request: h11.Request, head: bytes) -> h11.Request:
-    """Return a request as it is served.
+    """Return the request to serve.
 
-    Raises: h11.RemoteProtocolError: it can be read in two ways.
+    Raises: h11.RemoteProtocolError: the request is ambiguous.
     """
     if _FOLDED.search(head):
-        _refuse("a header must not go on in the next line")
+        _refuse("a header must not continue on the next line")
     names = {name for name, _ in request.headers}
     if b"transfer-encoding" in names:
         if b"content-length" in names:
-            _refuse("Content-Length must not stand beside Transfer-Encoding")
+            _refuse("Content-Length and Transfer-Encoding must not be sent together")
         if request.http_version < b"1.1":
             _refuse("HTTP/1.0 has no Transfer-Encoding")
     lengths = _LENGTH.findall(head)
@@ -78,16 +78,16 @@ def _checked(request: h11.Request, head: bytes) -> h11.Request:
         _refuse("Content-Length must be one number")
     hosts = [value for name, value in request.headers if name == b"host" and value]
     if any(_AUTHORITY.fullmatch(host.decode("latin-1")) is None for host in hosts):
-        _refuse("Host must be a name or an address, and a port if any")
+        _refuse("Host must be a name or an address, with or without a port")
     if _ABSOLUTE.match(request.target):
         return _in_origin_form(request)
     if not request.target.startswith(b"/") and request.target != b"*":
-        _refuse("the target must be a path, or an address with http")
+        _refuse("the target must be a path, or an http:// or https:// address")
     return request
 
 
 def _in_origin_form(request: h11.Request) -> h11.Request:
-    """Return a request for an address as one for its path, with the host that the address names."""
+    """Return a request for an absolute address as one for its path, with that address's host."""
     _, _, rest = request.target.decode("ascii").partition("//")
     authority = re.split(r"[/?]", rest, maxsplit=1)[0]
     if _AUTHORITY.fullmatch(authority) is None:

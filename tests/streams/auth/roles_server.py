@@ -52,6 +52,14 @@ def setting(by: str, dataset: str, member: str, *roles: str, **more: Any) -> Bod
     return {"version": 1, "type": "member", **fields, **more}
 
 
+def misspelt(dataset: str) -> str:
+    """Return a name that was never opened, as similar to other datasets' names as this one is.
+
+    A hidden dataset must get the same "did you mean" as such a name does.
+    """
+    return dataset.replace("closed", "clozed").replace("open", "opan")
+
+
 class RolesServer(LocalServer):
     """Each of `KINDS` is owned by olga, with ana, ben, eve, eng and aud as members.
 

@@ -180,8 +180,8 @@ def test_what_does_not_hold_is_401_and_changes_nothing(
     [
         (_told("x" * 8_193), "the token is longer than 8192 characters"),
         (_told("acct_" + "x" * 30_000), "the token is longer than 8192 characters"),
-        (_claims(sub="a" * 101), "subject has 101 characters, and would be a name of 166"),
-        (_claims(sub="|" * 61), "subject has 61 characters, and would be a name of 102"),
+        (_claims(sub="a" * 101), "subject has 101 characters, which makes a name of 166"),
+        (_claims(sub="|" * 61), "subject has 61 characters, which makes a name of 102"),
     ],
 )
 def test_what_is_too_long_is_401_and_says_so(

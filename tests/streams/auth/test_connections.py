@@ -72,7 +72,12 @@ async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: 
     files = certificate(tmp_path)
     tls = tls_of(Settings(tls_certificate=files.certificate, tls_key=files.key))
     server = BoundedServer(
-        Litestar([page]), tls=tls, most=3, host="127.0.0.1", port=0, timeout_graceful_shutdown=1
+        Litestar([page]),
+        tls=tls,
+        max_connections=3,
+        host="127.0.0.1",
+        port=0,
+        timeout_graceful_shutdown=1,
     )
     serving = asyncio.create_task(server.serve())
     while not server.started:  # noqa: ASYNC110 (as the worker's server waits)

@@ -31,7 +31,7 @@ def test_others_have_their_turns_in_between(monkeypatch: pytest.MonkeyPatch) -> 
     service, who = _Service(), Principal("ana", "token", administrator=False)
     monkeypatch.setattr(budgets, "principal_of", lambda _: who)
     monkeypatch.setattr(budgets, "context_of", lambda _: SimpleNamespace(service=service))
-    monkeypatch.setattr(budgets, "sight_of", lambda _: None)
+    monkeypatch.setattr(budgets, "visibility_of", lambda _: None)
     seen = set[int]()
 
     async def look() -> None:

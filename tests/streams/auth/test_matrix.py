@@ -224,3 +224,13 @@ def test_who_forgets_the_name_is_told_of_the_field_and_of_nothing_else(
 def test_a_wrong_content_type_is_told_before_anything_else(server: RolesServer) -> None:
     headers = {"content-type": "text/plain", **server.shown("zoe")}
     assert server.http.post("/requests", content=b"{}", headers=headers).status_code == 415
+
+
+def test_suggestions_name_visible_datasets_only(server: RolesServer) -> None:
+    path, body = _ask(server, "zoe", "elsewheres")
+    refused = server.send("zoe", path, body).json()["message"]
+    assert "did you mean" not in refused
+    path, body = _ask(server, "otto", "elsewheres")
+    assert "did you mean elsewhere?" in server.send("otto", path, body).json()["message"]
+    assert "did you mean" not in server.see("zoe", "/datasets/elsewheres").json()["message"]
+    assert "did you mean elsewhere?" in server.see("otto", "/datasets/elsewheres").json()["message"]

@@ -10,7 +10,7 @@ import httpx
 import msgspec
 import pytest
 
-from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, setting
+from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import SEE_ALL, seen, status
 from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request
 
@@ -121,19 +121,19 @@ def test_what_is_not_seen_is_as_what_is_not_there(
     expected = status(name, dataset)
     for tail in ("limits", f"budgets/{name}", "budgets/ben", "budgets/nobody-yet"):
         answer, missing = (
-            furnished.see(name, f"/datasets/{each}/{tail}") for each in (dataset, "nowhere-at-all")
+            furnished.see(name, f"/datasets/{each}/{tail}") for each in (dataset, misspelt(dataset))
         )
         assert missing.status_code == (401 if name is None else 404)
         if expected != 200:
             assert answer.status_code == expected
-            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
     for more in ({}, {"analyst": "ben"}, {"analyst": "nobody-yet"}):
         answer, missing = (
-            preview(furnished, name, each, **more) for each in (dataset, "nowhere-at-all")
+            preview(furnished, name, each, **more) for each in (dataset, misspelt(dataset))
         )
         if expected != 200:
             assert answer.status_code == expected == missing.status_code
-            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
 
 
 @everybody

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 import pytest
 
-from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer
+from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt
 from tests.streams.gateway.local_server import amending
 
 NAMES = list(ROLES.values())
@@ -147,11 +147,11 @@ def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
     for tail in ("", "/usage", "/requests", "/members", *limits, *others):
         answer, missing = (
             server.http.get(f"/datasets/{each}{tail}", headers=server.shown(name))
-            for each in (dataset, "nowhere-at-all")
+            for each in (dataset, misspelt(dataset))
         )
         if expected != 200:
             assert answer.status_code == expected == missing.status_code
-            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
         elif tail != "/usage?by=day":
             assert answer.status_code == 200
             assert missing.status_code == 404
@@ -240,8 +240,8 @@ def test_a_page_names_those_alone_who_are_seen(
     page = furnished.server.see(name, address)
     assert page.status_code == status(name, dataset)
     if what is None:
-        missing = furnished.server.see(name, "/pages/datasets/nowhere-at-all")
-        assert page.text.replace(dataset, "nowhere-at-all") == missing.text
+        missing = furnished.server.see(name, f"/pages/datasets/{misspelt(dataset)}")
+        assert page.text.replace(dataset, misspelt(dataset)) == missing.text
         return
     read = re.sub(r"<[^>]+>", " ", page.text.partition("<main")[2])
     named = {each for each in KNOWN if re.search(rf"\b{each}\b", read)}

@@ -116,7 +116,7 @@ def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
         assert ready.status_code == 503
         assert not ready.json()["ready"]
         (why,) = ready.json()["reasons"]
-        assert why.startswith("nobody is let in")
+        assert why.startswith("every token is rejected")
         assert str(tmp_path) not in ready.text
     assert own.status(None, "/healthz") == 200
     assert own.last_sequence() == before
@@ -171,7 +171,7 @@ def test_how_long_a_comparison_takes_tells_nothing() -> None:
     assert "hmac.compare_digest(known.hash, digest)" in source
     assert "self._known.get(self._key(digest))" in source
     assert "==" not in source
-    place = inspect.getsource(static_tokens.StaticTokens._place)
+    place = inspect.getsource(static_tokens.StaticTokens._key)
     assert "hmac.digest(self._secret, digest" in place
 
 

@@ -68,7 +68,7 @@ def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
         assert int(refused.headers["retry-after"]) > 0
         told = refused.json()
         assert told["error"] == "too_many_streams"
-        assert told["message"].startswith("zoe has 50 streams of events open")
+        assert told["message"].startswith("zoe has 50 open streams of events")
         document = server.see("olga", "/schema/openapi.json").json()
         stated = document["paths"]["/events"]["get"]["responses"]["429"]
         (content,) = stated["content"].values()

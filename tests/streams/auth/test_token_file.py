@@ -137,7 +137,7 @@ def test_the_file_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(token_file, "MOST_TOKENS", 2)
     for name in ("ana", "ben"):
         create(file, name, now=NOW)
-    with pytest.raises(Refused, match="the most"):
+    with pytest.raises(Refused, match="the limit"):
         create(file, "eve", now=NOW)
 
 

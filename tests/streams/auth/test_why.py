@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from accountant.views.why import WHY_BYS
-from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, setting
+from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt, setting
 from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, seen, status
 
 everybody = pytest.mark.parametrize("name", list(ROLES.values()))
@@ -50,11 +50,11 @@ def test_it_is_there_for_those_who_see_the_dataset(
     for tail in ("", "?format=csv&by=week", "?analyst=ben"):
         answer, missing = (
             furnished.http.get(f"/datasets/{each}/why{tail}", headers=furnished.shown(name))
-            for each in (dataset, "nowhere-at-all")
+            for each in (dataset, misspelt(dataset))
         )
         assert answer.status_code == status(name, dataset)
         if answer.status_code != 200:
-            assert answer.text.replace(dataset, "nowhere-at-all") == missing.text
+            assert answer.text.replace(dataset, misspelt(dataset)) == missing.text
 
 
 @everybody

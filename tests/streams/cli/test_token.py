@@ -149,7 +149,7 @@ def test_a_server_knows_its_tokens_and_shows_none(accountant: Command) -> None:
         process.terminate()
         _, said = process.communicate(timeout=30)
     assert "authentication_is_on" in said
-    assert "no_authentication_yet" not in said
+    assert "authentication_is_off" not in said
     assert "token_revoked" in said
     assert "authentication_refused" in said
     for secret in (token, hashlib.sha256(token.encode()).hexdigest()):

@@ -106,3 +106,11 @@ def test_a_parameter_that_is_missing_or_no_such_type_is_named(
 def test_an_unknown_path_or_method_is_told_as_json(server: LocalServer) -> None:
     assert server.http.get("/nothing").json()["error"] == "http_error"
     assert server.http.delete("/datasets").status_code == 405
+
+
+def test_a_misspelt_dataset_gets_a_suggestion(server: LocalServer) -> None:
+    for path in ("/datasets/cencus", "/datasets/cencus/usage", "/datasets/cencus/limits"):
+        answer = server.http.get(path)
+        assert answer.status_code == 404
+        assert answer.json()["message"].endswith("was never opened; did you mean census?")
+    assert "did you mean" not in server.http.get("/datasets/xyzzy").json()["message"]

@@ -24,7 +24,7 @@ class Held:
     def wait(self) -> Wait | None:
         return self._wait
 
-    def give_way(self) -> None:
+    def end(self) -> None:
         self.ended = True
 
 
@@ -44,14 +44,14 @@ def test_up_to_three_quarters_one_peer_may_have_all() -> None:
     assert alive(held(Pool(MOST), "10.0.0.1", BUSY, half())) == BUSY
 
 
-def test_above_a_peer_keeps_its_share_and_its_oldest_give_way() -> None:
+def test_above_a_peer_keeps_its_share_and_its_oldest_end() -> None:
     pool = Pool(MOST)
     other = held(pool, "10.0.0.2", 5, half())
     many = [Held(pool, "10.0.0.1", half(float(at))) for at in range(BUSY)]
     given_up = BUSY - 5 + 1 - SHARE
     assert [each.ended for each in many] == [True] * given_up + [False] * (BUSY - given_up)
     assert alive(other) == 5
-    assert pool.turned_away == given_up
+    assert pool.ended == given_up
 
 
 def test_what_is_being_answered_never_gives_way() -> None:
@@ -122,7 +122,7 @@ def test_a_place_is_free_once_its_connection_has_ended() -> None:
     pool = Pool(MOST)
     for _ in range(10 * MOST):
         pool.leave(Held(pool, "10.0.0.1", half()))
-    assert pool.turned_away == 0
+    assert pool.ended == 0
 
 
 def test_hosts_of_sockets() -> None:

@@ -183,7 +183,7 @@ async def test_a_body_that_comes_in_pieces_in_time_is_answered() -> None:
 
 async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> None:
     proxies = [ipaddress.ip_network("127.0.0.1")]  # which has no share, so that all count alike
-    bounds = {"most": 3, "proxies": proxies, "request_s": 30.0}
+    bounds = {"max_connections": 3, "proxies": proxies, "request_s": 30.0}
     async with served(**bounds) as port, contextlib.AsyncExitStack() as opened:
         kept = [await opened.enter_async_context(connected(port)) for _ in range(3)]
         for connection in kept:
@@ -199,7 +199,10 @@ async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> 
 
 
 async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
-    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+    async with (
+        served(max_connections=40, request_s=60.0) as port,
+        contextlib.AsyncExitStack() as opened,
+    ):
         # One that is being answered, from the same address as what follows.
         stream = await opened.enter_async_context(connected(port))
         stream[1].write(HEAD % b"GET /events" + b"\r\n")
@@ -218,8 +221,11 @@ async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
         assert 0 < ends.count(False) <= 30  # the newest of them
 
 
-async def test_idle_connections_give_way_to_new_ones_that_ask() -> None:
-    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+async def test_idle_connections_end_to_new_ones_that_ask() -> None:
+    async with (
+        served(max_connections=40, request_s=60.0) as port,
+        contextlib.AsyncExitStack() as opened,
+    ):
         for number in range(30):  # three quarters, of six addresses with all of their share
             source = f"127.0.0.{1 + number % 6}"
             idle = await opened.enter_async_context(connected(port, source))
@@ -229,7 +235,10 @@ async def test_idle_connections_give_way_to_new_ones_that_ask() -> None:
 
 
 async def test_an_address_with_many_idle_connections_is_answered_on_a_new_one() -> None:
-    async with served(most=40, request_s=60.0) as port, contextlib.AsyncExitStack() as opened:
+    async with (
+        served(max_connections=40, request_s=60.0) as port,
+        contextlib.AsyncExitStack() as opened,
+    ):
         for _ in range(45):
             connection = await opened.enter_async_context(connected(port))
             assert await answered(connection) == b"done"
@@ -263,7 +272,7 @@ async def test_connections_are_told_how_long_they_may_be_idle() -> None:
 
 @pytest.mark.parametrize("asked", [1, 3])
 async def test_a_client_that_takes_no_answer_gives_its_place_to_another(asked: int) -> None:
-    async with served(most=1, unread_s=REQUEST_S_HERE) as port:
+    async with served(max_connections=1, unread_s=REQUEST_S_HERE) as port:
         silent = socket.create_connection(("127.0.0.1", port))
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         silent.setblocking(False)
@@ -352,7 +361,7 @@ def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -
                     break
             assert time.monotonic() < until
             time.sleep(0.5)
-        eventually(lambda: "connections_turned_away" in (tmp_path / "log").read_text())
+        eventually(lambda: "connections_over_limit" in (tmp_path / "log").read_text())
     log = (tmp_path / "log").read_text()
     assert "out of system resource" not in log
     assert len(log) < 10_000

@@ -20,7 +20,7 @@ from streams.auth.start import make_authenticator
 from streams.errors import Refused
 from streams.metrics.registry import make_registry
 from streams.server.connection_limits import REQUEST_S
-from streams.server.probes import MOST_PROBES, Probes
+from streams.server.probes import MAX_PROBES, Probes
 from streams.service import Readiness
 from streams.settings import Settings
 
@@ -135,7 +135,7 @@ def test_1500_half_sent_requests_keep_out_neither_probes_nor_an_honest_client(
                     break
                 assert time.monotonic() < until
             # The listener of probes has the same bounds.
-            half_sent(held, probes, 3 * MOST_PROBES)
+            half_sent(held, probes, 3 * MAX_PROBES)
             assert status(f"{probes}/healthz") == 200
             assert status(f"{url}/datasets") == 200
     finally:

@@ -74,6 +74,6 @@ def test_a_signal_ends_it_cleanly_and_says_before_who_is_the_owner(
         process.send_signal(number)
         _, said = process.communicate(timeout=60)
         assert process.returncode == 0
-    assert "no_authentication_yet" in said
+    assert "authentication_is_off" in said
     assert "bound_to=127.0.0.1" in said
     assert FileLock(file).owner() is None

@@ -126,4 +126,4 @@ async def test_where_it_knows_who_asks_only_health_is_open(
         tokens.unlink()  # which keeps people out, and no request from being decided
         ready = await client.get("/readyz")
         assert ready.status_code == 200
-        assert ready.json()["notes"][0].startswith("nobody is let in")
+        assert ready.json()["notes"][0].startswith("every token is rejected")
