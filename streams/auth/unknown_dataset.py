@@ -7,7 +7,7 @@ from typing import Final
 
 from litestar import Response
 
-from accountant.spelling import closest
+from accountant.suggest import closest
 from streams.auth.principal import principal_of
 from streams.auth.visibility import visibility_of
 from streams.errors import Unavailable
