@@ -15,10 +15,8 @@ from accountant.views.joint import JointGuarantee
 
 STATES: Final[dict[State, str]] = {
     "open": "Requests are decided as they come.",
-    "exhausted": "The budget is used up, or so nearly that a request did not fit. What is smaller "
-    "may still fit; there will never be more.",
-    "halted": "A request did not fit, and the policy lets that be the end: nothing more is "
-    "granted.",
+    "exhausted": "The budget is used up, or a request did not fit. Smaller ones may still fit.",
+    "halted": "A request did not fit, and this policy grants nothing after that.",
     "closed": "An owner has closed it: nothing more is granted.",
 }
 """What the state of a dataset means."""
@@ -65,20 +63,21 @@ def joint_words(joint: JointGuarantee) -> str:
 
 
 def joint_sentence(joint: JointGuarantee) -> str:
-    """Return which datasets the same people are in, and what these promise together."""
+    """Return which datasets the same people are in, and their guarantee together."""
+    together = f"{'guarantee' if joint.holds else 'have'} {joint_words(joint)}"
     return (
-        f"The people of population {joint.population} are in {joint.names}. Together these keep "
-        f"{joint_words(joint)}."
+        f"The people of population {joint.population} are in {joint.names}. "
+        f"Together they {together}."
     )
 
 
 def alert_words(alert: Alert) -> str:
     """Return what an alert says."""
-    whom, what = alert.dataset, "budget"
+    subject, what = alert.dataset, "budget"
     if alert.scope is not None:
-        who = f"analyst {alert.analyst}" if alert.analyst else whose(alert.scope, alert.name)
-        whom, what = f"{who} in {alert.dataset}", "limit"
+        spender = f"analyst {alert.analyst}" if alert.analyst else whose(alert.scope, alert.name)
+        subject, what = f"{spender} in {alert.dataset}", "limit"
     return (
-        f"{whom} has crossed {exact_percent(alert.threshold)} of its {what}: "
+        f"{subject} has reached {exact_percent(alert.threshold)} of its {what}: "
         f"{spent_percent(alert.spent_ratio)} is spent"
     )

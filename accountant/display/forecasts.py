@@ -8,7 +8,7 @@ from accountant.views.why import Forecast
 
 
 def forecast_whose(forecast: Forecast, own: str | None) -> str:
-    """Return whose use a forecast is of.
+    """Return whose use a forecast covers.
 
     Args:
         own: the name of the reader.
@@ -29,7 +29,7 @@ def runs_out(forecast: Forecast) -> str:
     """Return the day on which the budget runs out, or why there is none."""
     if forecast.runs_out_at is not None:
         return day(forecast.runs_out_at)
-    return "not known" if forecast.left is None else "not at this pace"
+    return "not known" if forecast.left is None else "not at this rate"
 
 
 def earliest_to_latest(forecast: Forecast) -> str:

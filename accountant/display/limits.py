@@ -1,4 +1,4 @@
-"""Limits for people: whom they hold for, what they allow, what is left at each."""
+"""Limits for people: their scope, what they allow, and what is left at each."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _WHOSE: Final[dict[Scope, str]] = {
 
 
 def whose(scope: Scope, name: str | None) -> str:
-    """Return whom a limit holds for: `team red`."""
+    """Return the scope of a limit in words: `team red`."""
     return _WHOSE[scope].format(name=name)
 
 
@@ -71,12 +71,13 @@ def _left_at(each: LevelLeft, left: Texts | None) -> str:
         beside = " and not reserved for others" if reserves else ""
         said.append(f"{left_line(each.left)} left{beside}")
     if each.pace_left is not None:
-        said.append(f"{left_line(each.pace_left)} left in the period")
+        said.append(f"{left_line(each.pace_left)} left in this period")
     return f"{whose(each.scope, each.name)}: {', '.join(said)}"
 
 
 def room_words(room: LimitRoom) -> str:
-    """Return what keeps somebody from using more: `the pace of team red`."""
+    """Return what keeps somebody from using more: `the period limit of team red`."""
     if room.level is None:
         return "what is left of the dataset, and not reserved for others"
-    return f"the {room.what} of {whose(room.level.scope, room.level.name)}"
+    what = "period limit" if room.what == "pace" else room.what
+    return f"the {what} of {whose(room.level.scope, room.level.name)}"

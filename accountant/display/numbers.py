@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from itertools import takewhile
 from typing import Final, Literal, NamedTuple
+
+from accountant.filters.base import DELTAS
+from accountant.filters.beside import ENDED, EPSILON, WITHOUT
 
 Texts = Mapping[str, str]
 """Exact amounts by the name of their sum."""
@@ -17,6 +21,8 @@ _WHOLE: Final = 1_000  # tenths of a percent
 _RATIO_DIGITS: Final = 14
 _NEAR: Final = 0.8
 _EXACT: Final = Context(prec=100)  # more digits than a ratio, or two amounts, may have
+_TIED: Final = frozenset({"kl_mean"})  # a sum of advanced_2016, whose rule ties two sums together
+_NO_BOUND: Final = "no bound"
 
 
 class Amount(NamedTuple):
@@ -66,6 +72,57 @@ def spent_amounts(texts: Texts | None) -> tuple[Amount, ...]:
     return tuple(Amount(symbol(name), spent_amount(text), text) for name, text in found)
 
 
+def counted(texts: Texts | None, totals: Mapping[str, str | int] | None) -> Texts:
+    """Return the amounts of the sums that the filter still counts.
+
+    Where basic composition stands beside a filter, one of the two may have ended: its sums have
+    nothing left and limit nothing. A Renyi order that a claim has used up is infinite. Neither is
+    shown as 0 or infinite, unless nothing else is there.
+
+    Args:
+        texts: such as `left`, in the order of the filter's sums.
+        totals: of the same decision or view.
+    """
+    found, after = texts or {}, totals or {}
+    ended = {name for name in found if after.get(name) == "inf"}
+    if str(after.get(ENDED, "0")) != "0":
+        ended |= {*takewhile(lambda name: name != EPSILON, found)} - DELTAS
+    if str(after.get(WITHOUT, "0")) != "0":
+        ended.add(EPSILON)
+    return {name: text for name, text in found.items() if name not in ended} or found
+
+
+def left_ratio(left: Texts | None, totals: Mapping[str, str | int] | None) -> Decimal | None:
+    """Return about which part of the budget a grant leaves, None where its amounts do not say.
+
+    A view has the exact part, as `spent_ratio`. This one is never above it.
+
+    Args:
+        left, totals: of a decision.
+    """
+    after = totals or {}
+    ratios = {
+        name: part_of(text, _EXACT.add(Decimal(text), Decimal(str(after[name]))))
+        for name, text in counted(left, after).items()
+        if name in after and name not in DELTAS
+        if Decimal(text) or Decimal(str(after[name]))
+    }
+    if not ratios or _TIED & ratios.keys():
+        return None
+    # Of Renyi orders one is enough, and so is basic composition beside a filter. Else every sum
+    # must admit a request.
+    beside = [ratios.pop(EPSILON)] if ENDED in after and EPSILON in ratios else []
+    orders = all(name.startswith("renyi_") for name in ratios)
+    own = [max(ratios.values()) if orders else min(ratios.values())] if ratios else []
+    return max(own + beside)
+
+
+def left_headline(left: Texts | None, totals: Mapping[str, str | int] | None) -> str:
+    """Return the one number that leads after a grant: `94.9 % left`; "" where it is not known."""
+    ratio = left_ratio(left, totals)
+    return "" if ratio is None else f"{left_percent(ratio)} left"
+
+
 def left_amounts(texts: Texts | None) -> tuple[Amount, ...]:
     """Return amounts that are left, by sum."""
     found = (texts or {}).items()
@@ -73,8 +130,11 @@ def left_amounts(texts: Texts | None) -> tuple[Amount, ...]:
 
 
 def odometer_amounts(readings: Texts) -> tuple[Amount, ...]:
-    """Return readings of odometers, each by its name, in nats."""
-    return tuple(Amount(name, spent_amount(text), text) for name, text in readings.items())
+    """Return readings of odometers, each by its name, in nats; "no bound" for an infinite one."""
+    return tuple(
+        Amount(name, _NO_BOUND if text == "inf" else spent_amount(text), text)
+        for name, text in readings.items()
+    )
 
 
 def line(amounts: Iterable[Amount]) -> str:

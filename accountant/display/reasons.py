@@ -1,4 +1,4 @@
-"""Each reason code in words: what it means, and what to do next."""
+"""Each reason code for people: what it means, and what to do next."""
 
 from __future__ import annotations
 
@@ -25,126 +25,132 @@ class ReasonWords(NamedTuple):
 REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.UNDECODABLE: ReasonWords(
         "Unreadable",
-        "The record is no JSON object in UTF-8.",
+        "The record is not a JSON object in UTF-8.",
         "Correct the program that sends it.",
     ),
     Reason.OVERSIZE: ReasonWords(
-        "Too long", "The record is longer than 65,536 bytes.", "Split the batch."
+        "Too long",
+        "The record is longer than 65,536 bytes.",
+        "Split the batch into several requests.",
     ),
     Reason.INVALID_FIELD: ReasonWords(
-        "A field breaks its rule",
+        "Invalid field",
         "A field breaks its rule.",
-        "Correct the field, and send it under a new id.",
+        "Correct the field and send it under a new id.",
     ),
     Reason.WRONG_PARTITION: ReasonWords(
         "On the wrong partition",
-        "The record is not on the partition of its dataset.",
-        "Tell the operator of the ledger.",
+        "The record is on another partition than its dataset.",
+        "Report it to the operator of the ledger.",
     ),
     Reason.ISSUED_IN_FUTURE: ReasonWords(
         "From the future",
         "The id's time is ahead of the ledger's clock.",
-        "Set the clock of the machine that asks.",
+        "Set the clock of the machine that made the id, and send a new id.",
     ),
     Reason.OVERLOADED: ReasonWords(
         "Too many at once",
-        "Too many requests came within minutes.",
+        "Too many requests came within a few minutes.",
         "Send the same request again in a minute.",
     ),
     Reason.UNKNOWN_DATASET: ReasonWords(
         "No such dataset",
-        "No dataset of that name was ever opened.",
-        "List the datasets (`accountant dataset list`) to see their names.",
+        "No dataset has this name.",
+        "List the datasets (`accountant dataset list`) and check the spelling.",
     ),
     Reason.ALREADY_OPENED: ReasonWords(
         "Opened before",
-        "The dataset was opened before, and a budget is never reset.",
+        "A dataset of this name was opened before, and a budget is never reset.",
         "Choose another name.",
     ),
     Reason.NOT_PERMITTED: ReasonWords(
         "Not permitted",
-        "The caller, or the engine between, lacks the role in this dataset.",
+        "The caller, or the engine that asks for the caller, does not have the role that "
+        "this needs in the dataset.",
         "Ask an owner of the dataset for the role (`accountant member set`).",
     ),
     Reason.CLOSED: ReasonWords(
-        "Closed", "The dataset is closed: nothing more is granted.", "Use another dataset."
+        "Closed",
+        "The dataset is closed and grants nothing more.",
+        "Use another dataset.",
     ),
     Reason.OUT_OF_DATE: ReasonWords(
         "Out of date",
-        "Another decision came after the one that this record follows.",
-        "Look at the dataset, then send it under a new id.",
+        "The dataset has changed since the decision that this record follows.",
+        "Read the dataset again, then send the record under a new id.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",
-        "Nobody of that name is a member of the dataset.",
-        "List the members (`accountant member list`) to see their names.",
+        "The dataset has no member of this name.",
+        "List the members (`accountant member list`) and check the spelling.",
     ),
     Reason.LAST_OWNER: ReasonWords(
         "The last owner",
-        "The dataset would have no owner.",
+        "This would leave the dataset without an owner.",
         "Make somebody else an owner first.",
     ),
     Reason.TOO_MANY_MEMBERS: ReasonWords(
         "Too many members",
-        "A dataset has at most 10,000 members, those whose time is over included.",
+        "A dataset has at most 10,000 members, including expired ones.",
         "Remove some first.",
     ),
     Reason.UNKNOWN_LIMIT: ReasonWords(
         "No such limit",
-        "There is no such limit to lift.",
-        "List the limits (`accountant limit list`) to see whom they hold for.",
+        "There is no such limit to remove.",
+        "List the limits (`accountant limit list`) to see which there are.",
     ),
     Reason.LIMIT_NOT_POSSIBLE: ReasonWords(
-        "The dataset cannot be divided so",
-        "A share needs a dataset that was opened without basic composition beside, under a filter "
-        "whose sums add up; gdp_residue has neither parts nor paces; and a part must leave "
+        "This limit is not possible here",
+        "A reserved share needs a filter whose sums add up, and a dataset opened without "
+        "`beside`. gdp_residue allows neither parts nor period limits. A part must leave "
         "something of every sum.",
         "Give the limit a budget of its own, such as an epsilon.",
     ),
     Reason.OVER_RESERVED: ReasonWords(
         "More than can be reserved",
-        "More would be reserved than is left, or than the team's share holds.",
+        "This would reserve more than is left, or more than the team's share.",
         "Reserve less, or lower another share first.",
     ),
     Reason.TOO_MANY_LIMITS: ReasonWords(
         "Too many limits",
         "A dataset has at most 1,000 limits.",
-        "Lift some: a team's default holds for any number of analysts.",
+        "Remove some: one default of a team covers any number of analysts.",
     ),
     Reason.ALREADY_GRANTED: ReasonWords(
         "Something was granted",
-        "A whole policy replaces another before the first grant only.",
+        "A whole policy can be replaced only before the first grant.",
         "Open another dataset.",
     ),
     Reason.HAS_LIMITS: ReasonWords(
         "Has limits",
         "The dataset has limits, which are parts of its budget.",
-        "Lift the limits, lower the budget, then set them again.",
+        "Remove the limits, lower the budget, then set the limits again.",
     ),
     Reason.NOT_LOWER: ReasonWords(
         "Not lower",
-        "The new policy is somewhere larger, or of another filter, unit or neighbours.",
+        "The new policy is larger somewhere, or has another filter, unit or neighbours.",
         "Lower epsilon, rho or delta alone.",
     ),
     Reason.HALTED: ReasonWords(
         "Halted",
-        "An earlier request did not fit, and the policy lets that be the end.",
+        "An earlier request did not fit, and this policy grants nothing after that.",
         "Use another dataset.",
     ),
     Reason.UNIT_MISMATCH: ReasonWords(
         "For another unit",
-        "The claim is for another unit or other neighbours than the policy's.",
-        "Derive it for these (`accountant dataset show` tells them); never just rename it.",
+        "The claim's unit or neighbours differ from the policy's.",
+        "Derive the claim for the policy's (`accountant dataset show` prints them). Never "
+        "just rename them.",
     ),
     Reason.CLAIM_NOT_ACCEPTED: ReasonWords(
-        "This kind of claim cannot be taken",
-        "The filter or the neighbours rule the claim out, its delta is above all that claims may "
-        "spend here, or its batch is too long.",
-        "Ask for another mechanism, for one without a delta, or for less at a time.",
+        "This kind of claim is not accepted",
+        "The filter or the neighbours do not allow this claim, its delta is above all that "
+        "claims may spend here, or its batch is too long.",
+        "Use another mechanism, one without a delta, or a smaller batch.",
     ),
     Reason.ABOVE_CAP: ReasonWords(
         "Too much at once",
-        "One request may not take so much of the budget.",
+        "One request may not use so much of the budget.",
         "Ask for less, or have an owner raise `most_per_request`.",
     ),
     Reason.EXHAUSTED: ReasonWords(
@@ -153,21 +159,21 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Ask for less.",
     ),
     Reason.INTERNAL_ERROR: ReasonWords(
-        "Our error",
-        "Deciding the request failed, and nothing was charged.",
-        "Tell the operator of the ledger, and take a new id.",
+        "Internal error",
+        "The decision failed because of a bug, and nothing was charged.",
+        "Report it to the operator of the ledger, and send the request under a new id.",
     ),
 }
 
 REFUSED_AT: Final[dict[str | None, str]] = {
     None: "the dataset's own budget",
-    "dataset": "the whole dataset's pace, or what is reserved for others",
-    "team": "a team's limit or pace",
-    "analyst": "an analyst's own limit or pace",
-    "each": "what each analyst of a team may use",
+    "dataset": "the dataset's period limit, or what is reserved for others",
+    "team": "a team's limit or period limit",
+    "analyst": "an analyst's own limit or period limit",
+    "each": "the limit of each analyst of a team",
 }
 """Where requests were refused that did not fit, by the scope of the limit."""
-NO_ROOM: Final = "The dataset's budget has no room."
+NO_ROOM: Final = "The dataset's budget has too little left."
 """What `exhausted` means where no limit has refused it."""
-NO_ROOM_AT_A_LIMIT: Final = "The dataset has room, and a limit has not."
+NO_ROOM_AT_A_LIMIT: Final = "The dataset's budget has room, but a limit does not."
 """What it means where one has."""

@@ -6,57 +6,157 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Final, NamedTuple
 
+import msgspec
+
+from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
 from accountant.display.limits import whose
-from accountant.display.numbers import Texts, left_amount, spent_amount
+from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
-from accountant.limits.wire import Scope
-from accountant.records import Decision
+from accountant.limits.wire import LevelLeft, LevelNamed, Scope
+from accountant.policy import Policy
+from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Reason
-from accountant.times import from_iso
+from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import PaceView
 
-_NO_ROOM_AT: Final = {
-    "limit": "The limit of {whose} has no room.",
-    "pace": "The pace of {whose} has no room in this period.",
+_TOO_LITTLE_AT: Final = {
+    "limit": "The limit of {whose} has too little left.",
+    "pace": "The period limit of {whose} has too little left in this period.",
     "reserved": "The rest of the budget is reserved for others.",
 }
 _WAITING: Final = "Waiting will not help: "
 _SMALLER: Final = "Ask for less at a time."
 
 Paces = Mapping[tuple[Scope, str | None], PaceView]
-"""Paces as they stand, by the scope and name of their limit."""
+"""Current period limits, by the scope and name of the limit."""
 
 
 class MoreAvailable(NamedTuple):
-    """When more comes.
+    """When more budget comes.
 
     Attributes:
-        text: a sentence. `at`: the time that it names, None where waiting brings nothing.
+        text: a sentence. `at`: the time that it names, None where waiting does not help.
     """
 
     text: str
     at: str | None = None
 
 
-def refusal_words(refused: Decision | Preview) -> str:
-    """Return what a reason means here, and what to do next where `fits` does not say it.
+class _Request(msgspec.Struct):
+    """What an input says of itself; inputs that break a rule are in a log, too."""
+
+    request_id: str = ""
+    analyst: str = ""
+    by: str = ""
+    via: str = ""
+    unit: str = ""
+    neighbours: str = ""
+    follows: int | None = None
+
+
+_decode_request = msgspec.json.Decoder(_Request).decode
+
+
+def refusal_words(
+    refused: Decision | Preview, policy: Policy | None = None, *, amounts: bool = True
+) -> str:
+    """Return why something was refused, and what to do next where `fits` does not say it.
 
     "" without a reason.
+
+    Args:
+        policy: of the dataset, where it is known: a claim for another unit is compared with it.
+        amounts: also say what the request costs and what is left.
     """
     reason = refused.reason
     if reason is None:
         return ""
-    words, level = REASONS[reason], refused.level
     if too_much := _delta_words(refused.asked, refused.left):
         return too_much
+    level = refused.level
     if level is not None and level.what is not None:
-        return _NO_ROOM_AT[level.what].format(whose=whose(level.scope, level.name))
+        said = _TOO_LITTLE_AT[level.what].format(whose=whose(level.scope, level.name))
+        return _with_amounts(said, refused) if amounts else said
     if reason is Reason.EXHAUSTED:
-        return NO_ROOM
-    by = "" if level is None else f" The budget of {whose(level.scope, level.name)} decides so."
-    return f"{words.meaning}{by} {words.remedy}"
+        return _with_amounts(NO_ROOM, refused) if amounts else NO_ROOM
+    words = REASONS[reason]
+    by = "" if level is None else f" The limit of {whose(level.scope, level.name)} decides this."
+    meaning = _meaning(refused, policy) if isinstance(refused, Decision) else ""
+    return f"{meaning or words.meaning}{by} {words.remedy}"
+
+
+def _with_amounts(sentence: str, refused: Decision | Preview) -> str:
+    """Return a sentence with what the request costs and what is left, of one sum."""
+    asked, left = refused.asked or {}, refused.left or {}
+    level = refused.level
+    if level is not None:
+        at = _left_at(refused, level)
+        left = {} if at is None else (at.pace_left if level.what == "pace" else at.left) or {}
+    over = [
+        name
+        for name, rest in left.items()
+        if name in asked and Decimal(asked[name]) > Decimal(rest)
+    ]
+    # Where basic composition stands beside a filter, a half that has ended has nothing left.
+    name = next((name for name in over if Decimal(left[name])), next(iter(over), None))
+    if name is None:
+        return sentence
+    cost, rest = spent_amount(asked[name]), left_amount(left[name])
+    return f"{sentence[:-1]}: the request costs {symbol(name)} {cost}, and {rest} is left."
+
+
+def _left_at(refused: Decision | Preview, level: LevelNamed) -> LevelLeft | None:
+    place = level.scope, level.name
+    return next((each for each in refused.left_at if (each.scope, each.name) == place), None)
+
+
+def _meaning(decision: Decision, policy: Policy | None) -> str:
+    """Return what a reason means for this request, with both values where two disagree, else ""."""
+    try:
+        request = _decode_request(decision.request)
+    except DECODE_ERRORS:
+        return ""
+    match decision.reason:
+        case Reason.UNKNOWN_DATASET if decision.dataset:
+            return f"No dataset is named {decision.dataset}."
+        case Reason.UNIT_MISMATCH if request.unit:
+            return _unit_words(request, policy)
+        case Reason.NOT_PERMITTED:
+            return _role_words(request, decision.dataset)
+        case Reason.OUT_OF_DATE if request.follows is not None and decision.sequence:
+            return (
+                f"The record follows decision {request.follows} of the dataset, and the last one "
+                f"was {decision.sequence - 1}."
+            )
+        case Reason.ISSUED_IN_FUTURE:
+            return _clock_words(request.request_id, decision.decided_at)
+        case _:
+            return ""
+
+
+def _clock_words(request_id: str, decided_at: str) -> str:
+    issued = issued_at(request_id)
+    if issued is None or issued > LAST_MS:
+        return ""
+    return f"The id's time is {moment(iso(issued))}, and the ledger's is {moment(decided_at)}."
+
+
+def _unit_words(request: _Request, policy: Policy | None) -> str:
+    said = f"The claim is for unit {request.unit} and neighbours {request.neighbours}"
+    if policy is None:
+        return f"{said}, and the dataset's policy is not."
+    return f"{said}, and the policy for unit {policy.unit} and neighbours {policy.neighbours}."
+
+
+def _role_words(request: _Request, dataset: str | None) -> str:
+    where = f"dataset {dataset}" if dataset else "the dataset"
+    if request.by:
+        return f"{request.by} is not an owner of {where}."
+    if request.via:
+        return f"{request.analyst} is not an analyst of {where}, or {request.via} not its engine."
+    return f"{request.analyst} is not an analyst of {where}." if request.analyst else ""
 
 
 def _delta_words(asked: Texts | None, left: Texts | None) -> str:
@@ -67,17 +167,17 @@ def _delta_words(asked: Texts | None, left: Texts | None) -> str:
     there = "nothing" if Decimal(rest) == 0 else left_amount(rest)
     return (
         f"The claim has a delta of {spent_amount(delta)}, and {there} of the dataset's delta is "
-        "left for claims. Ask for one without a delta, such as pure, laplace or gaussian."
+        "left for claims. Use a claim without a delta, such as pure, laplace or gaussian."
     )
 
 
 def when_more(
     refused: Decision | Preview, paces: Paces | None = None, decided_at: int = 0
 ) -> MoreAvailable | None:
-    """Return when more comes of a request that did not fit, None of any other.
+    """Return when more budget comes for a request that did not fit, None for any other.
 
     Args:
-        paces: as they stand now, where the refusal may be of an earlier period.
+        paces: the current period limits, where the refusal may be of an earlier period.
         decided_at: milliseconds since 1970.
     """
     level = refused.level
@@ -89,14 +189,14 @@ def when_more(
         return MoreAvailable(f"{_WAITING}an owner would have to raise the limit.")
     if level.what == "reserved":
         return MoreAvailable(f"{_WAITING}an owner would have to reserve less for others.")
-    place = level.scope, level.name
-    at = next((each.more_at for each in refused.left_at if (each.scope, each.name) == place), None)
+    found = _left_at(refused, level)
+    at = None if found is None else found.more_at
     if at is None:
-        return MoreAvailable(f"{_WAITING}a whole period has no room. {_SMALLER}")
+        return MoreAvailable(f"{_WAITING}a whole period is too small for this request. {_SMALLER}")
     if paces is not None:
-        pace = paces.get(place)
+        pace = paces.get((level.scope, level.name))
         if pace is None:
-            return MoreAvailable("That pace was lifted since, or began again: ask again.")
+            return MoreAvailable("That period limit was removed or replaced since: ask again.")
         if not from_iso(pace.begins_at) <= decided_at < from_iso(pace.ends_at):
             return MoreAvailable("A new period has begun since: ask again.")
         at = pace.ends_at

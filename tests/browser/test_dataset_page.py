@@ -124,7 +124,11 @@ def test_an_analyst_learns_in_one_look_and_by_keyboard(
 ) -> None:
     page = shown(opens, read_only, "ana")
     first = page.locator(".mine").inner_text()
-    for said in ("You may still use 0.6 %", "the pace of team red", "More comes in 24 hours"):
+    for said in (
+        "You may still use 0.6 %",
+        "the period limit of team red",
+        "More comes in 24 hours",
+    ):
         assert said in first
     assert page.locator(".refused .fits").first.inner_text() == "What would fit: pure:0.006"
     tab_to(page, "#kind-pure")

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from accountant.claims.text import claim_text
-from accountant.display.numbers import left_amount, spent_amount, symbol
 from accountant.display.refusals import refusal_words, when_more
-from accountant.limits.wire import LevelLeft
 from accountant.records import Decision
 from streams.cli.demo.replay import Decided
 from streams.cli.demo.teams import TEAM_OF
@@ -26,7 +24,7 @@ def in_words(decided: Decided) -> tuple[str, str]:
     who = f"{ask.analyst} of {TEAM_OF[ask.analyst]} asked {ask.dataset} {claim_text(ask.claim)}"
     more = when_more(decision)
     then = "" if more is None else f". {more.text}"
-    return f"{who}: {refusal_words(decision)}", f"{would_fit(decision)}{then}"
+    return f"{who}: {refusal_words(decision, amounts=False)}", f"{would_fit(decision)}{then}"
 
 
 def would_fit(decision: Decision) -> str:
@@ -35,23 +33,5 @@ def would_fit(decision: Decision) -> str:
 
 
 def asked_and_left(decision: Decision) -> str:
-    """Return what a request asked of its dataset's first sum, and what there was of it."""
-    level, at = decision.level, _at(decision)
-    left, asked = decision.left or {}, decision.asked or {}
-    why = refusal_words(decision)
-    if level is not None and at is not None:
-        left = (at.pace_left if level.what == "pace" else at.left) or {}
-    name = next(iter(left), None)
-    if name is None or name not in asked:
-        return why
-    spent, rest = spent_amount(asked[name]), left_amount(left[name])
-    return f"{why} Asked {symbol(name)} {spent}, left {rest}"
-
-
-def _at(decision: Decision) -> LevelLeft | None:
-    """Return what is told of the level that has refused."""
-    level = decision.level
-    for each in decision.left_at:
-        if level is not None and (each.scope, each.name) == (level.scope, level.name):
-            return each
-    return None
+    """Return what a request would cost and what is left, of the limit that has refused it."""
+    return refusal_words(decision)

@@ -86,8 +86,8 @@ class Screen:
         self._console.print(shares_table(shares, title))
         for by in sorted(self._refused, key=lambda by: by == OWN):
             refused, then = in_words(self._refused[by])
-            self._console.print(Text(refused))
-            self._console.print(Text(f"  {then}", style="dim"))
+            self._console.print(Text(refused), soft_wrap=True)
+            self._console.print(Text(f"  {then}", style="dim"), soft_wrap=True)
         if self._refused:
             self._console.print()
 

@@ -46,6 +46,6 @@ def test_what_was_left_at_each_level() -> None:
     )
     assert left_at_words(left_at, {"epsilon": "0.7"}) == (
         "the whole dataset: ε 0.5 left and not reserved for others",
-        "team red: ε 0.2999 left, ε 0 left in the period",
+        "team red: ε 0.2999 left, ε 0 left in this period",
     )
     assert left_at_words(left_at[:1], {"epsilon": "0.5"}) == ("the whole dataset: ε 0.5 left",)

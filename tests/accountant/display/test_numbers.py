@@ -4,15 +4,19 @@ from __future__ import annotations
 
 from decimal import Decimal
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.display.numbers import (
+    counted,
     exact_percent,
     left_amount,
+    left_headline,
     left_line,
     left_percent,
+    left_ratio,
     part_of,
     percents,
     spent_amount,
@@ -20,6 +24,9 @@ from accountant.display.numbers import (
     spent_percent,
     unspent_percent,
 )
+from accountant.filters import FILTERS
+from tests.accountant.filters.policies import POLICIES
+from tests.accountant.world import opened
 
 
 @pytest.mark.parametrize(
@@ -104,3 +111,60 @@ def test_sums_have_their_signs() -> None:
     assert left_line({"epsilon": "0.5", "delta": "0"}) == "ε 0.5, δ 0"
     assert left_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
     assert spent_line(None) == left_line(None) == ""
+
+
+CLAIMS: dict[str, str] = {
+    "optimal_homogeneous": "pure:0.1",
+    "gdp_residue": "gaussian:sigma=20,sensitivity=1",
+    "zcdp": "gaussian:sigma=20,sensitivity=1",
+    "renyi": "subsampled_gaussian:rate=0.01,sigma=1,sensitivity=1",
+}
+
+
+@pytest.mark.parametrize("beside", [False, True])
+@pytest.mark.parametrize("name", POLICIES)
+def test_the_number_after_a_grant_agrees_with_the_spent_part_of_the_budget(
+    name: str, beside: bool
+) -> None:
+    policy = {
+        field: value
+        for field, value in msgspec.to_builtins(POLICIES[name]).items()
+        if value is not None
+    }
+    if beside:
+        if not FILTERS[name].takes_beside or "rho" in policy:
+            pytest.skip("basic composition adds nothing beside it")
+        policy["beside"] = "basic"
+    world = opened(**policy)
+    for claim in (CLAIMS.get(name, "pure:0.05"), "pure:0.03", "pure:0.1"):
+        decision = world.ask(claim)
+        if not decision.granted:
+            continue
+        ratio = left_ratio(decision.left, decision.totals)
+        exact = 1 - Decimal(str(world.ledger().spent_ratio))
+        if name == "advanced_2016":
+            assert ratio is None or beside
+        elif name == "renyi_mixture":
+            assert ratio is not None
+            assert ratio <= exact + OFF
+        else:
+            assert ratio is not None
+            assert abs(ratio - exact) <= Decimal("1e-12"), (name, ratio, exact)
+
+
+def test_one_number_leads_after_a_grant() -> None:
+    decision = opened(epsilon="1", filter="basic").ask("pure:0.0506")
+    assert left_headline(decision.left, decision.totals) == "94.9 % left"
+    assert left_headline(None, None) == ""
+
+
+def test_a_sum_that_is_no_longer_counted_is_left_out() -> None:
+    left = {"intrinsic_time": "0", "delta": "0.1", "epsilon": "0.4"}
+    ended = {"intrinsic_time": "0.1", "filter_ended": "1", "without_epsilon": "0"}
+    assert counted(left, ended) == {"delta": "0.1", "epsilon": "0.4"}
+    without = {"filter_ended": "0", "without_epsilon": "3"}
+    assert [*counted(left, without)] == ["intrinsic_time", "delta"]
+    orders = {"renyi_8": "0.1", "renyi_32": "0"}
+    assert [*counted(orders, {"renyi_8": "0.1", "renyi_32": "inf"})] == ["renyi_8"]
+    assert counted({"renyi_8": "0"}, {"renyi_8": "inf"}) == {"renyi_8": "0"}
+    assert counted(left, None) == left

@@ -1,4 +1,4 @@
-"""Who is refused reads which level it was, and when more comes."""
+"""A refusal says what has too little left, by how much, and when more budget comes."""
 
 from __future__ import annotations
 
@@ -7,11 +7,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from accountant.display.reasons import NO_ROOM
+from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.refusals import refusal_words, when_more
 from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.policy import Policy
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
+from accountant.times import uuid7
+from tests.accountant.world import START
 
 AT = "2026-12-01T10:00:00.000Z"
 
@@ -34,10 +37,22 @@ def refused(**given: Any) -> Decision:
     ("level", "at", "more"),
     [
         (None, NO_ROOM, "a dataset's budget is fixed"),
-        (LevelNamed("team", "blue", "limit"), "The limit of team blue has no room", "raise"),
+        (
+            LevelNamed("team", "blue", "limit"),
+            "The limit of team blue has too little",
+            "raise",
+        ),
         (LevelNamed("dataset", None, "reserved"), "The rest of the budget is reserved", "less"),
-        (LevelNamed("each", "blue", "pace"), "The pace of each analyst of team blue", "2026-12-01"),
-        (LevelNamed("team", "blue", "pace"), "The pace of team blue", "a whole period has no room"),
+        (
+            LevelNamed("each", "blue", "pace"),
+            "The period limit of each analyst of team blue",
+            "2026-12-01",
+        ),
+        (
+            LevelNamed("team", "blue", "pace"),
+            "The period limit of team blue",
+            "a whole period is too small",
+        ),
     ],
 )
 def test_a_refusal_says_which_level_and_when_more_comes(
@@ -60,3 +75,64 @@ def test_what_is_no_refusal_says_nothing() -> None:
     granted = msgspec.structs.replace(refused(), outcome=Outcome.GRANTED, reason=None)
     assert refusal_words(granted) == ""
     assert when_more(granted) is None
+
+
+def test_a_request_that_does_not_fit_says_what_it_costs_and_what_is_left() -> None:
+    asked, left = {"epsilon": "0.3", "delta": "0"}, {"epsilon": "0.2", "delta": "0"}
+    words = refusal_words(refused(asked=asked, left=left))
+    assert words == (
+        "The dataset's budget has too little left: the request costs ε 0.3, and 0.2 is left."
+    )
+    assert refusal_words(refused(asked=asked, left=left), amounts=False) == NO_ROOM
+
+
+def other(reason: Reason, request: dict[str, Any] | None = None, **fields: Any) -> Decision:
+    raw = msgspec.Raw(msgspec.json.encode(request or {}))
+    return msgspec.structs.replace(refused(request=raw, **fields), reason=reason)
+
+
+def test_a_claim_for_another_unit_is_shown_beside_the_policy() -> None:
+    decision = other(Reason.UNIT_MISMATCH, {"unit": "visit", "neighbours": "add_remove"})
+    both = refusal_words(decision, Policy(unit="person", neighbours="add_remove"))
+    assert both.startswith(
+        "The claim is for unit visit and neighbours add_remove, and the policy for unit person and "
+        "neighbours add_remove. Derive the claim"
+    )
+    assert "unit visit" in refusal_words(decision)
+
+
+@pytest.mark.parametrize(
+    ("request_", "said"),
+    [
+        ({"by": "olga"}, "olga is not an owner of dataset census."),
+        ({"analyst": "ana"}, "ana is not an analyst of dataset census."),
+        (
+            {"analyst": "ana", "via": "tumult"},
+            "ana is not an analyst of dataset census, or tumult not its engine.",
+        ),
+        ({}, REASONS[Reason.NOT_PERMITTED].meaning),
+    ],
+)
+def test_a_missing_role_is_named_with_its_member(request_: dict[str, str], said: str) -> None:
+    words = refusal_words(other(Reason.NOT_PERMITTED, request_, dataset="census"))
+    assert words == f"{said} {REASONS[Reason.NOT_PERMITTED].remedy}"
+
+
+def test_an_unknown_dataset_is_named() -> None:
+    words = refusal_words(other(Reason.UNKNOWN_DATASET, dataset="sensus"))
+    assert words.startswith("No dataset is named sensus. List the datasets")
+
+
+def test_a_record_that_is_out_of_date_is_shown_beside_the_last_decision() -> None:
+    words = refusal_words(other(Reason.OUT_OF_DATE, {"follows": 3}, sequence=6))
+    assert "follows decision 3 of the dataset, and the last one was 5." in words
+
+
+@pytest.mark.parametrize("at", [START, 2**48 - 1])
+def test_an_id_of_the_future_is_shown_beside_the_clock(at: int) -> None:
+    words = refusal_words(other(Reason.ISSUED_IN_FUTURE, {"request_id": uuid7(at, bytes(10))}))
+    if at == START:
+        said = "The id's time is 2026-11-21 10:00 UTC, and the ledger's is 2026-12-01 10:00 UTC."
+        assert words.startswith(said)
+    else:
+        assert words == str(REASONS[Reason.ISSUED_IN_FUTURE])

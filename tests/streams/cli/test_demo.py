@@ -52,12 +52,12 @@ def test_each_refusal_is_told_with_its_level_what_would_fit_and_when_more_comes(
     told = done.out.split("teams on Sun evening", 1)[1].splitlines()
     pairs = list(pairwise(told))
     for by, then in (
-        ("The limit of team product has no room.", f"{WAITING}raise the limit."),
+        ("The limit of team product has too little left.", f"{WAITING}raise the limit."),
         (
-            "The limit of each analyst of team research has no room.",
+            "The limit of each analyst of team research has too little left.",
             f"{WAITING}raise the limit.",
         ),
-        ("The pace of team product has no room in this period.", "More comes at 2"),
+        ("The period limit of team product has too little left in this period.", "More comes at 2"),
         (
             "The rest of the budget is reserved for others.",
             f"{WAITING}reserve less for others.",

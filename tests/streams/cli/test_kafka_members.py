@@ -64,7 +64,7 @@ def test_members_are_set_on_kafka_and_known_at_its_gateway(broker, application, 
         assert len(listed.rows) == 202
         shown = accountant("dataset", "show", "survey", **where)
         assert "202 (owner 1, analyst 201)" in shown.out
-        assert "Together these keep ε = 2, δ = 0." in " ".join(shown.out.split())
+        assert "Together they guarantee ε = 2, δ = 0." in " ".join(shown.out.split())
         denied = accountant("ask", "survey", "pure:0.1", "--analyst", "ben", **where)
         assert (denied.code, "not_permitted" in denied.out) == (1, True)
         known = {"ACCOUNTANT_TOKENS": "t.json", "ACCOUNTANT_PORT": "0"}

@@ -303,7 +303,7 @@ def test_watch_gives_what_is_crossed_and_only_that_where_alerts_are_asked_for(ac
     assert [row["alert_id"] for row in shown] == ["survey/1/0.5", "survey/1/0.8"]
     said = accountant("watch", "--alerts", "--once").out.splitlines()
     assert len(said) == 2
-    assert "survey has crossed 50 % of its budget: 90 % is spent" in said[0]
+    assert "survey has reached 50 % of its budget: 90 % is spent" in said[0]
     table = accountant("watch", "--once").out
     assert "survey/1/0.5" not in table, "the table has what comes while it runs"
 
@@ -370,5 +370,5 @@ def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
         again = opened("dataset", "amend", "census", "--lower-to", str(lower))
         said = " ".join(again.out.split())
         assert "already_granted" in said
-        assert "A whole policy replaces another before the first grant only" in said
+        assert "A whole policy can be replaced only before the first grant" in said
         assert "can be lowered" not in said

@@ -39,7 +39,7 @@ def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> Non
     assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
     told = census("ask", "census", "pure:0.2", "--analyst", "ben")
     assert told.code == 1
-    assert "The limit of team blue has no room" in told.out
+    assert "The limit of team blue has too little left" in told.out
     assert "team blue: ε 0.1" in told.out
 
 
@@ -50,7 +50,9 @@ def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
     assert "The rest of the budget is reserved for others" in paced
     assert census("limit", "remove", "census", "--analyst", "zoe", *BY).code == 0
     paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
-    assert "The pace of each analyst of team blue has no room in this period" in paced
+    assert (
+        "The period limit of each analyst of team blue has too little left in this period" in paced
+    )
     assert census("audit").code == 0
 
 
@@ -74,7 +76,7 @@ def test_what_limits_nothing_or_by_nobody_is_told(
 def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     done = census("limit", "remove", "census", "--team", "blue", *BY)
     assert done.code == 1
-    assert "There is no such limit to lift" in done.out + done.err
+    assert "There is no such limit to remove" in done.out + done.err
 
 
 def test_what_a_limit_takes_away_is_noted(census: Command) -> None:

@@ -133,10 +133,10 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
     done = census("ask", "census", "pure:0.3", "--analyst", "ana", "--dry-run", *where)
     assert done.code == 1
     assert done.out.startswith("would be refused (exhausted); nothing was asked or written")
-    assert "The limit of each analyst of team blue has no room" in done.out
+    assert "The limit of each analyst of team blue has too little left" in done.out
     assert "team blue: ε 0.4, δ 0 left" in done.out
     assert "each analyst of team blue: ε 0.05, δ 0 left" in done.out
-    assert "ε 0.3, δ 0 left in the period" in done.out
+    assert "ε 0.3, δ 0 left in this period" in done.out
     assert "fits  pure:0.05" in done.out
     dry = census("ask", "census", "pure:0.6", "--analyst", "ana", "--dry-run", "--json", *where)
     assert dry.json["level"] == {"scope": "dataset", "what": "pace"}
@@ -167,7 +167,7 @@ def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
     none = census("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", *where)
     assert none.code == 1
     assert none.out.splitlines()[0] == "0"
-    assert "The limit of each analyst of team blue has no room" in none.out
+    assert "The limit of each analyst of team blue has too little left" in none.out
     told = census(
         *("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", "--json"),
         *where,
@@ -240,7 +240,7 @@ def test_a_server_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> 
     assert known.done("ben", *fits).json["fits"] == 10
     assert known.done("olga", *fits, "--analyst", "ana").json["fits"] == 5
     dry = known.by("ana", "ask", "census", "pure:0.3", "--dry-run", *at)
-    assert "The limit of each analyst of team blue has no room" in dry.out
+    assert "The limit of each analyst of team blue has too little left" in dry.out
     others = known.by("ana", *fits, "--analyst", "ben")
     assert others.code == 1
     assert "what others have left" in others.err

@@ -289,7 +289,7 @@ def test_who_may_ask_is_shown_also_where_no_policy_says_it(accountant: Command) 
 
 
 CITY = "The people of population city are in"
-TOGETHER = "Together these keep ε = 2, δ = 0."
+TOGETHER = "Together they guarantee ε = 2, δ = 0."
 
 
 def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
@@ -310,7 +310,7 @@ def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
     assert "ε = 2" in owned("dataset", "list").out
     assert owned("dataset", "open", "city-3", *POLICY, "--population", "city").code == 0
     why = "city-3 was opened after something was granted on city-1"
-    assert f"Together these keep no guarantee: {why}." in owned("dataset", "list").out
+    assert f"Together they have no guarantee: {why}." in owned("dataset", "list").out
     assert owned("dataset", "show", "city-1", "--json").json["joint_guarantee"]["why"] == why
 
 

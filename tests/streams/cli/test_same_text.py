@@ -156,10 +156,10 @@ async def shares(url: str) -> list[AnalystShare]:
         return await shares_of(ledger, ("census", "shop"))
 
 
-NO_ROOM = "The limit of team research has no room."
+NO_ROOM = "The limit of team research has too little left"
 NO_WAIT = "Waiting will not help: an owner would have to raise the limit."
 OVER = (
-    "More would be reserved than is left, or than the team's share holds. "
+    "This would reserve more than is left, or more than the team's share. "
     "Reserve less, or lower another share first."
 )
 CLOSED = "closed: An owner has closed it: nothing more is granted."
@@ -199,7 +199,7 @@ CASES = {
         OVER,
         ("form, refused", "limit set", "notebook, reserved"),
     ),
-    "a forecast": ("vast", "not at this pace", ("page, {}", "why, {}")),
+    "a forecast": ("vast", "not at this rate", ("page, {}", "why, {}")),
     "days of a forecast": ("vast", "the last 7 days", ("page, {}", "why, {}")),
 }
 FACTS = [

@@ -69,14 +69,17 @@ def test_a_pace_says_when_more_comes() -> None:
         LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
     )
     told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
-    assert told.why == "The pace of team red has no room in this period."
+    assert told.why == (
+        "The period limit of team red has too little left in this period: the request costs ε 0.3, "
+        "and 0 is left."
+    )
     assert told.more == MoreAvailable(
         "More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z"
     )
     assert told.more_in == "in 12 hours"
     assert told.left == (
         "the whole dataset: ε 0.5 left and not reserved for others",
-        "team red: ε 0 left in the period",
+        "team red: ε 0 left in this period",
     )
     assert told.fits == "nothing of this kind"
 
@@ -94,7 +97,7 @@ def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
     named = LevelNamed("team", "red", "pace")
     told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
     assert told.more is not None
-    assert told.more.text.startswith("Waiting will not help: a whole period has no room.")
+    assert told.more.text.startswith("Waiting will not help: a whole period is too small")
     assert told.more.at is None
 
 
@@ -112,7 +115,7 @@ def test_other_reasons_promise_nothing() -> None:
     assert told.why == str(REASONS[Reason.UNIT_MISMATCH])
     assert (told.fits, told.more) == ("", None)
     own = refusal_of(decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LevelNamed("team", "red")))
-    assert "The budget of team red decides so." in own.why
+    assert "The limit of team red decides this." in own.why
 
 
 def test_a_long_claim_is_cut_and_kept() -> None:

@@ -43,10 +43,10 @@ def test_the_state_is_the_last_word(flags: dict[str, bool], state: str) -> None:
 def test_people_of_several_datasets() -> None:
     held = JointGuarantee(population="city", datasets=("a", "b"), others=1, epsilon="2", delta="0")
     said = headline(replace(dataset(), joint_guarantee=held)).joint
-    assert "are in a, b and 1 other dataset. Together these keep ε = 2, δ = 0." in said
+    assert "are in a, b and 1 other dataset. Together they guarantee ε = 2, δ = 0." in said
     broken = JointGuarantee(population="city", datasets=("a",), why="b was opened after a look")
     said = headline(replace(dataset(), joint_guarantee=broken)).joint
-    assert said.endswith("Together these keep no guarantee: b was opened after a look.")
+    assert said.endswith("Together they have no guarantee: b was opened after a look.")
 
 
 def test_what_one_request_may_take() -> None:

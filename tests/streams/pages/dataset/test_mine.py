@@ -28,7 +28,7 @@ def test_the_tightest_limit_is_named() -> None:
 def test_more_comes_when_the_pace_ends_that_holds_back() -> None:
     own = level("analyst", "ana", "0.15", pace=pace("0.02"))
     told = mine(budget(own), "open", NOW)
-    assert (told.percent, told.by) == ("2 %", "the pace of analyst ana")
+    assert (told.percent, told.by) == ("2 %", "the period limit of analyst ana")
     assert told.more_at == "2026-11-22T00:00:00.000Z"
     assert told.more_in == "in 12 hours"
 

@@ -70,7 +70,7 @@ def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: Page
     assert "You may still use 0.6 % of the budget (ε 0.006)" in page
     assert "Your team, red, has 13.6 % of the budget (ε 0.136) left." in page
     assert "More comes in 24 hours, at 2026-12-01 12:00 UTC" in page
-    assert "The pace of team red has no room in this period." in page
+    assert "The period limit of team red has too little left in this period" in page
     assert "What would fit: pure:0.006" in page
     assert "You the last 7 days" in page
 
@@ -79,7 +79,7 @@ def test_an_owner_sees_all_and_gets_the_forms(lasting: PagesServer) -> None:
     page = lasting.page("olga").text
     for part in ("Spent over time", "Who used what", "Refusals by reason", "Members", "Shares"):
         assert part in page
-    assert "Did not fit at a team's limit or pace exhausted 1" in words(page)
+    assert "Did not fit at a team's limit or period limit exhausted 1" in words(page)
     assert "All together the last 7 days 2026-12-18 2026-12-07 to never ε 0.294" in words(page)
     assert 'action="/pages/datasets/survey/members"' in page
     assert 'action="/pages/datasets/survey/limits"' in page
@@ -215,7 +215,7 @@ def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
 
 @pytest.mark.parametrize(
     ("state", "said"),
-    [("closed", "An owner has closed it"), ("halted", "the policy lets that be the end")],
+    [("closed", "An owner has closed it"), ("halted", "this policy grants nothing after that")],
 )
 def test_a_dataset_that_grants_no_more_says_so(
     roles_server: RolesServer, state: str, said: str

@@ -88,7 +88,7 @@ def test_refusals_tell_of_which_limit_they_are() -> None:
     )
     first, second, third = refusals(told)
     assert (first.title, first.times, first.width) == (
-        "Did not fit at a team's limit or pace",
+        "Did not fit at a team's limit or period limit",
         4,
         100,
     )
@@ -114,7 +114,7 @@ def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
     rows = lasting(why(forecasts=(week, still, dark, other)), "ana")
     assert [(row.whose, row.pace, row.runs_out, row.range) for row in rows] == [
         ("all together", "the last 7 days", "2027-01-10", "2027-01-05 to never"),
-        ("team red", "the last 30 days", "not at this pace", ""),
+        ("team red", "the last 30 days", "not at this rate", ""),
         ("you", "the last day", "not known", ""),
     ]
     assert note_of(rows) == "no sum"
