@@ -25,7 +25,7 @@ from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswe
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
-from streams.kafka.wire.denied import ConnectionDenied
+from streams.kafka.wire.diagnose_auth import ConnectionDenied
 
 ID = "019ab000-0000-7000-8000-000000000000"
 

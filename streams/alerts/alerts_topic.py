@@ -12,8 +12,8 @@ from accountant.records import DECODE_ERRORS
 from accountant.views.datasets import Alert, decode_alert
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
 from streams.logs import get_logger
@@ -93,7 +93,7 @@ class AlertTopic:
             )
         )
         try:
-            with translating():
+            with translate_errors():
                 async with asyncio.timeout(_START_S):
                     await follower.start()
                     follower.assign(tps)
@@ -103,7 +103,7 @@ class AlertTopic:
                     ends = {}
                     self._on_heard()
                     self._known.set()
-                with translating():
+                with translate_errors():
                     got = await self._next(follower, tps)
                 for records in got.values():
                     for record in records:
@@ -112,7 +112,7 @@ class AlertTopic:
                             self._on_alert(alert)
                 await asyncio.sleep(0)
                 if not got:
-                    with translating():
+                    with translate_errors():
                         async with asyncio.timeout(_START_S):
                             await follower.end_offsets(tps[:1])  # is the broker there?
         finally:

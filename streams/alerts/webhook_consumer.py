@@ -17,8 +17,8 @@ from streams.alerts.webhook import AlertWebhook, Trying
 from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, read_on
 from streams.kafka.wire.reader import stop
 from streams.logs import get_logger
@@ -98,11 +98,11 @@ class WebhookFeed:
         consumer.subscribe([self._deployment.topics.alerts])
         self._resting.clear()
         try:
-            with translating():
+            with translate_errors():
                 await consumer.start()
             while True:
                 self._wake(consumer)
-                with translating():
+                with translate_errors():
                     got = await self._come(consumer)
                 for tp, records in got.items():
                     await self._post(consumer, tp, records)
@@ -155,7 +155,7 @@ class WebhookFeed:
                 return
             self._next[tp] = record.offset + 1
             try:
-                with translating():
+                with translate_errors():
                     await consumer.commit({tp: record.offset + 1})
             except JournalFault as error:
                 if isinstance(error.__cause__, _MOVED):

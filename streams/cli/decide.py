@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_whole, explained
+from streams.cli.printing.exits import Exit, check_partition_counts, explained
 from streams.cli.printing.say import say
 from streams.cli.printing.uncounted import not_decided
 from streams.cli.reading.options import Json
@@ -61,7 +61,7 @@ def decide(
         stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
         if columns.not_decided:
             say(f"not decided: {not_decided(columns)}", err=True)
-    check_whole()
+    check_partition_counts()
     if columns.not_decided:
         raise typer.Exit(Exit.FAILED)
 

@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.archive import archive
-from streams.cli.printing.exits import Exit, check_whole, explained, fail
+from streams.cli.printing.exits import Exit, check_partition_counts, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
 if TYPE_CHECKING:
     from streams.cli.reading.log_reader import Part
     from streams.kafka.deployment import Deployment
-    from streams.kafka.restore import Restored
+    from streams.kafka.restore import RestoredPartition
 
 app = typer.Typer(help="Read the decision log, archive or restore it.", no_args_is_help=True)
 app.command("archive")(archive)
@@ -64,7 +64,7 @@ def export(
                     found += 1
                     if nobody_reads():
                         return
-        check_whole()
+        check_partition_counts()
     if request_id is not None and not found:
         hint = "--archive FILE looks into an archive, too" if is_cut else None
         fail(Exit.FAILED, f"no decision on request {request_id} is in this log", hint=hint)
@@ -130,7 +130,7 @@ def _deployment(url: str) -> Deployment:
     return deployment_of(load_command(url=url))
 
 
-def _restored(file: Path, deployment: Deployment) -> list[Restored]:
+def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     """Audit a file and write it back, showing progress on stderr."""
     from accountant.records import decode_decision
     from streams.cli.audit import audited

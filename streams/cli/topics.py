@@ -81,12 +81,12 @@ def check(
     """
     from streams.cli.printing.output import print_json
     from streams.errors import Refused
-    from streams.kafka.acls.look import look
+    from streams.kafka.acls.check import check_acls
 
     with explained():
         where, named = deployment(url, partitions, replication), _roles(principal)
         problems = asyncio.run(_topic_problems(where))
-        seen = asyncio.run(look(where, named))
+        seen = asyncio.run(check_acls(where, named))
         problems += seen.problems
         if json:
             print_json(
@@ -113,11 +113,11 @@ def check(
 async def _topic_problems(where: Deployment) -> list[str]:
     from streams.errors import Refused
     from streams.kafka.topics import check as check_topics
-    from streams.kafka.wire.errors import NotLetIn
+    from streams.kafka.wire.errors import BrokerAuthFailed
 
     try:
         await check_topics(where)
-    except NotLetIn:
+    except BrokerAuthFailed:
         raise
     except Refused as error:
         return str(error).split("; ")

@@ -12,8 +12,8 @@ from accountant.records import Source
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.topics import wrong_count
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import stop
 
 _ACK_S: Final = 10.0
@@ -22,7 +22,7 @@ _FLUSH_S: Final = 5.0
 
 
 class Appender:
-    """Holds one idempotent producer, and replaces it when the broker accepts no more from it."""
+    """Appends with one idempotent producer, and replaces it when the broker rejects its records."""
 
     def __init__(self, deployment: Deployment) -> None:
         self._deployment = deployment
@@ -36,9 +36,9 @@ class Appender:
         """
         self._producer = producer = await self._produce()
         topic = self._deployment.topics.requests
-        with translating():
+        with translate_errors():
             wrong = wrong_count(self._deployment, topic, len(await producer.partitions_for(topic)))
-        if wrong:  # requests would go to the wrong partitions
+        if wrong:  # otherwise requests would go to the wrong partitions
             raise Refused(wrong)
 
     async def _produce(self) -> AIOKafkaProducer:
@@ -52,7 +52,7 @@ class Appender:
                 linger_ms=0,
             )
         )
-        with translating():
+        with translate_errors():
             try:
                 await producer.start()
             except BaseException:
@@ -69,7 +69,7 @@ class Appender:
         if producer is None:
             raise Unavailable("not connected: retry with the same bytes")
         try:
-            with translating():
+            with translate_errors():
                 async with asyncio.timeout(_ACK_S):
                     metadata = await producer.send_and_wait(
                         self._deployment.topics.of(source), value=body, key=key, partition=partition

@@ -1,4 +1,4 @@
-"""Older decisions of a ledger on Kafka, read in a thread that may block."""
+"""Read older decisions of a ledger on Kafka in a thread that may block."""
 
 from __future__ import annotations
 
@@ -9,58 +9,61 @@ from typing import Final, TypeVar
 
 from streams.errors import Unavailable
 from streams.index import Beginning
+from streams.kafka.decision_reader import KafkaDecisionReader
 from streams.kafka.deployment import Deployment
-from streams.kafka.indexed_decisions import KafkaDecisionReader
 
 T = TypeVar("T")
 
-_MOST_LOOKING: Final = 100
+_MAX_LOOKUPS: Final = 100
 _CLOSE_S: Final = 1.0
 
 
-class LogLookup:
-    """Reads decisions in a thread of its own, one call after another."""
+class ThreadedLogReader:
+    """Reads decisions for an event loop, in a thread of its own, one call after another."""
 
     def __init__(self, deployment: Deployment) -> None:
-        self._logs = LogsHere(deployment)
+        self._reader = BlockingLogReader(deployment)
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="decisions")
-        self._looking = 0
+        self._lookups = 0
 
     async def decisions(self, partition: int, sequences: Sequence[int]) -> list[bytes]:
         """Return single decisions; see `DecisionReader.decisions`."""
-        return await self._look(lambda: self._logs.decisions(partition, sequences))
+        return await self._run(lambda: self._reader.decisions(partition, sequences))
 
     async def read(self, partition: int, first: int, most: int) -> list[bytes]:
         """Return decisions from number `first` on; see `DecisionReader.read`."""
-        return await self._look(lambda: self._logs.read(partition, first, most))
+        return await self._run(lambda: self._reader.read(partition, first, most))
 
     async def last(self, partition: int) -> tuple[int, bytes]:
         """Return the last decision, with its number; see `DecisionReader.last`."""
-        return await self._look(lambda: self._logs.last(partition))
+        return await self._run(lambda: self._reader.last(partition))
 
-    async def _look(self, look: Callable[[], T]) -> T:
-        if self._looking >= _MOST_LOOKING:
-            raise Unavailable(f"{_MOST_LOOKING} look for older decisions already: ask again")
-        self._looking += 1
+    async def _run(self, read: Callable[[], T]) -> T:
+        if self._lookups >= _MAX_LOOKUPS:
+            raise Unavailable(
+                f"{_MAX_LOOKUPS} reads of older decisions are waiting already: ask again"
+            )
+        self._lookups += 1
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, look)
-        except RuntimeError as error:  # the thread takes nothing any more
+            return await asyncio.get_running_loop().run_in_executor(self._thread, read)
+        except RuntimeError as error:  # the executor has been shut down
             raise Unavailable(f"closing: {error}") from error
         finally:
-            self._looking -= 1
+            self._lookups -= 1
 
     def close(self) -> None:
-        """Let go of the log, without waiting for those who look."""
+        """Disconnect, without waiting for reads in progress."""
         try:
-            self._thread.submit(self._logs.close)
+            self._thread.submit(self._reader.close)
         finally:
             self._thread.shutdown(wait=False)
 
 
-class LogsHere:
-    """Reads decisions of any partition. One thread calls it; any may ask what is left.
+class BlockingLogReader:
+    """Reads decisions of any partition for a thread without an event loop.
 
-    The thread's event loop runs only while it reads, so nothing is done between two reads.
+    One thread calls it; any thread may read `left`. The thread's own event loop runs only during
+    a read, so nothing happens between two reads.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -70,32 +73,31 @@ class LogsHere:
 
     @property
     def left(self) -> Mapping[int, int]:
-        """How many offsets there were after the last read of each partition."""
+        """By partition: the number of offsets after its last read."""
         return self._reader.left
 
     def open(self, partition: int) -> PartitionLog:
-        """Return the log of one partition."""
         self._open.add(partition)
         return PartitionLog(self, partition)
 
     def read(self, partition: int, first: int, most: int) -> list[bytes]:
-        """Do as `DecisionReader.read` does."""
-        return self._here().run(self._reader.read(partition, first, most))
+        """As `DecisionReader.read`."""
+        return self._event_loop().run(self._reader.read(partition, first, most))
 
     def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
-        """Do as `DecisionReader.decisions` does."""
-        return self._here().run(self._reader.decisions(partition, sequences))
+        """As `DecisionReader.decisions`."""
+        return self._event_loop().run(self._reader.decisions(partition, sequences))
 
     def last(self, partition: int) -> tuple[int, bytes]:
-        """Do as `DecisionReader.last` does."""
-        return self._here().run(self._reader.last(partition))
+        """As `DecisionReader.last`."""
+        return self._event_loop().run(self._reader.last(partition))
 
-    def _here(self) -> asyncio.Runner:
+    def _event_loop(self) -> asyncio.Runner:
         if self._runner is None:
             self._runner = asyncio.Runner()
         return self._runner
 
-    def let_go(self, partition: int) -> None:
+    def release(self, partition: int) -> None:
         """Forget a partition; disconnect after the last one."""
         self._reader.forget(partition)
         self._open.discard(partition)
@@ -119,7 +121,7 @@ class LogsHere:
 class PartitionLog:
     """The log of one partition, for an index."""
 
-    def __init__(self, logs: LogsHere, partition: int) -> None:
+    def __init__(self, logs: BlockingLogReader, partition: int) -> None:
         self._logs = logs
         self._partition = partition
 
@@ -131,9 +133,9 @@ class PartitionLog:
         return self._logs.read(self._partition, first, most)
 
     def beginning(self) -> Beginning | None:
-        """Return None: nothing of a log on Kafka is archived."""
+        """Return None: a log on Kafka has no archive."""
         return None
 
     def close(self) -> None:
-        """Let go of it."""
-        self._logs.let_go(self._partition)
+        """Release the partition."""
+        self._logs.release(self._partition)

@@ -1,7 +1,7 @@
-"""A topic that takes checkpoints, of the ledger's own cluster or of another one.
+"""A topic as a sink for checkpoints, on the ledger's own cluster or on another one.
 
-A record has the note as its value and no key: a topic that is compacted takes no such record, so
-that none is ever taken for an older state of another.
+A record has the signed checkpoint as its value and no key. A compacted topic rejects such records,
+so compaction can never remove one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from streams.errors import Refused, Unavailable
 from streams.evidence.note import Checkpoint
 from streams.evidence.sinks import Kind
 from streams.kafka.wire.brokers import AWAY_S, Brokers
-from streams.kafka.wire.errors import translated, translating
+from streams.kafka.wire.errors import translate_error, translate_errors
 from streams.kafka.wire.fetch import UNREADABLE, fetch
 from streams.kafka.wire.reader import bounds, consumer, stop
 from streams.kafka.wire.security import Cluster
@@ -30,7 +30,7 @@ WHOLE_S: Final = 10.0
 _REQUEST_MS: Final = 5_000
 _ALL_REPLICAS: Final = -1
 _FORMAT: Final = 2
-_MOST_BATCH: Final = 16_384  # a note has at most 4,096 bytes
+_MAX_BATCH_BYTES: Final = 16_384  # a signed checkpoint has at most 4,096 bytes
 _STALLED_S: Final = 15.0
 _CLIENT: Final = "accountant-checkpoints"
 _UNREADABLE: Final = (*UNREADABLE, kafka.UnsupportedCodecError)
@@ -38,14 +38,14 @@ _INVALID_RECORD: Final = 87  # a code that the client library does not know
 
 
 class Topic:
-    """Appends each checkpoint to a topic that is there already, with acks from all replicas.
+    """Appends each checkpoint to an existing topic, with acks from all replicas.
 
-    It connects for each: few come, and a connection that idles would be found broken.
+    It connects for each checkpoint: they are few, and an idle connection would be closed.
 
     Args:
-        cluster: where it is.
-        topic: its name; never made by this.
-        whole: seconds that a try may take.
+        cluster: the brokers of the topic.
+        topic: its name; this class never creates it.
+        whole: seconds that an attempt may take.
     """
 
     kind: Kind = "topic"
@@ -62,14 +62,14 @@ class Topic:
         return f"{self.name}, partition {tp.partition}, offset {offset}"
 
     async def _append(self, number: int, note: bytes) -> tuple[TopicPartition, int]:
-        with self._named(), translating():
+        with self._name_in_errors(), translate_errors():
             async with asyncio.timeout(self._whole), self._connected() as brokers:
                 partitions = await self._partitions(brokers)
                 tp = TopicPartition(self._topic, partitions[number % len(partitions)])
                 brokers.learn({self._topic})
                 while True:
                     node = await brokers.leader(tp)
-                    error, offset = await self._written(brokers, node, tp, note)
+                    error, offset = await self._append_once(brokers, node, tp, note)
                     if error is kafka.NoError:
                         return tp, offset
                     if not error.retriable:
@@ -81,16 +81,16 @@ class Topic:
         found = await brokers.partitions_of(self._topic)
         if not found:
             raise Refused(
-                "there is no such topic: make it with cleanup.policy=delete, retention.ms=-1 and "
-                "retention.bytes=-1"
+                "there is no such topic: create it with cleanup.policy=delete, retention.ms=-1 "
+                "and retention.bytes=-1"
             )
         return found
 
-    async def _written(
+    async def _append_once(
         self, brokers: Brokers, node: int, tp: TopicPartition, note: bytes
     ) -> tuple[type[kafka.KafkaError], int]:
-        """Send one record. A second copy of one whose answer was lost does no harm."""
-        batch = DefaultRecordBatchBuilder(_FORMAT, 0, 0, -1, -1, -1, _MOST_BATCH)
+        """Send one record. If the answer is lost, a second copy does no harm."""
+        batch = DefaultRecordBatchBuilder(_FORMAT, 0, 0, -1, -1, -1, _MAX_BATCH_BYTES)
         batch.append(0, None, None, note, [])
         written = [(tp.topic, [(tp.partition, batch.build())])]
         try:
@@ -101,25 +101,25 @@ class Topic:
             return type(error), -1
         ((_, ((_, code, offset, *_),)),) = answer.topics
         if code == _INVALID_RECORD:
-            raise Refused("the broker takes no record without a key: the topic is compacted")
+            raise Refused("the topic is compacted: use one with cleanup.policy=delete")
         return kafka.for_code(code), offset
 
     def notes(self) -> Iterator[tuple[str, bytes]]:
-        """As `ReadablePlace.notes`; the value of every record that is there now.
+        """As `ReadablePlace.notes`; the value of every record in the topic now.
 
-        Also of transactions that are open or were aborted: a signed note is evidence, and nobody
-        who may write to the topic can have a reader wait.
+        This includes open and aborted transactions: a signed checkpoint is evidence in any case,
+        and an open transaction cannot make the reader wait.
         """
         yield from asyncio.run(self._all())
 
     async def _all(self) -> list[tuple[str, bytes]]:
-        with self._named():
-            with translating():
+        with self._name_in_errors():
+            with translate_errors():
                 async with asyncio.timeout(self._whole), self._connected() as brokers:
                     partitions = await self._partitions(brokers)
             client = consumer(self._cluster, committed=False)
             try:
-                with translating():
+                with translate_errors():
                     async with asyncio.timeout(self._whole):
                         await client.start()
                 tps = [TopicPartition(self._topic, partition) for partition in partitions]
@@ -144,8 +144,8 @@ class Topic:
                 await asyncio.wait(closing, timeout=1.0)
 
     @contextmanager
-    def _named(self) -> Iterator[None]:
-        """Have errors say of which topic they are."""
+    def _name_in_errors(self) -> Iterator[None]:
+        """Add the topic's name to errors."""
         try:
             yield
         except Unavailable as error:
@@ -172,7 +172,7 @@ async def _values(
         except (kafka.KafkaError, TimeoutError, OSError) as error:
             is_final = isinstance(error, kafka.KafkaError) and not error.retriable
             if is_final or steady() - moved > _STALLED_S:
-                raise translated(error) from error
+                raise translate_error(error) from error
         if got is None or got.next is None:
             if steady() - moved > _STALLED_S:
                 raise Unavailable(f"partition {tp.partition}: no record at {offset}")

@@ -20,8 +20,8 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> KafkaServi
 
     Raises: Unavailable: the broker does not answer; NotInstalled: the extra `kafka` is not there.
     """
-    # Importing the Kafka client takes a third of a second, which users of other ledgers save.
-    with name_missing_extra():
+    # Importing the Kafka client takes a third of a second, so other ledgers do not import it.
+    with extras_named():
         from streams.kafka.deployment import deployment_of
         from streams.kafka.service import KafkaService
 

@@ -1,4 +1,4 @@
-"""The description of one ledger on Kafka: its brokers, its topics' names, its genesis."""
+"""The description of one ledger on Kafka: brokers, names of topics, genesis."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TopicNames:
 
     @property
     def admin(self) -> str:
-        """The topic of owners' records."""
+        """The topic of admin requests."""
         return self.of("admin")
 
     @property
@@ -42,12 +42,12 @@ class TopicNames:
 
     @property
     def dead_letters(self) -> str:
-        """The topic of inputs that were set aside."""
+        """The topic of dead letters: inputs that cannot be decided as requests."""
         return self.of("dead_letters")
 
     @property
     def alerts(self) -> str:
-        """The topic of crossed thresholds."""
+        """The topic of alerts about thresholds that were reached."""
         return self.of("alerts")
 
 

@@ -1,4 +1,4 @@
-"""Decision 0 of each partition, written only where a new ledger begins."""
+"""Decision 0 of each partition, written only where a new ledger starts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from streams.clock import SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.batches import Record
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader, consumer, stop
 
@@ -27,15 +27,15 @@ _PATIENCE_S: Final = 15.0
 
 
 async def ledger_id(deployment: Deployment) -> str | msgspec.UnsetType:
-    """Return the id in partition 0, which the others take; none in ledgers of before."""
-    with suppress(*DECODE_ERRORS):  # workers and `audit` tell of damage
+    """Return the id in partition 0, which the others share; legacy ledgers have none."""
+    with suppress(*DECODE_ERRORS):  # workers and `audit` report damage
         genesis = decode_decision(await _first(deployment)).genesis
         return msgspec.UNSET if genesis is None else genesis.ledger
     return msgspec.UNSET
 
 
 async def checkpoints_name(deployment: Deployment) -> str:
-    """Return what checkpoints call the ledger: its id, or the hash of partition 0's decision 0."""
+    """Return the ledger's name in checkpoints: its id, or the hash of partition 0's decision 0."""
     found = await ledger_id(deployment)
     return hash_of(await _first(deployment)) if found is msgspec.UNSET else found
 
@@ -70,6 +70,7 @@ async def write_genesis(
     try:
         await producer.start()
         # This producer owns the log now: no other process can write, so an empty log stays empty.
+        # Check again: another `create` may have written between the first check and the start.
         end = await _end_if_empty(deployment, partition)
         if end is None:
             return False
@@ -100,7 +101,7 @@ async def _end_if_empty(deployment: Deployment, partition: int) -> int | None:
         async for _ in reader.read(state, reader.spans[state].begin):
             raise Refused(
                 f"{decisions.topic}, partition {partition}, is empty, but {state.topic} is not: "
-                "the ledger was lost. Restore the decisions; nothing may be decided without them"
+                "the ledger was lost. Restore the decisions; nothing can be decided without them"
             )
         return reader.spans[decisions].end
 
@@ -122,11 +123,11 @@ def _check_settings(deployment: Deployment, partition: int, first: bytes) -> Non
 
 
 async def _refuse_taken(deployment: Deployment, partition: int, inputs: Sequence[str]) -> None:
-    """Refuse to begin a log anew if its inputs ever took records: budgets would be whole again."""
+    """Refuse to start a new log if its inputs ever took records: budgets would be full again."""
     tps = [TopicPartition(topic, partition) for topic in inputs]
     probe = consumer(deployment.cluster, committed=False)
     try:
-        with translating():
+        with translate_errors():
             async with asyncio.timeout(_PATIENCE_S):
                 await probe.start()
                 ends = await probe.end_offsets(tps) if tps else {}

@@ -1,4 +1,4 @@
-"""Read the inputs of several partitions ahead, so that no partition waits for another."""
+"""Prefetch the inputs of several partitions, so that no partition waits for another."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 
-_MOST: Final = 500  # records unpacked before other tasks get a turn
+_MAX_RECORDS: Final = 500  # records unpacked before other tasks get a turn
 _WAIT_MS: Final = 20  # also the longest delay before reading for a queue with room again
 _RETRY_S: Final = 0.1
 _SINGLY_S: Final = 60.0  # partitions are read one by one, after an error of one
-_MOST_TROUBLE: Final = 20  # errors of no partition, within _TROUBLE_S: replace the client
+_MAX_TROUBLES: Final = 20  # errors of no partition, within _TROUBLE_S: replace the client
 _TROUBLE_S: Final = 10.0
 _LOCATE_S: Final = 2.0
 _NOWHERE: Final = TopicPartition("", 0)
@@ -36,13 +36,13 @@ def _partitions_of(error: Exception) -> set[TopicPartition] | None:
 
 
 class Inbox:
-    """Takes records from a consumer as soon as they come, up to a bound.
+    """Prefetches records from a consumer as soon as they arrive, up to a bound.
 
     The client sends a broker no further fetch while it holds records of any partition there.
     Without the inbox, a processor that is committing would hold up all the others.
 
-    The inbox reads past the client's parser where the parser raises or finds an offset that does
-    not follow the last one, and for the first records after a `seek`.
+    The inbox bypasses the client's parser where that raises or finds an offset that does not
+    follow the last one, and for the first records after a `seek`.
 
     Args:
         consumer: started; each of its partitions is paused until `seek` and `resume`.
@@ -53,7 +53,7 @@ class Inbox:
         self._queues = Queues()
         self._raw: dict[TopicPartition, asyncio.Task[None]] = {}
         self._singly_until = 0.0
-        self._troubles: deque[float] = deque(maxlen=_MOST_TROUBLE)
+        self._troubles: deque[float] = deque(maxlen=_MAX_TROUBLES)
 
     async def run(self) -> None:
         """Read ahead until cancelled. A partition's errors go to its processor.
@@ -72,7 +72,7 @@ class Inbox:
                 await self._read_ahead()
             except UNREADABLE as error:
                 # The client has also lost fetched records of other partitions, and names no
-                # partition: read all past its parser, then each alone.
+                # partition: bypass its parser for all, then read each alone.
                 self._singly_until = steady() + _SINGLY_S
                 for queue in self._queues.of.values():
                     queue.aligned = False
@@ -81,25 +81,25 @@ class Inbox:
                 of = _partitions_of(error)
                 if of is None:
                     # The client has also lost fetched records of other partitions. The error
-                    # makes all of them seek again; then only the faulty one gets it.
+                    # makes all of them seek again; the next error names only the faulty one.
                     self._singly_until = steady() + _SINGLY_S
                     of = set(self._queues.of)
-                self._queues.tell(of, error)
+                self._queues.fail(of, error)
                 _log.warning("inputs_not_read", error=type(error).__name__, why=str(error))
-                self._note_trouble(error)
+                self._record_trouble(error)
                 await asyncio.sleep(_RETRY_S)
 
-    def _note_trouble(self, error: Exception) -> None:
+    def _record_trouble(self, error: Exception) -> None:
         """Raise if the client fails again and again, so that the worker replaces it.
 
-        After an unexpected answer to a heartbeat, the client's group coordination is dead for good
-        and every read raises. Otherwise a member evicted long ago would keep reading.
+        After an unexpected answer to a heartbeat, the client's group coordination has ended for
+        good and every read raises. Without this check, an evicted member would keep reading.
         """
         if isinstance(error, kafka.OffsetOutOfRangeError):
             return
         self._troubles.append(steady())
         since = self._troubles[-1] - self._troubles[0]
-        if len(self._troubles) == _MOST_TROUBLE and since < _TROUBLE_S:
+        if len(self._troubles) == _MAX_TROUBLES and since < _TROUBLE_S:
             raise error
 
     async def _read_ahead(self) -> None:
@@ -122,7 +122,9 @@ class Inbox:
         else:
             # Nothing, not even a `seek`, runs between this return and the put into the queues.
             self._put(
-                await getmany(self._consumer, *wanted, timeout_ms=_WAIT_MS, max_records=_MOST)
+                await getmany(
+                    self._consumer, *wanted, timeout_ms=_WAIT_MS, max_records=_MAX_RECORDS
+                )
             )
             await asyncio.sleep(0)
 
@@ -130,22 +132,22 @@ class Inbox:
         came = 0
         for tp in wanted:
             try:
-                got = await getmany(self._consumer, tp, timeout_ms=0, max_records=_MOST)
+                got = await getmany(self._consumer, tp, timeout_ms=0, max_records=_MAX_RECORDS)
             except Exception as error:
                 self._singly_until = steady() + _SINGLY_S
-                self._unread(tp, error)
+                self._handle_unreadable(tp, error)
             else:
                 self._put(got)
                 came += len(got)
         await asyncio.sleep(0 if came else _WAIT_MS / 1000)
 
-    def _unread(self, tp: TopicPartition, error: Exception) -> None:
-        """Read a partition past the client's parser where that raised, once at each offset."""
+    def _handle_unreadable(self, tp: TopicPartition, error: Exception) -> None:
+        """Bypass the client's parser where it raised, once at each offset."""
         queue = self._queues.of.get(tp)
         if queue is None:
             return
         if not isinstance(error, UNREADABLE) or queue.unreadable == queue.next:
-            self._queues.tell({tp}, error)
+            self._queues.fail({tp}, error)
             return
         queue.unreadable = queue.next
         queue.aligned = False
@@ -167,7 +169,7 @@ class Inbox:
 
     def _read_raw(self, tp: TopicPartition, queue: Queue) -> None:
         if tp not in self._raw:
-            task = asyncio.create_task(self._go_on_raw(tp, queue), name=f"raw fetch {tp}")
+            task = asyncio.create_task(self._fetch_raw(tp, queue), name=f"raw fetch {tp}")
             self._raw[tp] = task
             task.add_done_callback(lambda _: self._raw_ended(tp))
 
@@ -175,8 +177,8 @@ class Inbox:
         del self._raw[tp]
         self._queues.taken.set()
 
-    async def _go_on_raw(self, tp: TopicPartition, queue: Queue) -> None:
-        """Read one fetch of a partition past the client's parser, up to the start of a batch."""
+    async def _fetch_raw(self, tp: TopicPartition, queue: Queue) -> None:
+        """Fetch records without the client's parser, up to the start of a batch."""
         try:
             found = await fetch(self._consumer, tp, queue.next)
             if self._queues.of.get(tp) is not queue:
@@ -187,10 +189,10 @@ class Inbox:
             if error.retriable and not isinstance(error, UNREADABLE):
                 await asyncio.sleep(_RETRY_S)
             elif self._queues.of.get(tp) is queue:
-                self._queues.tell({tp}, error)
+                self._queues.fail({tp}, error)
         except Exception as error:
             if self._queues.of.get(tp) is queue:
-                self._queues.tell({tp}, error)
+                self._queues.fail({tp}, error)
         else:
             self._queues.put(tp, queue, found.records, following)
             queue.aligned = True
@@ -215,7 +217,7 @@ class Inbox:
                 await self._consumer._client.force_metadata_update()
 
     async def position(self, tp: TopicPartition) -> int:
-        """Return the offset of the next record that `getmany` gives."""
+        """Return the offset of the next record that `getmany` returns."""
         queue = self._queues.of.get(tp)
         if queue is not None and queue.records:
             return int(queue.records[0].offset)

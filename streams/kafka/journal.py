@@ -13,7 +13,7 @@ from accountant.records.inputs import Input
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import TopicNames
 from streams.kafka.wire.batches import Fields
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader
 from streams.kafka.wire.security import Cluster
@@ -77,10 +77,13 @@ class KafkaJournal:
         await self.drop()
         producer = TransactionalProducer(self._cluster, f"{self._application}-{self._partition}")
         self._producer = producer
+        # Fence first, then read: no other process can write after the start, so the ends that
+        # the reader finds are final.
         await producer.start()
         reader = StableReader(self._cluster, [self._tp["decisions"], self._tp["state"]])
         self._reader = await reader.__aenter__()
         for tp, span in reader.spans.items():
+            # The first commit proves that the read was complete; see `expect_at`.
             producer.expect_at(tp.topic, span.end)
         begin = reader.spans[self._tp["decisions"]].begin
         if begin > 0:
@@ -114,19 +117,20 @@ class KafkaJournal:
             start = max(begin, start - _LOOK_BACK)
 
     async def sealed(self) -> None:
-        """Nothing is archived here."""
+        """Return None: a log on Kafka has no archive."""
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> None:
-        """Nothing here finds them without reading the log."""
+        """Return None: finding them would mean reading the log."""
 
     async def administered(self) -> None:
-        """Nothing here finds them without reading the log."""
+        """Return None: finding them would mean reading the log."""
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         reader = self._opened_reader
         await self._check_inputs(reader, offsets)
         self._reader = None
         await reader.close()
+        # The group's client may still know a deposed leader of the inputs.
         await self._inputs.locate()
         for source, offset in offsets.items():
             self._inputs.seek(self._tp[source], offset)
@@ -146,14 +150,14 @@ class KafkaJournal:
                 raise Refused(
                     f"{tp.topic}, partition {tp.partition}, holds offsets {begin} up to "
                     f"but not including {end}, and {offset} is the next to be decided: "
-                    "inputs were deleted. Restore the topic, then restart the worker; if they are "
-                    "lost for good: "
+                    "inputs were deleted. Restore the topic, then restart the worker. If they are "
+                    "lost for good, run "
                     f"`accountant topics accept-lost-inputs --topic {source} --partition "
                     f"{tp.partition} --from {offset} --reason WHY`"
                 )
 
     async def read(self, most: int, wait: float) -> list[Input]:
-        with translating():
+        with translate_errors():
             got = await self._inputs.getmany(
                 self._tp["admin"],
                 self._tp["requests"],
@@ -177,8 +181,7 @@ class KafkaJournal:
                     (each.key, each.value, each.decided_at, _NO_HEADERS)
                     for each in commit.decisions
                 ],
-                # The decisions' time: the broker may refuse a timestamp from a worker's clock
-                # that is wrong.
+                # Use the decisions' time: the broker may reject a timestamp of a wrong clock.
                 self._topics.state: [
                     (key, value, commit.at, _NO_HEADERS) for key, value in commit.rows
                 ],
@@ -213,7 +216,7 @@ def _dead(letter: DeadLetter, at: int) -> Fields:
         ("sha256", hashlib.sha256(value).hexdigest().encode()),
     ]
     if key is not None and len(key) > _DEAD_KEY_BYTES:
-        # A whole key could exceed the limit of this topic, and so halt the partition.
+        # A whole key could exceed this topic's limit; the commit would fail and halt the partition.
         headers.append(("key_sha256", hashlib.sha256(key).hexdigest().encode()))
         key = key[:_DEAD_KEY_BYTES]
     return key, value[:DEAD_LETTER_BYTES], at, headers

@@ -1,7 +1,7 @@
-"""Let a partition continue after inputs were lost undecided, on an owner's order.
+"""Let a partition continue after undecided inputs were lost, when an operator accepts the loss.
 
-A partition whose next input is missing decides nothing, so that no loss goes unnoticed. Where the
-inputs cannot be restored, this moves the partition forward: the next offset only rises, so no
+A partition whose next input is missing decides nothing, so that every loss is noticed. If the
+inputs cannot be restored, this moves the partition forward. The next offset only rises, so no
 decided input is read again, and nothing is charged.
 """
 
@@ -25,8 +25,8 @@ from streams.clock import CheckedClock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import Span, StableReader, bounds, consumer, stop
 from streams.processing.journal import Commit, DeadLetter
 
@@ -54,7 +54,7 @@ async def accept_lost_inputs(
 
     If the topic begins after the next input, this appends one decision: the last of the lost
     offsets is `invalid`, `undecodable`, with the reason in its dead letter. If the topic ends
-    before the next input, because it was made anew, this appends empty records to the topic up to
+    before the next input, because it was recreated, this appends empty records to the topic up to
     there; the partition never decides the records before that offset.
 
     Args:
@@ -74,7 +74,10 @@ async def accept_lost_inputs(
     # Read without owning the partition, so as not to fence a worker that serves it.
     found = (await _read_log(deployment, partition)).next[source]
     if found != first:
-        raise Refused(f"{place.topic}, partition {partition}: the next is {found}, not {first}")
+        raise Refused(
+            f"{place.topic}, partition {partition}: the next offset to decide is {found}, "
+            f"not {first}"
+        )
     span = await _span(deployment, place)
     if span.begin <= first <= span.end:
         raise Refused(
@@ -85,13 +88,13 @@ async def accept_lost_inputs(
         note = f"lost: offsets {first} to {span.begin - 1} of {place.topic}: {reason}"
         number = await _decide_lost(deployment, source, partition, first, span.begin, note)
         return (
-            f"{place.topic}, partition {partition}: offsets {first} to {span.begin - 1} are given "
-            f"up by decision {number}; {span.begin} is next. Restart the worker"
+            f"{place.topic}, partition {partition}: decision {number} gives up offsets {first} to "
+            f"{span.begin - 1}; {span.begin} is next. Restart the worker"
         )
     await _fill_up(deployment, place, first, progress)
     return (
-        f"{place.topic}, partition {partition}: filled up from offset {span.end} to {first}; what "
-        f"stands before {first} is never decided ({span.end - span.begin} records stood there). "
+        f"{place.topic}, partition {partition}: filled up from offset {span.end} to {first}. "
+        f"Records before {first} are never decided ({span.end - span.begin} existed). "
         "Restart the worker, then send those again with their ids"
     )
 
@@ -101,14 +104,14 @@ async def _read_log(deployment: Deployment, partition: int) -> Partition:
     place = TopicPartition(deployment.topics.decisions, partition)
     async with StableReader(deployment.cluster, [place]) as reader:
         records = reader.read(place, reader.spans[place].begin)
-        return await _folded(deployment, partition, (bytes(r.value) async for r in records))
+        return await _replay(deployment, partition, (bytes(r.value) async for r in records))
 
 
-async def _folded(
+async def _replay(
     deployment: Deployment, partition: int, decisions: AsyncIterator[bytes]
 ) -> Partition:
-    # Without rows: this runs once in years, so it can afford to trust the log alone.
-    refold = Replay(deployment.genesis(partition))
+    # Without rows: this runs once in years, so it can afford to replay the whole log.
+    refold = Refold(deployment.genesis(partition))
     async for value in decisions:
         refold.take_decision(value)
     return refold.finish()
@@ -117,7 +120,7 @@ async def _folded(
 async def _span(deployment: Deployment, place: TopicPartition) -> Span:
     probe = consumer(deployment.cluster, committed=False)
     try:
-        with translating():
+        with translate_errors():
             async with asyncio.timeout(_PATIENCE_S):
                 await probe.start()
                 return (await bounds(probe, [place]))[place]
@@ -126,7 +129,7 @@ async def _span(deployment: Deployment, place: TopicPartition) -> Span:
 
 
 class NoInputs:
-    """The inputs of a journal that is never read from."""
+    """The inputs of a journal that never reads any."""
 
     def __getattr__(self, name: str) -> Any:
         raise AssertionError(f"inputs are not read here: {name}")
@@ -145,9 +148,11 @@ async def _decide_lost(
     )
     try:
         await journal.own()
-        state = await _folded(deployment, partition, journal.decisions(None))
+        state = await _replay(deployment, partition, journal.decisions(None))
         if state.next[source] != first:
-            raise Refused(f"{source}: the next is {state.next[source]} by now, not {first}")
+            raise Refused(
+                f"{source}: the next offset to decide is {state.next[source]} by now, not {first}"
+            )
         now = CheckedClock(SystemClock()).now(state.decided_at)
         draft = Draft(state)
         record = Input(source, begin - 1, None, note.encode(), now)
@@ -169,7 +174,7 @@ async def _fill_up(
         AIOKafkaProducer(**deployment.cluster.options(), enable_idempotence=True, linger_ms=5)
     )
     try:
-        with translating():
+        with translate_errors():
             async with asyncio.timeout(_PATIENCE_S):
                 await producer.start()
             while end < first:

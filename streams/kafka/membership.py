@@ -1,4 +1,4 @@
-"""A worker's place in its consumer group: its assigned partitions, and their inputs."""
+"""A worker's membership in its consumer group: its assigned partitions, and their inputs."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.inbox import Inbox
 from streams.kafka.wire.admin import admin_of, members_of
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import stop
 from streams.logs import get_logger
 from streams.processing.observers import Lag
@@ -68,8 +68,8 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
                 session_timeout_ms=int(SESSION_S * 1000),
                 heartbeat_interval_ms=1_000,
                 rebalance_timeout_ms=8_000,
-                # The client takes a member that polls no records for dead. A member without
-                # partitions, or in a long refold, would otherwise leave the group for good.
+                # The client declares a member dead that polls no records. A member without
+                # partitions, or in a long replay, would otherwise leave the group for good.
                 max_poll_interval_ms=2**31 - 1,
                 request_timeout_ms=10_000,
                 retry_backoff_ms=100,
@@ -92,7 +92,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         names = self._deployment.topics
         self._client.subscribe([names.requests, names.admin], listener=self)
         try:
-            with translating():
+            with translate_errors():
                 await self._client.start()
         except BaseException:
             await self.leave()
@@ -118,7 +118,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
             self._hinting.cancel()
 
     async def wait(self, seconds: float) -> bool:
-        """Wait, or return at once if the client fails; tell whether the client still runs.
+        """Wait, or return at once if the client fails; return whether the client still runs.
 
         Raises: Refused: another client has joined under this name; the error of a listener.
         """
@@ -144,7 +144,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         if self._member and await self._is_displaced():
             self._end(
                 Refused(
-                    f"another worker has joined as {self._instance_id!r}, and this one gives way: "
+                    f"another worker has joined as {self._instance_id!r}, so this one stops: "
                     "give each an ACCOUNTANT_INSTANCE_ID (--instance-id) of its own"
                 )
             )
@@ -161,7 +161,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
         self._member = self._client._coordinator.member_id
         for tp in tps:
             # With a position set, the client does not look one up in the group's offsets,
-            # which are only a hint. While paused, it fetches nothing before the refold.
+            # which are only a hint. While paused, it fetches nothing before the replay.
             self._client.seek(tp, 0)
             self._client.pause(tp)
         partitions = {tp.partition for tp in tps}
@@ -178,19 +178,19 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
             self._ended.exception()  # marks it as retrieved, also when no caller waits any more
 
     async def _is_displaced(self) -> bool:
-        """Tell whether another client has joined under this name since the last assignment."""
+        """Return whether another client has joined under this name since the last assignment."""
         try:
-            if not await self._is_anothers():
+            if not await self._has_other_member():
                 return False
             # A late duplicate of our own join request looks the same, but sends no heartbeat:
             # the group drops it after one session.
             await asyncio.sleep(SESSION_S + 1)
-            return await self._is_anothers()
+            return await self._has_other_member()
         except (JournalFault, Refused) as error:
             _log.warning("membership_unknown", why=str(error))
             return False
 
-    async def _is_anothers(self) -> bool:
+    async def _has_other_member(self) -> bool:
         member = await _member_of(self._deployment, self._instance_id)
         return member not in {None, self._member}
 
@@ -225,7 +225,7 @@ async def _member_of(deployment: Deployment, instance_id: str) -> str | None:
 
     Raises: JournalFault, Refused: the broker did not answer.
     """
-    with translating():
+    with translate_errors():
         async with asyncio.timeout(_PATIENCE_S), admin_of(deployment.cluster) as admin:
             ids = await members_of(admin, deployment.application)
     return next((each for each in ids if each[:-_UUID_LENGTH] == f"{instance_id}-"), None)

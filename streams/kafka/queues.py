@@ -1,4 +1,4 @@
-"""Queues of inputs, by partition, between the inbox that reads and the processors."""
+"""Queues of inputs, by partition, between the inbox and the processors."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from aiokafka import TopicPartition
 
 from streams.kafka.wire.fetch import FetchedRecord
 
-_MOST_RECORDS: Final = 2_000  # waiting in the queue of one partition of a topic
-_MOST_BYTES: Final = 4 << 20
-MOST_TAKEN_BYTES: Final = 8 << 20
+_MAX_RECORDS: Final = 2_000  # waiting in the queue of one partition of a topic
+_MAX_BYTES: Final = 4 << 20
+MAX_TAKEN_BYTES: Final = 8 << 20
 """Most bytes of inputs in one batch, unless its first record alone is larger."""
 
 
@@ -42,10 +42,10 @@ class Queue:
 
     @property
     def has_room(self) -> bool:
-        return len(self.records) < _MOST_RECORDS and self.bytes < _MOST_BYTES
+        return len(self.records) < _MAX_RECORDS and self.bytes < _MAX_BYTES
 
     def follows(self, records: list[FetchedRecord]) -> bool:
-        """Tell whether these are the next records, without a gap."""
+        """Return whether these are the next records, without a gap."""
         expected = range(self.next, self.next + len(records))
         return [record.offset for record in records] == list(expected)
 
@@ -57,10 +57,10 @@ class Queue:
         self._sizes.extend(sizes)
         self.bytes += sum(sizes)
 
-    def take(self, most: int, most_bytes: int, least: int) -> tuple[list[FetchedRecord], int]:
+    def take(self, limit: int, max_bytes: int, least: int) -> tuple[list[FetchedRecord], int]:
         """Remove the first records, at least `least` if present; return them and their size."""
-        sums = list(accumulate(islice(self._sizes, most)))
-        count = min(len(sums), max(least, bisect_right(sums, most_bytes)))
+        sums = list(accumulate(islice(self._sizes, limit)))
+        count = min(len(sums), max(least, bisect_right(sums, max_bytes)))
         records, sizes = self.records, self._sizes
         taken = [records.popleft() for _ in range(count)]
         for _ in range(count):
@@ -111,7 +111,7 @@ class Queues:
         queue.put(records, following)
         self._waiting(tp).set()
 
-    def tell(self, of: set[TopicPartition], error: Exception) -> None:
+    def fail(self, of: set[TopicPartition], error: Exception) -> None:
         """Hand an error to the processors of these partitions."""
         for tp in of & self.of.keys():
             # No read before the next `seek`: a lasting error must not hold up other partitions.
@@ -130,7 +130,7 @@ class Queues:
         Args:
             tps: of one partition number.
             timeout_ms: longest wait for the first record.
-            max_records: most records, all topics together; most bytes are `MOST_TAKEN_BYTES`.
+            max_records: limit for all topics together; the limit in bytes is `MAX_TAKEN_BYTES`.
         Raises: the error that stopped the reading of these partitions.
         """
         filled = self._waiting(tps[0])
@@ -144,9 +144,9 @@ class Queues:
         return got
 
     def _take(
-        self, tps: tuple[TopicPartition, ...], most: int | None
+        self, tps: tuple[TopicPartition, ...], limit: int | None
     ) -> dict[TopicPartition, list[FetchedRecord]]:
-        left, left_bytes = _MOST_RECORDS if most is None else most, MOST_TAKEN_BYTES
+        room, room_bytes = _MAX_RECORDS if limit is None else limit, MAX_TAKEN_BYTES
         got: dict[TopicPartition, list[FetchedRecord]] = {}
         for tp in tps:
             error = self._errors.pop(tp, None)
@@ -156,11 +156,11 @@ class Queues:
             if queue is None:
                 continue
             # A batch always takes its first record, whatever its size.
-            records, size = queue.take(left, left_bytes, least=0 if got else 1)
+            records, size = queue.take(room, room_bytes, least=0 if got else 1)
             if records:
                 got[tp] = records
-                left -= len(records)
-                left_bytes -= size
+                room -= len(records)
+                room_bytes -= size
         if got:
             self.taken.set()
         return got

@@ -28,14 +28,14 @@ from streams.kafka.wire.batches import Record
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader
 
-_MOST: Final = 500  # decisions in a transaction
-_MOST_BYTES: Final = 8 << 20
+_MAX_DECISIONS: Final = 500  # decisions in a transaction
+_MAX_BYTES: Final = 8 << 20
 _DECISIONS: Final = ("decisions",)
 _PAUSE_S: Final = 0.2
-_GONE_S: Final = SESSION_S + 2  # a group keeps a member that ended for the length of a session
-_ANEW: Final = (
-    "nothing was written. If the file is the right one, delete that topic and run this again, "
-    "without `topics create` before it"
+_MEMBER_EXPIRY_S: Final = SESSION_S + 2  # a group drops an ended member after one session
+_RETRY_HINT: Final = (
+    "nothing was written. If the file is the right one, delete that topic and run this again; "
+    "do not run `topics create` before it"
 )
 
 Parts = Callable[[], Iterable[tuple[int, Iterator[bytes]]]]
@@ -61,11 +61,11 @@ class Copy(NamedTuple):
     head: str
 
 
-class Restored(msgspec.Struct, frozen=True, kw_only=True):
+class RestoredPartition(msgspec.Struct, frozen=True, kw_only=True):
     """The result for one partition.
 
     Attributes:
-        found: number of decisions that the topic held before.
+        found: number of decisions that the topic existing before.
         written: number of decisions written.
         sequence, head: number and hash of the topic's last decision.
     """
@@ -77,7 +77,7 @@ class Restored(msgspec.Struct, frozen=True, kw_only=True):
     head: str
 
 
-class _HeldPartition(NamedTuple):
+class _ExistingPartition(NamedTuple):
     """The part of a partition's copy that the topic holds.
 
     Attributes:
@@ -96,7 +96,7 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
     """Check that a copy holds this ledger, and every partition of it once.
 
     Raises: Refused: a setting differs from a genesis, or the copy has a partition twice or not at
-        all: `topics create` would then write a genesis for it, and its budgets would begin anew.
+        all: `topics create` would then write a genesis for it, and its budgets would be full again.
     """
     seen = set()
     for genesis, *_ in copies:
@@ -113,14 +113,14 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
     missing = sorted({*range(deployment.partitions)} - seen)
     if missing:
         raise Refused(
-            f"the file lacks partitions {missing} of {deployment.partitions}, and an export that "
-            "ended well has all: restore another one. Nothing was written"
+            f"the file lacks partitions {missing} of {deployment.partitions}; a complete export "
+            "has all of them. Restore another file. Nothing was written"
         )
 
 
 async def restore(
     deployment: Deployment, copies: Sequence[Copy], parts: Parts, *, progress: Progress
-) -> list[Restored]:
+) -> list[RestoredPartition]:
     """Write the rest of a copy into the topic `decisions`; make the topic if it is missing.
 
     Args:
@@ -131,24 +131,24 @@ async def restore(
     """
     check_settings(deployment, copies)
     await _make_topic(deployment)
-    held = []
+    existing = []
     for copy, (number, values) in zip(copies, parts(), strict=True):
-        held.append(await _compare(deployment, number, copy, values, progress))
-    todo = [each.known < copy.total for each, copy in zip(held, copies, strict=True)]
+        existing.append(await _compare(deployment, number, copy, values, progress))
+    todo = [each.known < copy.total for each, copy in zip(existing, copies, strict=True)]
     if any(todo):
         await check_no_workers(deployment)
-        for copy, each, (number, values) in zip(copies, held, parts(), strict=True):
+        for copy, each, (number, values) in zip(copies, existing, parts(), strict=True):
             if each.known < copy.total:
                 await _write(deployment, number, copy, each, values, progress)
     return [
-        Restored(
+        RestoredPartition(
             partition=copy.genesis.partition,
             found=each.known,
             written=copy.total - each.known,
             sequence=copy.total - 1,
             head=each.genesis or copy.head,
         )
-        for copy, each in zip(copies, held, strict=True)
+        for copy, each in zip(copies, existing, strict=True)
     ]
 
 
@@ -161,7 +161,7 @@ async def _make_topic(deployment: Deployment) -> None:
 
 async def _compare(
     deployment: Deployment, number: int, copy: Copy, values: Iterator[bytes], progress: Progress
-) -> _HeldPartition:
+) -> _ExistingPartition:
     """Return how much of a partition's copy the topic holds.
 
     Raises: Refused: the topic holds other decisions.
@@ -171,21 +171,26 @@ async def _compare(
     async with StableReader(deployment.cluster, [place]) as reader:
         begin, end = reader.spans[place]
         if begin > 0:
-            raise Refused(f"{where}, begins at offset {begin}: {_ANEW}")
+            raise Refused(f"{where}, begins at offset {begin}: {_RETRY_HINT}")
         count, genesis = 0, None
         async for record in reader.read(place, begin):
             if count == copy.total:
-                raise Refused(f"{where}, goes on after decision {count - 1}, the file's last")
+                raise Refused(
+                    f"{where}, has decisions after {count - 1}, the file's last. Restore a newer "
+                    "export"
+                )
             if next(values, None) != record.value:
-                if copy.total > 1 or not _begins(record.value or b"", copy.genesis):
-                    raise Refused(f"{where}, holds another decision {count} than the file: {_ANEW}")
+                if copy.total > 1 or not _is_same_genesis(record.value or b"", copy.genesis):
+                    raise Refused(
+                        f"{where}, holds another decision {count} than the file: {_RETRY_HINT}"
+                    )
                 genesis = hash_of(record.value or b"")
             count += 1
             progress(number, count)
-    return _HeldPartition(count, end, genesis)
+    return _ExistingPartition(count, end, genesis)
 
 
-def _begins(value: bytes, genesis: Genesis) -> bool:
+def _is_same_genesis(value: bytes, genesis: Genesis) -> bool:
     """Return whether a decision is a genesis of the same ledger, perhaps at another time.
 
     `topics create` writes one into an empty log. If the copy holds only its own genesis, there is
@@ -199,9 +204,9 @@ def _begins(value: bytes, genesis: Genesis) -> bool:
 
 
 async def check_no_workers(deployment: Deployment) -> None:
-    """Refuse while workers run: a worker that took half a log for the whole would grant again."""
+    """Refuse while workers run: a worker that read half a log would grant spent budget again."""
     group = deployment.application
-    deadline = steady() + _GONE_S
+    deadline = steady() + _MEMBER_EXPIRY_S
     async with admin_of(deployment.cluster) as admin:
         while members := await _members(admin, group, deadline):
             if steady() > deadline:
@@ -227,19 +232,19 @@ async def _write(
     deployment: Deployment,
     number: int,
     copy: Copy,
-    held: _HeldPartition,
+    existing: _ExistingPartition,
     values: Iterator[bytes],
     progress: Progress,
 ) -> None:
     topic = deployment.topics.decisions
-    rest = islice(values, held.known, copy.total)
+    rest = islice(values, existing.known, copy.total)
     producer = TransactionalProducer(deployment.cluster, f"{deployment.application}-{number}")
     try:
         await producer.start()
         # This producer owns the log now. The check of the log's end notices any other write since
         # `_compare`, also one of an open transaction.
-        producer.expect_at(topic, held.end)
-        done = held.known
+        producer.expect_at(topic, existing.end)
+        done = existing.known
         for records in _transactions(rest):
             await producer.transact(number, {topic: records})
             done += len(records)
@@ -259,7 +264,7 @@ def _transactions(values: Iterator[bytes]) -> Iterator[list[Record]]:
     records: list[Record] = []
     size = 0
     for value in values:
-        if records and (len(records) == _MOST or size + len(value) > _MOST_BYTES):
+        if records and (len(records) == _MAX_DECISIONS or size + len(value) > _MAX_BYTES):
             yield records
             records, size = [], 0
         decision = decode_decision(value)

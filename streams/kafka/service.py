@@ -35,20 +35,20 @@ from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.appender import Appender
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.limits import FollowedLimits
-from streams.kafka.following.recent import Place, Recent
-from streams.kafka.following.tail import Tail
-from streams.kafka.topics import check_whole
+from streams.kafka.follower.limits import FollowerLimits
+from streams.kafka.follower.recent_decisions import InputPosition, RecentDecisions
+from streams.kafka.follower.tail import Tail
+from streams.kafka.topics import check_partition_counts
 from streams.kafka.usage import KafkaUsage
 from streams.service import Answer, Appended, Readiness, heads_of
 
-MOST_PENDING: Final = 10_000
+MAX_PENDING: Final = 10_000
 _ACK_S: Final = 10.0
-_FIRST_LOOK_S: Final = 6.0
+_FIRST_CHECK_S: Final = 6.0
 _TOPIC_SPREAD_S: Final = 1.0  # until every broker knows a topic that was just created
 _NEEDED: Final = ("requests", "decisions", "state")  # a client may lack the right to see the others
 _STOP_S: Final = 1.0
-_MOST_BATCHES: Final = 8  # of a read; who is further behind reads the log
+_MAX_BATCHES: Final = 8  # a subscriber further behind reads the log
 _PAUSE_S: Final = 0.05  # between two reads of the decisions while no caller waits
 _BRANCHES: Final = frozenset({Outcome.GENESIS, Outcome.ROLLED_BACK})
 
@@ -63,7 +63,7 @@ class KafkaService:
         index: file of the index of usage; without it, a temporary one.
 
     Attributes:
-        usage_index: kept from its `start` on, or from the first question about usage.
+        usage_index: built from its `start` on, or from the first question about usage.
     """
 
     def __init__(
@@ -71,16 +71,16 @@ class KafkaService:
     ) -> None:
         self._deployment = deployment
         self._clock = clock or SystemClock()
-        self._recent = Recent(self._clock, deployment.window_ms)
+        self._recent = RecentDecisions(self._clock, deployment.window_ms)
         self._views: dict[str, DatasetView] = {}
         self.usage_index = KafkaUsage(deployment, index)
-        self._views_of = ViewFolder(self._views, {})
+        self._view_folder = ViewFolder(self._views, {})
         self._members = MemberViews()
-        self._limits = FollowedLimits(self._members, self._clock, deployment.partitions)
+        self._limits = FollowerLimits(self._members, self._clock, deployment.partitions)
         self._appender = Appender(deployment)
-        self._pending: dict[Place, asyncio.Future[bytes]] = {}
+        self._pending: dict[InputPosition, asyncio.Future[bytes]] = {}
         self._events = Broadcast[Decision]()
-        self._appended = Broadcast[Appended](_MOST_BATCHES)
+        self._appended = Broadcast[Appended](_MAX_BATCHES)
         self._alerts = Broadcast[Alert]()
         self._tail = Tail(
             deployment,
@@ -108,7 +108,7 @@ class KafkaService:
         until = asyncio.get_running_loop().time() + wait
         # Check first, so that missing topics are reported before other waits time out.
         with contextlib.suppress(JournalFault, TimeoutError):
-            async with asyncio.timeout(min(wait / 2, _FIRST_LOOK_S)):
+            async with asyncio.timeout(min(wait / 2, _FIRST_CHECK_S)):
                 await _check_needed(deployment)
         service = cls(deployment, index=index)
         try:
@@ -118,8 +118,8 @@ class KafkaService:
             await service.close()
             with contextlib.suppress(JournalFault, TimeoutError):
                 async with asyncio.timeout(_ACK_S):
-                    await check_whole(deployment, _NEEDED)
-            why = service._tail.trouble or "it does not take in requests"
+                    await check_partition_counts(deployment, _NEEDED)
+            why = service._tail.trouble or "it does not accept requests"
             what = f"{deployment.bootstrap} does not answer within {wait:g} s: {why}"
             raise Unavailable(what) from error
         except BaseException:
@@ -149,8 +149,8 @@ class KafkaService:
         partition = partition_of(dataset.encode(), self._deployment.partitions)
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
-        if len(self._pending) >= MOST_PENDING:
-            raise Unavailable(f"{MOST_PENDING} requests wait already: retry with the same bytes")
+        if len(self._pending) >= MAX_PENDING:
+            raise Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
         self._waiting += 1
         self._wanted.set()
         try:
@@ -163,22 +163,22 @@ class KafkaService:
     ) -> Answer:
         key = dataset.encode()
         offset = await self._appender.append(source, body, key=key, partition=partition)
-        place: Place = partition, source, offset
-        decision = self._recent.by_place.get(place)
+        position: InputPosition = partition, source, offset
+        decision = self._recent.by_position.get(position)
         if decision is None and wait > 0:
-            decision = await self._answer(place, wait)
+            decision = await self._answer(position, wait)
         return Answer(decision=decision, partition=partition, offset=offset)
 
-    async def _answer(self, place: Place, wait: float) -> bytes | None:
+    async def _answer(self, position: InputPosition, wait: float) -> bytes | None:
         future = asyncio.get_running_loop().create_future()
-        self._pending[place] = future
+        self._pending[position] = future
         try:
             async with asyncio.timeout(wait):
                 return bytes(await future)
         except TimeoutError:
             return None
         finally:
-            self._pending.pop(place, None)
+            self._pending.pop(position, None)
 
     async def _until_wanted(self) -> None:
         """Return at once while a caller waits for a decision, else at a call or after a pause.
@@ -198,15 +198,15 @@ class KafkaService:
         return self._recent.by_request.get((dataset, who, request_id))
 
     async def datasets(self) -> list[DatasetView]:
-        # Sorting very many takes 0.2 s, and would keep the loop from answering requests.
-        return await asyncio.to_thread(_by_name, list(self._views.items()))
+        # Sorting very many views takes 0.2 s, which would block the event loop.
+        return await asyncio.to_thread(_sort_by_name, list(self._views.items()))
 
     async def dataset(self, name: str) -> DatasetView | None:
         return self._views.get(name)
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         view = await self.dataset(dataset)
-        # To search for the largest claim that fits, or to count, may take milliseconds.
+        # The search for the largest claim that fits may take milliseconds: use a thread.
         if view is None:
             return None
         self._check_follows()
@@ -223,9 +223,9 @@ class KafkaService:
         return None if view is None else self._limits.budget(view, analyst)
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, by analyst, purpose, day or month.
+        """Return the usage of a dataset, by analyst, purpose, day or month.
 
-        Raises: Unavailable: the index is behind, or cannot be read.
+        Raises: Unavailable: the index lags, or cannot be read.
         """
         return await self.usage_index.rows(dataset, by) if dataset in self._views else []
 
@@ -264,7 +264,7 @@ class KafkaService:
         return self._tail.branches.get(partition)
 
     def newest_checkpoint(self, partition: int) -> None:
-        """None: workers sign, and a gateway has no key."""
+        """Return None: workers sign, and a gateway has no key."""
 
     def policy(self, dataset: str) -> Policy | None:
         """As `LedgerService.policy`."""
@@ -327,9 +327,9 @@ class KafkaService:
                 future.set_exception(Unavailable("closing: retry with the same bytes"))
 
     def _check_follows(self) -> None:
-        """Check that changes of members reach this process: whoever was removed is let in else.
+        """Fail closed while the tail is down: otherwise a removed member would still be admitted.
 
-        Raises: Unavailable: they do not.
+        Raises: Unavailable: changes of members do not reach this process.
         """
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
@@ -340,7 +340,7 @@ class KafkaService:
         elif isinstance(row, LevelRow):
             self._limits.take_row(row)
         elif isinstance(row, Snapshot):
-            self._views_of.take_row(row)
+            self._view_folder.take_row(row)
 
     async def _take_decisions(self, partition: int, values: list[bytes]) -> bool:
         lines = [decode_header(value) for value in values]
@@ -351,9 +351,9 @@ class KafkaService:
                 self._tail.take_branch(partition, _branch_of(value))
             if line.source is None:
                 continue
-            place: Place = partition, line.source.topic, line.source.offset
-            self._recent.add(place, line, value)
-            future = self._pending.get(place)
+            position: InputPosition = partition, line.source.topic, line.source.offset
+            self._recent.add(position, line, value)
+            future = self._pending.get(position)
             if future is not None and not future.done():
                 future.set_result(value)
         last = lines[-1]
@@ -361,7 +361,7 @@ class KafkaService:
         crossed: list[Alert] = []
         decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
-            crossed += self._views_of.take_run(dataset, run)
+            crossed += self._view_folder.take_run(dataset, run)
         self._limits.take_lines(partition, lines, self._views)
         if self._alerts.heard:
             crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
@@ -387,11 +387,11 @@ async def _check_needed(deployment: Deployment) -> None:
     Raises: Refused; JournalFault.
     """
     try:
-        await check_whole(deployment, _NEEDED)
+        await check_partition_counts(deployment, _NEEDED)
     except Refused:
         await asyncio.sleep(_TOPIC_SPREAD_S)
-        await check_whole(deployment, _NEEDED)
+        await check_partition_counts(deployment, _NEEDED)
 
 
-def _by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
+def _sort_by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:
     return [view for _, view in sorted(views)]

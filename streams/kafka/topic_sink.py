@@ -1,4 +1,4 @@
-"""A topic as a sink for checkpoints; what it needs is loaded for topics alone."""
+"""A topic as a sink for checkpoints; imports the Kafka client only when it is used."""
 
 from __future__ import annotations
 
@@ -19,6 +19,6 @@ def topic_sink(address: Address, settings: Settings) -> ReadablePlace:
         from streams.kafka.wire.security import Cluster, security_of
 
     if address.topic in map(TopicNames(settings.topic_prefix).of, SETTINGS):
-        raise Refused(f"{address.name} is a topic of a ledger: checkpoints need one of their own")
-    # Another cluster has the same security: a name and a password of its own it cannot have.
+        raise Refused(f"{address.name} is a topic of a ledger: use another topic for checkpoints")
+    # Another cluster uses the same security settings: there are none for a second cluster.
     return Topic(Cluster(address.target, security_of(settings)), address.topic)

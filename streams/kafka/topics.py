@@ -1,4 +1,4 @@
-"""Creation and check of the topics, with the settings that the durability argument needs."""
+"""Create and check the topics, with the settings that the durability argument needs."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from streams.errors import Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.genesis import ledger_id, write_genesis
 from streams.kafka.wire.admin import admin_of
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.errors import translate_errors
 from streams.processing.journal import new_ledger_id
 
 _INPUTS: Final = ("requests", "admin")
@@ -52,7 +52,7 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
     },
     # A dead letter too long for its topic would halt the partition that writes it.
     "dead_letters": {"cleanup.policy": "delete", **_BATCH},
-    # Alerts are few and kept for ever: a reader from the beginning learns all published ones.
+    # Alerts are few and stored for ever: a reader from the beginning learns all published ones.
     "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
 }
 """The settings of each topic: `create` sets them and `check` requires them."""
@@ -61,15 +61,15 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
 async def create(deployment: Deployment) -> list[str]:
     """Create the topics that are missing, and the genesis of each empty decision log.
 
-    Safe to repeat, also beside running workers: it writes nothing into a log with decisions, but
-    checks that their genesis has the settings. It creates the inputs last, so a partition whose
-    inputs took records has a genesis, or has lost its ledger.
+    Safe to repeat, also while workers run: it writes nothing into a log with decisions, but checks
+    that their genesis has the settings. It creates the inputs last: so a partition whose inputs
+    took records has a genesis, or has lost its ledger.
 
     Returns: the completed steps, in words.
     Raises: Refused: an existing topic or log is not as it must be. Unavailable.
     """
     async with admin_of(deployment.cluster) as admin:
-        with translating():
+        with translate_errors():
             existing = set(await admin.list_topics())
         inputs = [name for name in map(deployment.topics.of, _INPUTS) if name in existing]
         ledger = [topic for topic in SETTINGS if topic not in _INPUTS]
@@ -88,7 +88,7 @@ async def create(deployment: Deployment) -> list[str]:
 
 async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
     """Create the missing ones of these topics; return the completed steps, in words."""
-    with translating():
+    with translate_errors():
         existing = set(await admin.list_topics())
     done = []
     for topic in topics:
@@ -106,7 +106,7 @@ async def create_missing(admin: Any, deployment: Deployment, topics: Sequence[st
             deployment.replication,
             topic_configs={**settings, **copies},
         )
-        with translating():
+        with translate_errors():
             response = await admin.create_topics([new])
             for _, code, *rest in response.topic_errors:
                 # Another `create` may have been faster; `check_all` then checks its topic.
@@ -141,7 +141,9 @@ async def check_all(
     raise Refused("; ".join(problems))
 
 
-async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETTINGS)) -> None:
+async def check_partition_counts(
+    deployment: Deployment, topics: Iterable[str] = tuple(SETTINGS)
+) -> None:
     """Verify only that topics exist with the right number of partitions.
 
     Raises: Refused: a topic is missing, or has another number of partitions; JournalFault.
@@ -151,7 +153,7 @@ async def check_whole(deployment: Deployment, topics: Iterable[str] = tuple(SETT
         missing = await _missing(admin, deployment, names)
         if missing:
             raise Refused(missing)
-        with translating():
+        with translate_errors():
             described = await admin.describe_topics(names)
     problems = _count_problems(deployment, described)
     if problems:
@@ -164,14 +166,14 @@ def wrong_count(deployment: Deployment, topic: str, count: int) -> str | None:
         return None
     return (
         f"{topic} has {count} partitions, the setting says {deployment.partitions}: a dataset "
-        "would be split. Restore the topic, or set ACCOUNTANT_PARTITIONS to what `accountant "
-        "topics create` was run with"
+        "would be split. Restore the topic, or set ACCOUNTANT_PARTITIONS to the value that "
+        "`accountant topics create` had"
     )
 
 
 async def _missing(admin: Any, deployment: Deployment, names: Sequence[str]) -> str | None:
     """Return the problem of missing topics, None if all exist."""
-    with translating():
+    with translate_errors():
         existing = set(await admin.list_topics())
     missing = [name for name in names if name not in existing]
     if not missing:
@@ -179,9 +181,9 @@ async def _missing(admin: Any, deployment: Deployment, names: Sequence[str]) -> 
     said = f"missing topics: {', '.join(missing)}. Run `accountant topics create`"
     if deployment.security.is_off:
         return said
-    # Brokers do not tell topics that are not there from those that one may not see.
+    # Brokers answer the same for a missing topic and for one that this principal may not see.
     principal = deployment.security.principal
-    return f"{said}. If they are there, {principal} may not see them: `accountant topics acls`"
+    return f"{said}. If they exist, {principal} may not see them: run `accountant topics acls`"
 
 
 async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -> list[str]:
@@ -189,7 +191,7 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
     missing = await _missing(admin, deployment, list(names.values()))
     if missing:
         return [missing]
-    with translating():
+    with translate_errors():
         described = await admin.describe_topics(list(names.values()))
         resources = [ConfigResource(ConfigResourceType.TOPIC, name) for name in names.values()]
         responses = await admin.describe_configs(resources)
@@ -206,7 +208,7 @@ async def _problems(admin: Any, deployment: Deployment, topics: Sequence[str]) -
             if got != wanted:
                 problems.append(
                     f"{name}: {key} is {got}, must be {wanted}. Run "
-                    f"`{_altering(deployment, name, f'{key}={wanted}')}`"
+                    f"`{_alter_command(deployment, name, f'{key}={wanted}')}`"
                 )
     return problems
 
@@ -221,7 +223,7 @@ def _count_problems(deployment: Deployment, described: Sequence[Any]) -> list[st
 def _durability_problems(
     deployment: Deployment, described: Sequence[Any], found: dict[str, dict[str, str]]
 ) -> list[str]:
-    """Return the problems by which the loss of one broker could undo acknowledged writes."""
+    """Return the settings with which the loss of one broker could undo acknowledged writes."""
     problems = []
     least = max(1, deployment.replication - 1)
     for entry in described:
@@ -239,17 +241,17 @@ def _durability_problems(
             problems.append(
                 f"{name}: min.insync.replicas is {settings.get('min.insync.replicas')}, must be "
                 f"at least {least}. Run "
-                f"`{_altering(deployment, name, f'min.insync.replicas={least}')}`"
+                f"`{_alter_command(deployment, name, f'min.insync.replicas={least}')}`"
             )
         if settings.get("unclean.leader.election.enable") != "false":
             problems.append(
                 f"{name}: unclean.leader.election.enable must be false. Run "
-                f"`{_altering(deployment, name, 'unclean.leader.election.enable=false')}`"
+                f"`{_alter_command(deployment, name, 'unclean.leader.election.enable=false')}`"
             )
     return problems
 
 
-def _altering(deployment: Deployment, name: str, setting: str) -> str:
+def _alter_command(deployment: Deployment, name: str, setting: str) -> str:
     """Return the whole command that changes a topic's setting, ready to copy."""
     return (
         f"{deployment.cluster.tool('kafka-configs.sh')} --alter --topic {name} "

@@ -17,7 +17,7 @@ from streams.evidence.names import check_name
 from streams.evidence.sink_choice import senders_to
 from streams.evidence.store import Kept, folder_of, key_of
 from streams.evidence.troubles import CheckpointTroubles
-from streams.kafka.blocking_reader import LogsHere
+from streams.kafka.blocking_reader import BlockingLogReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.topic_sink import topic_sink
 from streams.processing.observers import Committed
@@ -150,7 +150,7 @@ def digest_at(deployment: Deployment, partition: int, sequence: int) -> str:
 
     Raises: Unavailable, Refused.
     """
-    logs = LogsHere(deployment)
+    logs = BlockingLogReader(deployment)
     try:
         (value,) = logs.decisions(partition, [sequence])
     except LogDamaged:

@@ -26,7 +26,7 @@ from streams.alerts.alerts_topic import AlertTopic
 from streams.alerts.counts import AlertCounts
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.tail import Tail
+from streams.kafka.follower.tail import Tail
 from streams.logs import get_logger
 from streams.worker.own_decisions import OwnDecisions
 

@@ -20,7 +20,7 @@ from aiokafka.admin import AIOKafkaAdminClient
 from aiokafka.protocol.metadata import MetadataRequest
 from aiokafka.structs import BrokerMetadata
 
-from streams.kafka.wire.connecting import HurriedClient, with_short_connect
+from streams.kafka.wire.connect_timeouts import QuickConnectClient, with_short_connect
 from streams.kafka.wire.reader import stop
 from streams.testing import LocalBroker
 
@@ -63,7 +63,7 @@ async def started(make: Callable[..., Any], servers: list[str] | str) -> None:
 
 
 async def test_where_nobody_answers_all_addresses_are_named(silent: list[str]) -> None:
-    client = HurriedClient(bootstrap_servers=silent[:2], request_timeout_ms=_FOREVER_MS)
+    client = QuickConnectClient(bootstrap_servers=silent[:2], request_timeout_ms=_FOREVER_MS)
     async with asyncio.timeout(_PATIENCE_S):
         with pytest.raises(kafka.KafkaConnectionError) as raised:
             await client.bootstrap()
@@ -73,7 +73,7 @@ async def test_where_nobody_answers_all_addresses_are_named(silent: list[str]) -
 async def test_a_broker_of_the_cluster_that_hangs_is_not_waited_for(
     broker: LocalBroker, silent: list[str]
 ) -> None:
-    client = HurriedClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
+    client = QuickConnectClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
     await client.bootstrap()
     try:
         host, port = silent[0].split(":")
@@ -89,7 +89,7 @@ async def test_a_broker_of_the_cluster_that_hangs_is_not_waited_for(
 async def test_one_that_hangs_does_not_hold_up_the_connections_to_others(
     broker: LocalBroker, silent: list[str]
 ) -> None:
-    client = HurriedClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
+    client = QuickConnectClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
     await client.bootstrap()
     try:
         for number, address in enumerate(silent, 90):
@@ -116,7 +116,7 @@ async def test_each_attempt_has_its_time_however_many_wait_for_it(
             await asyncio.sleep(30 if len(attempts) == 1 else 0.6)
         return await connect(host, port, **options)
 
-    client = HurriedClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
+    client = QuickConnectClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
     await client.bootstrap()
     host, port = silent[0].split(":")
     client.cluster._brokers[99] = BrokerMetadata(99, host, int(port), None)
@@ -138,7 +138,7 @@ async def test_each_attempt_has_its_time_however_many_wait_for_it(
 
 
 async def test_the_only_broker_there_is_gets_all_the_time_of_a_request(silent: list[str]) -> None:
-    client = HurriedClient(bootstrap_servers=silent[0], request_timeout_ms=_FOREVER_MS)
+    client = QuickConnectClient(bootstrap_servers=silent[0], request_timeout_ms=_FOREVER_MS)
     starting = asyncio.create_task(client.bootstrap())
     done, _ = await asyncio.wait({starting}, timeout=4)
     assert not done

@@ -108,7 +108,7 @@ async def test_requests_deleted_before_they_were_decided_are_given_up(
 
         deployment = ledger.deployment
         done = await accept_lost_inputs(deployment, "requests", 0, first=10, reason=WHY)
-        assert "offsets 10 to 14 are given up" in done
+        assert "gives up offsets 10 to 14" in done
         given_up = decisions(ledger)[-1]
         assert (given_up["outcome"], given_up["reason"]) == ("invalid", "undecodable")
         letters = oracle.read(broker.bootstrap, ledger.topic("dead_letters"), 1)[0]
@@ -144,7 +144,7 @@ async def test_a_topic_made_anew_is_filled_up_and_nothing_is_decided_twice(
             reason=WHY,
             progress=lambda count, of: told.append((count, of)),
         )
-        assert "2 records stood there" in done
+        assert "Records before 10 are never decided (2 existed)" in done
         assert told == [(8, 8)]
         with pytest.raises(Refused, match="nothing is lost"):
             await accept_lost_inputs(ledger.deployment, "requests", 0, first=10, reason=WHY)

@@ -128,7 +128,7 @@ def test_a_check_names_rules_by_which_somebody_may_do_more(secured: Secured) -> 
     (problem,) = json.loads(found.stdout)["problems"]
     assert problem.startswith("User:engine may ")
     assert "Write" in problem
-    assert "transactional ids: together of no role" in problem
+    assert "transactional ids: no role allows all of this" in problem
     named = secured.run(
         "operator", "topics", "check", "--principal", "engine=engine", "--principal", "owner=olga"
     )

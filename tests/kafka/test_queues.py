@@ -7,7 +7,7 @@ from typing import NamedTuple
 import pytest
 from aiokafka import TopicPartition
 
-from streams.kafka.queues import MOST_TAKEN_BYTES, Queue, Queues
+from streams.kafka.queues import MAX_TAKEN_BYTES, Queue, Queues
 from streams.kafka.wire.fetch import FetchedRecord
 
 
@@ -54,7 +54,7 @@ async def test_both_inputs_together_keep_to_the_bytes_of_a_batch() -> None:
     queues = Queues()
     for tp in (ADMIN, REQUESTS):
         queues.begin(tp, 0)
-    half = MOST_TAKEN_BYTES // 2
+    half = MAX_TAKEN_BYTES // 2
     queues.put(ADMIN, queues.of[ADMIN], records(0, half), 1)
     queues.put(REQUESTS, queues.of[REQUESTS], records(0, half - 1, 1, half), 3)
     got = await queues.getmany(ADMIN, REQUESTS)
@@ -68,6 +68,6 @@ async def test_a_record_larger_than_a_batch_comes_alone() -> None:
     for tp in (ADMIN, REQUESTS):
         queues.begin(tp, 0)
     queues.put(ADMIN, queues.of[ADMIN], records(0, 1), 1)
-    queues.put(REQUESTS, queues.of[REQUESTS], records(0, MOST_TAKEN_BYTES + 1), 1)
+    queues.put(REQUESTS, queues.of[REQUESTS], records(0, MAX_TAKEN_BYTES + 1), 1)
     assert list(await queues.getmany(ADMIN, REQUESTS)) == [ADMIN]
     assert list(await queues.getmany(ADMIN, REQUESTS)) == [REQUESTS]

@@ -123,7 +123,7 @@ async def test_a_lost_log_comes_back_from_its_export(
             assert (await ledger.decided(lost.first))["outcome"] == "repeated"
             assert (await ledger.decided(request(DATASETS[1])))["outcome"] == "granted"
         later = lost.read("decisions")
-        await lost.refused("goes on after decision")
+        await lost.refused("has decisions after")
         assert lost.read("decisions") == later
 
         # Without `state` too, an older copy: what it has not is decided again from the inputs.

@@ -14,7 +14,7 @@ from streams.cli.audit import audited
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
-from streams.kafka.following.state_rows import FollowedStateRows
+from streams.kafka.follower.state_rows import StateRowsFollower
 from streams.kafka.service import KafkaService
 from streams.testing import LocalBroker
 from tests.faults import oracle
@@ -74,7 +74,7 @@ async def test_who_reads_state_reads_past_a_row_that_is_none(
         async def take(_partition: int, row: Snapshot | MemberRow) -> None:
             rows.append(row)
 
-        await FollowedStateRows(ledger.deployment, take).read()
+        await StateRowsFollower(ledger.deployment, take).read()
         assert sorted(row.dataset for row in rows if isinstance(row, Snapshot)) == sorted(DATASETS)
         assert sorted(row.dataset for row in rows if isinstance(row, MemberRow)) == sorted(DATASETS)
         # An audit compares the rows with the log: it ends, and names what is none.

@@ -68,7 +68,7 @@ def complain(message: str, *, hint: str | None = None) -> None:
         stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
 
 
-def check_whole() -> None:
+def check_partition_counts() -> None:
     """End the command if a part of what it wrote is missing, and somebody still reads."""
     if output_error() is not None and not nobody_reads():
         raise typer.Exit(Exit.OPERATOR)

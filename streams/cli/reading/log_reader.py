@@ -156,11 +156,11 @@ class KafkaLog:
     def parts(self) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
-        from streams.kafka.topics import check_whole
+        from streams.kafka.topics import check_partition_counts
 
         # A missing topic would only ever time out, a partition too few would pass for all. An
         # auditor may not see the others.
-        asyncio.run(check_whole(self.deployment, ["decisions", "state"]))
+        asyncio.run(check_partition_counts(self.deployment, ["decisions", "state"]))
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)

@@ -73,15 +73,18 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     from accountant.partition.key_hash import partition_of
     from streams.cli.printing.output import progress
     from streams.index import UsageIndex
-    from streams.kafka.blocking_reader import LogsHere
-    from streams.kafka.topics import check_whole
+    from streams.kafka.blocking_reader import BlockingLogReader
+    from streams.kafka.topics import check_partition_counts
     from streams.settings import load_command
 
     # A missing topic would only ever time out, a partition too few would be another one.
-    asyncio.run(check_whole(deployment))
+    asyncio.run(check_partition_counts(deployment))
     index = UsageIndex.temporary(load_command().index)
     partition = partition_of(dataset.encode(), deployment.partitions)
-    with contextlib.closing(LogsHere(deployment).open(partition)) as log, progress() as bars:
+    with (
+        contextlib.closing(BlockingLogReader(deployment).open(partition)) as log,
+        progress() as bars,
+    ):
         task = bars.add_task(f"reading partition {partition}", total=None)
 
         class Shown:

@@ -1,1 +1,1 @@
-"""Who may do what on the brokers: the roles, their ACLs, and a look at those that there are."""
+"""The roles on the brokers, their ACLs, and the check of a cluster's ACLs against them."""

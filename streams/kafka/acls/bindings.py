@@ -13,7 +13,7 @@ from aiokafka.protocol.admin import CreateAclsRequest_v1, DescribeAclsRequest_v1
 from aiokafka.protocol.api import Request
 
 from streams.kafka.wire.brokers import Brokers
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.security import Cluster
 
 CLUSTER: Final = "kafka-cluster"
@@ -27,7 +27,7 @@ _LITERAL: Final = 3
 
 
 class Kind(IntEnum):
-    """What a rule is about, by Kafka's number."""
+    """The kind of resource that a rule covers, by Kafka's number."""
 
     TOPIC = 2
     GROUP = 3
@@ -36,7 +36,7 @@ class Kind(IntEnum):
 
 
 class Operation(IntEnum):
-    """What is done with it, by Kafka's number."""
+    """The operation that a rule allows or denies, by Kafka's number."""
 
     ALL = 2
     READ = 3
@@ -52,7 +52,7 @@ class Operation(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name as Kafka's own commands take it."""
+        """The name in Kafka's own commands."""
         return "".join(part.capitalize() for part in self.name.split("_"))
 
 
@@ -63,10 +63,10 @@ class _Permission(IntEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Binding:
-    """One rule: a principal may, or may not, do one thing with what has a name.
+    """One ACL: it allows or denies a principal one operation on a resource.
 
     Attributes:
-        name: of the resource, or what names begin with where `prefixed`; `*` is every name.
+        name: of the resource; with `prefixed`, the prefix of the names; `*` is every name.
     """
 
     principal: str
@@ -78,14 +78,14 @@ class Binding:
     host: str = ANY_HOST
 
     def is_about(self, kind: Kind, name: str) -> bool:
-        """Tell whether the rule holds for a resource."""
+        """Return whether the rule covers a resource."""
         if kind is not self.kind:
             return False
         return name.startswith(self.name) if self.prefixed else self.name in {name, "*"}
 
 
-# Their own requests: the client's take one rule at a time, and speak a version that it encodes
-# in a way that brokers do not read.
+# Own requests: the client library's take one rule at a time, in a version whose encoding brokers
+# cannot read.
 class _Describe(Request[DescribeAclsRequest_v1]):  # type: ignore[misc]  # no types
     API_KEY = DescribeAclsRequest_v1.API_KEY
 
@@ -134,7 +134,7 @@ async def every_binding(cluster: Cluster) -> list[Binding] | None:
 def _bindings(resources: Iterable[Any]) -> Iterable[Binding]:
     for kind, name, pattern, rules in resources:
         for principal, host, operation, permission in rules:
-            # What this program knows nothing of, such as delegation tokens, concerns no ledger.
+            # Skip other kinds, such as delegation tokens: no ledger uses them.
             if kind in set(Kind) and operation in set(Operation):
                 yield Binding(
                     principal=principal,
@@ -148,7 +148,7 @@ def _bindings(resources: Iterable[Any]) -> Iterable[Binding]:
 
 
 async def add(cluster: Cluster, bindings: Sequence[Binding]) -> None:
-    """Add rules; those that are there already stay.
+    """Add rules; existing ones stay.
 
     Raises: Refused: this principal may not alter the cluster, or there is no authorizer;
         JournalFault.
@@ -163,7 +163,7 @@ async def add(cluster: Cluster, bindings: Sequence[Binding]) -> None:
 @asynccontextmanager
 async def _connected(cluster: Cluster) -> AsyncIterator[Brokers]:
     brokers = Brokers(cluster, "acls", _REQUEST_MS)
-    with translating():
+    with translate_errors():
         try:
             await brokers.connect()
             yield brokers

@@ -1,4 +1,4 @@
-"""The rules of the roles as commands of Kafka's own, for whoever administers the brokers."""
+"""The roles' ACLs as `kafka-acls.sh` commands, for the administrators of the brokers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _OPTIONS: Final = {
 
 
 def script(deployment: Deployment, roles: Mapping[str, str]) -> str:
-    """Return the commands for some principals, ready to run by a shell.
+    """Return a shell script with the commands for some principals.
 
     Args:
         roles: by principal.
@@ -33,11 +33,11 @@ def script(deployment: Deployment, roles: Mapping[str, str]) -> str:
 
 
 def commands(bindings: Iterable[Binding], tool: str) -> Iterator[str]:
-    """Yield a command for all resources of which a principal may do the same.
+    """Yield one command for all resources on which a principal has the same operations.
 
     Args:
         bindings: those of one principal.
-        tool: how each begins.
+        tool: the start of each command.
     """
     operations: dict[tuple[str, Kind, str, bool], list[Operation]] = defaultdict(list)
     for each in bindings:

@@ -1,6 +1,6 @@
-"""What each kind of process may do on the brokers: the rules that deploy/kafka ships.
+"""The ACLs that each kind of process needs on the brokers; deploy/kafka ships them.
 
-The one place where they stand: `accountant topics acls` prints and applies them, `topics check`
+This is their only definition: `accountant topics acls` prints and applies them, `topics check`
 compares a cluster with them, and tests run the processes under them.
 """
 
@@ -15,8 +15,8 @@ from streams.kafka.deployment import Deployment
 
 _READ: Final = (Operation.READ,)
 _WRITE: Final = (Operation.WRITE,)
-_SEE: Final = (Operation.DESCRIBE,)
-_KEEP: Final = (
+_DESCRIBE: Final = (Operation.DESCRIBE,)
+_MAINTAIN: Final = (
     Operation.READ,
     Operation.WRITE,
     Operation.CREATE,
@@ -29,14 +29,14 @@ _Operations = Sequence[Operation]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Role:
-    """What the processes of one kind may do. Whatever is not here is denied.
+    """The permissions of one kind of process. Everything else is denied.
 
     Attributes:
-        meaning: for people: which processes.
-        topics: operations by topic, as `topics.SETTINGS` calls them.
-        transactional_ids: on those of the application, with which decisions are written.
-        groups: by what follows the application in a group's name.
-        cluster: on the cluster itself.
+        meaning: the processes, in words.
+        topics: operations by topic; the keys are those of `topics.SETTINGS`.
+        transactional_ids: operations on the application's transactional ids.
+        groups: operations by the suffix of a group's name, after the application.
+        cluster: operations on the cluster.
     """
 
     meaning: str
@@ -46,7 +46,7 @@ class Role:
     cluster: _Operations = ()
 
     def bindings(self, principal: str, deployment: Deployment) -> Iterator[Binding]:
-        """Yield the rules that let a principal be of this role."""
+        """Yield the rules that give a principal this role."""
         for topic, operations in self.topics.items():
             name = deployment.topics.of(topic)
             for each in operations:
@@ -73,21 +73,21 @@ ROLES: Final[Mapping[str, Role]] = {
         topics={"decisions": _READ, "state": _READ},
     ),
     "owner": Role(
-        meaning="owners' tools that speak Kafka: writes their records, reads the ledger",
-        topics={"admin": _WRITE, "requests": _SEE, "decisions": _READ, "state": _READ},
+        meaning="owners' tools that speak Kafka: writes admin requests, reads the ledger",
+        topics={"admin": _WRITE, "requests": _DESCRIBE, "decisions": _READ, "state": _READ},
     ),
     "engine": Role(
-        meaning="a program that asks for analysts: trusted to name itself and them truly",
+        meaning="a program that asks for analysts: trusted to name itself and the analysts",
         topics={"requests": _WRITE, "decisions": _READ, "state": _READ},
     ),
     "gateway": Role(
-        meaning="`gateway`: writes what it has authenticated, reads the ledger",
+        meaning="`gateway`: writes authenticated requests, reads the ledger",
         topics={"requests": _WRITE, "admin": _WRITE, "decisions": _READ, "state": _READ},
     ),
     "worker": Role(
-        meaning="`worker`: decides, and alone writes the ledger",
+        meaning="`worker`: decides, and is the only writer of the ledger",
         topics={
-            # Workers look at the settings of all topics, at their start and each minute.
+            # Workers check the settings of all topics, at their start and each minute.
             "requests": (*_READ, Operation.DESCRIBE_CONFIGS),
             "admin": (*_READ, Operation.DESCRIBE_CONFIGS),
             "decisions": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
@@ -100,13 +100,13 @@ ROLES: Final[Mapping[str, Role]] = {
     ),
     "operator": Role(
         meaning="`topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may "
-        "write everything, so for people and for a moment",
+        "write everything, so use it by hand and only while needed",
         topics=dict.fromkeys(
-            ("requests", "admin", "decisions", "state", "dead_letters", "alerts"), _KEEP
+            ("requests", "admin", "decisions", "state", "dead_letters", "alerts"), _MAINTAIN
         ),
         transactional_ids=_WRITE,
-        groups={"": _SEE},
-        cluster=_SEE,
+        groups={"": _DESCRIBE},
+        cluster=_DESCRIBE,
     ),
 }
-"""The roles, from the least to the most. Analysts have none: they come by HTTP."""
+"""The roles, from the fewest permissions to the most. Analysts have none: they use HTTP."""

@@ -1,1 +1,1 @@
-"""Our extensions of the Kafka client library: batches, brokers, connections, transactions."""
+"""Extensions of the Kafka client library: batches, brokers, connections, transactions."""

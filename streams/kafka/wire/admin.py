@@ -9,8 +9,8 @@ from typing import Any
 from aiokafka import errors as kafka
 from aiokafka.admin import AIOKafkaAdminClient
 
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.security import Cluster
 
 
@@ -24,7 +24,7 @@ async def admin_of(cluster: Cluster) -> AsyncIterator[Any]:
         AIOKafkaAdminClient(**cluster.options(), request_timeout_ms=10_000, retry_backoff_ms=50)
     )
     try:
-        with translating():
+        with translate_errors():
             await admin.start()
         yield admin
     finally:
@@ -36,7 +36,7 @@ async def members_of(admin: Any, group: str) -> list[str]:
 
     Raises: JournalFault, Refused: the broker does not answer, or answers with an error.
     """
-    with translating():
+    with translate_errors():
         (described,) = await admin.describe_consumer_groups([group])
         ((code, _, _, _, _, members, *_),) = described.groups
         if code:

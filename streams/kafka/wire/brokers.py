@@ -11,7 +11,7 @@ from aiokafka import errors as kafka
 from aiokafka.client import ConnectionGroup, CoordinationType
 from aiokafka.protocol.metadata import MetadataRequest
 
-from streams.kafka.wire.connecting import HurriedClient
+from streams.kafka.wire.connect_timeouts import QuickConnectClient
 from streams.kafka.wire.security import Cluster
 
 AWAY_S: Final = 0.1
@@ -25,14 +25,14 @@ class Brokers:
     """Sends each request once, to the right broker, and returns the answer.
 
     Args:
-        cluster: whose brokers they are.
+        cluster: the brokers' addresses and security.
         name: name of this client; also the transactional id whose coordinator it asks.
         timeout_ms: longest wait for an answer.
     """
 
     def __init__(self, cluster: Cluster, name: str, timeout_ms: int) -> None:
         self._name = name
-        self._client = HurriedClient(
+        self._client = QuickConnectClient(
             **cluster.options(), client_id=name, request_timeout_ms=timeout_ms
         )
         self._coordinator: int | None = None
@@ -47,7 +47,7 @@ class Brokers:
         await self._client.bootstrap()
 
     def learn(self, topics: Set[str]) -> None:
-        """Have the client ask for the leaders of these topics, too, and of no others."""
+        """Add these topics to those whose leaders the client looks up."""
         if not topics <= self._topics:
             self._topics |= topics
             self._client.set_topics(self._topics)
@@ -62,9 +62,9 @@ class Brokers:
         return node
 
     async def partitions_of(self, topic: str) -> list[int]:
-        """Return the partitions of a topic, none of one that is missing, which stays so.
+        """Return the partitions of a topic; an empty list if it is missing.
 
-        Unlike what `learn` begins: a broker may make the topics that clients ask it for.
+        This never creates the topic. After `learn`, a broker with automatic creation might.
 
         Raises: KafkaError, TimeoutError, OSError.
         """

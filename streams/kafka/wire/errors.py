@@ -1,4 +1,4 @@
-"""Kafka's errors as the faults of `streams.errors`, translated here and nowhere else."""
+"""Translate Kafka's errors to the faults of `streams.errors`; no other module does."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from streams.errors import (
     Refused,
     Unavailable,
 )
-from streams.kafka.wire.denied import ConnectionDenied
+from streams.kafka.wire.diagnose_auth import ConnectionDenied
 
 
-class NotLetIn(Refused):
-    """The brokers do not know this process, or it does not believe theirs."""
+class BrokerAuthFailed(Refused):
+    """The brokers reject this process's credentials, or it does not trust their certificate."""
 
 
 _FENCED: Final = (
@@ -52,11 +52,11 @@ _REFUSED: Final = (
 _TOO_LATE: Final = (TimeoutError, kafka.KafkaTimeoutError, kafka.RequestTimedOutError)
 
 
-def translated(error: BaseException, *, committing: bool = False) -> JournalFault | Refused:
+def translate_error(error: BaseException, *, committing: bool = False) -> JournalFault | Refused:
     """Return the fault that a client's error means."""
     cause = error.__cause__
     if type(error) is kafka.KafkaError and isinstance(cause, Exception):
-        error = cause  # so the client's sender, and ours, wrap whatever ended them
+        error = cause  # the client's sender, and ours, wrap the error that ended them
     name, said = type(error).__name__, str(error)
     what = said if name in said else f"{name}: {said}" if said else name
     if isinstance(error, _FENCED):
@@ -64,15 +64,16 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
     if committing and isinstance(error, _REJECTED):
         return CommitRejected(what)
     if isinstance(error, ConnectionDenied):
-        return NotLetIn(error.reason)
+        return BrokerAuthFailed(error.reason)
     if (denied := _DENIED.get(type(error))) is not None:
         return Refused(
             f"the broker denies this process's principal a {denied} ({what}): check "
-            "ACCOUNTANT_KAFKA_USERNAME, and the ACLs of its role (`accountant topics acls`)"
+            "ACCOUNTANT_KAFKA_USERNAME, and the ACLs of its role (run `accountant topics acls`)"
         )
     if isinstance(error, _REFUSED):
         return Refused(
-            f"the broker refuses ({what}): check deleted records and `accountant topics check`"
+            f"the broker rejects the request ({what}): run `accountant topics check`, and check "
+            "whether records were deleted"
         )
     if committing:
         return CommitUnknown(what)
@@ -84,12 +85,12 @@ def translated(error: BaseException, *, committing: bool = False) -> JournalFaul
 
 
 @contextmanager
-def translating(*, committing: bool = False) -> Iterator[None]:
+def translate_errors(*, committing: bool = False) -> Iterator[None]:
     """Translate the client's errors within the block.
 
-    Raises: JournalFault, Refused: as `translated` says.
+    Raises: JournalFault, Refused: as `translate_error` says.
     """
     try:
         yield
     except (TimeoutError, kafka.KafkaError, OSError) as error:
-        raise translated(error, committing=committing) from error
+        raise translate_error(error, committing=committing) from error

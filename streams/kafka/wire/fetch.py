@@ -1,4 +1,4 @@
-"""Fetch records: in one request, committed ones only, or as the client library has them."""
+"""Fetch records: in one request, committed ones only, or from the client library's buffers."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aiokafka.protocol.fetch import FetchRequest
 from aiokafka.record.memory_records import MemoryRecords
 
 from streams.kafka.wire.brokers import Brokers
-from streams.kafka.wire.record_batches import Unpacked, unpacked
+from streams.kafka.wire.record_batches import BatchContents, unpack_batches
 
 _BYTES: Final = 1 << 18  # small, since no other task runs while these are unpacked
 _READ_UNCOMMITTED: Final = 0
@@ -23,7 +23,7 @@ _FETCH_BYTES: Final = 1 << 20  # the broker sends at least one batch whole
 _WAIT_MS: Final = 500  # the longest for records that are not on the broker's own disk
 
 
-async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
+async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> BatchContents:
     """Return the broker's records from an offset on, in whole batches, without waiting for more.
 
     Args:
@@ -47,7 +47,7 @@ async def fetch(consumer: Any, tp: TopicPartition, offset: int) -> Unpacked:
         if error.invalid_metadata:
             client.force_metadata_update()
         raise error(tp)
-    found = unpacked(data, tp, offset)
+    found = unpack_batches(data, tp, offset)
     if data and found.next is None:
         # The broker sends at least the first batch whole, however large.
         raise kafka.CorruptRecordException(f"{tp}: no whole batch at offset {offset}")
@@ -72,13 +72,13 @@ async def read_on(
     return got
 
 
-class Fetched(NamedTuple):
-    """What a broker sent.
+class CommittedFetch(NamedTuple):
+    """The committed records in one answer of a broker.
 
     Attributes:
-        records: offset and value of each; none of an open or aborted transaction.
-        next: the offset after what was sent, also after what was left out of it.
-        end: the last stable offset: where the oldest open transaction begins, or the log's end.
+        records: offset and value of each, without open and aborted transactions.
+        next: the offset after the answer's last record, skipped records included.
+        end: the last stable offset: where the oldest open transaction starts, or the log's end.
     """
 
     records: list[tuple[int, bytes]]
@@ -86,7 +86,7 @@ class Fetched(NamedTuple):
     end: int
 
 
-async def fetch_committed(brokers: Brokers, tp: TopicPartition, offset: int) -> Fetched:
+async def fetch_committed(brokers: Brokers, tp: TopicPartition, offset: int) -> CommittedFetch:
     """Return the committed records from an offset on, as many as the broker sends at once.
 
     Raises: KafkaError, TimeoutError, OSError; OffsetOutOfRangeError: the log begins after the
@@ -103,14 +103,14 @@ async def fetch_committed(brokers: Brokers, tp: TopicPartition, offset: int) -> 
         raise error({tp: offset})
     if error is not kafka.NoError:
         raise error(tp)
-    # Of version 4: last stable offset, aborted transactions, records. Later versions have other
-    # fields between the first two; version 11 also one before the records.
+    # Version 4 has: last stable offset, aborted transactions, records. Later versions have other
+    # fields between the first two; version 11 also has one before the records.
     aborted = more[2] if response.API_VERSION >= 11 else more[-2]
     unpacking = PartitionRecords(
         tp, MemoryRecords(more[-1]), aborted, offset, None, None, True, READ_COMMITTED
     )
     records = [(record.offset, record.value or b"") for record in unpacking]
-    return Fetched(records, unpacking.next_fetch_offset, more[0])
+    return CommittedFetch(records, unpacking.next_fetch_offset, more[0])
 
 
 class FetchedRecord(Protocol):
@@ -128,7 +128,7 @@ class FetchedRecord(Protocol):
     def headers(self) -> Any: ...
 
 
-class _Unpacked:
+class _RecordIterator:
     """The fetched records of one partition; it replaces the client's own unpacking.
 
     Inputs are read uncommitted, so this skips only the markers of transactions, like the client.
@@ -173,7 +173,7 @@ async def getmany(
     if timeout_ms and not any(tp in fetcher._records for tp in tps):
         await _wait(fetcher._create_fetch_waiter(), timeout_ms / 1000)
     for tp in tps:
-        _unpack_here(tp, fetcher._records.get(tp))
+        _replace_unpacking(tp, fetcher._records.get(tp))
     got: dict[TopicPartition, list[FetchedRecord]] = await consumer.getmany(
         *tps, timeout_ms=0, max_records=max_records
     )
@@ -190,10 +190,10 @@ async def _wait(waiter: asyncio.Future[None], seconds: float) -> None:
         waiter.cancel()
 
 
-def _unpack_here(tp: TopicPartition, fetched: Any) -> None:
+def _replace_unpacking(tp: TopicPartition, fetched: Any) -> None:
     """Replace the client's unpacking of fetched data, if nothing was read from it yet."""
     if type(fetched) is not FetchResult:
         return  # no data, or an error, which the client raises
     begun = fetched._partition_records
     if type(begun) is PartitionRecords:
-        fetched._partition_records = _Unpacked(tp, begun._records, begun.next_fetch_offset)
+        fetched._partition_records = _RecordIterator(tp, begun._records, begun.next_fetch_offset)

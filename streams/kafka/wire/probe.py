@@ -1,4 +1,4 @@
-"""Whether the brokers that lead a worker's logs answer, and where those logs end."""
+"""Check whether the brokers that lead a worker's logs answer, and read where those logs end."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from aiokafka.protocol.offset import OffsetRequest
 
 from streams.errors import JournalFault
 from streams.kafka.wire.brokers import NOBODY, Brokers
-from streams.kafka.wire.errors import translated, translating
+from streams.kafka.wire.errors import translate_error, translate_errors
 from streams.kafka.wire.security import Cluster
 
 _POLL_S: Final = 4.0
@@ -25,11 +25,11 @@ _READ_UNCOMMITTED: Final = 0
 _END: Final = -1
 _LATE: Final = "no answer in time"
 _UNKNOWN: Final = kafka.UnknownTopicOrPartitionError.__name__
-_UNLED: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
+_NO_LEADER: Final = {None: _UNKNOWN, NOBODY: "it has no leader"}
 
 
 class LogEnds:
-    """The result of one look at some logs.
+    """The result of one probe of some logs.
 
     Attributes:
         ends: the high watermark of each log whose leader answered.
@@ -43,7 +43,7 @@ class LogEnds:
         self.reached = False
 
     def is_done(self) -> bool:
-        """Tell whether there is nothing left to ask."""
+        """Return whether there is nothing left to ask."""
         return self.reached and not self.silent
 
     @property
@@ -52,7 +52,7 @@ class LogEnds:
         return _UNKNOWN in self.silent.values()
 
     def record(self, tp: TopicPartition, code: int, end: int) -> None:
-        """Note a leader's answer."""
+        """Record a leader's answer."""
         self.reached = True
         if code:
             self.silent[tp] = kafka.for_code(code).__name__
@@ -64,12 +64,12 @@ class LogEnds:
 class Probe:
     """Asks each leader separately, so that a broker that hangs delays no answer of the others.
 
-    The probe stays connected, because finding brokers is slow while one hangs. It connects anew
-    when no broker answers, because their addresses may have changed.
+    The probe stays connected, because finding brokers is slow while one hangs. It reconnects when
+    no broker answers, because their addresses may have changed.
 
     Args:
-        cluster: whose leaders are asked.
-        topics: the topics of all logs that a look may ask for.
+        cluster: the brokers.
+        topics: the topics of all logs that a probe may ask for.
     """
 
     def __init__(self, cluster: Cluster, topics: Iterable[str]) -> None:
@@ -84,9 +84,9 @@ class Probe:
         """
         look = LogEnds(tps)
         try:
-            with translating():
+            with translate_errors():
                 async with asyncio.timeout(_POLL_S):
-                    await self._ask_until_told(look)
+                    await self._ask_until_answered(look)
         except JournalFault:
             if not look.reached:
                 raise
@@ -96,12 +96,12 @@ class Probe:
         return look
 
     def close(self) -> None:
-        """Disconnect; another look connects again."""
+        """Disconnect; the next probe connects again."""
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             brokers.close()
 
-    async def _ask_until_told(self, look: LogEnds) -> None:
+    async def _ask_until_answered(self, look: LogEnds) -> None:
         if self._brokers is None:
             self._brokers = Brokers(self._cluster, "probe", _REQUEST_TIMEOUT_MS)
             await self._brokers.connect()
@@ -124,7 +124,7 @@ class Probe:
             await asyncio.sleep(_RETRY_S)
             if await brokers.refresh():
                 look.reached = True
-                look.silent.update({tp: _UNLED.get(brokers.leads(tp), _LATE) for tp in unled})
+                look.silent.update({tp: _NO_LEADER.get(brokers.leads(tp), _LATE) for tp in unled})
 
 
 async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: LogEnds) -> None:
@@ -136,7 +136,7 @@ async def _ask(brokers: Brokers, leader: int, tps: list[TopicPartition], look: L
     try:
         answer = await brokers.ask(leader, request)
     except (kafka.KafkaError, TimeoutError, OSError) as error:
-        look.silent.update(dict.fromkeys(tps, str(translated(error))))
+        look.silent.update(dict.fromkeys(tps, str(translate_error(error))))
         return
     for topic, partitions in answer.topics:
         for number, code, _, end in partitions:

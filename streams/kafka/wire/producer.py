@@ -26,7 +26,7 @@ from aiokafka.protocol.transaction import (
 from streams.errors import CommitUnknown, JournalFault, Refused
 from streams.kafka.wire.batches import Batch, Fields, ProducerId, batches
 from streams.kafka.wire.brokers import AWAY_S, Brokers
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.security import Cluster
 
 REQUEST_TIMEOUT_MS: Final = 4_000
@@ -35,12 +35,12 @@ TRANSACTION_TIMEOUT_MS: Final = 10_000
 # writes the last transaction's markers; pauses of 100 ms would make commits five times slower.
 RETRY_BACKOFF_MS: Final = 2
 _PATIENCE_S: Final = 15.0
-# From the begin on: the broker aborts a transaction that takes longer, and ends its epoch.
+# Counted from the begin: the broker aborts a longer transaction, and ends the producer's epoch.
 _BEGUN_S: Final = TRANSACTION_TIMEOUT_MS / 1000 - 1
 _ALL_REPLICAS: Final = -1
 _LIMITED: Final = (
-    f"the broker's transaction.max.timeout.ms is below {TRANSACTION_TIMEOUT_MS}, for which a "
-    f"partition's writer asks: set it to {TRANSACTION_TIMEOUT_MS} or more on every broker"
+    f"the broker's transaction.max.timeout.ms is below {TRANSACTION_TIMEOUT_MS}, which a "
+    f"worker needs: set it to {TRANSACTION_TIMEOUT_MS} or more on every broker"
 )
 
 _MOVED: Final = (kafka.NotCoordinatorError, kafka.CoordinatorNotAvailableError)
@@ -54,7 +54,7 @@ _NOT_YET: Final = (
 
 
 class TransactionalProducer:
-    """One partition's writer. Starting it fences and aborts every predecessor.
+    """The only writer of one partition. Its start fences every predecessor and aborts its work.
 
     Args:
         cluster: where it writes.
@@ -66,7 +66,7 @@ class TransactionalProducer:
         self._brokers = Brokers(cluster, transactional_id, REQUEST_TIMEOUT_MS)
         self._producer = ProducerId(-1, -1)
         self._sequences: dict[TopicPartition, int] = {}
-        self._ends: dict[str, int] = {}  # end offset as read, by topic, until its first write
+        self._ends: dict[str, int] = {}  # by topic: the end offset as read, until the first write
         self._last: dict[str, int] = {}
         self._over = False
 
@@ -75,7 +75,7 @@ class TransactionalProducer:
 
         Raises: JournalFault, Refused.
         """
-        with translating():
+        with translate_errors():
             try:
                 async with asyncio.timeout(_PATIENCE_S):
                     await self._brokers.connect()
@@ -106,9 +106,9 @@ class TransactionalProducer:
            or the broker aborts it after `TRANSACTION_TIMEOUT_MS`.
         3. Write, and wait until all replicas have each batch. Readers find nothing; the
            transaction is aborted as after 2. One exception: a late duplicate of an old EndTxn may
-           end it here; `_due` says why readers then find a prefix that is consistent by itself.
+           end it here. `_next_writes` says why readers then find a consistent prefix.
         4. End. Readers find the whole transaction, though the broker may not have written all
-           markers or answered yet: the successor's start waits for the markers, so its refold
+           markers or answered yet. The successor's start waits for the markers, so its replay
            reads all of it.
 
         A process that dies within a step leaves either the case before it or the one after it.
@@ -120,18 +120,19 @@ class TransactionalProducer:
         Raises: JournalFault: whether it was committed is unknown.
         """
         self._check_not_over()
-        with translating(committing=True):
+        with translate_errors(committing=True):
             try:
                 async with asyncio.timeout(_PATIENCE_S) as limit:
-                    # 1
+                    # 1. Number the batches. An empty commit sends nothing.
                     pending = self._batches(partition, records)
                     if pending:
-                        # 2
+                        # 2. The broker's transaction timeout counts from here; this limit is
+                        # shorter, so this process gives up before the broker does.
                         await self._add(pending)
                         limit.reschedule(asyncio.get_running_loop().time() + _BEGUN_S)
-                        # 3
+                        # 3. All replicas must have every batch before the end makes them visible.
                         await self._write(pending)
-                        # 4
+                        # 4. Sent once: a second EndTxn could end the next transaction instead.
                         await self._end()
             except BaseException as error:
                 # The transaction may still be open: this producer must add nothing to it.
@@ -184,11 +185,11 @@ class TransactionalProducer:
         await _pause(tries, markers=error is kafka.ConcurrentTransactions)
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
-        """Send all batches in the order of `_due`. The broker appends each once."""
+        """Send all batches in the order of `_next_writes`. The broker appends each once."""
         tries = 0
         while pending:
             by_leader = defaultdict(list)
-            for tp in _due(pending):
+            for tp in _next_writes(pending):
                 by_leader[await self._brokers.leader(tp)].append(tp)
             writes = [
                 self._write_to(node, {tp: pending[tp][-1] for tp in tps})
@@ -198,7 +199,7 @@ class TransactionalProducer:
             written = await asyncio.gather(*writes) if writes[1:] else [await writes[0]]
             for tp, error, offset in itertools.chain(*written):
                 if error is kafka.NoError:
-                    self._check_goes_on(tp.topic, offset)
+                    self._check_continues(tp.topic, offset)
                     pending[tp].pop()
                     if not pending[tp]:
                         del pending[tp]
@@ -247,7 +248,7 @@ class TransactionalProducer:
             raise CommitUnknown("this producer has failed or was dropped")
 
     def expect_at(self, topic: str, offset: int) -> None:
-        """Note the end offset of a topic as it was read after this producer's start.
+        """Expect the first write to a topic at its end offset, as read after this producer's start.
 
         This producer has fenced all other writers. The read was complete if, and only if, the
         first record that this producer writes takes this offset. A deposed leader that does not
@@ -256,7 +257,7 @@ class TransactionalProducer:
         self._ends[topic] = offset
         self._brokers.learn({topic})
 
-    def _check_goes_on(self, topic: str, offset: int) -> None:
+    def _check_continues(self, topic: str, offset: int) -> None:
         """Detect a topic that was not read to its end, or that was recreated during the run.
 
         Raises: JournalFault: no record of the transaction is visible yet.
@@ -264,8 +265,8 @@ class TransactionalProducer:
         expected, last = self._ends.pop(topic, offset), self._last.get(topic, -1)
         if offset != expected or offset <= last:
             raise JournalFault(
-                f"{topic} goes on at offset {offset}, not at {max(expected, last + 1)}: it was "
-                "recreated, or read from a broker that leads it no more"
+                f"{topic} continues at offset {offset}, not at {max(expected, last + 1)}: it was "
+                "recreated, or read from a broker that no longer leads it"
             )
         self._last[topic] = offset
 
@@ -275,17 +276,17 @@ class TransactionalProducer:
         self._brokers.close()
 
 
-def _due(pending: dict[TopicPartition, list[Batch]]) -> list[TopicPartition]:
+def _next_writes(pending: dict[TopicPartition, list[Batch]]) -> list[TopicPartition]:
     """Return the partitions to write next: a topic starts with the last batch of those before it.
 
-    A late duplicate of an old EndTxn ends the transaction that is being written, in its middle.
-    The records visible then must not refer to decisions that are not visible.
+    A late duplicate of an old EndTxn can end the transaction while it is being written. The
+    records visible then must not refer to decisions that are not visible.
     """
     due = []
     for tp, some in pending.items():
         due.append(tp)
         if len(some) > 1:
-            break
+            break  # later topics wait: their records refer to the batches that are still missing
     return due
 
 

@@ -1,4 +1,4 @@
-"""Reading a partition of a topic up to a final end."""
+"""Read a partition of a topic up to a final end."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 
 from streams.clock import steady
 from streams.errors import Unavailable
-from streams.kafka.wire.connecting import with_short_connect
-from streams.kafka.wire.errors import translating
+from streams.kafka.wire.connect_timeouts import with_short_connect
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.security import Cluster
 
 STABLE_WITHIN_S: Final = 12.0
@@ -48,14 +48,14 @@ async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition,
 
     Raises: JournalFault, Refused.
     """
-    with translating():
+    with translate_errors():
         begins = await client.beginning_offsets(tps)
         ends = await client.end_offsets(tps)
     return {tp: Span(begins[tp], ends[tp]) for tp in tps}
 
 
 async def _start(*clients: Any) -> None:
-    """Connect clients side by side, since each may first try a broker that hangs."""
+    """Connect clients concurrently, since each may first try a broker that hangs."""
     starting = [asyncio.create_task(each.start()) for each in clients]
     try:
         await asyncio.gather(*starting)
@@ -69,7 +69,7 @@ _stopping: Final[set[asyncio.Task[None]]] = set()  # the loop itself holds tasks
 
 
 async def stop(*clients: Any, within: float = _STOP_S) -> None:
-    """Disconnect clients side by side, within so many seconds. Raises none of their errors.
+    """Disconnect clients concurrently, within so many seconds. Raises none of their errors.
 
     Each client stops in its own task. A client stopped right after its start raises
     CancelledError, which would look like a cancellation of the caller; and if the caller really
@@ -115,7 +115,7 @@ class StableReader:
 
     async def __aenter__(self) -> Self:
         try:
-            with translating():
+            with translate_errors():
                 async with asyncio.timeout(STABLE_WITHIN_S):
                     await _start(self._committed, self._uncommitted)
             self._committed.assign(self._partitions)
@@ -140,7 +140,7 @@ class StableReader:
         deadline = steady() + STABLE_WITHIN_S
         while True:
             spans = await self.bounds(self._partitions)
-            with translating():
+            with translate_errors():
                 stable = await self._committed.end_offsets(self._partitions)
             open_ones = [tp for tp, span in spans.items() if stable[tp] < span.end]
             if not open_ones:
@@ -164,7 +164,7 @@ class StableReader:
 
     async def offset_at(self, tp: TopicPartition, since: int) -> int | None:
         """Return the first offset of a record at or after a time in milliseconds."""
-        with translating():
+        with translate_errors():
             found = (await self._committed.offsets_for_times({tp: since}))[tp]
         return None if found is None else int(found.offset)
 
@@ -177,7 +177,7 @@ class StableReader:
         self._committed.seek(tp, start)
         moved = steady()
         while True:
-            with translating():
+            with translate_errors():
                 position = await self._committed.position(tp)
                 if position >= end:
                     return

@@ -32,7 +32,7 @@ _UNPACK: Final[dict[int, Callable[[bytes], bytes]]] = {
 """Needed only for inputs older than the topic's setting `compression.type=uncompressed`."""
 
 
-class Unpacked(NamedTuple):
+class BatchContents(NamedTuple):
     """The contents of some batches.
 
     Attributes:
@@ -44,7 +44,7 @@ class Unpacked(NamedTuple):
     next: int | None
 
 
-def unpacked(data: bytes, tp: TopicPartition, start: int) -> Unpacked:
+def unpack_batches(data: bytes, tp: TopicPartition, start: int) -> BatchContents:
     """Return the records of all complete batches, from an offset on.
 
     This includes records of open and of aborted transactions.
@@ -66,7 +66,7 @@ def unpacked(data: bytes, tp: TopicPartition, start: int) -> Unpacked:
             except IndexError as error:
                 raise kafka.CorruptRecordException(f"{tp}: no records at {offset}") from error
         following = offset + last + 1
-    return Unpacked(records, following)
+    return BatchContents(records, following)
 
 
 def _batches(data: bytes) -> Iterator[bytes]:

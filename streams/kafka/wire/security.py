@@ -1,4 +1,4 @@
-"""How connections to a cluster are secured: what each client of the library is told."""
+"""TLS and SASL of connections to a cluster: the options of each client of the library."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import Any, Final
 from streams.errors import Refused
 from streams.settings import PREFIX, Settings
 
-_MOST_PASSWORD: Final = 4_096  # bytes; a file that is longer is another file
+_MAX_PASSWORD_BYTES: Final = 4_096  # bytes; a file that is longer is another file
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,9 +19,9 @@ class Security:
     """TLS and SASL towards the brokers; by default neither.
 
     Attributes:
-        protocol: as Kafka calls it.
+        protocol: Kafka's name for the combination.
         username, password, mechanism: of SASL.
-        tls: what a TLS connection believes and shows.
+        tls: the trusted authorities and the own certificate of TLS connections.
     """
 
     protocol: str = "PLAINTEXT"
@@ -37,7 +37,7 @@ class Security:
 
     @property
     def principal(self) -> str:
-        """Whom the brokers take this process for, as far as it can know."""
+        """The name that the brokers have for this process, as far as it can know."""
         if self.username is not None:
             return f"User:{self.username}"
         return "User:ANONYMOUS" if self.is_off else "the certificate's principal"
@@ -61,7 +61,7 @@ UNSECURED: Final = Security()
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where brokers are, and how a connection to them is secured.
+    """The addresses of brokers, and the security of connections to them.
 
     Attributes:
         bootstrap: `host:port`, several separated by commas.
@@ -71,24 +71,24 @@ class Cluster:
     security: Security = UNSECURED
 
     def options(self) -> dict[str, Any]:
-        """Return the arguments that every client of aiokafka is made with."""
+        """Return the arguments that every aiokafka client needs."""
         return {"bootstrap_servers": self.bootstrap, **self.security.options()}
 
     def tool(self, script: str) -> str:
-        """Return how a command of Kafka's own begins, ready to copy."""
+        """Return the start of one of Kafka's own commands, ready to copy."""
         secured = "" if self.security.is_off else " --command-config client.properties"
         return f"{script} --bootstrap-server {self.bootstrap}{secured}"
 
 
 def security_of(settings: Settings) -> Security:
-    """Return what the settings ask for; reads the files that they name.
+    """Return the security that the settings describe; reads the files that they name.
 
-    Raises: Refused: a file cannot be used; the message names the setting, never what is in it.
+    Raises: Refused: a file cannot be used; the message names the setting, never its content.
     """
     password = None
     if settings.kafka_uses_sasl:
         secret, file = settings.kafka_password, settings.kafka_password_file
-        password = _password_in(file) if file else secret.get_secret_value() if secret else None
+        password = _read_password(file) if file else secret.get_secret_value() if secret else None
     files = settings.kafka_ca, settings.kafka_certificate, settings.kafka_key
     return Security(
         protocol=settings.kafka_security_protocol,
@@ -99,21 +99,23 @@ def security_of(settings: Settings) -> Security:
     )
 
 
-def _password_in(file: Path) -> str:
+def _read_password(file: Path) -> str:
     name = f"{PREFIX}KAFKA_PASSWORD_FILE"
     _check_readable(name, file)
     try:
         with file.open("rb") as opened:
-            found = opened.read(_MOST_PASSWORD + 1)
+            found = opened.read(_MAX_PASSWORD_BYTES + 1)
         text = found.decode().strip()
-    except UnicodeDecodeError:  # whose message has bytes of the file
-        raise Refused(f"setting {name}: {file} is no text") from None
-    if not text or len(found) > _MOST_PASSWORD:
-        raise Refused(f"setting {name}: {file} must hold a password of 1 to {_MOST_PASSWORD} bytes")
+    except UnicodeDecodeError:  # drop the cause: its message has bytes of the file
+        raise Refused(f"setting {name}: {file} is not a text file") from None
+    if not text or len(found) > _MAX_PASSWORD_BYTES:
+        raise Refused(
+            f"setting {name}: {file} must hold a password of 1 to {_MAX_PASSWORD_BYTES} bytes"
+        )
     return text
 
 
-@cache  # to load the system's authorities takes longer than to connect
+@cache  # loading the system's authorities takes longer than connecting
 def _context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl.SSLContext:
     for name, file in (("CA", ca), ("CERTIFICATE", certificate), ("KEY", key)):
         _check_readable(f"{PREFIX}KAFKA_{name}", file)
@@ -123,7 +125,7 @@ def _context(ca: Path | None, certificate: Path | None, key: Path | None) -> ssl
         raise Refused(f"setting {PREFIX}KAFKA_CA: {ca} must hold certificates, in PEM") from None
     if certificate is not None:
         try:
-            # A password is never asked for: a service would wait for it for ever.
+            # An empty password, so that OpenSSL never prompts: a service would wait for ever.
             context.load_cert_chain(certificate, key, password=str)
         except ssl.SSLError:
             raise Refused(

@@ -1,4 +1,4 @@
-"""The rules of the roles: what is shipped, and what a look makes of others."""
+"""The rules of the roles: what is shipped, and what the check finds in others."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from streams.kafka.acls.bindings import CLUSTER, Binding, Kind, Operation
+from streams.kafka.acls.check import compare
 from streams.kafka.acls.commands import script
-from streams.kafka.acls.look import compared
 from streams.kafka.acls.roles import ROLES
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.security import Security
@@ -67,59 +67,59 @@ def test_the_commands_add_every_rule_and_no_other() -> None:
 
 
 def test_each_principal_is_recognised_by_its_rules() -> None:
-    found = compared(WHERE, of_roles(*ROLES), {"User:operator": "operator"})
+    found = compare(WHERE, of_roles(*ROLES), {"User:operator": "operator"})
     assert (found.problems, found.warnings) == ([], [])
     assert found.roles == {role: [f"User:{role}"] for role in ROLES}
 
 
 @pytest.mark.parametrize(
-    ("more", "said"),
+    ("more", "expected"),
     [
         ([rule("User:engine", "WRITE", "decisions")], "User:engine may Read decisions/state, Wri"),
         ([rule("User:engine", "ALL", "deci", prefixed=True)], "User:engine may Alter decisions"),
         ([rule("User:engine", "WRITE", "accountant-1", "TRANSACTIONAL_ID")], "transactional ids"),
         ([rule("User:x", "WRITE", "*", "TRANSACTIONAL_ID"), rule("User:x", "WRITE", "admin")], "x"),
-        ([rule("User:*", "READ", "decisions")], "User:*, which is nobody in particular, may Read"),
-        ([rule("User:ANONYMOUS", "WRITE", "*")], "User:ANONYMOUS, which is nobody"),
+        ([rule("User:*", "READ", "decisions")], "User:*, which is everyone, may Read"),
+        ([rule("User:ANONYMOUS", "WRITE", "*")], "User:ANONYMOUS, which is everyone"),
         ([rule("User:x", "ALTER", CLUSTER, "CLUSTER")], "User:x may Alter the cluster"),
         ([rule("User:x", "DELETE", "state")], "User:x may Delete state"),
         ([rule("User:gateway", "READ", "accountant", "GROUP")], "Read decisions/group accountant"),
-        (of_roles("operator"), "named by `--principal operator=operator`"),
+        (of_roles("operator"), "add `--principal operator=operator`"),
     ],
 )
-def test_who_may_do_more_than_a_role_is_a_problem(more: list[Binding], said: str) -> None:
+def test_more_rights_than_a_role_are_a_problem(more: list[Binding], expected: str) -> None:
     rules = of_roles("engine", "gateway", "worker")
-    assert compared(WHERE, rules, {}).problems == []
-    (problem,) = compared(WHERE, [*rules, *more], {}).problems
-    assert said in problem
-    assert "; " not in problem, "which separates problems"
+    assert compare(WHERE, rules, {}).problems == []
+    (problem,) = compare(WHERE, [*rules, *more], {}).problems
+    assert expected in problem
+    assert "; " not in problem, "a semicolon separates problems"
 
 
-def test_who_may_read_alone_is_warned_of() -> None:
-    found = compared(WHERE, [rule("User:copy", "READ", "*")], {})
+def test_a_principal_that_only_reads_is_a_warning() -> None:
+    found = compare(WHERE, [rule("User:copy", "READ", "*")], {})
     assert found.problems == []
     assert found.warnings[0].startswith("User:copy may Read admin/alerts/dead-letters/decisions")
 
 
-def test_what_is_denied_is_not_allowed() -> None:
+def test_a_denied_right_is_not_allowed() -> None:
     allowed = rule("User:engine", "ALL", "*")
     denied = [
         rule("User:engine", operation, topic, allow=False)
         for operation in ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "ALTER_CONFIGS")
         for topic in ("admin", "decisions", "state", "dead-letters", "alerts")
     ]
-    (left,) = compared(WHERE, [allowed, *denied], {}).problems
-    assert left.startswith(
+    (problem,) = compare(WHERE, [allowed, *denied], {}).problems
+    assert problem.startswith(
         "User:engine may Alter requests, AlterConfigs requests, Create requests, Delete requests, "
-        "Read requests, Write requests: together of no role"
+        "Read requests, Write requests: no role allows all of this"
     )
     from_elsewhere = rule("User:engine", "ALL", "*", allow=False, host="10.0.0.1")
-    assert compared(WHERE, [allowed, from_elsewhere], {}).problems
+    assert compare(WHERE, [allowed, from_elsewhere], {}).problems
 
 
 def test_a_named_principal_has_its_role_and_nothing_else() -> None:
     named = {"User:engine": "auditor", "User:olga": "owner"}
-    found = compared(WHERE, of_roles("engine"), named)
+    found = compare(WHERE, of_roles("engine"), named)
     assert found.problems == [
         "User:engine may Write requests, which no auditor may",
         "User:olga may not Read decisions/state, Write admin, which owners need",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.kafka.wire.batches import BATCH_BYTES, ProducerId, Record, batches
-from streams.kafka.wire.record_batches import unpacked
+from streams.kafka.wire.record_batches import unpack_batches
 
 TP = TopicPartition("t", 0)
 PRODUCER = ProducerId(7, 3)
@@ -32,7 +32,7 @@ def test_a_few_records_are_one_batch(some: list[Record], sequence: int) -> None:
     for batch in made:
         assert numbers(batch.data) == (*PRODUCER, sequence, len(some))
         assert batch.following == (sequence + len(some)) % 2**31
-        read = unpacked(bytes(batch.data), TP, 0).records
+        read = unpack_batches(bytes(batch.data), TP, 0).records
         assert [(r.key, r.value, r.timestamp) for r in read] == [each[:3] for each in some]
 
 
@@ -46,7 +46,7 @@ def test_many_are_several_batches_that_follow_one_another() -> None:
         assert len(batch.data) <= BATCH_BYTES
         assert numbers(batch.data)[2] == following
         following = batch.following
-        read += unpacked(bytes(batch.data), TP, 0).records
+        read += unpack_batches(bytes(batch.data), TP, 0).records
     assert following == (first + 300) % 2**31 == 199
     assert [r.value for r in read] == [each.value for each in some]
 

@@ -6,7 +6,7 @@ import pytest
 from aiokafka import errors as kafka
 
 from streams.errors import CommitUnknown, Unavailable
-from streams.kafka.wire.errors import translated, translating
+from streams.kafka.wire.errors import translate_error, translate_errors
 
 
 @pytest.mark.parametrize(
@@ -25,7 +25,7 @@ from streams.kafka.wire.errors import translated, translating
 def test_an_error_is_named_and_nothing_follows_where_it_says_nothing(
     error: Exception, said: str
 ) -> None:
-    told = translated(error)
+    told = translate_error(error)
     assert isinstance(told, Unavailable)
     assert str(told) == said
     assert not str(told).rstrip().endswith(":")
@@ -33,5 +33,5 @@ def test_an_error_is_named_and_nothing_follows_where_it_says_nothing(
 
 
 def test_within_a_commit_the_outcome_is_unknown() -> None:
-    with pytest.raises(CommitUnknown, match=r"\ATimeoutError\Z"), translating(committing=True):
+    with pytest.raises(CommitUnknown, match=r"\ATimeoutError\Z"), translate_errors(committing=True):
         raise TimeoutError

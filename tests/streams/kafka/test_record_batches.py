@@ -9,7 +9,7 @@ from aiokafka.record.memory_records import MemoryRecords
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.kafka.wire.record_batches import unpacked
+from streams.kafka.wire.record_batches import unpack_batches
 from tests.kafka.raw_batches import GZIP, Raw, batch
 
 TP = TopicPartition("t", 0)
@@ -46,7 +46,7 @@ def test_records_are_those_that_the_client_unpacks(
         theirs += [
             (r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in reader.next_batch()
         ]
-    found = unpacked(data, TP, 0)
+    found = unpack_batches(data, TP, 0)
     ours = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in found.records]
     assert ours == theirs
     assert found.next == (len(batches[-1]) if batches else None)
@@ -63,32 +63,32 @@ def test_a_byte_changed_under_the_checksum_is_an_error(
     place = data.draw(st.integers(21, len(sound) - 1))
     sound[place] ^= data.draw(st.integers(1, 255))
     with pytest.raises(kafka.CorruptRecordException, match="invalid CRC at offset 0"):
-        unpacked(bytes(sound), TP, 0)
+        unpack_batches(bytes(sound), TP, 0)
 
 
 def test_a_batch_that_is_cut_off_is_left_for_the_next_time() -> None:
     whole = batch([Raw(b"k", b"v")])
     for cut in range(1, len(whole)):
-        assert unpacked(whole[:cut], TP, 0) == ([], None)
-        found = unpacked(whole + whole[:cut], TP, 0)
+        assert unpack_batches(whole[:cut], TP, 0) == ([], None)
+        found = unpack_batches(whole + whole[:cut], TP, 0)
         assert (len(found.records), found.next) == (1, 1)
 
 
 def test_what_comes_before_the_start_and_what_a_producer_did_not_write_is_left_out() -> None:
     data = batch([Raw(b"k", b"%d" % i, offset=9 - i) for i in range(5)])
-    found = unpacked(data, TP, 3)
+    found = unpack_batches(data, TP, 3)
     assert [(r.offset, r.value) for r in found.records] == [(3, b"3"), (4, b"4")]
     marker = batch([Raw(b"\0\0\0\1", b"")], attributes=CONTROL)
-    assert unpacked(marker, TP, 0) == ([], 1)
+    assert unpack_batches(marker, TP, 0) == ([], 1)
 
 
 def test_what_cannot_be_read_is_never_passed_over() -> None:
     with pytest.raises(kafka.UnsupportedCodecError, match="compression 5"):
-        unpacked(batch([Raw(b"k", b"v")], attributes=5), TP, 0)
+        unpack_batches(batch([Raw(b"k", b"v")], attributes=5), TP, 0)
     beyond = batch([Raw(b"", b"v", key_size=b"\xfe\x01")])
     with pytest.raises(kafka.CorruptRecordException, match="no records at 0"):
-        unpacked(beyond, TP, 0)
+        unpack_batches(beyond, TP, 0)
     old = bytearray(batch([Raw(b"k", b"v")]))
     old[16] = 1
     with pytest.raises(kafka.CorruptRecordException, match="format 1"):
-        unpacked(bytes(old), TP, 0)
+        unpack_batches(bytes(old), TP, 0)

@@ -10,7 +10,7 @@ from accountant.records import decode_partition_row
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import FollowedStateRows, are_all
+from streams.kafka.follower.state_rows import StateRowsFollower, is_complete
 from tests.accountant.partition.circle import BASIC
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, code, opened
@@ -23,26 +23,26 @@ def spent_from() -> World:
     return world
 
 
-def test_rows_are_all_only_with_every_row_as_it_was_written() -> None:
+def test_rows_are_complete_only_with_every_row_as_it_was_written() -> None:
     world = spent_from()
     *before, _ = [value for _, value in world.rows()]
     world.ask({"type": "pure", "epsilon": "0.1"})
     *rows, own = [value for _, value in world.rows()]
     partition = decode_partition_row(own)
     assert len(rows) == 4  # two datasets and their owners
-    assert are_all(partition, rows)
-    assert are_all(partition, reversed(rows))
-    assert not are_all(partition, rows[:1])
-    assert not are_all(partition, [])
-    assert not are_all(partition, before)  # one of them is older
-    assert not are_all(partition, [*rows, rows[0]])
+    assert is_complete(partition, rows)
+    assert is_complete(partition, reversed(rows))
+    assert not is_complete(partition, rows[:1])
+    assert not is_complete(partition, [])
+    assert not is_complete(partition, before)  # one of them is older
+    assert not is_complete(partition, [*rows, rows[0]])
 
 
 def test_a_partition_row_from_before_there_were_checksums_counts_its_rows() -> None:
     *rows, own = [value for _, value in spent_from().rows()]
     partition = msgspec.structs.replace(decode_partition_row(own), checksum=msgspec.UNSET)
-    assert are_all(partition, rows)
-    assert not are_all(partition, rows[:1])
+    assert is_complete(partition, rows)
+    assert not is_complete(partition, rows[:1])
 
 
 async def _nothing(_partition: int, _row: object) -> None:
@@ -50,7 +50,7 @@ async def _nothing(_partition: int, _row: object) -> None:
 
 
 def test_the_time_of_a_partition_is_that_of_its_latest_decision() -> None:
-    rows = FollowedStateRows(Deployment(bootstrap="127.0.0.1:9"), _nothing)
+    rows = StateRowsFollower(Deployment(bootstrap="127.0.0.1:9"), _nothing)
     rows.take_time(0, 7, 1_000)
     rows.take_time(0, 6, 2_000)  # read again, from before
     assert rows.decided == {0: (7, 1_000)}
@@ -100,7 +100,7 @@ async def test_a_damaged_row_of_a_level_hides_no_other_and_is_known_by_its_decis
     async def take(_partition: int, row: Row) -> None:
         gateway.take_row(row)
 
-    reader = FollowedStateRows(
+    reader = StateRowsFollower(
         Deployment(bootstrap="127.0.0.1:9"), take, gateway.limits.take_partition_row
     )
     await reader.hand_over(TopicPartition("state", 0), as_read)
@@ -130,7 +130,7 @@ async def test_a_level_s_row_that_fits_nothing_keeps_no_decision_from_being_read
     async def take(_partition: int, row: Row) -> None:
         gateway.take_row(row)
 
-    reader = FollowedStateRows(Deployment(bootstrap="127.0.0.1:9"), take)
+    reader = StateRowsFollower(Deployment(bootstrap="127.0.0.1:9"), take)
     await reader.hand_over(TopicPartition("state", 0), rows)
     read = len(world.log)
     assert code(world.ask("pure:0.09", analyst="ana")) == "granted"

@@ -14,20 +14,20 @@ from typing import Any, Final
 from aiokafka import errors as kafka
 from aiokafka.client import AIOKafkaClient, ConnectionGroup
 
-from streams.kafka.wire.denied import why_denied
+from streams.kafka.wire.diagnose_auth import diagnose_auth
 
 _CONNECT_MS: Final = 2_000
 
 
-class _Turn:
-    """The lock for connecting to one broker, and the number of attempts that took too long."""
+class _ConnectLock:
+    """The lock for connecting to one broker, and the number of attempts that timed out."""
 
     def __init__(self) -> None:
         self.lock = asyncio.Lock()
         self.failed = 0
 
 
-class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries no types
+class QuickConnectClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries no types
     """A client that waits only two seconds for a connection while it knows other brokers."""
 
     _bootstrap_servers: Any
@@ -36,20 +36,20 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
     async def bootstrap(self) -> None:
         """Get the list of brokers from the first address that answers.
 
-        Raises: KafkaConnectionError: no address answers; ConnectionDenied: one does, and lets us
-            not in.
+        Raises: KafkaConnectionError: no address answers; ConnectionDenied: a broker answers and
+            rejects this client.
         """
-        given, timeout_ms = self._bootstrap_servers, self._request_timeout_ms
-        servers = given.split(",") if isinstance(given, str) else given
+        addresses, timeout_ms = self._bootstrap_servers, self._request_timeout_ms
+        servers = addresses.split(",") if isinstance(addresses, str) else addresses
         if len(servers) > 1:
             # This limit applies to the bootstrap connections only, and closes them on expiry;
             # a cancelled task would leave them open.
             self._request_timeout_ms = min(timeout_ms, _CONNECT_MS)
         try:
             await super().bootstrap()
-        # Of SCRAM: what the broker says is not what only a knower of the password can say.
+        # ValueError comes from SCRAM: the broker could not prove that it knows the password.
         except (ValueError, kafka.KafkaConnectionError) as error:
-            denied = await why_denied(self)
+            denied = await diagnose_auth(self)
             if denied is None and isinstance(error, kafka.KafkaConnectionError):
                 raise
             raise denied or kafka.KafkaConnectionError(str(error)) from None
@@ -68,17 +68,17 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
     ) -> Any:
         if len(self.cluster.brokers()) < 2:
             return await super()._get_conn(node_id, group=group, no_hint=no_hint)
-        turns: dict[Any, _Turn] = self.__dict__.setdefault("_turns", {})
-        turn = turns.setdefault((node_id, group), _Turn())
-        failed = turn.failed
-        async with turn.lock:
-            if turn.failed != failed:
+        locks: dict[Any, _ConnectLock] = self.__dict__.setdefault("_turns", {})
+        lock_of_broker = locks.setdefault((node_id, group), _ConnectLock())
+        failed = lock_of_broker.failed
+        async with lock_of_broker.lock:
+            if lock_of_broker.failed != failed:
                 return None  # the task before has just failed: a new try would delay the next task
             try:
                 async with asyncio.timeout(_CONNECT_MS / 1000):
                     return await super()._get_conn(node_id, group=group, no_hint=no_hint)
             except TimeoutError:
-                turn.failed += 1
+                lock_of_broker.failed += 1
                 self.force_metadata_update()  # another broker may lead its partitions by now
                 return None
 
@@ -86,5 +86,5 @@ class HurriedClient(AIOKafkaClient):  # type: ignore[misc]  # aiokafka carries n
 def with_short_connect(client: Any) -> Any:
     """Return a consumer, producer or admin client, not started yet, with short connect timeouts."""
     inner = client.client if hasattr(client, "client") else client._client
-    inner.__class__ = HurriedClient
+    inner.__class__ = QuickConnectClient
     return client

@@ -1,4 +1,4 @@
-"""Committed decisions by their numbers, which are not their offsets."""
+"""Read committed decisions by their numbers, which differ from their offsets."""
 
 from __future__ import annotations
 
@@ -18,31 +18,31 @@ from streams.clock import steady
 from streams.errors import Unavailable
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
-from streams.kafka.wire.errors import translated
-from streams.kafka.wire.fetch import Fetched, fetch_committed
+from streams.kafka.wire.errors import translate_error
+from streams.kafka.wire.fetch import CommittedFetch, fetch_committed
 from streams.service import MOST_PAGE_BYTES
 
 _TIMEOUT_MS: Final = 3_000
 _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
-_TRIES: Final = 3  # a connection that was idle for long is closed, and a leader may be another
+_TRIES: Final = 3  # an idle connection may be closed, and the leader may have changed
 _STALLED_S: Final = 15.0
-_MOST_KNOWN: Final = 2_000  # places of a partition, of a hundred bytes each
+_MAX_POSITIONS: Final = 2_000  # places of a partition, of a hundred bytes each
 _NEAR_END: Final = 16  # offsets
-_MOST_AHEAD: Final = 8  # slices, of a megabyte each
+_MAX_SLICES_AHEAD: Final = 8  # slices, of a megabyte each
 
 
-class _Known(NamedTuple):
-    """Where a decision stands; of the next one to come, where it will stand at the earliest."""
+class _LogPosition(NamedTuple):
+    """The offset of a decision; for a future decision, the earliest possible offset."""
 
     number: int
     offset: int
 
 
-_BEGIN: Final = _Known(0, 0)
+_BEGIN: Final = _LogPosition(0, 0)
 
 
 class _Slice(NamedTuple):
-    """Decisions that follow one another.
+    """Consecutive decisions.
 
     Attributes:
         first: number of the first.
@@ -57,19 +57,19 @@ class _Slice(NamedTuple):
 class KafkaDecisionReader:
     """Reads decisions of any partition of one ledger, in one event loop.
 
-    Markers of transactions and what was aborted take offsets, too, so a decision stands at its
-    number or later, and so does each after another. A search begins at the earliest place, and
-    what it finds there says by how much that was too early.
+    Transaction markers and aborted records take offsets, too. So a decision's offset is its number
+    or more, and the gap only grows. A search starts at the earliest possible offset; the number
+    that it finds there says how far to go on.
 
     Attributes:
-        left: how many offsets there were after the last read of each partition.
+        left: by partition: the number of offsets after its last read.
     """
 
     def __init__(self, deployment: Deployment) -> None:
         self._cluster = deployment.cluster
         self._topic = deployment.topics.decisions
         self._brokers: Brokers | None = None
-        self._known: dict[int, list[_Known]] = {}
+        self._known: dict[int, list[_LogPosition]] = {}
         self._ahead: OrderedDict[int, _Slice] = OrderedDict()
         self.left: dict[int, int] = {}
 
@@ -78,7 +78,7 @@ class KafkaDecisionReader:
 
         Raises:
             LogDamaged: the log has a later decision and not this one.
-            Unavailable, Refused: it cannot be read, or was made anew meanwhile.
+            Unavailable, Refused: it cannot be read, or was recreated meanwhile.
         """
         found: list[bytes] = []
         while len(found) < most:
@@ -92,12 +92,12 @@ class KafkaDecisionReader:
         return found
 
     async def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
-        """Return single decisions, in the order in which they are asked for.
+        """Return single decisions, in the order of `sequences`.
 
-        Those asked for last are left out where they are longer than `MOST_PAGE_BYTES` together.
+        The result ends early once it has more than `MOST_PAGE_BYTES`.
 
         Raises:
-            LogDamaged: the log has not the decision of such a number, or another in its place.
+            LogDamaged: the log lacks a decision of that number, or has another in its place.
             Unavailable, Refused: it cannot be read.
         """
         found, size = list[bytes](), 0
@@ -109,13 +109,13 @@ class KafkaDecisionReader:
                 raise LogDamaged(f"partition {partition} has no decision {sequence}")
             value = some.values[sequence - some.first]
             if _number_of(value) != sequence:
-                raise LogDamaged(f"partition {partition}: another stands at decision {sequence}")
+                raise LogDamaged(f"partition {partition} has another decision at {sequence}")
             found.append(value)
             size += len(value)
         return found
 
     async def last(self, partition: int) -> tuple[int, bytes]:
-        """Return the last decision, with its number. It is looked for from the log's end back.
+        """Return the last decision, with its number; search backwards from the log's end.
 
         Raises: Unavailable, Refused: there is none, or it cannot be read. LogDamaged.
         """
@@ -129,14 +129,14 @@ class KafkaDecisionReader:
                 found, offset = some, some.next
             if found is not None:
                 after = found.first + len(found.values)
-                self._learn(partition, _Known(after, offset))
+                self._learn(partition, _LogPosition(after, offset))
                 return after - 1, found.values[-1]
             if back >= end:
                 raise Unavailable(f"partition {partition} has no decision yet")
-            back *= 16  # there are only markers, or what was aborted
+            back *= 16  # the last offsets hold only markers or aborted records
 
     async def _at(self, partition: int, number: int) -> _Slice | None:
-        """Return decisions among which one is; None where the log ends before it."""
+        """Return a slice that contains a decision; None if the log ends before it."""
         ahead = self._ahead.get(partition)
         if ahead is not None and ahead.first <= number < ahead.first + len(ahead.values):
             return ahead
@@ -145,14 +145,14 @@ class KafkaDecisionReader:
             some = await self._next(partition, known.offset + number - known.number)
             if some is None:
                 return None
-            after = _Known(some.first + len(some.values), some.next)
+            after = _LogPosition(some.first + len(some.values), some.next)
             self._learn(partition, after)
             if number < some.first:
                 raise LogDamaged(f"partition {partition} has no decision {number}")
             if number < after.number:
                 self._ahead[partition] = some
                 self._ahead.move_to_end(partition)
-                while len(self._ahead) > _MOST_AHEAD:
+                while len(self._ahead) > _MAX_SLICES_AHEAD:
                     self._ahead.popitem(last=False)
                 return some
             known = after
@@ -175,31 +175,31 @@ class KafkaDecisionReader:
                 raise Unavailable(f"{self._topic}, partition {partition}: no record at {offset}")
             offset = fetched.next
 
-    async def _fetch(self, partition: int, offset: int) -> Fetched | None:
+    async def _fetch(self, partition: int, offset: int) -> CommittedFetch | None:
         tp = TopicPartition(self._topic, partition)
         try:
-            fetched = await self._tried(tp, offset)
+            fetched = await self._fetch_with_retries(tp, offset)
         except kafka.OffsetOutOfRangeError:
             known = self._known.get(partition, [_BEGIN])
             if offset > known[-1].offset:
                 return None
             self.forget(partition)
             raise Unavailable(
-                f"{tp.topic}, partition {partition}, has no offset {offset} any more: it was made "
-                "anew, or its first decisions are deleted"
+                f"{tp.topic}, partition {partition}, no longer has offset {offset}: the topic was "
+                "recreated, or its first decisions were deleted"
             ) from None
         self.left[partition] = fetched.end - fetched.next
         return fetched
 
-    async def _tried(self, tp: TopicPartition, offset: int) -> Fetched:
-        """Fetch, and again where the broker or the connection is another by now."""
+    async def _fetch_with_retries(self, tp: TopicPartition, offset: int) -> CommittedFetch:
+        """Fetch; retry if the leader or the connection has changed."""
         tries = _TRIES
         try:
             async with asyncio.timeout(_PATIENCE_S):
                 while True:
                     tries -= 1
                     try:
-                        return await fetch_committed(await self._connected(), tp, offset)
+                        return await fetch_committed(await self._connect(), tp, offset)
                     except kafka.KafkaError as error:
                         out_of_range = isinstance(error, kafka.OffsetOutOfRangeError)
                         if not tries or not error.retriable or out_of_range:
@@ -209,9 +209,9 @@ class KafkaDecisionReader:
         except kafka.OffsetOutOfRangeError:
             raise
         except (TimeoutError, kafka.KafkaError, OSError) as error:
-            raise translated(error) from error
+            raise translate_error(error) from error
 
-    async def _connected(self) -> Brokers:
+    async def _connect(self) -> Brokers:
         if self._brokers is None:
             brokers = Brokers(self._cluster, "usage-index", _TIMEOUT_MS)
             try:
@@ -224,39 +224,39 @@ class KafkaDecisionReader:
 
     async def _refresh(self) -> None:
         if self._brokers is not None and not await self._brokers.refresh():
-            self.close()  # nobody answers: their addresses may be other ones now
+            self.close()  # no broker answers: their addresses may have changed
 
-    def _nearest(self, partition: int, number: int) -> _Known:
+    def _nearest(self, partition: int, number: int) -> _LogPosition:
         known = self._known.get(partition, [])
         at = bisect_right(known, number, key=lambda place: place.number)
         return known[at - 1] if at else _BEGIN
 
-    def _learn(self, partition: int, place: _Known) -> None:
+    def _learn(self, partition: int, place: _LogPosition) -> None:
         known = self._known.setdefault(partition, [])
         at = bisect_right(known, place.number, key=lambda each: each.number)
         if at and known[at - 1].number == place.number:
-            known[at - 1] = place  # later by the markers that have come since
+            known[at - 1] = place  # later, because of markers written since
             return
         known.insert(at, place)
-        if len(known) > _MOST_KNOWN:
+        if len(known) > _MAX_POSITIONS:
             del known[1::2]
 
     def forget(self, partition: int) -> None:
-        """Forget where decisions of a partition stand; they are looked for again."""
+        """Forget the known offsets of a partition; the next read searches again."""
         self._known.pop(partition, None)
         self._ahead.pop(partition, None)
 
     def close(self) -> None:
-        """Disconnect; another read connects again. To be called in the loop that reads."""
+        """Disconnect; the next read connects again. Call it in the loop that reads."""
         brokers, self._brokers = self._brokers, None
         if brokers is not None:
             brokers.close()
 
 
 def _number_of(value: bytes) -> int:
-    """Return the number that a decision says it has.
+    """Return the number in a decision.
 
-    Raises: LogDamaged: it says none.
+    Raises: LogDamaged: it has none.
     """
     try:
         return decode_header(value).partition_sequence

@@ -1,4 +1,4 @@
-"""Whether the rules of a cluster are those of the roles, as far as this principal may see them."""
+"""Compare a cluster's ACLs with the roles, as far as this principal may see the ACLs."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from streams.kafka.topics import SETTINGS
 
 ANONYMOUS: Final = "User:ANONYMOUS"
 _OPERATOR: Final = "operator"
-_ALL_BUT_SEEING: Final = frozenset(
+_ALL_BUT_DESCRIBE: Final = frozenset(
     {
         Operation.READ,
         Operation.WRITE,
@@ -36,15 +36,15 @@ _ALL_BUT_SEEING: Final = frozenset(
         Operation.CLUSTER_ACTION,
     }
 )
-# By kind: what changes or shows a ledger. Who may only describe it learns names.
+# By kind: the operations that change or show a ledger. To describe it reveals names alone.
 _MATTERS: Final[Mapping[Kind, frozenset[Operation]]] = {
-    Kind.TOPIC: _ALL_BUT_SEEING - {Operation.CLUSTER_ACTION},
+    Kind.TOPIC: _ALL_BUT_DESCRIBE - {Operation.CLUSTER_ACTION},
     Kind.TRANSACTIONAL_ID: frozenset({Operation.WRITE}),
     Kind.GROUP: frozenset({Operation.READ, Operation.DELETE}),
     Kind.CLUSTER: frozenset({Operation.ALTER, Operation.ALTER_CONFIGS, Operation.CLUSTER_ACTION}),
 }
 
-_SAID: Final = {
+_KIND_LABELS: Final = {
     Kind.TRANSACTIONAL_ID: "transactional ids",
     Kind.GROUP: "group",
     Kind.CLUSTER: "the cluster",
@@ -60,14 +60,14 @@ class Right(NamedTuple):
 
 
 @dataclass(slots=True)
-class Look:
-    """What was found.
+class AclReport:
+    """The result of a check.
 
     Attributes:
-        authorizer: whether the brokers have one; None where that was not seen.
-        roles: the principals of each role, as their rules say; super users are in no rule.
-        problems: rules that let somebody do more, or less, than a role may.
-        warnings: what is as it may be, and should be known.
+        authorizer: whether the brokers have one; None if this principal may not see that.
+        roles: the principals of each role, by their rules; super users are in no rule.
+        problems: rules that allow a principal more, or less, than its role.
+        warnings: permitted findings that an operator should know.
     """
 
     authorizer: bool | None = None
@@ -76,12 +76,12 @@ class Look:
     warnings: list[str] = field(default_factory=list)
 
 
-async def look(deployment: Deployment, named: Mapping[str, str]) -> Look:
+async def check_acls(deployment: Deployment, named: Mapping[str, str]) -> AclReport:
     """Compare the rules of a cluster with the roles.
 
     Args:
-        named: the role that a principal must have, by principal. Any other one, but that of
-            this process, may have every role except that of operators, who can write everything.
+        named: the role that a principal must have, by principal. Other principals may have any
+            role except operator, who can write everything; this process's own may have that, too.
     Raises: JournalFault.
     """
     try:
@@ -90,24 +90,26 @@ async def look(deployment: Deployment, named: Mapping[str, str]) -> Look:
         if not isinstance(error.__cause__, kafka.ClusterAuthorizationFailedError):
             raise
         principal = deployment.security.principal
-        return Look(
+        return AclReport(
             warnings=[
-                f"ACLs not seen: {principal} may not describe the cluster, as an operator may"
+                f"ACLs not checked: {principal} may not describe the cluster; an operator may"
             ]
         )
     if bindings is None:
         decisions = deployment.topics.decisions
         open_to_all = (
-            "the brokers have no authorizer: whoever reaches them may write every topic, "
-            f"{decisions} too"
+            "the brokers have no authorizer: everyone who can reach them may write every topic, "
+            f"also {decisions}"
         )
-        return Look(authorizer=False, warnings=[open_to_all])
-    return compared(deployment, bindings, named)
+        return AclReport(authorizer=False, warnings=[open_to_all])
+    return compare(deployment, bindings, named)
 
 
-def compared(deployment: Deployment, bindings: Sequence[Binding], named: Mapping[str, str]) -> Look:
-    """As `look`, for rules that are known."""
-    found = Look(authorizer=True)
+def compare(
+    deployment: Deployment, bindings: Sequence[Binding], named: Mapping[str, str]
+) -> AclReport:
+    """As `check_acls`, for rules that are known."""
+    found = AclReport(authorizer=True)
     allowed = {
         role: rights(deployment, list(ROLES[role].bindings(role, deployment)))[role]
         for role in ROLES
@@ -123,23 +125,23 @@ def compared(deployment: Deployment, bindings: Sequence[Binding], named: Mapping
     for principal, has in sorted(by_principal.items()):
         fitting = [role for role in ROLES if role != _OPERATOR and has <= allowed[role]]
         if principal in {EVERYBODY, ANONYMOUS}:
-            found.problems.append(f"{principal}, which is nobody in particular, may {_listed(has)}")
+            found.problems.append(f"{principal}, which is everyone, may {_listed(has)}")
         elif principal == deployment.security.principal and has <= allowed[_OPERATOR]:
             found.roles.setdefault(fitting[0] if fitting else _OPERATOR, []).append(principal)
         elif fitting:
             found.roles.setdefault(fitting[0], []).append(principal)
         elif all(right.operation is Operation.READ for right in has):
-            found.warnings.append(f"{principal} may {_listed(has)}: of no role, but only reads")
+            found.warnings.append(f"{principal} may {_listed(has)}: it has no role and only reads")
         else:
             found.problems.append(
-                f"{principal} may {_listed(has)}: together of no role (an operator is named by "
-                f"`--principal {_OPERATOR}={principal.removeprefix('User:')}`)"
+                f"{principal} may {_listed(has)}: no role allows all of this (if it is an "
+                f"operator, add `--principal {_OPERATOR}={principal.removeprefix('User:')}`)"
             )
     return found
 
 
 def rights(deployment: Deployment, bindings: Iterable[Binding]) -> dict[str, frozenset[Right]]:
-    """Return what each principal may do with the ledger, of what matters."""
+    """Return each principal's operations on the ledger, of those in `_MATTERS`."""
     ids = (f"{deployment.application}-{number}" for number in range(deployment.partitions))
     groups = (f"{deployment.application}{end}" for end in ("", "-webhook"))
     resources = [
@@ -148,11 +150,11 @@ def rights(deployment: Deployment, bindings: Iterable[Binding]) -> dict[str, fro
         *((Kind.GROUP, each) for each in groups),
         (Kind.CLUSTER, CLUSTER),
     ]
-    given: dict[str, set[Right]] = defaultdict(set)
+    allowed: dict[str, set[Right]] = defaultdict(set)
     denied: dict[str, set[Right]] = defaultdict(set)
     for binding in bindings:
         if not binding.allow and binding.host != ANY_HOST:
-            continue  # from other machines it may
+            continue  # the principal may still do it from other machines
         for kind, name in resources:
             if binding.is_about(kind, name):
                 each = (
@@ -160,17 +162,20 @@ def rights(deployment: Deployment, bindings: Iterable[Binding]) -> dict[str, fro
                     if binding.operation is Operation.ALL
                     else _MATTERS[kind] & {binding.operation}
                 )
-                to = given if binding.allow else denied
+                to = allowed if binding.allow else denied
                 to[binding.principal] |= {Right(kind, name, operation) for operation in each}
-    for_nobody = denied[EVERYBODY]
-    left = {who: frozenset(has - denied[who] - for_nobody) for who, has in given.items()}
-    return {who: has for who, has in left.items() if has}
+    denied_to_all = denied[EVERYBODY]
+    effective = {
+        principal: frozenset(has - denied[principal] - denied_to_all)
+        for principal, has in allowed.items()
+    }
+    return {principal: has for principal, has in effective.items() if has}
 
 
 def _listed(some: Iterable[Right]) -> str:
-    """Return rights in words; problems are separated by semicolons, so there is none here."""
+    """Return rights in words, without a semicolon: semicolons separate the problems."""
     names: dict[str, set[str]] = defaultdict(set)
     for kind, name, operation in some:
-        said = _SAID.get(kind)
-        names[operation.word].add(f"{said} {name}" if kind is Kind.GROUP else said or name)
+        label = _KIND_LABELS.get(kind)
+        names[operation.word].add(f"{label} {name}" if kind is Kind.GROUP else label or name)
     return ", ".join(f"{word} {'/'.join(sorted(names[word]))}" for word in sorted(names))

@@ -1,4 +1,4 @@
-"""Reading the rows of `state` in processes that follow a ledger without owning it."""
+"""Read the rows of `state` in processes that follow a ledger without owning it."""
 
 from __future__ import annotations
 
@@ -26,18 +26,18 @@ _log = get_logger(__name__)
 _PAUSES: Final = (1.0, 2.0, 5.0, 10.0, 30.0)  # seconds; the last one repeats
 
 OnRow = Callable[[int, Row], Awaitable[None]]
-"""Takes a partition and a row of one of its datasets, members or levels, perhaps twice."""
+"""Called with a partition and a row of one of its datasets, members or limits, perhaps twice."""
 
 OnPartitionRow = Callable[[PartitionRow], None]
-"""Takes a partition's own row, perhaps twice."""
+"""Called with a partition's own row, perhaps twice."""
 
 
-class FollowedStateRows:
-    """Hands over the rows of datasets, members and levels; reads a partition again if need be.
+class StateRowsFollower:
+    """Hands over the rows of datasets, members and limits, and reads incomplete partitions again.
 
-    An owner that finds `state` lost or wrong writes it anew, in several transactions, the
-    partition's row last. A reader meanwhile gets some of the rows, or none. If the decisions it
-    reads begin after a dataset's opening, that dataset would stay unknown to it.
+    An owner that finds `state` lost or wrong rewrites it in several transactions, the partition's
+    row last. Meanwhile a reader gets only some of the rows. A dataset would stay unknown to it if
+    its row is missing and the decisions it reads start after the dataset's opening.
     """
 
     def __init__(
@@ -71,12 +71,9 @@ class FollowedStateRows:
                 await self.hand_over(tp, rows)
 
     async def hand_over(self, tp: TopicPartition, rows: dict[bytes, bytes]) -> None:
-        """Hand over a partition's rows, by their keys.
-
-        One that cannot be read is left out, and with it nothing else.
-        """
+        """Hand over a partition's rows, by their keys; skip only the rows that cannot be read."""
         own, partition = rows.pop(partition_row_key(tp.partition), None), None
-        # First: by how often the clock was set back, a level's row tells what a pace has left.
+        # The partition's row first: the use of a period limit depends on its clock resets.
         if own is not None:
             try:
                 partition = decode_partition_row(own)
@@ -87,9 +84,9 @@ class FollowedStateRows:
         for key, value in rows.items():
             try:
                 await self._on_row(tp.partition, decode_row(value))
-            except (*DECODE_ERRORS, ValueError) as error:  # of an amount that is none
+            except (*DECODE_ERRORS, ValueError) as error:  # ValueError: an amount is no number
                 _unreadable(tp.partition, key, error)
-        if partition is not None and are_all(partition, rows.values()):
+        if partition is not None and is_complete(partition, rows.values()):
             self._missing.remove(tp)
 
     def _take_partition_row(self, number: int, row: PartitionRow) -> None:
@@ -99,18 +96,18 @@ class FollowedStateRows:
             self._on_partition_row(row)
 
     def take_branch(self, partition: int, branch: int) -> None:
-        """Take how many losses a log has accepted, from a row or a decision, old ones too."""
+        """Apply the number of a log's fork, from a row or a decision in any order."""
         self.branches[partition] = max(branch, self.branches.get(partition, 0))
 
     def take_time(self, partition: int, sequence: int, decided_at: int) -> None:
-        """Take the number and time of a decision, from a row or a decision, old ones too."""
+        """Apply the number and time of a decision, from a row or a decision in any order."""
         if sequence >= self.decided.get(partition, (-1, 0))[0]:
             self.decided[partition] = sequence, decided_at
 
     async def complete(self) -> None:
-        """Read again from time to time, until every partition is complete.
+        """Read again at growing intervals, until every partition is complete.
 
-        A partition without decisions has no rows and stays incomplete, so this keeps reading it.
+        A partition without decisions has no rows, so it stays incomplete and is read again.
         """
         reads = 0
         while self._missing:
@@ -119,19 +116,19 @@ class FollowedStateRows:
             try:
                 await self.read()
             except JournalFault as error:
-                _log.info("state_not_read", why=str(error), then="read again")
+                _log.info("state_not_read", why=str(error), then="retry")
             except Exception:
                 _log.exception("state_not_read")
 
 
 def _unreadable(partition: int, key: bytes, error: Exception) -> None:
-    # The partition's next owner writes such rows again; the log holds the decisions.
+    # The partition's next owner rewrites such rows from the log.
     row = key[:200].decode(errors="replace")
     _log.warning("state_row_unreadable", partition=partition, row=row, why=str(error))
 
 
-def are_all(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
-    """Return whether these are all the rows of others that the partition's row counts."""
+def is_complete(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
+    """Return whether these are all the rows that the partition's row counts."""
     sums = [crc_of_row(row) for row in rows]
     # Earlier versions wrote the partition's row without a checksum.
     resets = partition.resets or 0, partition.reset_at or 0

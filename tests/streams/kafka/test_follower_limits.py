@@ -19,7 +19,7 @@ from accountant.records.state_rows import Row, decode_row
 from accountant.views.datasets import DatasetView
 from accountant.views.follow import ViewFolder, counted, runs
 from accountant.views.members import MemberViews
-from streams.kafka.following.limits import FollowedLimits
+from streams.kafka.follower.limits import FollowerLimits
 from tests.accountant.partition.division import days, divide, divided, limit
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World, code
@@ -36,7 +36,7 @@ class Gateway:
         self.folder = ViewFolder(self.views, {})
         self.members = MemberViews()
         self.clock = TestClock(world.now if clock is None else clock)
-        self.limits = FollowedLimits(self.members, self.clock, 1)
+        self.limits = FollowerLimits(self.members, self.clock, 1)
 
     def read_rows(self, world: World) -> None:
         for key, value in world.rows():
@@ -142,7 +142,7 @@ def test_a_member_s_time_ends_by_the_ledgers_clock() -> None:
 def test_a_reset_of_any_partition_leaves_no_order_between_partitions() -> None:
     world = World()
     gateway = Gateway(world)
-    both = FollowedLimits(gateway.members, gateway.clock, 2)
+    both = FollowerLimits(gateway.members, gateway.clock, 2)
     gateway.read(world.log)
     assert (gateway.limits.ordered_before(), both.ordered_before()) == (None, None)
     read = len(world.log)

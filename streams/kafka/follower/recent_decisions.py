@@ -1,4 +1,4 @@
-"""Recent decisions by the place of their input, and by their request."""
+"""Recent decisions by the position of their input, and by their request."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.times import issued_at
 from streams.clock import Clock
 
-_RECENT: Final = 20_000
-_MOST_INDEXED: Final = 200_000
+_MAX_RECENT: Final = 20_000
+_MAX_INDEXED: Final = 200_000
 _FINAL: Final = frozenset(
     {Outcome.GRANTED, Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS}
 )
-Place = tuple[int, str, int]
+InputPosition = tuple[int, str, int]
 """Partition, input, offset."""
 
 
-class Recent:
-    """Recent decisions by their input's place, and final ones by request, within the window."""
+class RecentDecisions:
+    """Recent decisions by their input's position, and final ones by request, within the window."""
 
     def __init__(self, clock: Clock, window_ms: int) -> None:
         self._clock = clock
         self._window_ms = window_ms
-        self.by_place: OrderedDict[Place, bytes] = OrderedDict()
+        self.by_position: OrderedDict[InputPosition, bytes] = OrderedDict()
         self.by_request: OrderedDict[tuple[str, str, str], bytes] = OrderedDict()
 
-    def add(self, place: Place, line: DecisionHeader, value: bytes) -> None:
-        self.by_place[place] = value
+    def add(self, position: InputPosition, line: DecisionHeader, value: bytes) -> None:
+        self.by_position[position] = value
         if line.outcome in _FINAL:
             asked = decode_identity(line.request)
             self.by_request[asked.dataset, asked.who, asked.request_id] = value
 
     def forget_old(self) -> None:
         """Drop requests older than the window; the log still has them."""
-        while len(self.by_place) > _RECENT:
-            self.by_place.popitem(last=False)
+        while len(self.by_position) > _MAX_RECENT:
+            self.by_position.popitem(last=False)
         oldest = self._clock.now() - self._window_ms
         while self.by_request:
             key = next(iter(self.by_request))
             recent = (issued_at(key[2]) or 0) >= oldest
-            if recent and len(self.by_request) <= _MOST_INDEXED:
+            if recent and len(self.by_request) <= _MAX_INDEXED:
                 return
             del self.by_request[key]

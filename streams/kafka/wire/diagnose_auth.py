@@ -1,7 +1,7 @@
-"""Why no broker lets a client in, found out once it was not let in.
+"""Find out why no broker accepts a client, after a connection has failed.
 
-The client library writes the reason into its log and raises that no broker was found. So each
-address is connected to once more, for the reason alone.
+The client library writes the reason into its log and only raises that it found no broker. So this
+connects to each address once more, for the reason alone.
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ _CLOSED: Final = (OSError, kafka.KafkaConnectionError)
 
 
 class ConnectionDenied(PortableError, kafka.KafkaError):  # type: ignore[misc]  # aiokafka carries no types
-    """Brokers answer, and do not let this client in, or it does not believe them.
+    """Brokers answer, but reject this client, or this client does not trust them.
 
     Args:
-        reason: in words, with the setting to look at and no secret.
+        reason: in words, with the setting to check and without a secret.
     """
 
     def __init__(self, reason: str) -> None:
@@ -35,8 +35,8 @@ class ConnectionDenied(PortableError, kafka.KafkaError):  # type: ignore[misc]  
         self.reason = reason
 
 
-async def why_denied(client: Any) -> ConnectionDenied | None:
-    """Return why the addresses of a client of aiokafka do not let it in; None if none says."""
+async def diagnose_auth(client: Any) -> ConnectionDenied | None:
+    """Return why the brokers reject an aiokafka client; None if none gives a reason."""
     plain = client._security_protocol == "PLAINTEXT"
     asking = [asyncio.create_task(_reason(client, host, port)) for host, port, _ in client.hosts]
     done, late = await asyncio.wait(asking, timeout=_UNSECURED_S if plain else _SECURED_S)
@@ -51,32 +51,32 @@ async def _reason(client: Any, host: str, port: int) -> str | None:
     where, protocol = f"{host}:{port}", client._security_protocol
     name, mechanism = f"User:{client._sasl_plain_username}", client._sasl_mechanism
     try:
-        return await _reason_of_open(client, host, port)
+        return await _reason_after_connect(client, host, port)
     except ssl.SSLCertVerificationError as error:
         return (
-            f"the certificate of {where} is not believed ({error.verify_message}): check "
-            "ACCOUNTANT_KAFKA_CA, and that the address is one that the certificate names"
+            f"the certificate of {where} is not trusted ({error.verify_message}): check "
+            "ACCOUNTANT_KAFKA_CA, and that the certificate names this address"
         )
     except (kafka.SaslAuthenticationFailed, kafka.AuthenticationFailedError):
         return (
-            f"{where} does not let {name} in by {mechanism}: check ACCOUNTANT_KAFKA_USERNAME, and "
+            f"{where} rejects {name} with {mechanism}: check ACCOUNTANT_KAFKA_USERNAME, and "
             "ACCOUNTANT_KAFKA_PASSWORD or the file of ACCOUNTANT_KAFKA_PASSWORD_FILE"
         )
     except kafka.UnsupportedSaslMechanismError:
-        return f"{where} takes no {mechanism}: check ACCOUNTANT_KAFKA_SASL_MECHANISM"
+        return f"{where} does not support {mechanism}: check ACCOUNTANT_KAFKA_SASL_MECHANISM"
     except kafka.IllegalSaslStateError:
-        return f"{where} asks for no password: check {_PROTOCOL}, which is {protocol}"
-    except ValueError:  # of SCRAM: who knows no password can still say that it was right
-        return f"{where} does not know the password of {name} itself: it is not the broker"
+        return f"{where} does not use passwords: check {_PROTOCOL}, which is {protocol}"
+    except ValueError:  # SCRAM: a server without the password could still answer "accepted"
+        return f"{where} does not know the password of {name}, so it is not the broker"
     except _CLOSED:
-        return await _reason_of_closed(client, host, port)
+        return await _reason_after_close(client, host, port)
     except (TimeoutError, kafka.KafkaError):
         return None
 
 
-async def _reason_of_open(client: Any, host: str, port: int) -> str | None:
-    """Connect as the client does; a connection that is made may still be of no use."""
-    conn = await _connected(client, host, port, client._security_protocol)
+async def _reason_after_connect(client: Any, host: str, port: int) -> str | None:
+    """Connect as the client does; the broker may still expect a password on the connection."""
+    conn = await _connect(client, host, port, client._security_protocol)
     try:
         if client._sasl_plain_username is not None:
             return None
@@ -84,29 +84,29 @@ async def _reason_of_open(client: Any, host: str, port: int) -> str | None:
         if kafka.for_code(answer.error_code) is kafka.IllegalSaslStateError:
             return None
         return (
-            f"{host}:{port} asks for a name and a password: set {_PROTOCOL}, "
+            f"{host}:{port} requires a name and a password: set {_PROTOCOL}, "
             "ACCOUNTANT_KAFKA_USERNAME and ACCOUNTANT_KAFKA_PASSWORD_FILE"
         )
     finally:
         conn.close()
 
 
-async def _reason_of_closed(client: Any, host: str, port: int) -> str | None:
-    """Return why a broker closes a connection without a word: it expects TLS, or does not."""
+async def _reason_after_close(client: Any, host: str, port: int) -> str | None:
+    """Return why a broker closes a connection without an answer: it expects TLS, or does not."""
     protocol = client._security_protocol
     if protocol not in _PLAIN:
-        speaks = await _speaks_tls(host, port)
-        does, other = "speaks TLS", "SASL_SSL or SSL"
+        is_cause = await _uses_tls(host, port)
+        what, other = "uses TLS", "SASL_SSL or SSL"
     else:
-        speaks = await _speaks_plainly(client, host, port)
-        does, other = "does not speak TLS", "another"
-    if not speaks:
+        is_cause = await _uses_plaintext(client, host, port)
+        what, other = "does not use TLS", "SASL_PLAINTEXT or PLAINTEXT"
+    if not is_cause:
         return None
-    return f"{host}:{port} {does}: {_PROTOCOL} must be {other}, and is {protocol}"
+    return f"{host}:{port} {what}: {_PROTOCOL} must be {other}, and is {protocol}"
 
 
-async def _speaks_tls(host: str, port: int) -> bool:
-    # Nothing is sent over it: whose certificate it is does not matter.
+async def _uses_tls(host: str, port: int) -> bool:
+    # This sends nothing over the connection, so the certificate does not matter.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
@@ -118,16 +118,16 @@ async def _speaks_tls(host: str, port: int) -> bool:
     return True
 
 
-async def _speaks_plainly(client: Any, host: str, port: int) -> bool:
+async def _uses_plaintext(client: Any, host: str, port: int) -> bool:
     try:
-        conn = await _connected(client, host, port, "PLAINTEXT")
+        conn = await _connect(client, host, port, "PLAINTEXT")
     except (TimeoutError, OSError, kafka.KafkaError):
         return False
     conn.close()
     return True
 
 
-async def _connected(client: Any, host: str, port: int, protocol: str) -> Any:
+async def _connect(client: Any, host: str, port: int, protocol: str) -> Any:
     return await create_conn(
         host,
         port,

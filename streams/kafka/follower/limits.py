@@ -1,4 +1,4 @@
-"""How datasets on Kafka are divided, as a process sees it that follows their rows and decisions."""
+"""The limits of datasets on Kafka, in a process that follows their rows and decisions."""
 
 from __future__ import annotations
 
@@ -33,8 +33,8 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 
 
-class FollowedLimits:
-    """The limits of every dataset, and what is left under them.
+class FollowerLimits:
+    """The limits of every dataset, and the budget that remains under them.
 
     Args:
         partitions: how many the ledger has.
@@ -45,17 +45,17 @@ class FollowedLimits:
         self._clock = clock
         self._partitions = partitions
         self._levels = LevelFollower()
-        self._decided: dict[int, tuple[int, int]] = {}  # by partition: the last decision, and when
+        self._decided: dict[int, tuple[int, int]] = {}  # by partition: last decision and its time
 
     def take_row(self, row: LevelRow) -> None:
-        """Take in a level's row.
+        """Apply a limit's row.
 
-        Raises: ValueError: an amount in it is none.
+        Raises: ValueError: an amount in it is not a number.
         """
         self._levels.take_row(row)
 
     def take_partition_row(self, row: PartitionRow) -> None:
-        """Take in a partition's own row: its clock, and the resets of that."""
+        """Apply a partition's own row: its clock, and the resets of that clock."""
         partition, resets = row.genesis.partition, (row.resets or 0, row.reset_at or 0)
         self._levels.take_resets(partition, row.partition_sequence, *resets)
         self._take_time(partition, row.partition_sequence, row.decided_at)
@@ -63,7 +63,7 @@ class FollowedLimits:
     def take_lines(
         self, partition: int, lines: Sequence[DecisionHeader], views: Mapping[str, DatasetView]
     ) -> None:
-        """Take in decisions in the log's order, one at least; `views` are as after these."""
+        """Apply one or more decisions in the log's order; `views` are the state after them."""
         last = lines[-1]
         self._take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         for line in lines:
@@ -73,17 +73,17 @@ class FollowedLimits:
             plan = None if view is None else plan_of(view)
             try:
                 self._levels.take_line(partition, line, plan)
-            except ValueError as error:  # whoever owns the partition stops at it
+            except ValueError as error:  # the partition's owner halts at it and reports it
                 _log.warning("level_unreadable", partition=partition, why=str(error))
 
     def alerts(
         self, decided: Iterable[tuple[DecisionHeader, bytes]], views: Mapping[str, DatasetView]
     ) -> list[Alert]:
-        """Return the alerts of levels that decisions give rise to.
+        """Return the alerts about limits that follow from decisions.
 
         Args:
-            decided: each decision as its line and its bytes; taken in before.
-            views: as they are after these.
+            decided: each decision as its header and its bytes; `take_lines` has applied them.
+            views: the state after them.
         """
         found: list[Alert] = []
         for line, value in decided:
@@ -93,8 +93,7 @@ class FollowedLimits:
             try:
                 found += limit_alerts_of_decision(decode_decision(value), view, self.levels(view))
             except Exception as error:
-                # A row of a limit that fits nothing would keep every later decision from being
-                # read, of all datasets.
+                # Log and continue: one inconsistent row must not stop the reading of all datasets.
                 _log.warning("level_unreadable", dataset=view.dataset, why=str(error))
         return found
 
@@ -104,26 +103,26 @@ class FollowedLimits:
 
     def levels(self, view: DatasetView) -> list[LevelView]:
         """As `Service.levels`."""
-        return level_views(self._divided(view))
+        return level_views(self._dataset_limits(view))
 
     def budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
         """As `Service.budget_for`."""
-        divided = self._divided(view)
+        divided = self._dataset_limits(view)
         return analyst_budget(divided, analyst, self._team_of(view, analyst, divided.at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Callable[[], Preview]:
-        """Return what makes a preview as of now; any thread may call it, while decisions follow."""
-        divided, analyst = self._divided(view), asked.analyst or ""
+        """Return a function that makes a preview as of now; any thread may call it."""
+        divided, analyst = self._dataset_limits(view), asked.analyst or ""
         rows = {name: self._members.get(view.dataset, name) for name in (analyst, asked.via or "")}
         team = team_of(rows[analyst], divided.at)
         levels = divided.levels.of_one(view.dataset, analyst, team)
         divided = divided._replace(levels=levels)
         return partial(preview, view, asked, divided, lambda _, name: rows.get(name))
 
-    def _divided(self, view: DatasetView) -> DatasetLimits:
+    def _dataset_limits(self, view: DatasetView) -> DatasetLimits:
         partition = partition_of(view.dataset.encode(), self._partitions)
-        # The ledger's clock never goes back but by a reset, after which a dataset's own last
-        # decision may lie ahead: only the partition's last one tells what time it is.
+        # Use the partition's last decision: after a clock reset, a dataset's own last decision
+        # may lie in the future.
         _, decided_at = self._decided.get(partition, (-1, 0))
         at = max(self._clock.now(), decided_at)
         return DatasetLimits(

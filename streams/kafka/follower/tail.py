@@ -1,4 +1,4 @@
-"""Follow `state` and `decisions` as they become visible: the read side's only source."""
+"""Follow `state` and `decisions` as commits become visible: the read side's only source."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ from aiokafka import TopicPartition
 from streams.clock import Clock, SystemClock
 from streams.errors import Refused
 from streams.kafka.deployment import Deployment
-from streams.kafka.following.state_rows import FollowedStateRows, OnPartitionRow, OnRow
-from streams.kafka.wire.errors import translating
+from streams.kafka.follower.state_rows import OnPartitionRow, OnRow, StateRowsFollower
+from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import consumer, stop
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _RETRY_S: Final = 1.0
-_MOST_AT_A_TIME: Final = 8_000  # decisions, about a kilobyte each
+_MAX_RECORDS: Final = 8_000  # decisions, about a kilobyte each
 
 OnDecisions = Callable[[int, list[bytes]], Awaitable[bool]]
-"""Takes the next decisions of a partition; tells whether another source gives the later ones."""
+"""Called with the next decisions of a partition; returns whether another source has the rest."""
 
-ReadOn = Callable[[], Mapping[int, int]]
-"""Returns the partitions to read again, and from what time, in milliseconds since 1970."""
+ResumePoints = Callable[[], Mapping[int, int]]
+"""Returns the partitions to read again, with the start time in milliseconds since 1970."""
 
 
-def _nothing_to_read_on() -> Mapping[int, int]:
+def _no_resume_points() -> Mapping[int, int]:
     return {}
 
 
@@ -38,8 +38,8 @@ class Tail:
     it: every decision carries running totals and its dataset's sequence.
 
     Args:
-        on_partition_row: takes each partition's own row.
-        read_on: called before each read; see `ReadOn`.
+        on_partition_row: called with each partition's own row.
+        read_on: called before each read; see `ResumePoints`.
         pause: awaited between two reads, so that decisions come in few large batches while
             no caller waits for them.
     """
@@ -51,39 +51,39 @@ class Tail:
         on_row: OnRow,
         on_decisions: OnDecisions,
         on_partition_row: OnPartitionRow | None = None,
-        read_on: ReadOn = _nothing_to_read_on,
+        read_on: ResumePoints = _no_resume_points,
         history_ms: int = 0,
         pause: Callable[[], Awaitable[None]],
         clock: Clock | None = None,
     ) -> None:
         self._deployment = deployment
-        self._rows = FollowedStateRows(deployment, on_row, on_partition_row)
+        self._rows = StateRowsFollower(deployment, on_row, on_partition_row)
         self._on_decisions = on_decisions
         self._read_on = read_on
         self._history_ms = history_ms
         self._pause = pause
         self._clock = clock or SystemClock()
         self._positions: dict[TopicPartition, int] = {}
-        self._since: dict[TopicPartition, int] = {}  # replaces a forgotten position
-        self._left: set[TopicPartition] = set()
+        self._since: dict[TopicPartition, int] = {}  # start times of partitions to read again
+        self._handed_over: set[TopicPartition] = set()
         self._caught_up = asyncio.Event()
         self.trouble: str | None = "starting"
 
     @property
     def branches(self) -> Mapping[int, int]:
-        """How many losses the log of each partition has accepted, of those that are known."""
+        """By partition: the number of its log's fork, where known."""
         return self._rows.branches
 
     def take_branch(self, partition: int, branch: int) -> None:
-        """As `StateRows.take_branch`."""
+        """As `StateRowsFollower.take_branch`."""
         self._rows.take_branch(partition, branch)
 
     def decided_at(self, partition: int) -> int:
-        """Return the time of the last decision that is known, 0 for none."""
+        """Return the time of the last known decision, 0 for none."""
         return self._rows.decided.get(partition, (-1, 0))[1]
 
     def take_time(self, partition: int, sequence: int, decided_at: int) -> None:
-        """As `StateRows.take_time`."""
+        """As `StateRowsFollower.take_time`."""
         self._rows.take_time(partition, sequence, decided_at)
 
     async def caught_up(self) -> None:
@@ -99,7 +99,7 @@ class Tail:
                     await self._follow()
                 except Exception as error:
                     # Report every error: a reader that stops silently shows old figures as
-                    # current. Only a start may be refused; later the loop tries again.
+                    # current. Only a start may be refused; later the loop retries.
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
                     why = f"{type(error).__name__}: {error}"
@@ -120,35 +120,35 @@ class Tail:
         ]
         follower: Any = consumer(deployment.cluster, committed=True)
         try:
-            with translating():
+            with translate_errors():
                 async with asyncio.timeout(10):
                     await follower.start()
                     follower.assign(decisions)
-                    await self._place(follower, decisions)
+                    await self._seek(follower, decisions)
             if not self._caught_up.is_set():
                 await self._rows.read()
                 self._caught_up.set()
             self.trouble = None
             while True:
-                await self._return(follower)
-                with translating():
-                    got = await follower.getmany(timeout_ms=1_000, max_records=_MOST_AT_A_TIME)
+                await self._reread(follower)
+                with translate_errors():
+                    got = await follower.getmany(timeout_ms=1_000, max_records=_MAX_RECORDS)
                 for tp, records in got.items():
                     values = [record.value for record in records]
                     leave = await self._on_decisions(tp.partition, values)
                     self._positions[tp] = records[-1].offset + 1
                     if leave:
-                        self._left.add(tp)
+                        self._handed_over.add(tp)
                         follower.pause(tp)
                 if not got:
-                    with translating():
+                    with translate_errors():
                         async with asyncio.timeout(6):
                             await follower.end_offsets(decisions[:1])
                 await self._pause()
         finally:
             await stop(follower)
 
-    async def _return(self, follower: Any) -> None:
+    async def _reread(self, follower: Any) -> None:
         """Read the partitions again that `read_on` names."""
         topic = self._deployment.topics.decisions
         again = {TopicPartition(topic, i): at for i, at in self._read_on().items()}
@@ -157,11 +157,11 @@ class Tail:
         self._since |= again
         for tp in again:
             self._positions.pop(tp, None)
-        self._left -= again.keys()
-        with translating():
-            await self._place(follower, list(again))
+        self._handed_over -= again.keys()
+        with translate_errors():
+            await self._seek(follower, list(again))
 
-    async def _place(self, follower: Any, decisions: list[TopicPartition]) -> None:
+    async def _seek(self, follower: Any, decisions: list[TopicPartition]) -> None:
         """Seek to the last position, or else to the start time, `history_ms` ago by default."""
         first = max(0, self._clock.now() - self._history_ms)
         since = {tp: self._since.get(tp, first) for tp in decisions}
@@ -177,7 +177,7 @@ class Tail:
             self._positions[tp] = start
             self._since.pop(tp, None)
             follower.seek(tp, start)
-            if tp in self._left:
+            if tp in self._handed_over:
                 follower.pause(tp)
             else:
                 follower.resume(tp)

@@ -1,4 +1,4 @@
-"""Whoever a broker does not let in is told why: in words, with the setting, without a secret."""
+"""A client that a broker rejects gets the reason: in words, with the setting, without a secret."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ import pytest
 
 from streams.errors import Refused
 from streams.kafka import topics
-from streams.kafka.acls.look import look
+from streams.kafka.acls.check import check_acls
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService
-from streams.kafka.wire.errors import NotLetIn
+from streams.kafka.wire.errors import BrokerAuthFailed
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker
 from streams.testing.broker_security import BrokerSecurity
@@ -23,7 +23,7 @@ _NO_SASL = {"kafka_username": None, "kafka_password": None}
 _NO_TLS = {"kafka_ca": None}
 
 
-async def test_what_keeps_a_client_out_is_named_with_its_setting(
+async def test_rejection_names_the_reason_and_its_setting(
     secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = BrokerSecurity(tmp_path, []).ca
@@ -31,48 +31,48 @@ async def test_what_keeps_a_client_out_is_named_with_its_setting(
     cases: list[tuple[dict[str, object], str]] = [
         (
             {"kafka_password": _WRONG},
-            "does not let User:worker in by SCRAM-SHA-512: check ACCOUNTANT_KAFKA_USERNAME, and ",
+            "rejects User:worker with SCRAM-SHA-512: check ACCOUNTANT_KAFKA_USERNAME, and ",
         ),
-        ({"kafka_username": "nobody"}, "does not let User:nobody in"),
+        ({"kafka_username": "nobody"}, "rejects User:nobody"),
         ({"kafka_sasl_mechanism": "SCRAM-SHA-256"}, "check ACCOUNTANT_KAFKA_SASL_MECHANISM"),
-        ({"kafka_ca": stranger}, "is not believed (certificate signature failure): check"),
+        ({"kafka_ca": stranger}, "is not trusted (certificate signature failure): check"),
         ({"kafka_ca": None}, "check ACCOUNTANT_KAFKA_CA"),
         (
             {"kafka_security_protocol": "PLAINTEXT", **_NO_SASL, **_NO_TLS},
-            "speaks TLS: ACCOUNTANT_KAFKA_SECURITY_PROTOCOL must be SASL_SSL or SSL, and is PLAIN",
+            "uses TLS: ACCOUNTANT_KAFKA_SECURITY_PROTOCOL must be SASL_SSL or SSL, and is PLAIN",
         ),
-        ({"kafka_security_protocol": "SASL_PLAINTEXT", **_NO_TLS}, "speaks TLS"),
-        ({"kafka_security_protocol": "SSL", **_NO_SASL}, "asks for a name and a password: set"),
-        ({"url": plain}, "does not speak TLS"),
+        ({"kafka_security_protocol": "SASL_PLAINTEXT", **_NO_TLS}, "uses TLS"),
+        ({"kafka_security_protocol": "SSL", **_NO_SASL}, "requires a name and a password: set"),
+        ({"url": plain}, "does not use TLS"),
         (
             {"url": plain, "kafka_security_protocol": "SASL_PLAINTEXT", **_NO_TLS},
-            "asks for no password: check ACCOUNTANT_KAFKA_SECURITY_PROTOCOL",
+            "does not use passwords: check ACCOUNTANT_KAFKA_SECURITY_PROTOCOL",
         ),
     ]
-    for changed, said in cases:
+    for changed, expected in cases:
         where = secured.deployment("worker", **changed)
-        with pytest.raises(NotLetIn) as raised:
+        with pytest.raises(BrokerAuthFailed) as raised:
             await topics.check(where)
-        assert said in str(raised.value), (changed, str(raised.value))
+        assert expected in str(raised.value), (changed, str(raised.value))
         shown = "".join(traceback.format_exception(raised.value)) + repr(where) + caplog.text
         assert _WRONG not in shown
         assert secured.broker.security.passwords["worker"] not in shown
 
 
-async def test_every_way_in_ends_with_the_same_words(secured: Secured) -> None:
+async def test_every_client_and_command_gives_the_same_reason(secured: Secured) -> None:
     where = secured.deployment("worker", kafka_password=_WRONG)
-    with pytest.raises(NotLetIn, match="does not let User:worker in"):
+    with pytest.raises(BrokerAuthFailed, match="rejects User:worker"):
         await KafkaService.start(where, wait=20)
-    with pytest.raises(NotLetIn, match="does not let User:worker in"):
+    with pytest.raises(BrokerAuthFailed, match="rejects User:worker"):
         await TransactionalProducer(where.cluster, "any").start()
-    for words in (["worker", "--metrics-port", "0"], ["gateway", "--port", "0"], ["audit"]):
-        ended = secured.run("worker", *words, ACCOUNTANT_KAFKA_PASSWORD=_WRONG)
+    for arguments in (["worker", "--metrics-port", "0"], ["gateway", "--port", "0"], ["audit"]):
+        ended = secured.run("worker", *arguments, ACCOUNTANT_KAFKA_PASSWORD=_WRONG)
         assert ended.returncode == 4, ended.stderr
-        assert "does not let User:worker in" in ended.stderr
+        assert "rejects User:worker" in ended.stderr
         assert _WRONG not in ended.stdout + ended.stderr
 
 
-async def test_what_a_role_may_not_do_names_its_rules(secured: Secured) -> None:
+async def test_a_denied_right_names_the_acls_command(secured: Secured) -> None:
     engine = secured.deployment("engine")
     with pytest.raises(Refused, match=r"a transactional id .*accountant topics acls"):
         await TransactionalProducer(engine.cluster, f"{engine.application}-0").start()
@@ -80,7 +80,7 @@ async def test_what_a_role_may_not_do_names_its_rules(secured: Secured) -> None:
         await KafkaService.start(secured.deployment("analyst"), wait=20)
 
 
-async def test_brokers_without_an_authorizer_are_warned_of(
+async def test_brokers_without_an_authorizer_are_a_warning(
     broker: LocalBroker, application: str
 ) -> None:
     where = Deployment(
@@ -89,6 +89,6 @@ async def test_brokers_without_an_authorizer_are_warned_of(
         topics=TopicNames(f"{application}."),
         partitions=1,
     )
-    seen = await look(where, {})
-    assert (seen.authorizer, seen.problems) == (False, [])
-    assert "no authorizer: whoever reaches them may write every topic" in seen.warnings[0]
+    report = await check_acls(where, {})
+    assert (report.authorizer, report.problems) == (False, [])
+    assert "no authorizer: everyone who can reach them may write every topic" in report.warnings[0]
