@@ -9,8 +9,8 @@ from typing import Any, Final
 
 from accountant.records import encode
 from accountant.views.datasets import Alert
-from streams.alerts.counts import AlertCounts
-from streams.alerts.unpublished import Due, PendingAlerts
+from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.pending_alerts import Due, PendingAlerts
 from streams.logs import get_logger
 
 _log = get_logger(__name__)

@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from accountant.records import encode
 from accountant.views.datasets import Alert
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.logs import get_logger
 from streams.settings import Settings
 from streams.webhook_post import WHOLE_S, WebhookPoster

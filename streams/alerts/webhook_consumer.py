@@ -12,7 +12,7 @@ from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
 from accountant.views.datasets import SeenAlerts
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.webhook import AlertWebhook, Trying
 from streams.clock import steady
 from streams.errors import JournalFault, Refused

@@ -11,7 +11,7 @@ from typing import Final
 
 from accountant.partition import hash_of
 from accountant.views.datasets import Alert
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.delivered_ids import Delivered
 from streams.alerts.webhook import AlertWebhook, DeliveryResult, Tried, Trying, webhook_of
 from streams.background import THREADS, Background

@@ -25,8 +25,8 @@ from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsageSums, Why
-from streams.alerts.counts import AlertCounts
+from accountant.views.why import UsedSums, Why
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.webhook_outbox import outbox_of
 from streams.background import THREADS, Background
 from streams.broadcast import Broadcast, Subscription

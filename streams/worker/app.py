@@ -20,7 +20,7 @@ from mode import Service
 from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
@@ -31,10 +31,10 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service import Readiness
 from streams.settings import Settings, load_server
-from streams.worker.door import WorkerDoor
-from streams.worker.kept_heads import PartitionHeads, partition_heads
-from streams.worker.own_decisions import OwnDecisions
-from streams.worker.own_levels import OwnLevels
+from streams.worker.http_server import WorkerDoor
+from streams.worker.partition_checkpoints import PartitionHeads, partition_heads
+from streams.worker.local_decisions import OwnDecisions
+from streams.worker.limit_alert_observer import OwnLevels
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
 

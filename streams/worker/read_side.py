@@ -23,12 +23,12 @@ from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, runs
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopic
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
 from streams.kafka.follower.tail import Tail
 from streams.logs import get_logger
-from streams.worker.own_decisions import OwnDecisions
+from streams.worker.local_decisions import OwnDecisions
 
 _log = get_logger(__name__)
 

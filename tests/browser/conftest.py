@@ -18,8 +18,8 @@ import pytest
 
 from tests.browser.furnished import furnish
 from tests.rendering.pictures import Missing, program
+from tests.opt_in import mark_ours
 from tests.streams.auth.roles_server import RolesServer
-from tests.when_asked import mark_ours
 
 if TYPE_CHECKING:
     from playwright.sync_api import Browser, Page

@@ -22,7 +22,7 @@ from accountant.times import from_iso
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import LocalBroker
-from streams.worker.kept_heads import PartitionHeads, kept_of
+from streams.worker.partition_checkpoints import PartitionHeads, kept_of
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, until, working

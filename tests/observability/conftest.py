@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.observability.programs import Programs
-from tests.when_asked import mark_ours
+from tests.opt_in import mark_ours
 
 _HERE = Path(__file__).parent
 

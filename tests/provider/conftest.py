@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.provider.real_provider import Key, RealProvider
-from tests.when_asked import mark_ours
+from tests.opt_in import mark_ours
 
 _HERE = Path(__file__).parent
 _LIMIT_S = 300

@@ -9,7 +9,7 @@ import pytest
 
 from accountant.records import encode
 from accountant.views.datasets import decode_alert
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.alerts.webhook import AlertWebhook, DeliveryResult, Tried, Trying
 from streams.errors import Refused
 from streams.settings import load

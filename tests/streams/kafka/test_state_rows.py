@@ -14,7 +14,7 @@ from streams.kafka.follower.state_rows import StateRowsFollower, is_complete
 from tests.accountant.partition.circle import BASIC
 from tests.accountant.partition.division import divide, divided
 from tests.accountant.world import World, code, opened
-from tests.streams.kafka.test_followed_limits import Gateway
+from tests.streams.kafka.test_follower_limits import Gateway
 
 
 def spent_from() -> World:

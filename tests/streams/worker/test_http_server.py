@@ -17,7 +17,7 @@ from streams.auth import token_file
 from streams.clock import SystemClock
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.settings import Settings
-from streams.worker.door import WorkerDoor
+from streams.worker.http_server import WorkerDoor
 from streams.worker.status import Status
 from tests.accountant.world import World
 

@@ -14,7 +14,7 @@ from accountant.records.inputs import Input
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import views_of
 from streams.processing.observers import Committed
-from streams.worker.own_decisions import OwnDecisions
+from streams.worker.local_decisions import OwnDecisions
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened

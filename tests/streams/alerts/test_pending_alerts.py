@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.alerts.unpublished import Due, PendingAlerts
+from streams.alerts.pending_alerts import Due, PendingAlerts
 from tests.streams.alerts.test_seen_alerts import alert
 
 

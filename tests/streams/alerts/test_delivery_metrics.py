@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streams.alerts.counts import AlertCounts
+from streams.alerts.delivery_metrics import AlertCounts
 from streams.metrics import make_registry
 from streams.metrics.registry import exposition
 

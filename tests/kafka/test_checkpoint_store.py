@@ -19,7 +19,7 @@ from streams.evidence.note import Checkpoint, opened
 from streams.kafka import topics
 from streams.settings import Settings
 from streams.testing import LocalBroker
-from streams.worker.kept_heads import PartitionHeads
+from streams.worker.partition_checkpoints import PartitionHeads
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working
