@@ -1,4 +1,4 @@
-"""Alerts on their way out: to the topic `alerts`, to a webhook, each once as far as can be."""
+"""Delivery of alerts to the topic `alerts` and to a webhook, each alert once if possible."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is on the topic `alerts`: read from its beginning, then followed."""
+"""Read the topic `alerts` from its beginning, then follow it."""
 
 from __future__ import annotations
 
@@ -28,20 +28,20 @@ FETCH_WAIT_MS: Final = 500
 """Longer than for decisions: few alerts come, and nobody waits for this reader."""
 
 
-def decoded(value: bytes | None) -> Alert | None:
-    """Return the alert of a record, None where somebody else has put something else there."""
+def decode_or_none(value: bytes | None) -> Alert | None:
+    """Return the alert of a record; None for a record that is not an alert."""
     try:
         return decode_alert(value or b"")
     except DECODE_ERRORS:
         return None
 
 
-class AlertTopic:
-    """Tells of every alert on the topic.
+class AlertTopicReader:
+    """Passes every alert on the topic to a callback.
 
     Args:
-        on_alert: given each, also those from before.
-        on_heard: called each time that all there was has been read.
+        on_alert: called with each alert, old ones included.
+        on_heard: called each time the end of the topic at the (re)start has been read.
     """
 
     def __init__(
@@ -58,11 +58,11 @@ class AlertTopic:
         self._known = asyncio.Event()
 
     async def known(self) -> None:
-        """Return once what was on the topic at the start is known, or never can be."""
+        """Return once all alerts that were on the topic at the start are known, or unreadable."""
         await self._known.wait()
 
     async def run(self) -> None:
-        """Follow until cancelled; reconnect where the broker goes away."""
+        """Follow until cancelled; reconnect after a lost connection."""
         while True:
             try:
                 await self._follow()
@@ -70,7 +70,7 @@ class AlertTopic:
                 _log.warning("alerts_interrupted", why=str(error))
                 await asyncio.sleep(_RETRY_S)
             except Refused as error:
-                # Without the right to read, what is there is sent again: better than not at all.
+                # Without the right to read, send alerts again rather than not at all.
                 _log.warning("alerts_unread", why=str(error), then="alerts may be repeated")
                 self._positions.clear()
                 self._known.set()
@@ -107,7 +107,7 @@ class AlertTopic:
                     got = await self._next(follower, tps)
                 for records in got.values():
                     for record in records:
-                        alert = decoded(record.value)
+                        alert = decode_or_none(record.value)
                         if alert is not None:
                             self._on_alert(alert)
                 await asyncio.sleep(0)
@@ -126,16 +126,16 @@ class AlertTopic:
                 timeout_ms=1_000, max_records=_AT_A_TIME
             )
         except UNREADABLE as error:
-            # A stranger's record, which must not silence all alerts.
+            # Another client's record, which must not silence all alerts.
             _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
             got = await read_on(follower, self._positions)
         for tp in tps:
-            # Beyond the last record: what ends a transaction counts, too.
+            # Beyond the last record: transaction markers take offsets, too.
             self._positions[tp] = await follower.position(tp)
         return got
 
     async def _place(self, follower: Any, tps: list[TopicPartition]) -> dict[TopicPartition, int]:
-        """Seek to where we were, or to the beginning; return where the topic ends now."""
+        """Seek to the last positions, or to the beginning; return the topic's end offsets."""
         begins = await follower.beginning_offsets(tps)
         ends: dict[TopicPartition, int] = await follower.end_offsets(tps)
         for tp in tps:

@@ -1,4 +1,4 @@
-"""Which alerts of an embedded ledger a webhook has taken: a small file beside the ledger's."""
+"""The ids of an embedded ledger's alerts that a webhook has accepted, in a file next to it."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from streams.private_files import make_private
 _log = get_logger(__name__)
 
 
-class Delivered(SeenAlerts):
-    """Remembers alerts over restarts, as far as the disk lets it.
+class DeliveredAlerts(Once):
+    """Remembers delivered alerts over restarts, if the disk allows.
 
-    A cache of what was told, never of what was spent: without it, or where it cannot be
-    written, an alert is given again, under the same id. Whoever uses it holds the ledger's lock.
+    This is a cache of deliveries, not of spending. If the file is lost or cannot be written, an
+    alert is delivered again under the same id. The user of this class holds the ledger's lock.
 
     Args:
         path: of the ledger.
-        head: hash of the ledger's decision 0. A file of another ledger, that had this path
-            before, says nothing about this one.
+        head: hash of the ledger's decision 0. It detects a file that another ledger with the same
+            path has left.
     """
 
     def __init__(self, path: Path, head: str) -> None:
@@ -31,22 +31,22 @@ class Delivered(SeenAlerts):
         super().__init__(self._read())
 
     def _read(self) -> set[str]:
-        """Return the ids in the file, empty where there are none for this ledger."""
+        """Return the ids in the file; an empty set if the file is not of this ledger."""
         try:
             first, *lines = self._path.read_bytes().split(b"\n")
         except OSError:
             return set()
-        # What follows the last line's end is an id that a crash cut off.
+        # A crash may have cut off the text after the last newline.
         lines = lines[:-1]
         ours = first == self._head.encode()
         return {line.decode("ascii", "replace") for line in lines} if ours else set()
 
-    def leave_out(self, alert: Alert) -> None:
-        """Note an alert that is not to be given again before the next start."""
+    def skip_until_restart(self, alert: Alert) -> None:
+        """Do not deliver an alert before the next start."""
         super().add(alert)
 
     def add(self, alert: Alert) -> None:
-        """Remember one more. Never raises."""
+        """Remember a delivered alert. Never raises."""
         super().add(alert)
         try:
             if self._file is None:
@@ -54,7 +54,7 @@ class Delivered(SeenAlerts):
             self._file.write(alert.alert_id.encode() + b"\n")
             self._file.flush()
         except OSError as error:
-            _log.warning("alerts_not_remembered", why=str(error), then="they are given again")
+            _log.warning("alerts_not_remembered", why=str(error), then="delivered again")
             self.close()
 
     def _begin(self) -> IO[bytes]:
@@ -68,7 +68,7 @@ class Delivered(SeenAlerts):
         return self._path.open("ab")
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         file, self._file = self._file, None
         if file is not None:
             try:

@@ -1,4 +1,4 @@
-"""What became of alerts, for /metrics."""
+"""Metrics of the delivery of alerts."""
 
 from __future__ import annotations
 
@@ -15,38 +15,38 @@ _TO: Final[tuple[To, ...]] = ("topic", "webhook")
 _OUTCOMES: Final[tuple[Outcome, ...]] = ("delivered", "failed", "given_up")
 
 
-class AlertCounts(Collector):
+class AlertDeliveryMetrics(Collector):
     """Counts deliveries of this process. One thread writes each kind; any may read.
 
     Attributes:
-        waiting: by destination, asked at each scrape: how many are yet to be delivered.
+        waiting: by destination: returns the number of undelivered alerts, called at each scrape.
     """
 
     def __init__(self) -> None:
-        # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
+        # Include zeros: a series that starts at 1 has not increased, and would raise no alert.
         self._counts: dict[tuple[To, Outcome], int] = {
             (to, outcome): 0 for to in _TO for outcome in _OUTCOMES
         }
         self.waiting: dict[To, Callable[[], int]] = dict.fromkeys(_TO, lambda: 0)
 
     def add(self, to: To, outcome: Outcome, count: int = 1) -> None:
-        """Count something that became of an alert."""
+        """Count an outcome."""
         self._counts[to, outcome] += count
 
     def of(self, to: To, outcome: Outcome) -> int:
-        """Return how often that was the case."""
+        """Return how often an outcome occurred."""
         return self._counts[to, outcome]
 
     def collect(self) -> Iterator[Metric]:
         deliveries = CounterMetricFamily(
             "privacy_alert_deliveries",
-            "Tries to deliver an alert, by what came of them.",
+            "Attempts to deliver an alert, by outcome.",
             labels=["to", "outcome"],
         )
         for (to, outcome), count in self._counts.items():
             deliveries.add_metric([to, outcome], count)
         waiting = GaugeMetricFamily(
-            "privacy_alerts_waiting", "Alerts that are yet to be delivered.", labels=["to"]
+            "privacy_alerts_waiting", "Alerts that wait for delivery.", labels=["to"]
         )
         for to in _TO:
             waiting.add_metric([to], self.waiting[to]())

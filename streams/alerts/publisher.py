@@ -1,4 +1,4 @@
-"""Alerts to the topic `alerts`, sent through the producer of a Faust app."""
+"""Publish alerts to the topic `alerts`, through the producer of a Faust app."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import Any, Final
 
 from accountant.records import encode
 from accountant.views.datasets import Alert
-from streams.alerts.delivery_metrics import AlertCounts
-from streams.alerts.pending_alerts import Due, PendingAlerts
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.pending_alerts import DueAlert, PendingAlerts
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
 
-ALERTS_PER_TURN: Final = 100  # sent together, so that a round trip serves them all
-TURNS_AHEAD: Final = 4  # round trips at a time: on a busy machine one alone takes long
+ALERTS_PER_TURN: Final = 100  # sent together, in one round trip
+TURNS_AHEAD: Final = 4  # concurrent round trips: on a busy machine one takes long
 _RETRY_S: Final = 1.0
 _SENT_S: Final = 30.0
 
 
 class AlertPublisher:
-    """Sends what is crossed and not on the topic; what did not get there is tried again.
+    """Publishes alerts that are not on the topic yet, and retries after failures.
 
     Args:
-        app: a Faust app, whose producer is started by the first alert.
+        app: a Faust app; the first alert starts its producer.
         topic: the name of the topic.
         owns: whether this worker is deciding a partition now.
-        counts: told of each delivery.
+        counts: counts each delivery.
 
     Attributes:
-        pending: what is still to be sent; to be told what is on the topic.
+        pending: the alerts to send; its user reports the alerts that are on the topic.
     """
 
     def __init__(
-        self, app: Any, topic: str, *, owns: Callable[[int], bool], counts: AlertCounts
+        self, app: Any, topic: str, *, owns: Callable[[int], bool], counts: AlertDeliveryMetrics
     ) -> None:
         self.pending = PendingAlerts(owns)
         self._app = app
@@ -48,12 +48,12 @@ class AlertPublisher:
         counts.waiting["topic"] = lambda: len(self.pending)
 
     def take(self, partition: int, alerts: Iterable[Alert]) -> None:
-        """Take in what was crossed."""
+        """Add alerts about thresholds that were reached."""
         if self.pending.take(partition, alerts):
             self._crossed.set()
 
     async def run(self) -> None:
-        """Send what is due, until cancelled."""
+        """Send due alerts until cancelled."""
         try:
             while True:
                 await self._turns.acquire()
@@ -65,36 +65,36 @@ class AlertPublisher:
             for task in self._sending:
                 task.cancel()
 
-    async def _due(self) -> Sequence[Due]:
-        """Return what is due; where nothing is, wait until something may be."""
+    async def _due(self) -> Sequence[DueAlert]:
+        """Return the due alerts; wait until there are some."""
         while not (due := self.pending.due(ALERTS_PER_TURN)):
             self._crossed.clear()
-            # What is left to others becomes due by time alone, or as a partition moves here.
+            # Another owner's alert becomes due after a while, or when its partition moves here.
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(_RETRY_S):
                     await self._crossed.wait()
         return due
 
-    async def _turn(self, due: Sequence[Due]) -> None:
+    async def _turn(self, due: Sequence[DueAlert]) -> None:
         try:
             if not await self._deliver(due):
                 await asyncio.sleep(_RETRY_S)
         except Exception:
-            _log.exception("alerts_not_delivered", then="tried again")
+            _log.exception("alerts_not_delivered", then="retry")
             await asyncio.sleep(_RETRY_S)
         finally:
             self.pending.back(due)
             self._crossed.set()
             self._turns.release()
 
-    async def _deliver(self, due: Sequence[Due]) -> bool:
-        """Send alerts together; tell whether all are on the topic. The others stay pending."""
+    async def _deliver(self, due: Sequence[DueAlert]) -> bool:
+        """Send alerts together; return whether all are on the topic. The others stay pending."""
         app, producer = self._app, self._app.producer
         sent: list[tuple[Alert, Any]] = []
         trouble: BaseException | None = None
         try:
             async with asyncio.timeout(_SENT_S):
-                async with self._starting:  # it counts as started as soon as it begins to be
+                async with self._starting:  # `started` is true as soon as the start begins
                     if not producer.started:
                         await app.add_runtime_dependency(producer)
                 for partition, alert in due:
@@ -116,7 +116,7 @@ class AlertPublisher:
         if trouble is None:
             return True
         _log.warning("alerts_not_delivered", waiting=len(self.pending), why=repr(trouble))
-        # A producer whose start failed counts as started for ever: replace it, but only once.
+        # A producer whose start failed stays `started` for ever: replace it, but only once.
         if app.producer is producer:
             app.producer = app.transport.create_producer(loop=app.loop, beacon=app.beacon)
             await app.remove_dependency(producer)

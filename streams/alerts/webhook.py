@@ -1,4 +1,4 @@
-"""One POST of an alert to the address that an operator gave, and when to try again."""
+"""POST an alert to the operator's webhook, and decide when to retry."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from accountant.records import encode
 from accountant.views.datasets import Alert
-from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.logs import get_logger
 from streams.settings import Settings
 from streams.webhook_post import WHOLE_S, WebhookPoster
@@ -20,31 +20,31 @@ _log = get_logger(__name__)
 IDEMPOTENCY_KEY: Final = "Idempotency-Key"
 _FIRST_PAUSE_S: Final = 1.0
 _LONGEST_PAUSE_S: Final = 60.0
-# The receiver has understood the record and will never take it.
-_NEVER: Final = frozenset({400, 413, 415, 422})
+# With these the receiver says that it will never accept the record.
+_REJECTED: Final = frozenset({400, 413, 415, 422})
 
 
 class DeliveryResult(Enum):
-    """What a receiver has answered to one attempt."""
+    """The result of one attempt."""
 
-    DELIVERED = "taken"
-    RETRY = "again"
-    REJECTED = "never"
+    DELIVERED = "delivered"
+    RETRY = "retry"
+    REJECTED = "rejected"
 
 
-class Tried(NamedTuple):
-    """One try: what became of it, and why, in words that hold no secret."""
+class Attempt(NamedTuple):
+    """One attempt: its result, and the reason in words without a secret."""
 
     answer: DeliveryResult
     why: str = ""
 
 
 class AlertWebhook:
-    """An address that takes alerts. Belongs to the event loop that first posts.
+    """Posts alerts to one address. It belongs to the event loop of the first `post`.
 
     Args:
         url: http(s)://host..., checked by the settings.
-        authorization, whole: as of `WebhookPoster`.
+        authorization, whole: see `WebhookPoster`.
     """
 
     def __init__(
@@ -52,16 +52,16 @@ class AlertWebhook:
     ) -> None:
         self._poster = WebhookPoster(url, "application/json", authorization, whole=whole)
 
-    async def post(self, alert: Alert) -> Tried:
-        """Try once. Never raises but when cancelled."""
+    async def post(self, alert: Alert) -> Attempt:
+        """Try once. Raises only when cancelled."""
         try:
             status = await self._poster.post(encode(alert), {IDEMPOTENCY_KEY: alert.alert_id})
         except Exception as error:
-            return Tried(DeliveryResult.RETRY, type(error).__name__)
+            return Attempt(DeliveryResult.RETRY, type(error).__name__)
         if 200 <= status < 300:
-            return Tried(DeliveryResult.DELIVERED)
-        return Tried(
-            DeliveryResult.REJECTED if status in _NEVER else DeliveryResult.RETRY,
+            return Attempt(DeliveryResult.DELIVERED)
+        return Attempt(
+            DeliveryResult.REJECTED if status in _REJECTED else DeliveryResult.RETRY,
             f"status {status}",
         )
 
@@ -70,18 +70,18 @@ class AlertWebhook:
         await self._poster.close()
 
 
-class Trying:
-    """One alert's tries: how long to wait for the next, and when to give up.
+class DeliveryAttempts:
+    """The attempts for one alert: the pause before the next, and when to give up.
 
     Args:
-        now: seconds of a steady clock, when the alert came.
-        patience: seconds after which it is given up; the last try is made then.
+        now: seconds of a steady clock, when the alert arrived.
+        patience: seconds until the last attempt.
     """
 
     def __init__(
         self,
         alert: Alert,
-        counts: AlertCounts,
+        counts: AlertDeliveryMetrics,
         *,
         now: float,
         patience: float,
@@ -93,29 +93,34 @@ class Trying:
         self._chance = chance
         self._tries = 0
 
-    def pause(self, tried: Tried, now: float) -> float | None:
-        """Count a try; return the seconds until the next, None where there is to be none."""
+    def pause(self, attempt: Attempt, now: float) -> float | None:
+        """Count an attempt; return the seconds until the next, None if there is none."""
         self._tries += 1
-        if tried.answer is DeliveryResult.DELIVERED:
+        if attempt.answer is DeliveryResult.DELIVERED:
             self._counts.add("webhook", "delivered")
             return None
-        if tried.answer is DeliveryResult.REJECTED or now >= self._until:
+        if attempt.answer is DeliveryResult.REJECTED or now >= self._until:
             self._counts.add("webhook", "given_up")
-            told = {"alert": self.alert.alert_id, "tries": self._tries, "why": tried.why}
-            _log.error("alert_given_up", to="webhook", **told)
+            _log.error(
+                "alert_given_up",
+                to="webhook",
+                alert=self.alert.alert_id,
+                tries=self._tries,
+                why=attempt.why,
+            )
             return None
         self._counts.add("webhook", "failed")
-        _log.warning("alert_not_taken", alert=self.alert.alert_id, why=tried.why)
+        _log.warning("alert_not_taken", alert=self.alert.alert_id, why=attempt.why)
         longest = min(_LONGEST_PAUSE_S, _FIRST_PAUSE_S * 2.0 ** min(self._tries - 1, 10))
-        # Spread out: receivers that come back are not met by every sender at once.
+        # Add jitter, so that the senders do not all return to a recovered receiver at once.
         return min(longest * (0.5 + 0.5 * self._chance()), max(0.0, self._until - now))
 
 
 def webhook_of(settings: Settings) -> AlertWebhook | None:
-    """Return the webhook that the settings name, None without one."""
+    """Return the webhook in the settings; None without one."""
     if settings.alert_webhook is None:
         return None
-    given = settings.alert_webhook_authorization
+    secret = settings.alert_webhook_authorization
     url = settings.alert_webhook.get_secret_value()
-    _log.info("alert_webhook", host=urlsplit(url).hostname, authorized=given is not None)
-    return AlertWebhook(url, None if given is None else given.get_secret_value())
+    _log.info("alert_webhook", host=urlsplit(url).hostname, authorized=secret is not None)
+    return AlertWebhook(url, None if secret is None else secret.get_secret_value())

@@ -1,4 +1,4 @@
-"""The topic `alerts` to a webhook: a consumer group whose offsets say what was delivered."""
+"""Post the topic `alerts` to a webhook: a consumer group, whose offsets mark delivered ones."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from accountant.views.datasets import SeenAlerts
-from streams.alerts.alerts_topic import FETCH_WAIT_MS, decoded
-from streams.alerts.delivery_metrics import AlertCounts
-from streams.alerts.webhook import AlertWebhook, Trying
+from accountant.views.datasets import Once
+from streams.alerts.alerts_topic import FETCH_WAIT_MS, decode_or_none
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.webhook import AlertWebhook, DeliveryAttempts
 from streams.clock import steady
 from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
@@ -26,27 +26,27 @@ from streams.logs import get_logger
 _log = get_logger(__name__)
 
 _RETRY_S: Final = 5.0
-_AT_A_TIME: Final = 20  # each may take 10 s, and the group wants to hear of us within 300 s
+_AT_A_TIME: Final = 20  # each may take 10 s, and the group expects a poll within 300 s
 _LOOK_MS: Final = 500
 _MOVED: Final = (kafka.CommitFailedError, kafka.IllegalStateError)
 
 
 class WebhookFeed:
-    """Posts the alerts of the partitions that the group gives this worker, each in its order.
+    """Posts the alerts of the partitions that the group assigns to this worker, in their order.
 
-    The topic is the queue: what was not delivered stays there, over restarts, and with another
-    worker where this one ends. An alert that is not taken holds up those of its partition.
+    The topic is the queue: undelivered alerts stay there over restarts, and another worker takes
+    over where this one ends. An alert that the receiver does not accept blocks its partition.
 
     Args:
         instance_id: of this worker, the same after a restart.
-        patience: seconds after which an alert is given up.
+        patience: seconds until this gives up an alert.
     """
 
     def __init__(
         self,
         deployment: Deployment,
         webhook: AlertWebhook,
-        counts: AlertCounts,
+        counts: AlertDeliveryMetrics,
         *,
         instance_id: str,
         patience: float,
@@ -56,16 +56,16 @@ class WebhookFeed:
         self._counts = counts
         self._instance_id = instance_id
         self._patience = patience
-        self._settled = SeenAlerts()
+        self._done = Once()
         self._next: dict[TopicPartition, int] = {}
         self._lags: dict[TopicPartition, int] = {}
-        # Of each partition whose next alert was tried: at which offset, and when to go on.
-        self._trying: dict[TopicPartition, tuple[int, Trying]] = {}
+        # By partition: the offset and the attempts of the alert that was tried last.
+        self._attempts: dict[TopicPartition, tuple[int, DeliveryAttempts]] = {}
         self._resting: dict[TopicPartition, float] = {}
         counts.waiting["webhook"] = lambda: sum(self._lags.copy().values())
 
     async def run(self) -> None:
-        """Post until cancelled; reconnect where the broker goes away."""
+        """Post until cancelled; reconnect after a lost connection."""
         try:
             while True:
                 try:
@@ -85,7 +85,7 @@ class WebhookFeed:
                 group_instance_id=f"{self._instance_id}-webhook",
                 partition_assignment_strategy=(RangePartitionAssignor,),
                 isolation_level="read_committed",
-                # A group that is new, or was away for long: everything again, under the same ids.
+                # A group that is new, or was away for long, posts all again, under the same ids.
                 auto_offset_reset="earliest",
                 enable_auto_commit=False,
                 session_timeout_ms=10_000,
@@ -101,23 +101,23 @@ class WebhookFeed:
             with translate_errors():
                 await consumer.start()
             while True:
-                self._wake(consumer)
+                self._resume_rested(consumer)
                 with translate_errors():
-                    got = await self._come(consumer)
+                    got = await self._poll(consumer)
                 for tp, records in got.items():
                     await self._post(consumer, tp, records)
-                self._look_behind(consumer)
+                self._update_lags(consumer)
         finally:
             self._lags.clear()
             await stop(consumer)
 
-    async def _come(self, consumer: Any) -> dict[TopicPartition, list[ConsumerRecord]]:
+    async def _poll(self, consumer: Any) -> dict[TopicPartition, list[ConsumerRecord]]:
         try:
             got: dict[TopicPartition, list[ConsumerRecord]] = await consumer.getmany(
                 timeout_ms=_LOOK_MS, max_records=_AT_A_TIME
             )
         except UNREADABLE as error:
-            # A stranger's record, which must not silence the webhook.
+            # Another client's record, which must not silence the webhook.
             _log.warning("alerts_read_raw", why=f"{type(error).__name__}: {error}")
             tps = consumer.assignment() - self._resting.keys()
             begins = await consumer.beginning_offsets(list(tps))
@@ -128,8 +128,8 @@ class WebhookFeed:
             got = await read_on(consumer, starts)
         return got
 
-    def _wake(self, consumer: Any) -> None:
-        """Go on with the partitions whose pause is over."""
+    def _resume_rested(self, consumer: Any) -> None:
+        """Resume the partitions whose pause is over."""
         assigned = consumer.assignment()
         for tp, until in list(self._resting.items()):
             if tp not in assigned:
@@ -141,12 +141,12 @@ class WebhookFeed:
     async def _post(
         self, consumer: Any, tp: TopicPartition, records: Sequence[ConsumerRecord]
     ) -> None:
-        """Post records in their order; where one is not taken, rest before it."""
+        """Post records in their order; pause the partition before one that is not accepted."""
         for record in records:
             if tp not in consumer.assignment():
                 return
             self._next[tp] = record.offset
-            pause = await self._one(tp, record)
+            pause = await self._try_once(tp, record)
             if pause is not None:
                 if tp in consumer.assignment():
                     consumer.seek(tp, record.offset)
@@ -159,27 +159,27 @@ class WebhookFeed:
                     await consumer.commit({tp: record.offset + 1})
             except JournalFault as error:
                 if isinstance(error.__cause__, _MOVED):
-                    return  # another worker has the partition now, and does this one again
+                    return  # another worker has the partition now, and posts this alert again
                 raise
 
-    async def _one(self, tp: TopicPartition, record: ConsumerRecord) -> float | None:
-        """Try a record once; return the pause before the next try, None where it is done."""
-        alert = decoded(record.value)
-        if alert is None or not self._settled.is_new(alert):
+    async def _try_once(self, tp: TopicPartition, record: ConsumerRecord) -> float | None:
+        """Try a record once; return the pause before the next attempt, None if it is done."""
+        alert = decode_or_none(record.value)
+        if alert is None or not self._done.is_new(alert):
             return None
-        offset, trying = self._trying.get(tp, (-1, None))
-        if trying is None or offset != record.offset:
-            trying = Trying(alert, self._counts, now=steady(), patience=self._patience)
-            self._trying[tp] = record.offset, trying
-        tried = await self._webhook.post(alert)
-        pause = trying.pause(tried, steady())
+        offset, attempts = self._attempts.get(tp, (-1, None))
+        if attempts is None or offset != record.offset:
+            attempts = DeliveryAttempts(alert, self._counts, now=steady(), patience=self._patience)
+            self._attempts[tp] = record.offset, attempts
+        attempt = await self._webhook.post(alert)
+        pause = attempts.pause(attempt, steady())
         if pause is None:
-            self._settled.add(alert)
-            self._trying.pop(tp, None)
+            self._done.add(alert)
+            self._attempts.pop(tp, None)
         return pause
 
-    def _look_behind(self, consumer: Any) -> None:
-        """Note how many alerts are known to wait; of a partition that rests, as last seen."""
+    def _update_lags(self, consumer: Any) -> None:
+        """Update the number of waiting alerts; a paused partition keeps its last number."""
         self._lags = {
             tp: max(0, (consumer.highwater(tp) or 0) - self._next[tp])
             for tp in consumer.assignment() & self._next.keys()

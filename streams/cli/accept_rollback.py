@@ -78,12 +78,14 @@ async def _accept(
         kept = checkpointing.kept_of(place, settings)
         digest = partial(checkpointing.digest_at, place)
     else:
-        from streams.worker import kept_heads
+        from streams.worker import partition_checkpoints
 
         assert isinstance(directory, Path)
         ledger = await log.ledger_id()
-        kept = kept_heads.kept_of(directory.absolute(), settings, ledger, log.partition)
-        digest = partial(kept_heads.digest_at, place, log.partition)
+        kept = partition_checkpoints.open_store(
+            directory.absolute(), settings, ledger, log.partition
+        )
+        digest = partial(partition_checkpoints.digest_at, place, log.partition)
     return await operator_records.accept_rollback(
         log.journal, log.genesis, log.clock, kept, digest, lost=lost, note=reason
     )

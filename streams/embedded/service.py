@@ -26,7 +26,7 @@ from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsedSums, Why
-from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
 from streams.background import THREADS, Background
 from streams.broadcast import Broadcast, Subscription
@@ -95,7 +95,7 @@ class EmbeddedService:
         self._appended = Broadcast[Appended]()
         self._alerts = Broadcast[Alert]()
         self._crossings = OwnAlerts()
-        self.alert_counts = AlertCounts()
+        self.alert_counts = AlertDeliveryMetrics()
         self._outbox = outbox_of(
             file.path,
             lambda: self._reader.decision(0),

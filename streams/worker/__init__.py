@@ -1,1 +1,1 @@
-"""One worker process: its partitions, its read side, its door."""
+"""One worker process: its partitions, its read side, its HTTP server."""

@@ -1,4 +1,4 @@
-"""The Faust app: hosts the processors, owns the read side. `accountant worker` runs it.
+"""The Faust app: it hosts the processors and owns the read side. `accountant worker` runs it.
 
 Faust's own consumer, tables' changelogs and web server are off: docs/decisions/0010 says why.
 """
@@ -20,7 +20,7 @@ from mode import Service
 from mode.supervisors import OneForOneSupervisor
 
 from accountant.errors import LedgerFault
-from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook import webhook_of
 from streams.alerts.webhook_consumer import WebhookFeed
 from streams.errors import Refused
@@ -31,33 +31,33 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service import Readiness
 from streams.settings import Settings, load_server
-from streams.worker.http_server import WorkerDoor
-from streams.worker.partition_checkpoints import PartitionHeads, partition_heads
-from streams.worker.local_decisions import OwnDecisions
-from streams.worker.limit_alert_observer import OwnLevels
+from streams.worker.http_server import WorkerHttpServer
+from streams.worker.limit_alert_observer import LimitAlertObserver
+from streams.worker.local_decisions import LocalDecisions
+from streams.worker.partition_checkpoints import PartitionCheckpoints, partition_checkpoints
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
 
 _log = get_logger(__name__)
 
-STOP_S: Final = 10.0  # for the processors; what they leave open is fenced by the next owner
+STOP_S: Final = 10.0  # for the processors; the next owner fences a transaction left open
 
 
-class _Boot(BootStrategy):
+class _AgentsOnly(BootStrategy):
     """Start agents only: no consumer (group, leader topic, recovery), no web server.
 
-    The producer of alerts is started by the first alert: started by Faust, it would end the
-    worker whenever the broker is away at that moment.
+    The first alert starts the producer of alerts. If Faust started it, the worker would end
+    whenever the broker is away at that moment.
     """
 
     enable_kafka_consumer = False
     enable_kafka_producer = False
-    enable_web = False  # whatever --with-web says
+    enable_web = False  # overrides --with-web
     enable_sensors = False
 
 
 class _Host(FaustWorker):
-    """Faust's worker with our logs, and without its spinner, which turns them to DEBUG."""
+    """Faust's worker with our logging; without its spinner, which sets the level to DEBUG."""
 
     def on_setup_root_logger(self, logger: logging.Logger, level: int) -> None:
         self.spinner = None
@@ -66,7 +66,7 @@ class _Host(FaustWorker):
 
     def execute_from_commandline(self) -> NoReturn:
         app = cast("App", self.app)
-        app.let_go = self._let_go
+        app.stop_host = self._stop_host
         try:
             super().execute_from_commandline()
         except SystemExit:
@@ -74,45 +74,45 @@ class _Host(FaustWorker):
                 raise SystemExit(f"error: {app.refused}") from app.refused
             raise
 
-    def _let_go(self) -> None:
-        # As SIGTERM does: the loop is closed only after every service has stopped.
+    def _stop_host(self) -> None:
+        # The same as SIGTERM: the loop closes only after every service has stopped.
         self._signal_stop_future = asyncio.ensure_future(self.stop(), loop=self.loop)
 
 
 class App(faust.App):
-    """A Faust app that keeps nothing on disk.
+    """A Faust app that stores nothing on disk.
 
     Attributes:
         worker: the partitions.
-        read_side: the tables, None where the settings switch them off.
-        settings_of_worker: what it was built from.
-        refused: why the worker may not run, None as long as it may.
-        let_go: what stops the process in order, known as soon as the process runs.
+        read_side: the tables; None if the settings switch them off.
+        settings_of_worker: the settings of this worker.
+        refused: why the worker may not run; None as long as it may.
+        stop_host: stops the process in order; set as soon as the process runs.
     """
 
-    BootStrategy = _Boot
+    BootStrategy = _AgentsOnly
     worker: Worker
     settings_of_worker: Settings
     read_side: ReadSide | None = None
     refused: Refused | None = None
-    let_go: Callable[[], None] | None = None
+    stop_host: Callable[[], None] | None = None
 
     def refuse(self, error: Refused) -> None:
-        """End the worker in order for a reason that a person must act on.
+        """Stop the worker in order, for a reason that an operator must resolve.
 
-        Raised to Faust instead, it would be called a crash of the program.
+        If this raised into Faust, Faust would report a crash of the program.
         """
-        if self.let_go is None:
+        if self.stop_host is None:
             raise error
         self.refused = error
-        self.let_go()
+        self.stop_host()
 
     async def on_first_start(self) -> None:
-        """Make no data directories: a container may be read-only."""
+        """Create no data directories: a container may be read-only."""
 
 
 def build(settings: Settings) -> App:
-    """Return the app of one worker; nothing is connected before it starts."""
+    """Return the app of one worker; it connects only when it starts."""
     deployment = deployment_of(settings)
     app = _faust_app(deployment)
     live_ledgers = LiveLedgers(
@@ -122,40 +122,40 @@ def build(settings: Settings) -> App:
         analysts=settings.metrics_analysts,
         levels=settings.metrics_levels,
     )
-    own, own_levels = OwnDecisions(), OwnLevels()
+    local, limit_alerts = LocalDecisions(), LimitAlertObserver()
     instance_id = settings.instance_id or socket.gethostname()
-    heads = partition_heads(deployment, settings)
+    checkpoints = partition_checkpoints(deployment, settings)
     app.worker = Worker(
         deployment,
         instance_id=instance_id,
         observers=[
             live_ledgers,
-            *([own, own_levels] if settings.read_side else ()),
-            *(() if heads is None else (heads,)),
+            *([local, limit_alerts] if settings.read_side else ()),
+            *(() if checkpoints is None else (checkpoints,)),
         ],
         batch=settings.batch,
         wait=settings.wait_seconds,
         max_ahead_ms=settings.max_ahead_ms,
     )
     app.settings_of_worker = settings
-    counts = AlertCounts()
-    door = WorkerDoor(
+    counts = AlertDeliveryMetrics()
+    server = WorkerHttpServer(
         settings,
         source=live_ledgers,
-        readiness=lambda: _with_notes(app.worker.status.readiness(), heads),
-        more=[counts, *(() if heads is None else heads.collectors)],
+        readiness=lambda: _with_notes(app.worker.status.readiness(), checkpoints),
+        more=[counts, *(() if checkpoints is None else checkpoints.collectors)],
     )
-    _host(app, app.worker, door, heads)
+    _add_processing(app, app.worker, server, checkpoints)
     if settings.read_side:
         app.read_side = ReadSide(
             app,
             deployment,
             owns=lambda number: number in app.worker.status.serving,
-            own=own,
+            local=local,
             counts=counts,
         )
-        own_levels.tell = app.read_side.tell
-        door.show(app.read_side.budgets, app.read_side.usage)
+        limit_alerts.tell = app.read_side.tell
+        server.show(app.read_side.budgets, app.read_side.usage)
     webhook = webhook_of(settings)
     if webhook is not None:
         feed = WebhookFeed(
@@ -165,22 +165,22 @@ def build(settings: Settings) -> App:
             instance_id=instance_id,
             patience=settings.alert_webhook_patience_seconds,
         )
-        _host_feed(app, feed)
+        _add_webhook_feed(app, feed)
     return app
 
 
-def _with_notes(readiness: Readiness, heads: PartitionHeads | None) -> Readiness:
-    if heads is None:
+def _with_notes(readiness: Readiness, checkpoints: PartitionCheckpoints | None) -> Readiness:
+    if checkpoints is None:
         return readiness
-    reasons = [*readiness.reasons, *heads.refused]
-    return Readiness(ready=not reasons, reasons=reasons, notes=heads.notes)
+    reasons = [*readiness.reasons, *checkpoints.refused]
+    return Readiness(ready=not reasons, reasons=reasons, notes=checkpoints.notes)
 
 
 def _faust_app(deployment: Deployment) -> App:
-    """Return an app whose every Faust setting that matters is given here."""
+    """Return an app with every Faust setting that matters."""
     return App(
         deployment.application,
-        env={},  # else BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these lines
+        env={},  # otherwise BROKER_URL, PROCESSING_GUARANTEE and 80 more would override these
         broker=f"kafka://{deployment.bootstrap}",
         broker_credentials=_credentials(deployment.security),
         store="memory://",
@@ -199,13 +199,13 @@ def _faust_app(deployment: Deployment) -> App:
         producer_linger=0.0,
         producer_request_timeout=10.0,
         worker_redirect_stdouts=False,
-        # Nothing but the level: handlers and format are `logs.configure`'s, set in `_Host`.
+        # Only the level: `_Host` sets handlers and format with `logs.configure`.
         logging_config={"version": 1, "incremental": True},
     )
 
 
 def _credentials(security: Security) -> CredentialsT | None:
-    """Return what Faust's own producer, that of alerts, shows to the broker."""
+    """Return what Faust's own producer, which sends alerts, shows to the broker."""
     if security.username is not None:
         return SASLCredentials(
             username=security.username,
@@ -216,8 +216,8 @@ def _credentials(security: Security) -> CredentialsT | None:
     return None if security.tls is None else SSLCredentials(security.tls)
 
 
-def _host_feed(app: App, feed: WebhookFeed) -> None:
-    """Make `feed` a service of `app` that never ends it: alerts are worth less than admission."""
+def _add_webhook_feed(app: App, feed: WebhookFeed) -> None:
+    """Make `feed` a service of `app`; its errors never end the app: admission matters more."""
 
     @app.service
     class Posting(Service):
@@ -228,8 +228,10 @@ def _host_feed(app: App, feed: WebhookFeed) -> None:
             await keep_on(self, feed.run, "webhook_interrupted")
 
 
-def _host(app: App, worker: Worker, door: WorkerDoor, heads: PartitionHeads | None) -> None:
-    """Make `worker` a service of `app`: its fatal error ends the process, SIGTERM stops it."""
+def _add_processing(
+    app: App, worker: Worker, server: WorkerHttpServer, checkpoints: PartitionCheckpoints | None
+) -> None:
+    """Make `worker` a service of `app`: a fatal error ends the process, SIGTERM stops it."""
 
     @app.service
     class Processing(Service):
@@ -237,7 +239,7 @@ def _host(app: App, worker: Worker, door: WorkerDoor, heads: PartitionHeads | No
 
         async def on_start(self) -> None:
             try:
-                await door.start()
+                await server.start()
             except Refused as error:
                 app.refuse(error)
             else:
@@ -250,7 +252,7 @@ def _host(app: App, worker: Worker, door: WorkerDoor, heads: PartitionHeads | No
             except asyncio.CancelledError:
                 if self.should_stop:
                     raise
-                # Faust takes a cancelled task for finished work: the loss would go unnoticed.
+                # Faust treats a cancelled task as finished work, so raise instead.
                 raise LedgerFault("the worker was cancelled") from None
             except Refused as error:
                 app.refuse(error)
@@ -263,18 +265,18 @@ def _host(app: App, worker: Worker, door: WorkerDoor, heads: PartitionHeads | No
                     await worker.stop()
             except TimeoutError:
                 _log.error("worker_did_not_stop", seconds=STOP_S)
-            if heads is not None:
-                await asyncio.to_thread(heads.close)
-            await door.stop()
+            if checkpoints is not None:
+                await asyncio.to_thread(checkpoints.close)
+            await server.stop()
 
 
 def run_worker(settings: Settings) -> int:
     """Run until SIGTERM or SIGINT (returns 0) or a fatal error (returns 1).
 
-    Raises: Refused: the start is refused, or another worker has this one's place.
+    Raises: Refused: the start is refused, or another worker has joined under the same name.
     """
     loop = asyncio.new_event_loop()
-    asyncio.set_event_loop(loop)  # before the app is made: services bind to the current loop
+    asyncio.set_event_loop(loop)  # before `build`: services bind to the current loop
     app = build(settings)
     collect_less()
     level = settings.log_level.lower()

@@ -1,4 +1,4 @@
-"""A worker's own HTTP: metrics, health and its tables; nothing here changes anything."""
+"""A worker's read-only HTTP server: metrics, health and its tables."""
 
 from __future__ import annotations
 
@@ -39,31 +39,31 @@ from streams.settings import Settings
 _log = get_logger(__name__)
 
 
-def _listed(views: list[tuple[str, DatasetView]]) -> bytes:
+def _encode_views(views: list[tuple[str, DatasetView]]) -> bytes:
     return encode([view for _, view in sorted(views)])
 
 
-def _shown(view: DatasetView, rows: Rows) -> bytes:
+def _encode_view(view: DatasetView, rows: Rows) -> bytes:
     return encode({"dataset": view, "usage": views_of(view.dataset, rows)})
 
 
 def _check_administrator(request: HttpRequest) -> None:
-    """Check that who asks may see every dataset.
+    """Check that the caller may see every dataset.
 
-    Raises: HTTPProblem: somebody who is known, and is no administrator.
+    Raises: HTTPProblem: the caller is authenticated, but not an administrator.
     """
-    who = principal_of(request)
-    if who is not None and not who.administrator:
+    caller = principal_of(request)
+    if caller is not None and not caller.administrator:
         raise HTTPProblem(not_permitted("a worker's tables are for administrators"))
 
 
-class WorkerDoor:
-    """Serves what Prometheus and a supervisor ask of a worker.
+class WorkerHttpServer:
+    """Serves a worker's metrics to Prometheus and its health to a supervisor.
 
     Args:
-        settings: where to listen, and who is known there.
+        settings: the address, and the authentication.
         source: read at each scrape.
-        readiness: asked by /readyz.
+        readiness: called by /readyz.
     """
 
     def __init__(
@@ -76,22 +76,24 @@ class WorkerDoor:
     ) -> None:
         registry = make_registry(source, *more)
 
-        # This loop decides: it copies what is asked for, and a thread does the rest.
+        # Decisions run on this loop too: copy here, and encode in a thread.
         @get("/datasets")
         async def datasets(request: HttpRequest) -> Response[bytes]:
             _check_administrator(request)
-            listed = await asyncio.to_thread(_listed, list(self._budgets.items()))
-            return Response(listed, media_type=JSON)
+            encoded = await asyncio.to_thread(_encode_views, list(self._budgets.items()))
+            return Response(encoded, media_type=JSON)
 
         @get("/datasets/{name:str}")
         async def dataset(request: HttpRequest, name: FromPath[str]) -> Response[bytes]:
             _check_administrator(request)
             view = self._budgets.get(name)
             if view is None:
-                return problem(404, "unknown_dataset", f"no dataset {name[:100]} was seen here")
+                return problem(
+                    404, "unknown_dataset", f"this worker's tables have no dataset {name[:100]}"
+                )
             rows = {analyst: copy(row) for analyst, row in self._usage.get(name, {}).items()}
-            shown = await asyncio.to_thread(_shown, view, rows)
-            return Response(shown, media_type=JSON)
+            encoded = await asyncio.to_thread(_encode_view, view, rows)
+            return Response(encoded, media_type=JSON)
 
         app = Litestar(
             [*monitoring(registry, readiness, needs_tokens=False), datasets, dataset],
@@ -130,7 +132,7 @@ class WorkerDoor:
         Raises: Refused: the address is taken.
         """
         await self._probes.start()
-        self._task = asyncio.create_task(self._serve(), name="worker-door")
+        self._task = asyncio.create_task(self._serve(), name="worker-server")
         await self._server.wait_until_started(self._task)
         address = self._server.servers[0].sockets[0].getsockname()
         _log.info(
@@ -143,9 +145,9 @@ class WorkerDoor:
     async def _serve(self) -> None:
         try:
             await self._server.serve()
-        except SystemExit as error:  # uvicorn's way to say that it cannot listen
+        except SystemExit as error:  # uvicorn exits if it cannot listen
             raise Refused(
-                f"{self._where} cannot be listened at, or is taken: choose another port "
+                f"cannot listen at {self._where}, the port may be in use: choose another port "
                 "(--metrics-port, ACCOUNTANT_METRICS_PORT)"
             ) from error
 

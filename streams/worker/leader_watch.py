@@ -1,4 +1,4 @@
-"""Whether the brokers that lead a worker's logs answer, and lead the same logs as before."""
+"""Watch whether the brokers that lead a worker's logs answer, and whether the logs shrank."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class LeaderWatch:
     """Asks the leaders of the logs of partitions for their ends, again and again.
 
     Args:
-        status: told what does not answer.
-        topics_wrong: checks the topics at once; tells whether that is what is wrong.
+        status: receives the brokers that do not answer.
+        topics_wrong: checks the topics now; returns whether they are wrong.
     """
 
     def __init__(
@@ -32,10 +32,10 @@ class LeaderWatch:
         self._status = status
         self._topics_wrong = topics_wrong
         self._ends: dict[TopicPartition, int] = {}
-        self._away: set[int] = set()  # served, and a broker that it needs was away
+        self._away: set[int] = set()  # served partitions for which a broker did not answer
 
     async def look(self, partitions: Iterable[int]) -> set[int]:
-        """Return the partitions that are to be refolded."""
+        """Return the partitions to replay."""
         status = self._status
         try:
             look = await self._probe.look(
@@ -49,14 +49,14 @@ class LeaderWatch:
             tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
             for tp, why in look.silent.items()
         }
-        # A topic that is gone has no end to tell, however well the broker is.
+        # A missing topic has no end, even if its broker answers.
         wrong = look.misses_topics and await self._topics_wrong()
         status.trouble("broker", None)
         status.unreached({} if wrong else unreached)
         if wrong:
-            self._away.clear()  # all are read again once the topics are right
+            self._away.clear()  # the worker replays all partitions once the topics are right
             return set()
-        # After a broker outage, refold the partitions that did not notice it themselves.
+        # After a broker outage, replay the partitions that did not notice it themselves.
         away = (self._away | unreached.keys()) & status.serving
         self._away = away & unreached.keys()
         shrunk = {tp.partition for tp, end in look.ends.items() if end < self._ends.get(tp, 0)}
@@ -66,9 +66,9 @@ class LeaderWatch:
         return shrunk | away - self._away
 
     def forget(self, partition: int) -> None:
-        """Forget the ends of a partition that is let go of."""
+        """Forget the ends of a released partition."""
         self._ends = {tp: end for tp, end in self._ends.items() if tp.partition != partition}
 
     def close(self) -> None:
-        """Let go of connections."""
+        """Disconnect."""
         self._probe.close()

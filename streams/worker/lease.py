@@ -1,4 +1,4 @@
-"""Whether a worker may own a partition: the rule that keeps two from fencing each other in turn."""
+"""The lease of a partition: it prevents two workers from fencing each other in turn."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _FENCED_S: Final = 15.0
 
 
 class _Fencing(NamedTuple):
-    """In which generation an owner was fenced, and until when (monotonic) it waits for another."""
+    """The generation in which an owner was fenced, and until when (monotonic) it waits."""
 
     generation: int
     until: float
@@ -27,10 +27,10 @@ class Lease:
 
     Args:
         generation: returns the group's generation, as the worker knows it.
-        after: the last lease of the partition: who was fenced under that one still waits.
+        after: the last lease of the partition: a worker fenced under that one still waits.
 
     Attributes:
-        revoked: set once the partition was taken away; it is never owned again under this lease.
+        revoked: set once the group revoked the partition; this lease then never owns it again.
     """
 
     def __init__(self, generation: Callable[[], int], *, after: Lease | None = None) -> None:

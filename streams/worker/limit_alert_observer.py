@@ -1,7 +1,7 @@
-"""Alerts of the levels of the partitions that this process decides.
+"""Alerts about limits in the partitions that this process decides.
 
-Its state knows what each limit comes to, which no decision tells. Other workers find the same
-crossings in the decisions, and send what the owner of a partition leaves untold.
+Only the owner's state knows the amount under each limit; decisions do not have it. Other workers
+find the same thresholds in the decisions, and send the alerts that the owner does not send.
 """
 
 from __future__ import annotations
@@ -17,30 +17,30 @@ from streams.processing.observers import Committed
 _log = get_logger(__name__)
 
 Tell = Callable[[int, Iterable[Alert]], None]
-"""Takes a partition and what was crossed in it."""
+"""Called with a partition and the alerts about thresholds reached in it."""
 
 
-def _tell_nobody(_partition: int, _alerts: Iterable[Alert]) -> None:
+def _ignore_alerts(_partition: int, _alerts: Iterable[Alert]) -> None:
     return
 
 
-class OwnLevels:
-    """An observer that tells what a partition's state has crossed, then what each commit crosses.
+class LimitAlertObserver:
+    """An observer that reports thresholds reached in a partition's state, then in each commit.
 
     Attributes:
-        tell: is told; nobody, until somebody sets it.
+        tell: called with the alerts; it does nothing by default.
     """
 
     def __init__(self) -> None:
-        self.tell: Tell = _tell_nobody
+        self.tell: Tell = _ignore_alerts
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        self._try(partition, lambda: limit_alerts_of_state(partition))
+        self._report(partition, lambda: limit_alerts_of_state(partition))
 
     def committed(self, committed: Committed) -> None:
         partition = committed.partition
         run = [encoded for _, encoded in committed.records]
-        self._try(partition, lambda: limit_alerts_of_commit(run, partition))
+        self._report(partition, lambda: limit_alerts_of_commit(run, partition))
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
         return
@@ -48,11 +48,11 @@ class OwnLevels:
     def halted(self, partition: int, error: BaseException) -> None:
         return
 
-    def _try(self, partition: Partition, found: Callable[[], list[Alert]]) -> None:
+    def _report(self, partition: Partition, found: Callable[[], list[Alert]]) -> None:
         number = partition.genesis.partition
         try:
             if alerts := found():
                 self.tell(number, alerts)
         except Exception:
-            # Admission is worth more than this, and the other workers look as well.
+            # Admission matters more than alerts, and the other workers check as well.
             _log.exception("levels_not_told", partition=number)

@@ -1,4 +1,4 @@
-"""The decisions that this process has committed itself, for views that need not read them back."""
+"""The decisions that this process has committed itself, so that its views need not read them."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from accountant.records.encoded_decision import EncodedDecision
 from streams.processing.observers import Committed
 
 MOST_WAITING: Final = 20_000
-"""Decisions of one partition, about a kilobyte each."""
+"""Limit of waiting decisions of one partition, about a kilobyte each."""
 
 
-class _Own:
-    """One partition that is decided here.
+class _LocalPartition:
+    """One partition that this process decides.
 
     Attributes:
-        last: number of the last decision committed.
+        last: number of the last committed decision.
         decided_at: of that decision.
-        waiting: committed and not handed over.
-        reached: all before them have been read, so they may be handed over.
+        waiting: decisions that are committed and not handed over.
+        reached: whether the reader has read all decisions before them, so that they may follow.
     """
 
     def __init__(self, partition: Partition) -> None:
@@ -33,79 +33,79 @@ class _Own:
         self.reached = False
 
 
-class OwnDecisions:
-    """An observer that hands over decisions without a gap to those that were read.
+class LocalDecisions:
+    """An observer that hands over committed decisions, without a gap after those read from the log.
 
-    At first a partition's decisions are read from the log, as those of any other. Once the
-    reader has come to what was committed here, it may leave the partition out and take the
-    rest from `take`. When the partition is dropped, or more waits than may, it reads on.
+    At first the reader reads a partition's decisions from the log, like any other's. Once it
+    reaches the decisions committed here, it may skip the partition and call `take` for the rest.
+    When the partition is dropped, or too many decisions wait, the reader resumes.
 
     Args:
-        most_waiting: decisions of one partition that are kept until they are taken.
+        most_waiting: limit of decisions of one partition that wait for `take`.
     """
 
     def __init__(self, most_waiting: int = MOST_WAITING) -> None:
         self._most_waiting = most_waiting
-        self._owned: dict[int, _Own] = {}
+        self._partitions: dict[int, _LocalPartition] = {}
         self._read_on: dict[int, int] = {}
         self._filled = asyncio.Event()
         self._crossed = asyncio.Event()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        self._owned[partition.genesis.partition] = _Own(partition)
+        self._partitions[partition.genesis.partition] = _LocalPartition(partition)
 
     def committed(self, committed: Committed) -> None:
         partition, records, _ = committed
-        own = self._owned.get(partition.genesis.partition)
-        if own is None:
-            return  # let go of meanwhile
-        own.last, own.decided_at = partition.sequence, partition.decided_at
+        local = self._partitions.get(partition.genesis.partition)
+        if local is None:
+            return  # the partition was dropped meanwhile
+        local.last, local.decided_at = partition.sequence, partition.decided_at
         decided = [encoded for _, encoded in records]
-        own.waiting.extend(decided)
-        if len(own.waiting) > self._most_waiting:
-            if own.reached:
-                own.reached = False
-                self._read_on[partition.genesis.partition] = own.waiting[0].decided_at
-            while len(own.waiting) > self._most_waiting:
-                own.waiting.popleft()
-        if own.reached:
+        local.waiting.extend(decided)
+        if len(local.waiting) > self._most_waiting:
+            if local.reached:
+                local.reached = False
+                self._read_on[partition.genesis.partition] = local.waiting[0].decided_at
+            while len(local.waiting) > self._most_waiting:
+                local.waiting.popleft()
+        if local.reached:
             self._filled.set()
             if any(each.crossed for each in decided):
                 self._crossed.set()
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
-        own = self._owned.pop(partition, None)
-        if own is not None and own.reached:
-            first = own.waiting[0].decided_at if own.waiting else own.decided_at
+        local = self._partitions.pop(partition, None)
+        if local is not None and local.reached:
+            first = local.waiting[0].decided_at if local.waiting else local.decided_at
             self._read_on[partition] = first
 
     def halted(self, partition: int, error: BaseException) -> None:
         self.dropped(partition, error)
 
     def reach(self, partition: int, sequence: int) -> bool:
-        """Note up to which decision a partition was read; tell whether `take` gives all others."""
-        own = self._owned.get(partition)
-        if own is None:
+        """Record how far a partition was read; return whether `take` has all later decisions."""
+        local = self._partitions.get(partition)
+        if local is None:
             return False
-        while own.waiting and own.waiting[0].partition_sequence <= sequence:
-            own.waiting.popleft()
-        following = own.waiting[0].partition_sequence if own.waiting else own.last + 1
-        own.reached = following <= sequence + 1
-        if own.waiting and own.reached:
+        while local.waiting and local.waiting[0].partition_sequence <= sequence:
+            local.waiting.popleft()
+        following = local.waiting[0].partition_sequence if local.waiting else local.last + 1
+        local.reached = following <= sequence + 1
+        if local.waiting and local.reached:
             self._filled.set()
-        return own.reached
+        return local.reached
 
     def read_on(self) -> dict[int, int]:
-        """Return the partitions to be read from the log again, and since when, once each.
+        """Return the partitions to read from the log again, once each, with their start times.
 
-        The times are milliseconds since 1970: of the first decision not handed over, or of one
-        before it.
+        A start time, in milliseconds since 1970, is that of the first decision not handed over,
+        or earlier.
         """
         since, self._read_on = self._read_on, {}
         return since
 
     async def wait(self, pause: float) -> None:
-        """Return once there is something to take: after a pause, unless a threshold is crossed."""
+        """Return once `take` has decisions: after a pause, or when a threshold is reached."""
         await self._filled.wait()
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(pause):
@@ -115,18 +115,18 @@ class OwnDecisions:
         """Return the decisions committed since the last call, by partition, each in its order."""
         self._filled.clear()
         self._crossed.clear()
-        taken: dict[int, Sequence[EncodedDecision]] = {}
-        for number, own in self._owned.items():
-            if own.reached and own.waiting:
-                taken[number] = list(own.waiting)
-                own.waiting.clear()
+        taken: dict[int, Sequence[Encoded]] = {}
+        for number, local in self._partitions.items():
+            if local.reached and local.waiting:
+                taken[number] = list(local.waiting)
+                local.waiting.clear()
         return taken
 
-    def give_back(self, taken: Mapping[int, Sequence[EncodedDecision]]) -> None:
-        """Have decisions that were taken but not used read from the log."""
+    def give_back(self, taken: Mapping[int, Sequence[Encoded]]) -> None:
+        """Have the reader read decisions again that were taken but not used."""
         for number, decided in taken.items():
-            own = self._owned.get(number)
-            if own is not None:
-                own.reached = False
+            local = self._partitions.get(number)
+            if local is not None:
+                local.reached = False
             since = self._read_on.get(number, decided[0].decided_at)
             self._read_on[number] = min(since, decided[0].decided_at)

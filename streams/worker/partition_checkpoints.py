@@ -1,4 +1,4 @@
-"""Signed checkpoints of the partitions that a worker serves, in a directory."""
+"""Store signed checkpoints of the partitions that a worker serves, in a directory."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ from streams.settings import Settings
 _CLOSE_S: Final = 5.0
 
 
-class PartitionHeads:
-    """An observer that keeps the checkpoints of each partition, by a thread for each.
+class PartitionCheckpoints:
+    """An observer that stores the checkpoints of each partition, with one thread for each.
 
-    Unlike other observers it raises: a partition that has lost decisions is refolded, looked at
+    Unlike other observers it raises: a partition that has lost decisions is replayed, checked
     again, and halted.
     """
 
@@ -37,8 +37,8 @@ class PartitionHeads:
         self._deployment = deployment
         self._settings = settings
         self._directory = directory
-        self._heads: dict[int, Heads] = {}
-        self._ending: list[Heads] = []
+        self._checkpointers: dict[int, Heads] = {}
+        self._closing: list[Heads] = []
         self.senders = (
             None
             if settings.checkpoint_places is None
@@ -47,41 +47,49 @@ class PartitionHeads:
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know, for `/readyz`."""
-        each = sorted(self._heads.items())
-        notes = [f"partition {number}: {note}" for number, heads in each for note in heads.notes]
+        """Notes for operators, for `/readyz`."""
+        each = sorted(self._checkpointers.items())
+        notes = [
+            f"partition {number}: {note}"
+            for number, checkpointer in each
+            for note in checkpointer.notes
+        ]
         return notes if self.senders is None else notes + self.senders.notes
 
     @property
     def collectors(self) -> list[Collector]:
-        """What tells a scrape how late other places are, and what is wrong with this one."""
-        troubles = CheckpointTroubles(lambda: [*self._heads.values()])
+        """The metrics of the sinks' lag, and of troubles with this store."""
+        troubles = CheckpointTroubles(lambda: [*self._checkpointers.values()])
         return [troubles] if self.senders is None else [troubles, self.senders]
 
     @property
     def refused(self) -> list[str]:
-        """Why partitions can decide nothing any more."""
-        each = sorted(self._heads.items())
-        return [f"partition {number}: {heads.refused}" for number, heads in each if heads.refused]
+        """Why partitions have stopped deciding."""
+        each = sorted(self._checkpointers.items())
+        return [
+            f"partition {number}: {checkpointer.refused}"
+            for number, checkpointer in each
+            if checkpointer.refused
+        ]
 
     def refolded(self, partition: Partition, seconds: float) -> None:
         """Raises: Refused: the log is another ledger's, has lost decisions, or must be compared."""
         number, ledger = partition.genesis.partition, partition.genesis.ledger
         if ledger is not msgspec.UNSET:
-            # Also of a log that was just begun: `topics create` makes one where all was lost.
+            # Check a new log, too: after a loss of all topics, `topics create` makes a new one.
             check_name(self._directory, self._deployment.topics.decisions, ledger)
-        heads = self._heads.get(number)
-        if heads is None:
-            heads = self._heads[number] = self._made(partition)
-        heads.begin(partition)
+        checkpointer = self._checkpointers.get(number)
+        if checkpointer is None:
+            checkpointer = self._checkpointers[number] = self._made(partition)
+        checkpointer.begin(partition)
 
     def _made(self, partition: Partition) -> Heads:
         genesis = partition.genesis
 
         def open_kept() -> Kept:
             if genesis.ledger is msgspec.UNSET:
-                raise Unavailable("a ledger of 0.1.0 has no id: no checkpoints are kept of it")
-            return kept_of(self._directory, self._settings, genesis.ledger, genesis.partition)
+                raise Unavailable("a ledger of 0.1.0 has no id: it cannot have checkpoints")
+            return open_store(self._directory, self._settings, genesis.ledger, genesis.partition)
 
         return Heads(
             open_kept,
@@ -94,13 +102,13 @@ class PartitionHeads:
         )
 
     def committed(self, committed: Committed) -> None:
-        """Raises: Refused: as `refolded`, where the checkpoints were out of reach then."""
-        heads = self._heads.get(committed.partition.genesis.partition)
-        if heads is not None:
-            heads.wake(committed.partition)
+        """Raises: Refused: as `refolded`, if the checkpoints could not be read then."""
+        checkpointer = self._checkpointers.get(committed.partition.genesis.partition)
+        if checkpointer is not None:
+            checkpointer.wake(committed.partition)
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
-        """End the thread of a partition that another worker has from now on."""
+        """Stop the thread of a partition that moves to another worker."""
         if error is None:
             self._end(partition)
 
@@ -108,45 +116,47 @@ class PartitionHeads:
         self._end(partition)
 
     def _end(self, partition: int) -> None:
-        heads = self._heads.pop(partition, None)
-        if heads is not None:
-            heads.end()
-            self._ending = [each for each in (*self._ending, heads) if each.is_running]
+        checkpointer = self._checkpointers.pop(partition, None)
+        if checkpointer is not None:
+            checkpointer.end()
+            self._closing = [each for each in (*self._closing, checkpointer) if each.is_running]
 
     def close(self) -> None:
-        """Keep and send the last heads, for a few seconds in all; after every partition's end."""
+        """Store and send the last checkpoints within a few seconds; call it after all partitions."""
         until = steady() + _CLOSE_S
-        for heads in self._ending:
-            heads.close(until - steady())
+        for checkpointer in self._closing:
+            checkpointer.close(until - steady())
         if self.senders is not None:
             self.senders.close()
 
 
-def partition_heads(deployment: Deployment, settings: Settings) -> PartitionHeads | None:
-    """Return what keeps a worker's checkpoints, None where no setting says where.
+def partition_checkpoints(
+    deployment: Deployment, settings: Settings
+) -> PartitionCheckpoints | None:
+    """Return the observer of a worker's checkpoints; None if no setting names a directory.
 
-    Raises: Refused: they are to be sent to places that cannot be used, or none are kept.
+    Raises: Refused: a sink cannot be used, or sinks are set without a directory.
     """
     if settings.checkpoints is None or settings.checkpoints == "off":
         if settings.checkpoint_places is not None:
             senders_to(settings, topic_sink, kept=False)
         return None
-    return PartitionHeads(deployment, settings, settings.checkpoints.absolute())
+    return PartitionCheckpoints(deployment, settings, settings.checkpoints.absolute())
 
 
-def kept_of(directory: Path, settings: Settings, ledger: str, partition: int) -> Kept:
-    """Return where the checkpoints of a partition are kept.
+def open_store(directory: Path, settings: Settings, ledger: str, partition: int) -> Kept:
+    """Return the store of a partition's checkpoints.
 
-    Raises: Unavailable, Refused: the place or the key cannot be used.
+    Raises: Unavailable, Refused: the directory or the key cannot be used.
     """
     key = key_of(directory, settings.checkpoint_key)
     return Kept(folder_of(directory, ledger), partition, ledger, key)
 
 
 def digest_at(deployment: Deployment, partition: int, sequence: int) -> str:
-    """Return the hash of a decision on Kafka, an empty text where the log has none.
+    """Return the hash of a decision on Kafka; an empty text if the log has none.
 
-    In a thread without an event loop; over a connection of its own.
+    Call it in a thread without an event loop; it uses a connection of its own.
 
     Raises: Unavailable, Refused.
     """

@@ -1,4 +1,4 @@
-"""A worker: the partitions that its consumer group gives it, each with its processor."""
+"""A worker: the partitions that its consumer group assigns to it, each with its processor."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ T = TypeVar("T")
 
 
 class Worker:
-    """Serve the partitions assigned to one member of the group.
+    """Serves the partitions assigned to one member of the group.
 
     Args:
         deployment: topics and genesis.
         instance_id: the static member's name, the same after a restart: the partitions of a
             killed worker then wait for it, and no other member is disturbed.
-        observers: told of every partition's fate, after `status`.
-        batch, wait, clock, max_ahead_ms, decide, reach, looks_again: see `Processor`.
-        check_every: seconds between two looks at the topics' settings.
+        observers: receive the events of every partition, after `status`.
+        batch, wait, clock, most_ahead_ms, decide, reach, looks_again: see `Processor`.
+        check_every: seconds between two checks of the topics' settings.
     """
 
     def __init__(
@@ -78,10 +78,10 @@ class Worker:
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._main: asyncio.Task[None] | None = None
         self._lags: list[Lag] = []
-        self._held = False  # the topics are not as they must be: nothing is served
+        self._held = False  # the topics are wrong, so no partition is served
 
     async def start(self) -> None:
-        """Begin, without waiting for the broker."""
+        """Start, without waiting for the broker."""
         self._main = asyncio.create_task(self._run(), name="worker")
 
     async def wait_fatal(self) -> None:
@@ -94,7 +94,7 @@ class Worker:
                 await asyncio.shield(self._main)
 
     async def stop(self) -> None:
-        """Let go of every partition and leave. Safe to repeat, also after a failed start."""
+        """Release every partition and leave. Safe to repeat, also after a failed start."""
         main, self._main = self._main, None
         if main is not None:
             main.cancel()
@@ -103,7 +103,7 @@ class Worker:
         self._log_ends.close()
 
     def lags(self) -> Sequence[Lag]:
-        """Return how far behind the inputs of the partitions served are, as last seen."""
+        """Return the last known lags of the inputs of the served partitions."""
         return self._lags
 
     async def _run(self) -> None:
@@ -135,7 +135,7 @@ class Worker:
         self.status.trouble("broker", None)
 
     async def _join(self) -> GroupMembership:
-        """Return a place in the group, as soon as the broker gives one.
+        """Join the group as soon as the broker answers.
 
         Raises: Refused.
         """
@@ -166,7 +166,7 @@ class Worker:
     async def _leave(self) -> None:
         group, self._group = self._group, None
         if group is not None:
-            await group.leave()  # first: nothing may be assigned while partitions are let go of
+            await group.leave()  # first: no partition may be assigned during the release
         await self._release(list(self._tasks))
         self._assigned.clear()
 
@@ -175,7 +175,7 @@ class Worker:
         await self._release(partitions)
 
     def _on_assigned(self, partitions: set[int]) -> None:
-        """Serve what is assigned, in a new generation."""
+        """Serve the assigned partitions, in a new generation."""
         self._generation += 1
         self._assigned |= partitions
         if not self._held:
@@ -228,14 +228,14 @@ class Worker:
             await asyncio.wait(tasks, timeout=_RELEASE_S)
 
     async def _restart(self, partition: int) -> None:
-        """Drop a partition and refold it, unless it was revoked meanwhile."""
+        """Drop a partition and replay it, unless it was revoked meanwhile."""
         _, lease = self._tasks.get(partition, (None, None))
         await self._release([partition])
         if partition in self._assigned and not self._held:
             self._serve(partition, after=lease)
 
     async def _check_again(self) -> bool:
-        """Compare the topics' settings; serve nothing until they are right. True: they are not."""
+        """Check the topics; serve nothing while they are wrong; return whether they are wrong."""
         try:
             await kafka_topics.check(self._deployment)
         except Refused as error:
@@ -245,7 +245,7 @@ class Worker:
             self.status.trouble("topics", str(error))
             await self._release(list(self._tasks))
         except JournalFault:
-            pass  # the probe tells that the broker is away
+            pass  # the probe reports that the broker is away
         else:
             self.status.trouble("topics", None)
             if self._held:

@@ -1,7 +1,7 @@
-"""Faust's half of a worker: tables of budgets and usage, and the alerts that they give rise to.
+"""Faust's half of a worker: tables of budgets and usage, and the alerts that follow from them.
 
-Nothing here decides anything. A record that is lost or comes twice heals by itself, since
-every decision carries running totals and its dataset's sequence.
+This module decides nothing. A lost or repeated record repairs itself, since every decision carries
+running totals and its dataset's sequence.
 """
 
 from __future__ import annotations
@@ -22,27 +22,27 @@ from accountant.views.alerts import limit_alerts_of_grants
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import Run, ViewFolder, counted, runs
 from accountant.views.usage import Rows
-from streams.alerts.alerts_topic import AlertTopic
-from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.alerts_topic import AlertTopicReader
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.publisher import AlertPublisher
 from streams.kafka.deployment import Deployment
 from streams.kafka.follower.tail import Tail
 from streams.logs import get_logger
-from streams.worker.local_decisions import OwnDecisions
+from streams.worker.local_decisions import LocalDecisions
 
 _log = get_logger(__name__)
 
-RUNS_PER_TURN: Final = 20  # folded before admission, on the same loop, gets its turn
+RUNS_PER_TURN: Final = 20  # applied before admission, on the same loop, gets its turn
 VALUES_PER_TURN: Final = 200
-PAUSE_S: Final = 0.1  # between two looks: a view may be so much behind
-MOST_PAUSE_S: Final = 1.0  # where decisions come faster than they are worth a look at each
+PAUSE_S: Final = 0.1  # between two polls: the lag of a view
+MAX_PAUSE_S: Final = 1.0  # under a high load, update the views less often
 PAUSE_FOR_EACH_S: Final = 1e-4
 BATCHES_AHEAD: Final = 4  # the channel holds batches: Faust's default of 4096 is gigabytes
 _RETRY_S: Final = 1.0
 
 
-class DecidedBatch(NamedTuple):
-    """What the tail hands to the agent at a time."""
+class DecisionBatch(NamedTuple):
+    """One message from the tail to the agent."""
 
     partition: int
     rows: Sequence[Snapshot] = ()
@@ -50,14 +50,14 @@ class DecidedBatch(NamedTuple):
 
 
 class LocalTable(faust.Table[Any, Any]):
-    """A table in memory: no changelog, no recovery, writable wherever a record is at hand.
+    """A table in memory: no changelog, no recovery, writable outside of agents.
 
-    The two hooks are where Faust publishes the changelog. The decision log is one already, and
-    every start reads it, so a second copy could only disagree with it.
+    The two hooks replace those in which Faust publishes a changelog. The decision log is one
+    already and every start reads it, so a second copy could only disagree with it.
     """
 
     def get(self, key: Any, default: Any = None) -> Any:
-        """Return a value, past the hook for sensors, of which there are none."""
+        """Return a value, without the hook for sensors, since there are none."""
         return self.data.get(key, default)
 
     def on_key_set(self, key: Any, value: Any) -> None:
@@ -68,7 +68,7 @@ class LocalTable(faust.Table[Any, Any]):
 
 
 async def keep_on(service: Service, run: Callable[[], Awaitable[None]], event: str) -> None:
-    """Run until the service stops, again after each error: admission is worth more than this."""
+    """Run until the service stops, and restart after each error: admission matters more."""
     while not service.should_stop:
         try:
             await run()
@@ -82,8 +82,8 @@ class ReadSide:
 
     Args:
         owns: whether this worker is deciding a partition now.
-        own: what it has decided, which is not read back.
-        counts: told of each delivery to the topic.
+        local: its own decisions, which it does not read back from the log.
+        counts: counts each delivery to the topic.
 
     Attributes:
         budgets: DatasetView by dataset.
@@ -96,16 +96,18 @@ class ReadSide:
         deployment: Deployment,
         *,
         owns: Callable[[int], bool],
-        own: OwnDecisions,
-        counts: AlertCounts,
+        local: LocalDecisions,
+        counts: AlertDeliveryMetrics,
     ) -> None:
         self._app = app
-        self._own = own
-        self._order = asyncio.Lock()  # of what is sent to the feed
+        self._local = local
+        self._order = asyncio.Lock()  # orders the messages to the feed
         self._feed = app.channel(maxsize=BATCHES_AHEAD)
         self._publisher = AlertPublisher(app, deployment.topics.alerts, owns=owns, counts=counts)
         pending = self._publisher.pending
-        self._topic = AlertTopic(deployment, on_alert=pending.published, on_heard=pending.heard)
+        self._topic = AlertTopicReader(
+            deployment, on_alert=pending.published, on_heard=pending.heard
+        )
         self.budgets: TableT[str, DatasetView] = app.Table("budgets")
         self.usage: TableT[str, Rows] = app.Table("usage")
         self._following = ViewFolder(self.budgets, self.usage)
@@ -113,7 +115,7 @@ class ReadSide:
             deployment,
             on_row=self._on_row,
             on_decisions=self._on_decisions,
-            read_on=own.read_on,
+            read_on=local.read_on,
             history_ms=deployment.window_ms,
             pause=lambda: asyncio.sleep(PAUSE_S),
         )
@@ -128,8 +130,8 @@ class ReadSide:
             """Feeds the agent from the tail, and the topic with alerts."""
 
             async def on_start(self) -> None:
-                # Channels stay shut until then; Faust opens them after its own consumer's
-                # assignment, and there is no such consumer.
+                # Faust opens channels after its own consumer's assignment. There is no such
+                # consumer, so open them here.
                 read_side._app.flow_control.resume()
 
             @Service.task
@@ -137,18 +139,18 @@ class ReadSide:
                 await keep_on(self, read_side._tail.run, "read_side_interrupted")
 
             @Service.task
-            async def _take_own(self) -> None:
+            async def _take_local(self) -> None:
                 taken = 0
                 while not self.should_stop:
-                    pause = max(PAUSE_S, min(taken * PAUSE_FOR_EACH_S, MOST_PAUSE_S))
-                    await read_side._own.wait(pause)
+                    pause = max(PAUSE_S, min(taken * PAUSE_FOR_EACH_S, MAX_PAUSE_S))
+                    await read_side._local.wait(pause)
                     try:
-                        taken = await read_side._take_own()
+                        taken = await read_side._take_local()
                     except Exception:
                         _log.exception("left_out_of_tables")
 
             @Service.task
-            async def _look_at_topic(self) -> None:
+            async def _read_topic(self) -> None:
                 await keep_on(self, read_side._topic.run, "alerts_interrupted")
 
             @Service.task
@@ -157,13 +159,13 @@ class ReadSide:
                 await read_side._publisher.run()
 
     def tell(self, partition: int, alerts: Iterable[Alert]) -> None:
-        """Have alerts sent that this process has found itself."""
+        """Publish alerts that this process has found itself."""
         self._publisher.take(partition, alerts)
 
     async def _on_row(self, partition: int, row: Row) -> None:
         if not isinstance(row, Snapshot):
-            return  # the tables have neither members nor levels
-        await self._feed.send(value=DecidedBatch(partition, rows=[row]), partition=partition)
+            return  # the tables have neither members nor limits
+        await self._feed.send(value=DecisionBatch(partition, rows=[row]), partition=partition)
 
     async def _on_decisions(self, partition: int, values: list[bytes]) -> bool:
         decided: list[CountedDecision] = []
@@ -174,28 +176,28 @@ class ReadSide:
         async with self._order:
             await self._send(partition, decided)
             last = decided[-1].partition_sequence if decided else -1
-            return self._own.reach(partition, last)
+            return self._local.reach(partition, last)
 
-    async def _take_own(self) -> int:
-        """Fold what was decided here; return how many decisions that was."""
+    async def _take_local(self) -> int:
+        """Apply this process's own decisions; return their number."""
         async with self._order:
-            taken = self._own.take()
+            taken = self._local.take()
             try:
                 for partition, decided in taken.items():
                     await self._send(partition, decided)
                     await asyncio.sleep(0)
             except Exception:
-                self._own.give_back(taken)
+                self._local.give_back(taken)
                 raise
             return sum(map(len, taken.values()))
 
     async def _send(self, partition: int, decided: Sequence[CountedDecision]) -> None:
-        # All at once: the longer a dataset's run, the less of it is decoded whole.
-        batch = DecidedBatch(partition, runs=runs(decided))
+        # Send all in one batch: longer runs of a dataset need fewer full decodes.
+        batch = DecisionBatch(partition, runs=runs(decided))
         await self._feed.send(value=batch, partition=partition)
 
     def _declare_agent(self) -> None:
-        async def fold(stream: StreamT[DecidedBatch]) -> None:
+        async def fold(stream: StreamT[DecisionBatch]) -> None:
             async for batch in stream:
                 for row in batch.rows:
                     self._taken(batch.partition, row.dataset, self._following.take_row, row)
@@ -208,7 +210,7 @@ class ReadSide:
         agent(self._feed, name="budgets")(fold)
 
     def _take_run(self, dataset: str, run: Run) -> list[Alert]:
-        # What a limit comes to is known to the partition's owner alone.
+        # Only the partition's owner knows the amount under a limit.
         return self._following.take_run(dataset, run) + limit_alerts_of_grants(run)
 
     def _taken(
@@ -217,7 +219,7 @@ class ReadSide:
         try:
             crossed = take(*what)
         except Exception:
-            # An agent that raises twice in 5 s stands still and loses the batch.
+            # Do not raise: an agent that raises twice in 5 s stops and loses the batch.
             _log.exception("left_out_of_tables", partition=partition, dataset=dataset)
             return
         self._publisher.take(partition, crossed)

@@ -1,4 +1,4 @@
-"""What a process's partitions are doing, for `/readyz` and for people."""
+"""The status of a worker's partitions, for `/readyz` and for people."""
 
 from __future__ import annotations
 
@@ -28,25 +28,25 @@ class Status:
         self.fencings: dict[int, int] = {}
 
     def assigned(self, partition: int) -> None:
-        """Note that this process serves a partition from here on."""
+        """Record that this process serves a partition from now on."""
         self._revoked.discard(partition)
-        self._waiting[partition] = f"partition {partition} is being refolded"
+        self._waiting[partition] = f"partition {partition} is being replayed"
 
     def revoked(self, partition: int) -> None:
-        """Note that this process no longer serves a partition."""
+        """Record that this process no longer serves a partition."""
         self._revoked.add(partition)
         self._waiting.pop(partition, None)
         self._serving.discard(partition)
 
     def trouble(self, what: str, why: str | None) -> None:
-        """Note a trouble of the whole process, or with None that it is over."""
+        """Record a trouble of the whole process; None ends it."""
         if why is None:
             self._trouble.pop(what, None)
         else:
             self._trouble[what] = why
 
     def unreached(self, reasons: Mapping[int, str]) -> None:
-        """Note the partitions for which a broker that is needed does not answer, and why."""
+        """Record the partitions that need a broker that does not answer, with the reason."""
         self._unreached = reasons
 
     @property
@@ -55,15 +55,15 @@ class Status:
         return frozenset(self._serving)
 
     def is_sound(self, partition: int) -> bool:
-        """Tell whether nothing is wrong with the process as a whole, nor with a broker needed."""
+        """Return whether the process and the brokers of a partition have no trouble."""
         return not self._trouble and partition not in self._unreached
 
     def readiness(self) -> Readiness:
-        """Tell whether every partition of this process is being decided."""
+        """Return whether this process decides every partition assigned to it, and if not, why."""
         unreached = [
             f"partition {partition}: {why}"
             for partition, why in self._unreached.items()
-            if partition in self._serving  # of the others it is told what they wait for
+            if partition in self._serving  # the others have a reason in `_waiting`
         ]
         reasons = [*self._trouble.values(), *unreached, *self._waiting.values()]
         return Readiness(ready=not reasons, reasons=reasons)
@@ -79,7 +79,7 @@ class Status:
         self._serving.discard(partition)
         if isinstance(error, Fenced):
             self.fencings[partition] = self.fencings.get(partition, 0) + 1
-        # A task may end with an error after its partition was taken away.
+        # A task may end with an error after its partition was revoked.
         if error is not None and partition not in self._revoked:
             self._waiting[partition] = f"partition {partition}: {type(error).__name__}: {error}"
 

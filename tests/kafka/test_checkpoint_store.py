@@ -19,7 +19,7 @@ from streams.evidence.note import Checkpoint, opened
 from streams.kafka import topics
 from streams.settings import Settings
 from streams.testing import LocalBroker
-from streams.worker.partition_checkpoints import PartitionHeads
+from streams.worker.partition_checkpoints import PartitionCheckpoints
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until, working
@@ -44,7 +44,7 @@ class Keeping:
     @asynccontextmanager
     async def worker(self, name: str = "w1", **options: bool) -> AsyncIterator[Worker]:
         settings = Settings(checkpoints=self.place, checkpoint_seconds=0.1, checkpoint_key=self.key)
-        self.heads = PartitionHeads(self.ledger.deployment, settings, self.place)
+        self.heads = PartitionCheckpoints(self.ledger.deployment, settings, self.place)
         async with working(
             self.ledger, instance_id=name, observers=[self.heads], **options
         ) as worker:

@@ -22,7 +22,7 @@ from accountant.times import from_iso
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import LocalBroker
-from streams.worker.partition_checkpoints import PartitionHeads, kept_of
+from streams.worker.partition_checkpoints import PartitionCheckpoints, open_store
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, until, working
@@ -79,8 +79,8 @@ class Tampered:
         self.sound: list[Sound] = []
         self.drawn: list[Drawn] = []
 
-    def heads(self) -> PartitionHeads:
-        return PartitionHeads(self.ledger.deployment, self.settings, self.place)
+    def heads(self) -> PartitionCheckpoints:
+        return PartitionCheckpoints(self.ledger.deployment, self.settings, self.place)
 
     async def live(self) -> None:
         """Have a worker decide in each partition: grants, a repeat, a conflict, refusals."""
@@ -112,7 +112,7 @@ class Tampered:
             genesis = decode_decision(sound.log[0]).genesis
             assert genesis is not None
             assert isinstance(genesis.ledger, str)
-            kept = kept_of(self.place, self.settings, genesis.ledger, number)
+            kept = open_store(self.place, self.settings, genesis.ledger, number)
             last = from_iso(json.loads(sound.log[-1])["decided_at"])
             for sequence in drawn.kept:
                 kept.put(sequence, hash_of(sound.log[sequence]), 0, last)
@@ -173,7 +173,7 @@ def halted(worker: Worker) -> dict[int, str]:
     return {int(each[1]): each[2] for each in found if each is not None}
 
 
-def noticed(worker: Worker, heads: PartitionHeads) -> dict[int, str]:
+def noticed(worker: Worker, heads: PartitionCheckpoints) -> dict[int, str]:
     """Return why partitions are halted, or are going to be."""
     found = (_FOUND.fullmatch(why) for why in heads.refused)
     return {int(each[1]): each[2] for each in found if each is not None} | halted(worker)

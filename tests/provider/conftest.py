@@ -12,8 +12,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.provider.real_provider import Key, RealProvider
 from tests.opt_in import mark_ours
+from tests.provider.real_provider import Key, RealProvider
 
 _HERE = Path(__file__).parent
 _LIMIT_S = 300

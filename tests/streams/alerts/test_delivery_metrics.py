@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from streams.alerts.delivery_metrics import AlertCounts
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.metrics import make_registry
 from streams.metrics.registry import exposition
 
@@ -10,8 +10,8 @@ ROOT = Path(__file__).parents[3]
 
 
 def test_every_metric_of_alerts_is_described() -> None:
-    text = (ROOT / "docs" / "reference" / "metrics" / "service.md").read_text(encoding="utf-8")
-    families = list(AlertCounts().collect())
+    text = (ROOT / "docs" / "reference" / "metrics.md").read_text(encoding="utf-8")
+    families = list(AlertDeliveryMetrics().collect())
     assert len(families) == 2
     for family in families:
         suffix = "_total" if family.type == "counter" else ""
@@ -19,7 +19,7 @@ def test_every_metric_of_alerts_is_described() -> None:
 
 
 def test_series_begin_at_zero_so_that_the_first_loss_is_an_increase() -> None:
-    counts = AlertCounts()
+    counts = AlertDeliveryMetrics()
     before, _ = exposition(make_registry(None, counts), "")
     counts.add("webhook", "given_up")
     after, _ = exposition(make_registry(None, counts), "")

@@ -17,7 +17,7 @@ import pytest
 
 from accountant.partition import hash_of
 from accountant.records import decode_decision
-from streams.alerts.delivered_ids import Delivered
+from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
@@ -121,7 +121,7 @@ def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) 
         for _ in range(10):
             life.ask("0.1")
         counts = life.service.alert_counts
-        until(lambda: counts.of("webhook", "failed") >= 2, "tried and failed")
+        until(lambda: counts.of("webhook", "failed") >= 2, "attempt and failed")
         receiver.up()
         until(lambda: receiver.taken == ALL, "all delivered in their order")
         assert counts.of("webhook", "given_up") == 0
@@ -211,23 +211,23 @@ async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
 
 def test_an_id_that_a_crash_cut_off_and_another_ledgers_file_say_nothing(file: Path) -> None:
     kept = file.with_name(file.name + ".alerts")
-    delivered = Delivered(file, "sha256:1")
+    delivered = DeliveredAlerts(file, "sha256:1")
     for threshold in ("0.5", "0.8"):
         delivered.add(alert(threshold))
     delivered.close()
     kept.write_bytes(kept.read_bytes() + b"census/1/0.9")  # of 0.95
-    again = Delivered(file, "sha256:1")
+    again = DeliveredAlerts(file, "sha256:1")
     assert again.ids == set(ALL[:2])
     again.add(alert("0.95"))
     again.close()
-    assert Delivered(file, "sha256:1").ids == set(ALL[:3])
-    other = Delivered(file, "sha256:2")
+    assert DeliveredAlerts(file, "sha256:1").ids == set(ALL[:3])
+    other = DeliveredAlerts(file, "sha256:2")
     assert other.ids == set()
-    other.leave_out(alert("0.5"))
+    other.skip_until_restart(alert("0.5"))
     other.add(alert("1"))
     other.close()
-    assert Delivered(file, "sha256:2").ids == {ALL[3]}
-    assert Delivered(file, "sha256:1").ids == set()
+    assert DeliveredAlerts(file, "sha256:2").ids == {ALL[3]}
+    assert DeliveredAlerts(file, "sha256:1").ids == set()
 
 
 def test_where_nothing_can_be_remembered_alerts_are_given_again(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_a_new_file_at_an_old_ones_place_is_another_ledger(file: Path) -> None:
                 until(lambda: receiver.posts, "delivered")
             assert receiver.taken == [ALL[0]]
             head = hash_of(next(iter(read_decisions(file))))
-            assert Delivered(file, head).ids == {ALL[0]}
+            assert DeliveredAlerts(file, head).ids == {ALL[0]}
             for suffix in ("", "-wal", "-shm"):
                 file.with_name(file.name + suffix).unlink(missing_ok=True)
             receiver.posts.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from streams.alerts.pending_alerts import Due, PendingAlerts
+from streams.alerts.pending_alerts import DueAlert, PendingAlerts
 from tests.streams.alerts.test_seen_alerts import alert
 
 
@@ -22,8 +22,8 @@ HALF, MOST = alert("0.5"), alert("0.95")
 def test_the_owner_sends_at_once_and_once() -> None:
     pending = PendingAlerts(lambda partition: partition == 3, clock=Now())
     assert pending.take(3, [HALF, MOST])
-    assert pending.due(1) == [Due(3, HALF)]
-    assert pending.due(10) == [Due(3, MOST)]
+    assert pending.due(1) == [DueAlert(3, HALF)]
+    assert pending.due(10) == [DueAlert(3, MOST)]
     assert pending.due(10) == [], "both are on their way"
     assert not pending.take(3, [HALF]), "it waits already"
     pending.published(HALF)
@@ -38,11 +38,11 @@ def test_what_did_not_get_there_is_due_again() -> None:
     handed = pending.due(10)
     pending.published(HALF)
     pending.back(handed)
-    assert pending.due(10) == [Due(0, MOST)]
+    assert pending.due(10) == [DueAlert(0, MOST)]
     now.seconds += 59
     assert pending.due(10) == []
     now.seconds += 1
-    assert pending.due(10) == [Due(0, MOST)], "whoever had it was never heard of again"
+    assert pending.due(10) == [DueAlert(0, MOST)], "whoever had it was never heard of again"
 
 
 def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
@@ -60,9 +60,9 @@ def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
     assert pending.due(10) == []
     pending.take(1, [MOST])
     now.seconds += 0.1
-    assert pending.due(10) == [Due(0, HALF)]
+    assert pending.due(10) == [DueAlert(0, HALF)]
     now.seconds += 4.9
-    assert pending.due(10) == [Due(1, MOST)]
+    assert pending.due(10) == [DueAlert(1, MOST)]
 
 
 def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
@@ -71,7 +71,7 @@ def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
     pending.take(2, [HALF])
     assert pending.due(10) == []
     owned.add(2)
-    assert pending.due(10) == [Due(2, HALF)]
+    assert pending.due(10) == [DueAlert(2, HALF)]
 
 
 def test_after_the_broker_was_away_its_owner_has_the_first_turn_again() -> None:
@@ -82,4 +82,4 @@ def test_after_the_broker_was_away_its_owner_has_the_first_turn_again() -> None:
     pending.heard()
     assert pending.due(10) == []
     now.seconds += 5
-    assert pending.due(10) == [Due(0, HALF)]
+    assert pending.due(10) == [DueAlert(0, HALF)]

@@ -1,4 +1,4 @@
-"""One alert to a real receiver: what it gets, when it is tried again, what is never shown."""
+"""One alert to a real receiver: what it gets, when it is attempt again, what is never shown."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from accountant.records import encode
 from accountant.views.datasets import decode_alert
-from streams.alerts.delivery_metrics import AlertCounts
-from streams.alerts.webhook import AlertWebhook, DeliveryResult, Tried, Trying
+from streams.alerts.delivery_metrics import AlertDeliveryMetrics
+from streams.alerts.webhook import AlertWebhook, Attempt, DeliveryAttempts, DeliveryResult
 from streams.errors import Refused
 from streams.settings import load
 from tests.streams.alerts.receiver import Receiver
@@ -22,7 +22,7 @@ SECRET = "Bearer s3cret-of-the-header"
 async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
     with Receiver() as receiver:
         webhook = AlertWebhook(receiver.url, SECRET)
-        assert await webhook.post(alert("0.5")) == Tried(DeliveryResult.DELIVERED)
+        assert await webhook.post(alert("0.5")) == Attempt(DeliveryResult.DELIVERED)
         await webhook.close()
     (post,) = receiver.posts
     assert post.path == "/hook/T0-path-secret"
@@ -50,9 +50,9 @@ async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
 async def test_what_a_status_means(status: int, answer: DeliveryResult) -> None:
     with Receiver(status) as receiver:
         webhook = AlertWebhook(receiver.url)
-        tried = await webhook.post(alert("0.5"))
+        attempt = await webhook.post(alert("0.5"))
         await webhook.close()
-    assert tried.answer is answer
+    assert attempt.answer is answer
     assert len(receiver.posts) == 1, "a redirection is not followed"
     assert receiver.posts[0].authorization is None
 
@@ -60,11 +60,11 @@ async def test_what_a_status_means(status: int, answer: DeliveryResult) -> None:
 async def test_a_receiver_that_is_down_or_too_slow_is_tried_again() -> None:
     receiver = Receiver(slow=1.0)
     slow = AlertWebhook(receiver.url, whole=0.2)
-    assert await slow.post(alert("0.5")) == Tried(DeliveryResult.RETRY, "TimeoutError")
+    assert await slow.post(alert("0.5")) == Attempt(DeliveryResult.RETRY, "TimeoutError")
     receiver.down()
-    tried = await slow.post(alert("0.5"))
-    assert tried.answer is DeliveryResult.RETRY
-    assert "Connect" in tried.why
+    attempt = await slow.post(alert("0.5"))
+    assert attempt.answer is DeliveryResult.RETRY
+    assert "Connect" in attempt.why
     receiver.slow = 0.0
     receiver.up()
     assert (await slow.post(alert("0.5"))).answer is DeliveryResult.DELIVERED
@@ -77,14 +77,14 @@ async def test_nothing_secret_is_logged_whatever_the_receiver_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
-    counts = AlertCounts()
+    counts = AlertDeliveryMetrics()
     with Receiver(500, 422) as receiver:
         webhook = AlertWebhook(receiver.url, SECRET)
-        trying = Trying(alert("0.5"), counts, now=0, patience=60)
+        attempts = DeliveryAttempts(alert("0.5"), counts, now=0, patience=60)
         for _ in range(2):
-            trying.pause(await webhook.post(alert("0.5")), 1)
+            attempts.pause(await webhook.post(alert("0.5")), 1)
         receiver.down()
-        trying.pause(await webhook.post(alert("0.5")), 2)
+        attempts.pause(await webhook.post(alert("0.5")), 2)
         await webhook.close()
     assert "alert_given_up" in caplog.text
     assert "alert_not_taken" in caplog.text
@@ -93,11 +93,11 @@ async def test_nothing_secret_is_logged_whatever_the_receiver_does(
 
 
 def test_pauses_grow_are_spread_out_and_end() -> None:
-    counts = AlertCounts()
+    counts = AlertDeliveryMetrics()
     pauses: list[float] = []
-    trying = Trying(alert("0.5"), counts, now=0, patience=600, chance=lambda: 0.5)
+    attempts = DeliveryAttempts(alert("0.5"), counts, now=0, patience=600, chance=lambda: 0.5)
     now = 0.0
-    while (pause := trying.pause(Tried(DeliveryResult.RETRY, "status 503"), now)) is not None:
+    while (pause := attempts.pause(Attempt(DeliveryResult.RETRY, "status 503"), now)) is not None:
         pauses.append(pause)
         now += pause
     assert pauses[:7] == [0.75, 1.5, 3.0, 6.0, 12.0, 24.0, 45.0]
@@ -106,7 +106,9 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
     assert counts.of("webhook", "given_up") == 1
     assert counts.of("webhook", "failed") == len(pauses)
     spread = {
-        Trying(alert("0.5"), counts, now=0, patience=60).pause(Tried(DeliveryResult.RETRY), 0)
+        DeliveryAttempts(alert("0.5"), counts, now=0, patience=60).pause(
+            Attempt(DeliveryResult.RETRY), 0
+        )
         for _ in range(20)
     }
     assert len(spread) > 10
@@ -114,9 +116,9 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
 
 
 def test_what_will_never_be_taken_is_given_up_at_once() -> None:
-    counts = AlertCounts()
-    trying = Trying(alert("0.5"), counts, now=0, patience=600)
-    assert trying.pause(Tried(DeliveryResult.REJECTED, "status 422"), 0) is None
+    counts = AlertDeliveryMetrics()
+    attempts = DeliveryAttempts(alert("0.5"), counts, now=0, patience=600)
+    assert attempts.pause(Attempt(DeliveryResult.REJECTED, "status 422"), 0) is None
     assert (counts.of("webhook", "given_up"), counts.of("webhook", "failed")) == (1, 0)
 
 

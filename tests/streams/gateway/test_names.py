@@ -12,7 +12,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from accountant.views.datasets import Alert
-from streams.alerts.delivered_ids import Delivered
+from streams.alerts.delivered_ids import DeliveredAlerts
 from streams.client.http.service import HttpService
 from streams.settings import Settings
 from tests.streams.gateway.local_server import LocalServer, TestClock, request
@@ -112,10 +112,10 @@ def test_each_alert_has_an_id_of_its_own(file: Path, clock: TestClock, tmp_path:
         (name, "1", ratio) for name in NAMES for ratio in ("0.5", "1")
     }
     # The embedded ledger remembers on disk which were told, one id a line.
-    told = Delivered(tmp_path / "accountant.db", "head")
+    told = DeliveredAlerts(tmp_path / "accountant.db", "head")
     for each in ids:
         told.add(an_alert(each))
-    again = Delivered(tmp_path / "accountant.db", "head")
+    again = DeliveredAlerts(tmp_path / "accountant.db", "head")
     assert again.ids == set(ids)
 
 

@@ -17,7 +17,7 @@ from streams.auth import token_file
 from streams.clock import SystemClock
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.settings import Settings
-from streams.worker.http_server import WorkerDoor
+from streams.worker.http_server import WorkerHttpServer
 from streams.worker.status import Status
 from tests.accountant.world import World
 
@@ -42,7 +42,7 @@ def following() -> ViewFolder:
 async def served(following: ViewFolder, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    door = WorkerDoor(
+    door = WorkerHttpServer(
         Settings(metrics_port=port, **more), source=LiveLedgers(), readiness=Status().readiness
     )
     door.show(following.budgets, following.usage)

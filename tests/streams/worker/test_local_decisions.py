@@ -14,7 +14,7 @@ from accountant.records.inputs import Input
 from accountant.views.follow import ViewFolder, runs
 from accountant.views.usage import views_of
 from streams.processing.observers import Committed
-from streams.worker.local_decisions import OwnDecisions
+from streams.worker.local_decisions import LocalDecisions
 from tests.accountant.histories import worlds
 from tests.accountant.views.test_datasets import BASIC
 from tests.accountant.world import World, opened
@@ -26,7 +26,7 @@ class Stage:
     def __init__(self, log: list[EncodedDecision], world: World, most_waiting: int) -> None:
         self.log = log
         self.partition = Partition(world.genesis)
-        self.own = OwnDecisions(most_waiting)
+        self.own = LocalDecisions(most_waiting)
         self.following = ViewFolder({}, {})
         self.committed = 1  # the genesis
         self.position = 0
