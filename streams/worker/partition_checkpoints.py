@@ -122,7 +122,7 @@ class PartitionCheckpoints:
             self._closing = [each for each in (*self._closing, checkpointer) if each.is_running]
 
     def close(self) -> None:
-        """Store and send the last checkpoints within a few seconds; call it after all partitions."""
+        """Store and send the last checkpoints, within a few seconds; call it last."""
         until = steady() + _CLOSE_S
         for checkpointer in self._closing:
             checkpointer.close(until - steady())
