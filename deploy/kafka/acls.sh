@@ -11,7 +11,7 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Describe --topic requests
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:owner' --operation Read --topic decisions --topic state
 
-# engine: a program that asks for analysts: trusted to name itself and them truly
+# engine: a program that asks for analysts: trusted to name itself and the analysts
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Write --topic requests
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Read --topic decisions --topic state
 

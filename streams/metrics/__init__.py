@@ -1,4 +1,4 @@
-"""What Prometheus reads: collectors over snapshots, one topic a file."""
+"""Prometheus metrics: collectors over snapshots, one subject a file."""
 
 from __future__ import annotations
 

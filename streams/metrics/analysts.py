@@ -1,4 +1,4 @@
-"""Who uses what, where a setting asks for it, at most so many series; and how its index is."""
+"""Metrics of the use by analyst, with a capped number of series, and of the usage index."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ from streams.metrics.usage import uses_of_rows
 
 
 class AnalystSource(Protocol):
-    """An index of usage, of a process that decides nothing."""
+    """The usage index of a process that decides nothing."""
 
     def state(self) -> IndexState:
-        """Tell how far it is behind."""
+        """Return how far it lags."""
         ...
 
     def first_analysts(self, most: int) -> tuple[list[UsageRow], int] | None:
-        """Return the first pairs of dataset and analyst, and how many requests others made.
+        """Return the first pairs of dataset and analyst, and the number of others' requests.
 
-        None while it is behind.
+        None while it lags.
         """
         ...
 
 
 class UsageCollector(Collector):
-    """The families of a door on Kafka, at each scrape.
+    """The usage metrics of a gateway on Kafka.
 
     Args:
-        analysts: show so many pairs of dataset and analyst; 0 shows none.
+        analysts: how many pairs of dataset and analyst to show; 0 shows none.
     """
 
     def __init__(self, source: AnalystSource, analysts: int) -> None:
@@ -41,7 +41,7 @@ class UsageCollector(Collector):
         self._analysts = analysts
 
     def collect(self) -> Iterator[Metric]:
-        # In this order: the first gives the index a moment to catch up.
+        # `state` first: it gives the index a moment to catch up.
         state = self._source.state()
         found = self._source.first_analysts(self._analysts) if self._analysts else None
         if found is not None:
@@ -51,7 +51,7 @@ class UsageCollector(Collector):
 
 
 def analyst_families(analysts: Sequence[AnalystUse] | None, left_out: int) -> Iterator[Metric]:
-    """Return the families by analyst, none unless they were asked for."""
+    """Return the families by analyst; none if a setting switches them off."""
     if analysts is None:
         return
     requests = CounterMetricFamily(
@@ -61,7 +61,7 @@ def analyst_families(analysts: Sequence[AnalystUse] | None, left_out: int) -> It
     )
     spent = GaugeMetricFamily(
         "privacy_analyst_spent",
-        "What the analyst's grants cost, in the additive unit.",
+        "Cost of the analyst's grants, in the additive unit.",
         labels=["dataset", "analyst", "unit"],
     )
     for used in analysts:
@@ -70,23 +70,23 @@ def analyst_families(analysts: Sequence[AnalystUse] | None, left_out: int) -> It
             requests.add_metric([used.dataset, used.analyst, outcome], count)
     others = CounterMetricFamily(
         "privacy_analyst_requests_left_out",
-        "Grants and refusals of analysts that are not shown, for the cap.",
+        "Grants and refusals of analysts that are not shown, because of the cap.",
         value=left_out,
     )
     yield from (requests, spent, others)
 
 
 def index_families(index: IndexState | None) -> Iterator[Metric]:
-    """Return the families of the index of usage, none where this process keeps none."""
+    """Return the families of the usage index; none if this process has no index."""
     if index is None:
         return
     yield GaugeMetricFamily(
         "privacy_usage_index_behind",
-        "Decisions that the index of usage has not taken in.",
+        "Decisions that the usage index does not have yet.",
         value=index.behind,
     )
     yield GaugeMetricFamily(
         "privacy_usage_index_trouble",
-        "1 while the index of usage cannot be kept in its file.",
+        "1 while the usage index cannot be written to its file.",
         value=index.trouble is not None,
     )

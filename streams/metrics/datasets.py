@@ -17,40 +17,40 @@ from streams.metrics.text_families import Rendered, label, line
 _DAY_MS: Final = 86_400_000
 _BURN: Final = "privacy_filter_burn_ratio"
 
-# What is the same as long as a ledger keeps its plan.
+# Constant as long as a ledger has the same plan.
 _FIXED: Final = {
-    "privacy_guarantee": "What the policy promises of all that is ever released, a constant.",
-    "privacy_filter_budget": "What the filter's sums may reach.",
-    "privacy_filter_horizon_seconds": "How long the budget is meant to last, in seconds.",
-    "privacy_dataset_generation": "Which opening of the name this is.",
-    "privacy_dataset_opened_timestamp_seconds": "When it was opened, since 1970.",
+    "privacy_guarantee": "The policy's guarantee for everything that is ever released, a constant.",
+    "privacy_filter_budget": "Limits of the filter's sums.",
+    "privacy_filter_horizon_seconds": "How long the budget should last, in seconds.",
+    "privacy_dataset_generation": "Number of times that a dataset of this name was opened.",
+    "privacy_dataset_opened_timestamp_seconds": "When the dataset was opened, since 1970.",
     "privacy_dataset_info": "The policy's filter, and what it protects.",
 }
 _MOVING: Final = {
-    "privacy_filter_left": "What the filter's sums may still grow by.",
+    "privacy_filter_left": "Remaining amounts of the filter's sums.",
     "privacy_filter_spent_ratio": "Part of the additive budget that is spent, 0 to 1.",
     "privacy_filter_delta_spent": "Sum of the deltas of the granted claims.",
     "privacy_filter_exhausted": "1 once the budget is used up.",
-    "privacy_odometer_epsilon": "Upper bound on what has leaked so far, in nats.",
-    "privacy_dataset_closed": "1 once nothing more is granted.",
+    "privacy_odometer_epsilon": "Upper bound on the privacy loss so far, in nats.",
+    "privacy_dataset_closed": "1 once the dataset is closed and grants nothing more.",
 }
 
 
 _Lines = tuple[Ledger, tuple[str, ...], tuple[str, ...]]
 """A ledger and its lines, in the order of `_FIXED` and of `_MOVING`.
 
-No class of its own: of plain tuples of texts the garbage collector lets go at once.
+A plain tuple, not a class: the garbage collector need not track tuples of texts.
 """
 
 
 class DatasetCollector:
-    """Shows the ledgers of a snapshot; keeps the lines of those that have not changed."""
+    """Shows the ledgers of a snapshot, and caches the lines of ledgers that have not changed."""
 
     def __init__(self) -> None:
         self._lines: dict[str, _Lines] = {}
 
     def collect(self, snapshot: MetricsSnapshot) -> Iterator[Metric]:
-        """Return the families of every dataset: one that moved away leaves no series."""
+        """Return the families of every dataset; datasets that moved away have no series."""
         known, lines = self._lines, dict[str, _Lines]()
         for name, ledger in snapshot.ledgers.items():
             before = known.get(name)
@@ -67,7 +67,7 @@ class DatasetCollector:
                 yield Rendered(family, what, typ, next(columns, ()))
         yield Rendered(
             _BURN,
-            "Spent ratio over the part of the horizon that has passed: 1 lasts as long as meant.",
+            "Spent ratio over the part of the horizon that has passed: 1 lasts exactly until then.",
             "gauge",
             [_burn(ledger, snapshot.at) for ledger in snapshot.ledgers.values()],
         )
@@ -112,7 +112,7 @@ def _fixed(ledger: Ledger) -> tuple[str, ...]:
 
 
 def _moving(ledger: Ledger) -> tuple[str, ...]:
-    """Return the lines of `_MOVING`, in its order; written out, since most of a scrape is here.
+    """Return the lines of `_MOVING`, in its order; without helpers, since a scrape is mostly this.
 
     Names of datasets, units and odometers need no escapes.
     """
@@ -135,15 +135,15 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
 
 @cache
 def _is_delta(sum_name: str) -> bool:
-    """Tell whether a filter's sum is one of claims' deltas; a filter may keep two apart."""
+    """Return whether a filter's sum adds up claims' deltas; a filter may have two such sums."""
     return sum_name == "delta" or sum_name.endswith("_delta")
 
 
 def _burn(ledger: Ledger, at: int) -> str:
-    """Return the line of a dataset's burn, which changes with time alone."""
+    """Return the line of a dataset's burn ratio, which changes with time, too."""
     horizon = ledger.plan.horizon_seconds
     if horizon is None:
         return ""
-    # Of the first minutes no pace can be told: the first day counts as a whole one.
+    # A rate over the first minutes means nothing: the first day counts as a whole one.
     passed = max(at - ledger.opened_at, _DAY_MS) / 1000
     return line(_BURN, label("dataset", ledger.dataset), ledger.spent_ratio * horizon / passed)

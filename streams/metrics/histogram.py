@@ -1,4 +1,4 @@
-"""Histograms that cost a batch a few microseconds, with a request to look at for each bucket."""
+"""Histograms that cost a few microseconds a batch, with an example request for each bucket."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ RECORDS: Final = (1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 100.0, 200.0, 500.0, 1e3, 2e3
 
 
 class Example(NamedTuple):
-    """One observation and the decision that it is about.
+    """One observation and its decision.
 
     Attributes:
-        encoded: its request is read out of it only when somebody asks.
-        value: what was observed.
-        at: when, in milliseconds since 1970.
+        encoded: the decision; a scrape decodes its request only when needed.
+        value: the observed value.
+        at: the time, in milliseconds since 1970.
     """
 
     encoded: EncodedDecision
@@ -37,8 +37,8 @@ class Buckets:
     Attributes:
         bounds: upper bounds; one more bucket lies above them all.
         counts: by bucket, not cumulative.
-        total: sum of what was observed.
-        examples: the latest of each bucket, None where there is none.
+        total: sum of the observed values.
+        examples: the latest of each bucket, None for an empty one.
     """
 
     bounds: Sequence[float]
@@ -59,8 +59,8 @@ class Histogram:
         self._examples: list[Example | None] = [None] * (len(bounds) + 1)
         self._total = 0.0
 
-    def observe(self, value: float, example: EncodedDecision | None = None, at: int = 0) -> None:
-        """Count one value, with the decision it is about, if any."""
+    def observe(self, value: float, example: Encoded | None = None, at: int = 0) -> None:
+        """Count one value, with its decision, if any."""
         bucket = bisect_left(self._bounds, value)
         self._counts[bucket] += 1
         self._total += value
@@ -68,11 +68,11 @@ class Histogram:
             self._examples[bucket] = Example(example, value, at)
 
     def observe_ages(self, stamps: list[int], now: int) -> None:
-        """Count how long ago each stamp was, by as many searches as there are buckets.
+        """Count the age of each stamp, with one search a bucket.
 
         Args:
             stamps: milliseconds since 1970, in any order; sorted in place.
-            now: likewise. What lies in the future counts as no time ago.
+            now: the same unit. A stamp in the future has the age 0.
         """
         stamps.sort()
         many = len(stamps)
@@ -88,8 +88,8 @@ class Histogram:
             younger = within
         counts[-1] += many - younger
 
-    def show(self, example: EncodedDecision, seconds: float, at: int) -> None:
-        """Let a decision stand for the bucket of its duration, without counting it."""
+    def show(self, example: Encoded, seconds: float, at: int) -> None:
+        """Make a decision the example of its bucket, without counting it."""
         self._examples[bisect_left(self._bounds, seconds)] = Example(example, seconds, at)
 
     def buckets(self) -> Buckets:

@@ -1,4 +1,4 @@
-"""How full the levels of datasets are, where a setting asks for it, at most so many."""
+"""Metrics of the use of datasets' limits, with a capped number of series."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from accountant.views.limit_views import DatasetLimits, LevelView, level_view
 from streams.metrics.snapshot import LevelUse
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 0, "analyst": 1}
-"""Which are shown first; nobody uses a default, and under one there may be very many."""
+"""The order of display. Per-analyst defaults are absent: they can apply to very many analysts."""
 _LABELS: Final = ("dataset", "scope", "name")
 
 
-class _Found(NamedTuple):
-    """A level in force; they are ordered by which is shown first."""
+class _LimitInForce(NamedTuple):
+    """A limit in force, ordered by display."""
 
     order: int
     dataset: str
@@ -35,31 +35,33 @@ class _Found(NamedTuple):
 
 
 def shown_levels(partitions: Iterable[Partition], at: int, most: int) -> tuple[list[LevelUse], int]:
-    """Return the levels that are shown, as they stand, and how many others are in force.
+    """Return the current limits to show, and how many others are in force.
 
-    Another thread may move the partitions meanwhile; each level is as some commit has left it.
+    Another thread may change the partitions meanwhile; each limit is as after some commit.
 
     Args:
         at: the time, milliseconds since 1970.
-        most: how many are shown: of datasets and teams before those of analysts, by name.
+        most: how many to show: of datasets and teams before those of analysts, by name.
     """
     found = [each for partition in partitions for each in _in_force(partition)]
     shown = nsmallest(most, found, key=lambda each: each[:4])
-    uses = [LevelUse(dataset=each.dataset, level=_as_it_stands(each, at)) for each in shown]
+    uses = [LevelUse(dataset=each.dataset, level=_view_now(each, at)) for each in shown]
     return uses, len(found) - len(uses)
 
 
-def _in_force(partition: Partition) -> Iterator[_Found]:
+def _in_force(partition: Partition) -> Iterator[_LimitInForce]:
     for dataset, ledger in partition.ledgers.copy().items():
         if not ledger.limits:
             continue
         for level in partition.levels.limits_of(dataset):
             if level.is_in_force and level.scope in _ORDER:
                 order = _ORDER[level.scope]
-                yield _Found(order, dataset, level.name, level.scope, level, ledger, partition)
+                yield _LimitInForce(
+                    order, dataset, level.name, level.scope, level, ledger, partition
+                )
 
 
-def _as_it_stands(found: _Found, at: int) -> LevelView:
+def _view_now(found: _LimitInForce, at: int) -> LevelView:
     partition = found.partition
     divided = DatasetLimits(found.ledger, partition.levels, at, partition.resets)
     assert found.level.rule is not None
@@ -67,14 +69,14 @@ def _as_it_stands(found: _Found, at: int) -> LevelView:
 
 
 def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterator[Metric]:
-    """Return the families of levels, none unless they were asked for."""
+    """Return the families of limits; none if a setting switches them off."""
     if levels is None:
         return
     spent = _gauge("spent_ratio", "Part of a limit's additive budget that is used, 0 to 1.")
-    left = _gauge("left", "What the sums under a limit may still grow by.", "unit")
+    left = _gauge("left", "Remaining amounts of the sums under a limit.", "unit")
     share = _gauge("share_used_ratio", "Part of a reserved share that is used, 0 to 1.")
-    paced = _gauge("pace_used_ratio", "Part of a pace that is used in this period, 0 to 1.")
-    ends = _gauge("pace_ends_timestamp_seconds", "When the period of a pace ends, since 1970.")
+    paced = _gauge("pace_used_ratio", "Part of a period limit used in this period, 0 to 1.")
+    ends = _gauge("pace_ends_timestamp_seconds", "When a period limit resets, since 1970.")
     for use in levels:
         level = use.level
         labels = [use.dataset, level.scope, level.name or ""]
@@ -89,7 +91,9 @@ def level_families(levels: Sequence[LevelUse] | None, not_shown: int) -> Iterato
             ends.add_metric(labels, from_iso(level.pace.ends_at) / 1000)
     yield from (spent, left, share, paced, ends)
     yield GaugeMetricFamily(
-        "privacy_levels_not_shown", "Levels in force that are not shown, for the cap.", not_shown
+        "privacy_levels_not_shown",
+        "Limits in force that are not shown, because of the cap.",
+        not_shown,
     )
 
 
@@ -99,5 +103,5 @@ def _gauge(name: str, what: str, *more: str) -> GaugeMetricFamily:
 
 def _ratio(part: Texts, whole: Texts) -> float:
     """Return a part of the additive sum, in [0, 1]."""
-    one, most = (float(next(iter(texts.values()))) for texts in (part, whole))
-    return min(1.0, one / most) if most and math.isfinite(one) else 1.0
+    one, total = (float(next(iter(texts.values()))) for texts in (part, whole))
+    return min(1.0, one / total) if total and math.isfinite(one) else 1.0

@@ -1,4 +1,4 @@
-"""What is counted of this process's partitions, for readers in any thread."""
+"""The counts of this process's partitions, for readers in any thread."""
 
 from __future__ import annotations
 
@@ -20,22 +20,21 @@ from streams.processing.observers import Committed, Lag
 
 
 class LiveLedgers:
-    """An observer that is a `MetricsSource`.
+    """An observer that is the `MetricsSource` of a process with partitions.
 
-    A commit is only noted; it is counted by whoever reads, or with the commits before it once
-    they make a batch. Ledgers never change, only the table of them does, after each commit: a
-    reader finds each dataset as some commit left it. Readers hold the lock that counting takes
-    no longer than it takes to copy: it is the deciding thread that would wait.
+    `committed` only queues a commit. A reader counts it, or the deciding thread does once the queue
+    makes a batch. Ledgers are immutable; a commit replaces them in their table, so a reader finds
+    each dataset as after some commit. Readers hold the counting lock only while they copy:
+    otherwise the deciding thread would wait.
 
     Args:
         lags: called at each scrape.
-        partitions: how many the whole log has.
-        is_sound: whether a partition can be decided, as far as others than its own processor
-            know; while not, it is not ready.
-        usage: keep who used what, for `rows`; costs a microsecond or two a decision.
-        analysts: show so many pairs of dataset and analyst as metrics, too; 0 shows none.
-        index: where the pairs are read instead, of a log of one partition.
-        levels: show so many limits as metrics; 0 shows none.
+        partitions: the number of partitions of the whole log.
+        is_sound: whether the rest of the process allows a partition to be ready.
+        usage: count the use by analyst, for `rows`; costs a microsecond or two a decision.
+        analysts: how many pairs of dataset and analyst to show as metrics; 0 shows none.
+        index: the source of these pairs instead, for a log of one partition.
+        levels: how many limits to show as metrics; 0 shows none.
     """
 
     def __init__(
@@ -61,7 +60,7 @@ class LiveLedgers:
         in_memory = 0 if index is not None else analysts
         self._usage = LiveUsage(every=usage, shown=in_memory) if counts else None
         self._held: dict[int, Partition] = {}
-        self._unheld: dict[int, set[str]] = {}  # datasets of partitions gone with a fault
+        self._unheld: dict[int, set[str]] = {}  # datasets of partitions dropped after a fault
         self._gone: set[int] = set()
         self._counters: dict[int, PartitionCounters] = {}
         self._counting = threading.RLock()
@@ -78,7 +77,7 @@ class LiveLedgers:
         number = partition.genesis.partition
         counters = self._counters.get(number)
         if counters is None or not records:
-            return  # let go of meanwhile
+            return  # the partition was dropped meanwhile
         if counters.note(CountedCommit(records, seconds, self._clock.now())):
             self._count(number)
 
@@ -92,12 +91,12 @@ class LiveLedgers:
         with self._counting:
             self._count(number)
             held = self._held.pop(number, None)
-            # A fault comes before most moves, and leaves no ledgers to take the names from.
+            # Most moves come after a fault, which has dropped the ledgers and their names.
             datasets = self._unheld.pop(number, set())
             if held is not None:
                 datasets.update(held.ledgers)
             if error is not None:
-                # The task of a partition that was let go may still end with an error.
+                # The task of a released partition may still end with an error.
                 if number not in self._gone:
                     self._unheld[number] = datasets
                     self._of(number).dropped(error, halted=halted)
@@ -123,7 +122,7 @@ class LiveLedgers:
             self._count(number)
 
     def snapshot(self) -> MetricsSnapshot:
-        lags = self._lags()  # before the lock: what it calls may have one of its own
+        lags = self._lags()  # before the lock: the callback may take another lock
         shown: list[AnalystUse] | None = None
         left_out = 0
         with self._counting:
@@ -151,7 +150,7 @@ class LiveLedgers:
                 shown = None if rows is None else uses_of_rows(rows)
         return MetricsSnapshot(
             at=at,
-            ledgers=_together(held),
+            ledgers=_merge(held),
             partitions=partitions,
             all_partitions=self._all_partitions,
             requests=requests_of(counted),
@@ -171,8 +170,8 @@ class LiveLedgers:
         return requests_of(counted)
 
     def ledgers(self) -> Mapping[str, Ledger]:
-        """Return every dataset of the partitions held, as some commit left it."""
-        return _together(partition.ledgers.copy() for partition in self._held.copy().values())
+        """Return every dataset of the partitions held, as after some commit."""
+        return _merge(partition.ledgers.copy() for partition in self._held.copy().values())
 
     def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
         """As `requests`, of one dataset, by (outcome, reason)."""
@@ -186,13 +185,13 @@ class LiveLedgers:
         return UNKNOWN if self._usage is None else self._usage.last.get(name, UNKNOWN)
 
     def rows(self, dataset: str) -> Rows:
-        """Return who used a dataset since this process began to look, as a copy."""
+        """Return a copy of the use of a dataset by analyst, since this process started."""
         with self._counting:
             self._count_all()
             return {} if self._usage is None else self._usage.of(dataset)
 
 
-def _together(each: Iterable[Mapping[str, Ledger]]) -> dict[str, Ledger]:
+def _merge(each: Iterable[Mapping[str, Ledger]]) -> dict[str, Ledger]:
     ledgers: dict[str, Ledger] = {}
     for some in each:
         ledgers |= some

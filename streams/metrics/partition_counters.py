@@ -1,4 +1,4 @@
-"""What is counted of one partition: its decisions, durations and faults."""
+"""Counts of one partition: its decisions, durations and faults."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from streams.metrics.snapshot import PartitionView
 from streams.processing.processor import DEAD
 
 Kind = tuple[str, str, str]
-"""Dataset, outcome and reason; the dataset is empty where none of that name was opened."""
+"""Dataset, outcome and reason; the dataset is empty if none of that name was opened."""
 
 _Decided = tuple[str | None, str, str | None]
-"""As `Kind`, with the name that was decided on."""
+"""As `Kind`, with the name in the request."""
 
-_MOST_STRANGE: Final = 10_000
+_MAX_UNKNOWN: Final = 10_000
 _BATCH: Final = 500
 _GRANTED: Final = Outcome.GRANTED
 _DEAD: Final = tuple(sorted(reason.value for reason in DEAD))
 
 
 class CountedCommit(NamedTuple):
-    """One commit that is yet to be counted.
+    """One commit that is not counted yet.
 
     Attributes:
-        now: when it became visible, milliseconds since 1970.
+        now: the time when it became visible, milliseconds since 1970.
     """
 
     records: Sequence[tuple[Input, EncodedDecision]]
@@ -41,7 +41,7 @@ class CountedCommit(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What was counted of one partition up to one moment: nothing changes it any more."""
+    """A copy of the counts of one partition at one moment."""
 
     settled: dict[Kind, int]
     granted: dict[str | None, int]
@@ -49,7 +49,7 @@ class Counts(NamedTuple):
 
 
 def requests_of(counted: Iterable[Counts]) -> dict[Kind, int]:
-    """Return the decisions of all of some partitions, by kind."""
+    """Return the decisions of partitions together, by kind."""
     total: dict[Kind, int] = {}
     granted = _GRANTED.value
     for each in counted:
@@ -67,8 +67,8 @@ def requests_of(counted: Iterable[Counts]) -> dict[Kind, int]:
 class PartitionCounters:
     """Counts one partition, for as long as this process holds it or tries to.
 
-    `count` runs in the thread that decides: what it does for each decision is done by loops
-    in C, over a whole batch at a time. Calls are not concurrent; see `LiveLedgers`.
+    `count` runs in the deciding thread, so its work for each decision is in C loops over a whole
+    batch. Calls are not concurrent; see `LiveLedgers`.
     """
 
     def __init__(self) -> None:
@@ -81,44 +81,44 @@ class PartitionCounters:
         self._refold_seconds = 0.0
         self._fencings = self._administered = 0
         self._faults: Counter[str] = Counter()
-        # As decided: with names that nobody opened, until `_settle` takes them out.
+        # As decided, with names of datasets that do not exist, until `_settle` removes those.
         self._outcomes: Counter[_Decided] = Counter()
-        self._strange: list[_Decided] = []  # of those, the ones that may have to go
-        self._kinds: dict[tuple[str, str | None], None] = {}  # all there ever were but grants
-        self._dead: set[_Decided] = set()  # of those, the ones that are dead letters
-        self._granted: Counter[str | None] = Counter()  # only ever of datasets that are open
+        self._unknown: list[_Decided] = []  # keys of `_outcomes` whose dataset may not exist
+        self._kinds: dict[tuple[str, str | None], None] = {}  # all kinds so far, except grants
+        self._dead: set[_Decided] = set()  # keys of `_outcomes` that are dead letters
+        self._granted: Counter[str | None] = Counter()  # only for datasets that exist
         self._settled: Counter[Kind] = Counter()
         self._decision_seconds = Histogram(SECONDS)
         self._commit_seconds = Histogram(SECONDS)
         self._commit_records = Histogram(RECORDS)
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """Note the state that decisions are made on from here."""
+        """Record the state on which decisions build from now on."""
         self._partition, self._end = partition, (partition.sequence, partition.head)
         self._ready, self._halted, self._refold_seconds = True, False, seconds
 
     def note(self, commit: CountedCommit) -> bool:
-        """Note what became visible, and tell whether it is time to count.
+        """Queue a visible commit; return whether it is time to count.
 
-        May run beside the other calls.
+        May run concurrently with the other calls.
         """
         self._waiting.append(commit)
         partition = self._partition
         if partition is not None:
-            # In the thread that decides: nobody else sees both of one decision.
+            # Read here, in the deciding thread: another one could read two different decisions.
             self._end = partition.sequence, partition.head
         self._waiting_records += len(commit.records)
         return self._waiting_records >= _BATCH
 
-    def count(self) -> Sequence[EncodedDecision]:
-        """Count what was noted, and return its decisions."""
+    def count(self) -> Sequence[Encoded]:
+        """Count the queued commits, and return their decisions."""
         commits = self._waiting[:]
-        # What is noted meanwhile stays for the next time.
+        # Remove only these: `note` may append more meanwhile.
         del self._waiting[: len(commits)]
         self._waiting_records = 0
         decided = [encoded for commit in commits for _, encoded in commit.records]
-        # Nearly all are grants: names alone, whose hashes are known, are counted fastest.
-        # The rest by values, since hashing an enum's member is a call into Python.
+        # Nearly all are grants: count those by name alone, since strings cache their hashes.
+        # Count the rest by values, since hashing an enum's member is a call into Python.
         self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])
         known = len(self._outcomes)
         others = [each for each in decided if each.outcome is not _GRANTED]
@@ -133,20 +133,20 @@ class PartitionCounters:
             if each.outcome is Outcome.MEMBER_SET or each.outcome is Outcome.MEMBER_REMOVED
         )
         if len(self._outcomes) > known:
-            # What is new stands at the end: nobody has to look through all of them.
-            self._meet(islice(reversed(self._outcomes), len(self._outcomes) - known))
+            # New keys are at the end of the dict, so do not search all of them.
+            self._register(islice(reversed(self._outcomes), len(self._outcomes) - known))
         for commit in commits:
             self._time(*commit)
-        if len(self._strange) >= _MOST_STRANGE:
+        if len(self._unknown) >= _MAX_UNKNOWN:
             self._settle()
         return decided
 
-    def _meet(self, new: Iterable[_Decided]) -> None:
+    def _register(self, new: Iterable[_Decided]) -> None:
         ledgers = {} if self._partition is None else self._partition.ledgers
         for key in new:
             self._kinds[key[1:]] = None
             if key[0] not in ledgers:
-                self._strange.append(key)
+                self._unknown.append(key)
             if key[2] in _DEAD:
                 self._dead.add(key)
 
@@ -167,7 +167,7 @@ class PartitionCounters:
         self._commit_records.observe(len(records))
 
     def dropped(self, error: BaseException | None, *, halted: bool) -> None:
-        """Note that the state is gone, and what for."""
+        """Record that the state was dropped, and why."""
         self._settle()
         self._take_figures()
         self._partition = None
@@ -177,14 +177,14 @@ class PartitionCounters:
             self._faults[type(error).__name__] += 1
 
     def counts(self) -> Counts:
-        """Return the decisions counted, as a copy: to look at them takes longer; `requests_of`."""
+        """Return a copy of the counts; `requests_of` adds them up outside of the lock."""
         self._settle()
         return Counts(dict(self._settled), dict(self._granted), dict(self._outcomes))
 
     def of(self, dataset: str) -> dict[tuple[str, str | None], int]:
-        """Return what `counts` has under one name, by outcome and reason."""
+        """Return the counts of one dataset, by outcome and reason."""
         if self._partition is not None and dataset not in self._partition.ledgers:
-            return {}  # what is there is about to be settled
+            return {}  # its counts belong to the empty name; `_settle` will move them
         found: dict[tuple[str, str | None], int] = {}
         if dataset in self._granted:
             found[_GRANTED.value, None] = self._granted[dataset]
@@ -198,12 +198,12 @@ class PartitionCounters:
         """Return the partition as it is now.
 
         Args:
-            sound: False where the process cannot decide, whatever the partition could.
+            sound: False if the process cannot decide, even if the partition could.
         """
         self._take_figures()
         self._settle()
         end = self._end
-        # Zeros, too: a series that begins at 1 has not increased, and would raise no alert.
+        # Include zeros: a series that starts at 1 has not increased, and would raise no alert.
         dead = dict.fromkeys(_DEAD, 0)
         for (_, _, reason), count in self._settled.items():
             if reason in dead:
@@ -238,16 +238,16 @@ class PartitionCounters:
             self._remembered_ids = len(partition.ids)
 
     def _settle(self) -> None:
-        """Move the counts of names that were never opened to the empty name, for good.
+        """Move the counts of datasets that do not exist to the empty name.
 
-        For good, since a counter must not fall: once such a name is opened, what it was
-        refused before stays where it was shown.
+        They never move back, since a counter must not fall: if such a dataset is opened later, its
+        earlier refusals still count under the empty name.
         """
         if self._partition is None:
             return
         ledgers = self._partition.ledgers
-        for key in self._strange:
+        for key in self._unknown:
             if key[0] not in ledgers:
                 self._settled["", key[1], key[2] or ""] += self._outcomes.pop(key)
                 self._dead.discard(key)
-        self._strange = []
+        self._unknown = []

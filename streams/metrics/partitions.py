@@ -1,4 +1,4 @@
-"""Partitions: whether they are decided, how far, how fast, and what went wrong."""
+"""Metrics of partitions: readiness, progress, speed and faults."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _HEAD_DIGITS: Final = 13  # 52 bits
 def partition_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     """Return the families of the partitions that this process holds or tries to hold."""
     yield GaugeMetricFamily(
-        "privacy_partitions", "How many the whole log has.", value=snapshot.all_partitions
+        "privacy_partitions", "Partitions of the whole log.", value=snapshot.all_partitions
     )
     yield from _gauges(snapshot)
     yield from _faults(snapshot)
     yield from _durations(snapshot)
     lag = GaugeMetricFamily(
         "privacy_consumer_lag_records",
-        "Records that wait to be decided.",
+        "Input records without a decision yet.",
         labels=["topic", "partition"],
     )
     for waiting in snapshot.lags:
@@ -45,8 +45,8 @@ def _gauges(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     def gauge(name: str, what: str) -> GaugeMetricFamily:
         return GaugeMetricFamily(name, what, labels=["partition"])
 
-    ready = gauge("privacy_partition_ready", "1 while its requests are being decided.")
-    halted = gauge("privacy_partition_halted", "1 once nothing more will be decided here.")
+    ready = gauge("privacy_partition_ready", "1 while this process decides its requests.")
+    halted = gauge("privacy_partition_halted", "1 once it is halted until an operator acts.")
     last = gauge(
         "privacy_last_decision_timestamp_seconds", "Time of its last decision, since 1970."
     )
@@ -55,11 +55,12 @@ def _gauges(snapshot: MetricsSnapshot) -> Iterator[Metric]:
         "privacy_partition_head", "First 52 bits of the hash of its last decision, as a number."
     )
     branch = gauge(
-        "privacy_partition_branch", "Of its log: above 0 once a loss of decisions was accepted."
+        "privacy_partition_branch",
+        "Fork of its log: above 0 once a loss of decisions was accepted.",
     )
     datasets = gauge("privacy_partition_datasets", "Datasets that it holds.")
     ids = gauge("privacy_partition_remembered_ids", "Request ids that it remembers.")
-    refold = gauge("privacy_refold_duration_seconds", "How long its last refold took.")
+    refold = gauge("privacy_refold_duration_seconds", "Duration of its last replay.")
     for number, view in snapshot.partitions.items():
         label = [str(number)]
         ready.add_metric(label, view.ready)
@@ -76,25 +77,27 @@ def _gauges(snapshot: MetricsSnapshot) -> Iterator[Metric]:
 
 
 def head_bits(head: str) -> int:
-    """Return as much of a hash as a double holds exactly."""
+    """Return as many bits of a hash as a double can represent."""
     return int(head.removeprefix("sha256:")[:_HEAD_DIGITS], 16)
 
 
 def _faults(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     fencings = CounterMetricFamily(
-        "privacy_partition_fencings", "Times another owner took it over.", labels=["partition"]
+        "privacy_partition_fencings",
+        "Times that another owner fenced this one.",
+        labels=["partition"],
     )
     faults = CounterMetricFamily(
         "privacy_partition_faults",
-        "Times its state was dropped, by kind of error.",
+        "Times that its state was dropped, by kind of error.",
         labels=["partition", "fault"],
     )
     dead = CounterMetricFamily(
-        "privacy_dead_letters", "Input records set aside.", labels=["partition", "reason"]
+        "privacy_dead_letters", "Dead-lettered input records.", labels=["partition", "reason"]
     )
     administered = CounterMetricFamily(
         "privacy_administrator_records",
-        "Memberships that an administrator has set or removed, in place of an owner.",
+        "Memberships set or removed by an administrator instead of an owner.",
         labels=["partition"],
     )
     for number, view in snapshot.partitions.items():
@@ -113,9 +116,9 @@ def _durations(snapshot: MetricsSnapshot) -> Iterator[Metric]:
 
     decision = histogram(
         "privacy_decision_duration_seconds",
-        "From the append of a request to its visible decision.",
+        "Time from the append of a request to its visible decision.",
     )
-    commit = histogram("privacy_commit_duration_seconds", "One transaction.")
+    commit = histogram("privacy_commit_duration_seconds", "Duration of one transaction.")
     records = histogram("privacy_commit_records", "Decisions in one transaction.")
     for number, view in snapshot.partitions.items():
         for family, buckets in (
@@ -143,8 +146,8 @@ def _cumulative(buckets: Buckets) -> list[Any]:
     return rows
 
 
-def request_id_of(encoded: EncodedDecision) -> str | None:
-    """Return the id of the request that a decision answers, None where it has none."""
+def request_id_of(encoded: Encoded) -> str | None:
+    """Return the id of a decision's request; None if it has none."""
     try:
         found = decode_decided_request(encoded.decision.request).request_id
     except DECODE_ERRORS:

@@ -1,4 +1,4 @@
-"""Every collector of a process in one registry, and its text."""
+"""The registry of all collectors of a process, and its text formats."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ class _LedgerCollector(Collector):
         yield from partition_families(snapshot)
 
 
-class _Some(Collector):
-    """Metrics at hand, for an encoder that asks for a registry."""
+class _MetricList(Collector):
+    """A list of metrics as a registry, for the library's encoders."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
@@ -52,10 +52,11 @@ class _Some(Collector):
 
 
 def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRegistry:
-    """Return a registry that reads `source` at each scrape, None for a process without one.
+    """Return a registry that reads `source` at each scrape.
 
     Args:
-        more: collectors of this process alone, shown with the ledger's.
+        source: None for a process without a ledger.
+        more: further collectors of this process.
     """
     registry = CollectorRegistry(auto_describe=False)
     if source is not None:
@@ -63,7 +64,7 @@ def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRe
     for collector in more:
         registry.register(collector)
     ProcessCollector(registry=registry)
-    build = Info("privacy_accountant_build", "What is running.", registry=registry)
+    build = Info("privacy_accountant_build", "Version of this process.", registry=registry)
     build.info({"version": version(), "rules": str(RULES), "python": platform.python_version()})
     return registry
 
@@ -80,7 +81,7 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
                 assert isinstance(each, Rendered)
                 text.append(each.text(openmetrics=openmetrics).encode())
         else:
-            text.append(encoder(_Some(metrics)).removesuffix(_END))
+            text.append(encoder(_MetricList(metrics)).removesuffix(_END))
     if openmetrics:
         text.append(_END)
     return b"".join(text), content_type
@@ -98,7 +99,7 @@ def request_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     """Return the counts of decisions by dataset, outcome and reason."""
     yield Rendered(
         "privacy_requests",
-        "Decisions by outcome and reason; without a dataset where it was never opened.",
+        "Decisions by outcome and reason; the dataset is empty if it was never opened.",
         "counter",
         [_line(*key, count) for key, count in snapshot.requests.items()],
     )

@@ -1,4 +1,4 @@
-"""What the collectors need to know, whoever keeps the ledger."""
+"""The data of one scrape, for every kind of process."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ from streams.processing.observers import Lag
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PartitionView:
-    """One partition as this process has it.
+    """One partition in this process.
 
     Attributes:
-        ready: its requests are being decided.
-        halted: they never will be, until an operator acts.
+        ready: whether this process decides its requests.
+        halted: whether it is halted until an operator acts.
         sequence, head: number and hash of its last decision; the hash is empty without one.
-        decided_at: of that one, milliseconds since 1970.
-        branch: of its log, see `records.Rollback`.
-        datasets, remembered_ids: how many it holds.
-        refold_seconds: how long its last refold took.
-        fencings: since this process began.
-        faults: why it had to refold, by name of the error.
-        dead_letters: inputs set aside, by reason.
-        administered: records of administrators on members, since this process began.
+        decided_at: time of that decision, milliseconds since 1970.
+        branch: fork of its log, see `records.Rollback`.
+        datasets, remembered_ids: their numbers in its state.
+        refold_seconds: duration of its last replay.
+        fencings: since this process started.
+        faults: number of replays after an error, by the error's name.
+        dead_letters: dead-lettered inputs, by reason.
+        administered: administrators' records on members, since this process started.
         decision_seconds: from append to visible decision.
         commit_seconds, commit_records: by transaction.
     """
@@ -53,11 +53,11 @@ class PartitionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnalystUse:
-    """What one analyst asked of one dataset.
+    """The use of one dataset by one analyst.
 
     Attributes:
-        outcomes: how many decisions, by outcome.
-        spent: what the grants cost, in `unit`, as an exact decimal.
+        outcomes: number of decisions, by outcome.
+        spent: cost of the grants, in `unit`, as an exact decimal.
     """
 
     dataset: str
@@ -69,7 +69,7 @@ class AnalystUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LevelUse:
-    """A limit of a dataset, as it stands."""
+    """A limit of a dataset, with its use."""
 
     dataset: str
     level: LevelView
@@ -77,21 +77,21 @@ class LevelUse:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MetricsSnapshot:
-    """All that one scrape shows, taken at one moment.
+    """All data of one scrape, taken at one moment.
 
     Attributes:
         at: that moment, milliseconds since 1970.
         ledgers: of the partitions that this process is deciding now, by dataset.
         partitions: those that it holds or tries to hold.
-        all_partitions: how many the whole log has.
-        requests: decisions by (dataset, outcome, reason); the dataset is empty where none of
-            that name was ever opened, so that nobody can make up series.
-        lags: how far behind the inputs are, as far as is known.
-        analysts: None unless they were asked for.
+        all_partitions: the number of partitions of the whole log.
+        requests: decisions by (dataset, outcome, reason); the dataset is empty if it was never
+            opened, so that requests cannot create series.
+        lags: known lags of the inputs.
+        analysts: None if a setting switches them off.
         analysts_left_out: decisions on requests of analysts that are not shown.
-        index: None where this process keeps none.
-        levels: limits in force; None unless they were asked for.
-        levels_not_shown: how many more there are.
+        index: None if this process has no usage index.
+        levels: limits in force; None if a setting switches them off.
+        levels_not_shown: number of further limits in force.
     """
 
     at: int
@@ -108,8 +108,8 @@ class MetricsSnapshot:
 
 
 class MetricsSource(Protocol):
-    """Where a scrape reads."""
+    """The source of a scrape's data."""
 
     def snapshot(self) -> MetricsSnapshot:
-        """Return the present state. Safe in any thread; nothing in it changes any more."""
+        """Return an immutable copy of the present state. Safe in any thread."""
         ...

@@ -1,8 +1,8 @@
-"""Families of very many series: their text is kept and joined, not made anew at each scrape.
+"""Families of very many series, with cached text.
 
-The client library makes a `Sample` and a line of text of each series, several microseconds
-each: with ten thousand datasets that is seconds of the processor that decides requests. A
-ledger never changes, so its lines stay true for as long as it is the same object.
+The client library makes a `Sample` and a line of text for each series, several microseconds each.
+With ten thousand datasets that takes seconds of the CPU that decides requests. A ledger is
+immutable, so its lines stay valid as long as it is the same object.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.samples import Sample
 
 _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
-_TEXT_TYPES: Final = {"info": "gauge"}  # which the older format does not know
+_TEXT_TYPES: Final = {"info": "gauge"}  # the older format has no type `info`
 
 
 class Rendered(Metric):
-    """A family whose samples are text already.
+    """A family with its samples as text.
 
     Attributes:
-        chunks: lines of samples, each ended.
+        chunks: lines of samples, each with its newline.
     """
 
     def __init__(self, name: str, documentation: str, typ: str, chunks: Iterable[str]) -> None:
@@ -31,7 +31,7 @@ class Rendered(Metric):
 
     @property
     def samples(self) -> list[Sample]:
-        """The samples, read back out of the text, for readers other than a scrape."""
+        """The samples, parsed from the text, for readers other than a scrape."""
         families = text_string_to_metric_families(self.text(openmetrics=False))
         return [sample for family in families for sample in family.samples]
 

@@ -1,4 +1,4 @@
-"""Who used what: grants and refusals by dataset and analyst, since somebody began to look."""
+"""The use of datasets: grants and refusals by dataset and analyst, since this process started."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class AnalystPair(NamedTuple):
 
 
 def uses_of(pairs: Iterable[AnalystPair]) -> list[AnalystUse]:
-    """Return pairs as a scrape shows them."""
+    """Return pairs in the form of a scrape."""
     granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
     return [
         AnalystUse(
@@ -38,7 +38,7 @@ def uses_of(pairs: Iterable[AnalystPair]) -> list[AnalystUse]:
 
 
 def uses_of_rows(rows: Iterable[UsageRow]) -> list[AnalystUse]:
-    """Return rows of an index by analyst as a scrape shows them."""
+    """Return an index's rows by analyst in the form of a scrape."""
     granted, refused = Outcome.GRANTED.value, Outcome.REFUSED.value
     return [
         AnalystUse(
@@ -53,12 +53,12 @@ def uses_of_rows(rows: Iterable[UsageRow]) -> list[AnalystUse]:
 
 
 class LiveUsage(UsageTable):
-    """Usage of the datasets held, and the pairs of them that are shown as metrics.
+    """Usage of the datasets held, and the pairs that the metrics show.
 
     Args:
-        every: keep who used what of every dataset, and not only the pairs that are shown.
-        shown: how many pairs of dataset and analyst are shown, the first that come. A place
-            that becomes free is the next new pair's.
+        every: count the use of every dataset, and not only the pairs that are shown.
+        shown: how many pairs of dataset and analyst to show, the first to occur. A new pair takes
+            a slot that becomes free.
         vacancies: for rows.
 
     Attributes:
@@ -68,9 +68,9 @@ class LiveUsage(UsageTable):
     def __init__(self, *, every: bool, shown: int, vacancies: Vacancies | None = None) -> None:
         super().__init__(None, vacancies)
         self._every = every
-        self._most_shown = shown
+        self._max_shown = shown
         self._shown: list[AnalystPair] = []
-        self._taken = 0  # all decisions but those of shown pairs that were forgotten
+        self._taken = 0  # all decisions, except those of forgotten pairs that were shown
         self.last: dict[str | None, int] = {}
 
     def count(self, decided: Iterable[EncodedDecision], ledgers: Mapping[str, Ledger]) -> None:
@@ -85,7 +85,7 @@ class LiveUsage(UsageTable):
         self._taken += self.take(numbered, unit_of)
 
     def _row(self, dataset: str, analyst: str, unit_of: Callable[[str], Unit]) -> Usage | None:
-        has_room = len(self._shown) < self._most_shown
+        has_room = len(self._shown) < self._max_shown
         if not self._every and not has_room:
             return None
         row = super()._row(dataset, analyst, unit_of)
@@ -99,16 +99,16 @@ class LiveUsage(UsageTable):
         for name in gone:
             self.last.pop(name, None)
             self._vacancies.left += len(self.rows.pop(name, {}))
-        # What was left out stays counted: a counter must not fall.
+        # Keep counting hidden pairs: a counter must not fall.
         self._taken -= _decisions(pair for pair in self._shown if pair.dataset in gone)
         self._shown = [pair for pair in self._shown if pair.dataset not in gone]
 
     def of(self, dataset: str) -> Rows:
-        """Return who used a dataset, as a copy; see `views_of`."""
+        """Return a copy of the use of a dataset; see `views_of`."""
         return {name: copy(row) for name, row in self.rows.get(dataset, {}).items()}
 
     def shown(self) -> tuple[list[AnalystPair], int]:
-        """Return the pairs that are shown, as a copy, and how many decisions are of others."""
+        """Return a copy of the pairs that are shown, and the number of others' decisions."""
         pairs = [AnalystPair(dataset, analyst, copy(row)) for dataset, analyst, row in self._shown]
         return pairs, self._taken - _decisions(pairs)
 

@@ -51,7 +51,7 @@ def read_back(line: str) -> Iterable[tuple[Any, ...]]:
 def test_the_shipped_script_is_what_the_roles_are() -> None:
     shipped = (ROOT / "deploy/kafka/acls.sh").read_text()
     assert shipped.split("set -eu\n\n", 1)[1] == script(WHERE, PRINCIPALS), (
-        "write deploy/kafka/acls.sh anew: `accountant topics acls --url kafka://broker:9093`"
+        "regenerate deploy/kafka/acls.sh: `accountant topics acls --url kafka://broker:9093`"
     )
 
 
