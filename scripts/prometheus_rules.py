@@ -1,6 +1,6 @@
-"""Fill deploy/prometheus/thresholds.yml into the templates beside it, and write rules/*.yml.
+"""Fill deploy/prometheus/thresholds.yml into the templates next to it, and write rules/*.yml.
 
-With --check nothing is written, and the exit code is 1 if what is there is not current.
+With --check it writes nothing, and the exit code is 1 if a file is out of date.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _PLACE = re.compile(r"@(\w+)@")
 def thresholds() -> dict[str, Any]:
     """Return the thresholds, each a mapping with `value` and `reason`."""
     text = (HOME / "thresholds.yml").read_text("utf-8")
-    # As text: 1e-9 and 2m go into the rules as they are written.
+    # Read as text: 1e-9 and 2m go into the rules unchanged.
     found = yaml.load(text, Loader=yaml.BaseLoader)  # noqa: S506 - makes strings only
     assert isinstance(found, dict)
     return found
@@ -29,7 +29,7 @@ def thresholds() -> dict[str, Any]:
 def rules() -> dict[str, str]:
     """Return the text of each file of rules, by its name.
 
-    Raises: KeyError: a template names a threshold that there is none of.
+    Raises: KeyError: a template names a threshold that does not exist.
     """
     found = thresholds()
     values = {
@@ -67,7 +67,9 @@ def main() -> int:
         elif not path.is_file() or path.read_text("utf-8") != text:
             stale.append(name)
     if stale:
-        sys.stderr.write(f"not current: {', '.join(stale)}; run {Path(__file__).name}\n")
+        sys.stderr.write(
+            f"out of date: {', '.join(stale)}. Run `python scripts/prometheus_rules.py`\n"
+        )
     return 1 if stale else 0
 
 

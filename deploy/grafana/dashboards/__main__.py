@@ -24,7 +24,7 @@ def text(board: Board) -> str:
 
 
 def main() -> None:
-    """Write every dashboard to the directory given, or to where they are committed."""
+    """Write every dashboard to the directory in the arguments, or to the committed one."""
     directory = Path(sys.argv[1]) if len(sys.argv) > 1 else WRITTEN
     directory.mkdir(parents=True, exist_ok=True)
     for name, make in BOARDS.items():

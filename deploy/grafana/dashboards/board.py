@@ -1,4 +1,4 @@
-"""A dashboard: where its panels stand, what can be chosen, and what every one has in common."""
+"""A dashboard: the layout of its panels, its variables, and what all dashboards have in common."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ UIDS: Final = {
 
 
 class Board:
-    """Panels from left to right and from top to bottom, each with an id that stays.
+    """Panels from left to right and from top to bottom, each with a fixed id.
 
-    Ids are given and not counted: links to a panel survive when another one is put before it.
+    The caller chooses the ids: links to a panel then survive when another panel comes before it.
 
     Args:
-        since: the time that is shown at first, such as now-6h.
+        since: the start of the time range at first, such as now-6h.
         runbooks: address where people read docs/runbooks.md.
     """
 
@@ -63,7 +63,7 @@ class Board:
         )
 
     def choose(self, name: str, query: str, *, label: str, several: bool = False) -> Board:
-        """Add a variable whose values Prometheus knows; `several` begins with all of them."""
+        """Add a variable with values from Prometheus; with `several`, all are chosen at first."""
         variable = (
             build.QueryVariable(name)
             .label(label)
@@ -79,7 +79,7 @@ class Board:
         return self
 
     def alerts(self, matchers: str) -> Board:
-        """Mark on every graph when an alert began and ended to fire."""
+        """Mark the start and end of each alert on every graph."""
         expr = f'ALERTS{{alertstate="firing",{matchers}}}'
         self._board.annotation(
             build.AnnotationQuery()
@@ -95,7 +95,7 @@ class Board:
         return self
 
     def row(self, title: str, *, panel_id: int) -> Board:
-        """Begin a new part with a heading."""
+        """Start a new section with a heading."""
         self._wrap()
         place = model.GridPos(h=1, w=COLUMNS, x=0, y=self._y)
         self._board.with_row(build.Row(title).id(self._new(panel_id)).grid_pos(place))
@@ -103,7 +103,7 @@ class Board:
         return self
 
     def add(self, panel: Builder[model.Panel], *, panel_id: int, width: int, height: int) -> Board:
-        """Put a panel beside the one before it, or below where it does not fit."""
+        """Put a panel next to the one before it, or below if it does not fit."""
         assert 0 < width <= COLUMNS
         if self._x + width > COLUMNS:
             self._wrap()
@@ -118,11 +118,11 @@ class Board:
     def build(self) -> model.Dashboard:
         """Return the dashboard for the encoder."""
         board = self._board.build()
-        # The SDK puts links and annotations into the folded controls menu; they belong in sight.
+        # The SDK puts links and annotations into the folded controls menu; show them instead.
         for shown in (*(board.links or ()), *(board.annotations.list_val or ())):
             shown.placement = None
-        # It also writes what belongs to variables of another type, and a footer that tables
-        # no longer have: Grafana's own types of 13.2 know neither.
+        # It also writes fields of another type of variables, and a footer that tables no longer
+        # have: Grafana's own types of 13.2 have neither.
         for variable in board.templating.list_val or ():
             variable.auto = variable.auto_min = variable.auto_count = None
         for panel in board.panels or ():
@@ -141,7 +141,7 @@ class Board:
 
 
 class _Built(Builder[model.Panel]):
-    """A panel that is finished already, for an interface that asks for its builder."""
+    """A finished panel as a builder, for an interface that takes builders only."""
 
     def __init__(self, panel: model.Panel) -> None:
         self._panel = panel
@@ -162,7 +162,7 @@ def _dashboard_link(name: str, uid: str) -> build.DashboardLink:
 
 
 def override(name: str, **properties: Any) -> tuple[model.MatcherConfig, list[Any]]:
-    """Return what a field of this name has different; `__` in a key stands for a dot."""
+    """Return the override of a field's properties; `__` in a key means a dot."""
     matcher = model.MatcherConfig(id_val="byName", options=name)
     values = [
         model.DynamicConfigValue(id_val=key.replace("__", "."), value=value)

@@ -1,4 +1,4 @@
-"""One dataset: what was promised, what is spent, what may have leaked, who asked."""
+"""One dataset: its guarantee, its spending, its odometers and its requests."""
 
 from __future__ import annotations
 
@@ -23,16 +23,16 @@ _LEFT: Final = f"min by (unit) (privacy_filter_left{{{ONE}}})"
 _IN_UNIT: Final = f'{ONE},unit="$unit"'
 
 _ODOMETER: Final = """
-An **odometer** bounds what has leaked *at every moment at once*; the **guarantee** only promises
-for the end. Holding always costs more than holding once, so
+An **odometer** bounds the privacy loss *at all moments together*; the **guarantee** is valid for
+the end only. A bound for all moments is larger than a bound for one, so
 
-- an odometer may stand **above** the guarantee of a healthy dataset. That is no alert;
-- an odometer below the guarantee does **not** say how much more may be granted;
-- guarantee minus odometer means **nothing**. What still fits is *left*, in each unit.
+- an odometer may be **above** the guarantee of a healthy dataset. That is no fault;
+- an odometer below the guarantee does **not** show how much more can be granted;
+- guarantee minus odometer means **nothing**. *Left* shows what still fits, in each unit.
 
-Compare an odometer with itself over time, and odometers with each other: the smallest at this
-moment may be quoted only if it was chosen beforehand, or if their failure probabilities are added.
-A policy in rho has no line for epsilon here.
+Compare an odometer with itself over time, and odometers with each other. You may quote the
+smallest one at this moment only if you chose it beforehand, or if you add their failure
+probabilities. A policy in rho has no line for epsilon on this graph.
 """
 
 
@@ -41,7 +41,7 @@ def dataset() -> Board:
     board = Board(
         "dataset",
         "Privacy budget: one dataset",
-        "One dataset: its promise, its budget, its odometers, its pace, and who asks.",
+        "One dataset: its guarantee, its budget, its odometers, its burn rate and its requests.",
         since="now-24h",
         runbooks=levels.RUNBOOKS,
     )
@@ -67,9 +67,9 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "State",
-            "Exhausted: the budget is reached, or a request was refused within 5 % of it, or the "
-            "policy halts at the first refusal; unless it does, smaller ones may still fit. "
-            "Closed: the owner ended it, nothing is granted.",
+            "Exhausted: the budget is used up, or a request was refused within 5 % of it, or the "
+            "policy has halted at its first refusal. Unless it has halted, smaller requests may "
+            "still fit. Closed: the owner has closed it, and nothing more is granted.",
             [
                 query(
                     f"clamp_max(max(privacy_filter_exhausted{{{ONE}}}) + "
@@ -87,8 +87,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Spent",
-            "Part of the additive budget that is spent: the filter's first unit. No part of "
-            "epsilon, and not the part of delta.",
+            "Part of the additive budget that is spent: the filter's first unit. This is not a "
+            "part of epsilon, and not the part of delta.",
             [query(_SPENT)],
             unit="percentunit",
             levels=levels.SPENT,
@@ -101,9 +101,9 @@ def _now(board: Board) -> None:
     )
     board.add(
         number(
-            "Promised",
-            "The policy's guarantee, fixed at the opening: everything that is ever released, "
-            "together, stays within it. It does not change when requests are granted.",
+            "Guarantee",
+            "The policy's guarantee, fixed at the opening: all releases together stay within it. "
+            "It does not change when requests are granted.",
             [query(f"max by (parameter) (privacy_guarantee{{{ONE}}})", "{{parameter}}")],
             overrides=[override("delta", unit="sci")],
         ),
@@ -114,8 +114,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Left",
-            "What each of the filter's sums may still grow by: a request fits if its cost in "
-            "every unit is left. No epsilon, unless the unit says so.",
+            "The remaining amount of each of the filter's sums: a request fits if its cost in "
+            "every unit remains. This is epsilon only if the unit is epsilon.",
             [query(_LEFT, "{{unit}}")],
         ),
         panel_id=5,
@@ -125,9 +125,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Exhausted in",
-            "When the additive budget ends if the pace of the last six hours goes on. A guess "
-            "from the past, no promise: it jumps when somebody asks for much. Over: the dataset "
-            "is exhausted.",
+            "When the additive budget ends at the rate of the last six hours. This is an estimate "
+            "from the past: it jumps after a large request. Over: the dataset is exhausted.",
             [
                 query(
                     f"{EXHAUSTION} or clamp_max(max(privacy_filter_exhausted{{{ONE}}}) == 1, 0)",
@@ -137,7 +136,7 @@ def _now(board: Board) -> None:
             mappings=words(_0=("over", "red")),
             unit="dtdurations",
             levels=levels.EXHAUSTION_SECONDS,
-            nothing="not in sight",
+            nothing="not foreseeable",
             decimals=0,
         ),
         panel_id=6,
@@ -151,9 +150,9 @@ def _budget(board: Board) -> None:
     board.add(
         lines(
             "Spent of each budget",
-            "Part of each of the filter's sums that is used up. The first to reach 100 % ends "
-            "the granting; that may be delta. The dashed lines are where alerts fire, which go "
-            "by the additive unit alone. A unit with a budget of nothing is not shown.",
+            "Used part of each of the filter's sums. Grants end when the first one reaches 100 %; "
+            "that may be delta. The dashed lines are the alerts' thresholds, which apply to the "
+            "additive unit only. A unit with a budget of 0 is not shown.",
             [query(f"1 - {_LEFT} / ({_BUDGET} > 0)", "{{unit}}")],
             unit="percentunit",
             levels=levels.SPENT,
@@ -168,9 +167,9 @@ def _budget(board: Board) -> None:
     board.add(
         lines(
             "Spent against the budget, in $unit",
-            "What was spent, exact but for rounding to doubles, and what it may reach. The "
-            "filter refuses whatever would pass the budget, so the line of what is spent never "
-            "crosses it. The budget was computed once, at the opening.",
+            "The spending, exact except for rounding to doubles, and its limit. The filter refuses "
+            "every request that would exceed the budget, so the spending never crosses it. The "
+            "budget was computed once, at the opening.",
             [
                 query(
                     f"max(privacy_filter_budget{{{_IN_UNIT}}}) - "
@@ -195,13 +194,14 @@ def _budget(board: Board) -> None:
 
 
 def _leakage(board: Board) -> None:
-    board.row("What may have leaked", panel_id=20)
+    board.row("Privacy loss so far", panel_id=20)
     board.add(
         lines(
-            "Odometers beside the guarantee",
-            "Upper bounds on what has leaked so far, in nats of epsilon, each valid at every "
-            "moment at once with a small probability of failing of its own. They may stand above "
-            "the guarantee of a healthy dataset: see beside. An infinite reading is not drawn.",
+            "Odometers and the guarantee",
+            "Upper bounds on the privacy loss so far, in nats of epsilon. Each is valid at all "
+            "moments together, with a small failure probability of its own. They may be above the "
+            "guarantee of a healthy dataset: see the text next to this. An infinite reading is not "
+            "drawn.",
             [
                 query(
                     f"max by (odometer) (privacy_odometer_epsilon{{{ONE}}})",

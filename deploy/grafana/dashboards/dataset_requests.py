@@ -1,4 +1,4 @@
-"""One dataset: its pace, its requests, and who made them."""
+"""One dataset: its burn rate, its requests, and its analysts."""
 
 from __future__ import annotations
 
@@ -8,21 +8,21 @@ from deploy.grafana.dashboards.panels import NEUTRAL, bars, lines, number, query
 from deploy.grafana.dashboards.shared import COUNTED, DASHED, EXHAUSTION, ONE, decisions_by_outcome
 
 _LEFT_OUT = "privacy_analyst_requests_left_out_total"
-# Each worker leaves out its own, and each gateway those of the whole log.
+# Each worker counts its own hidden requests, and each gateway those of the whole log.
 _BY_WORKERS = f'sum({_LEFT_OUT}{{job!="accountant-gateway"}})'
 
 
 def pace(board: Board) -> None:
-    """Add how fast the budget goes."""
-    board.row("Pace", panel_id=30)
+    """Add the burn rate of the budget."""
+    board.row("Burn rate", panel_id=30)
     windows = (("5m", "5 minutes"), ("1h", "1 hour"), ("6h", "6 hours"))
     board.add(
         lines(
             "Burn",
-            "How many times faster than the horizon allows the budget was spent, over several "
-            "windows and since the opening. 1x lasts exactly to the end of the horizon. An alert "
-            "needs a long and a short window above its line. A gap is a time in which nothing was "
-            "spent; without a horizon there are no lines.",
+            "The ratio of the spending to the planned spending, over several windows and since the "
+            "opening. 1x lasts exactly to the end of the horizon. An alert needs a long and a "
+            "short window above its line. A gap is a time without spending. Without a horizon "
+            "there are no lines.",
             [
                 *(
                     query(
@@ -46,9 +46,9 @@ def pace(board: Board) -> None:
     board.add(
         lines(
             "Time to exhaustion, and to the end of the horizon",
-            "When the budget ends at the pace of the last six hours, beside when it was meant "
-            "to. While the first lies below the second, it ends too early. A gap is a time in "
-            "which nothing was spent, and the end of the line is the end of the budget.",
+            "When the budget ends at the rate of the last six hours, and when its horizon ends. "
+            "While the first is below the second, the budget ends too early. A gap is a time "
+            "without spending. The end of the line is the end of the budget.",
             [
                 query(
                     EXHAUSTION,
@@ -75,7 +75,7 @@ def pace(board: Board) -> None:
 
 
 def requests(board: Board) -> None:
-    """Add what was asked and not granted."""
+    """Add the requests and the reasons of refusals."""
     board.row("Requests", panel_id=40)
     board.add(
         decisions_by_outcome(ONE),
@@ -87,7 +87,7 @@ def requests(board: Board) -> None:
         bars(
             "Not granted, by reason",
             "Refused and invalid requests since a worker took the partition over, by the reason "
-            "that the decision names. `accountant audit` counts the whole log.",
+            "in the decision. `accountant audit` counts the whole log.",
             [
                 query(
                     f"sort_desc(sum by (reason) (privacy_requests_total{{{ONE},"
@@ -105,16 +105,16 @@ def requests(board: Board) -> None:
 
 
 def analysts(board: Board) -> None:
-    """Add who was granted what, where workers export that."""
-    board.row("Who used what (only with ACCOUNTANT_METRICS_ANALYSTS)", panel_id=50)
+    """Add the use by analyst, if workers export it."""
+    board.row("Use by analyst (only with ACCOUNTANT_METRICS_ANALYSTS)", panel_id=50)
     board.add(
         bars(
             "Spent by analyst",
-            "What each analyst's grants cost, in the additive unit: since the log began where the "
-            "gateway exports it, else since a worker took the partition over. It says who was "
-            "granted what, not what anybody knows: colleagues talk, and only the dataset's budget "
-            "is a guarantee. Empty unless gateway or workers are told to export analysts by name, "
-            "which may itself be personal data.",
+            "The cost of each analyst's grants, in the additive unit: since the log started "
+            "if the gateway exports it, otherwise since a worker took the partition over. This shows "
+            "grants, not knowledge: analysts can share results, and only the dataset's budget is a "
+            "guarantee. Empty unless a setting makes the gateway or the workers export analysts by "
+            "name, which may itself be personal data.",
             [
                 query(
                     f"sort_desc(max by (analyst) (privacy_analyst_spent{{{ONE}}}))",
@@ -134,7 +134,7 @@ def analysts(board: Board) -> None:
             f"Grants and refusals per second of each analyst. {COUNTED}",
             [
                 query(
-                    # Gateways and a worker may each export the same: their sum would be twice it.
+                    # Gateways and a worker may export the same numbers, so do not add them.
                     "max by (analyst, outcome) "
                     f"(rate(privacy_analyst_requests_total{{{ONE}}}[$__rate_interval]))",
                     "{{analyst}} {{outcome}}",
@@ -152,8 +152,8 @@ def analysts(board: Board) -> None:
     board.add(
         number(
             "Not shown",
-            "Requests by analysts beyond the cap that the setting names: they are decided like "
-            "any others, but stand in none of the panels beside. Over all datasets.",
+            "Requests by analysts beyond the cap of the setting: they are decided like any others, "
+            "but the panels next to this do not show them. Over all datasets.",
             [query(f"{_BY_WORKERS} or max({_LEFT_OUT}) or vector(0)")],
         ),
         panel_id=53,

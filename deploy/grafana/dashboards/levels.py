@@ -1,6 +1,6 @@
-"""From which value on a number is shown in another colour: where the alerts fire.
+"""The values from which a number has another colour: the thresholds of the alerts.
 
-A colour that changes where no alert fires would be a riddle, so they come from the same file.
+A change of colour must mean an alert, so both come from the same file.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ RUNBOOKS: Final = str(_READ["runbooks"])
 
 
 def threshold(name: str) -> float:
-    """Return where an alert fires; its reason stands beside it in the file."""
+    """Return the threshold of an alert; the file has its reason, too."""
     return float(_READ["thresholds"][name]["value"])
 
 

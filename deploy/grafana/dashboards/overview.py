@@ -1,4 +1,4 @@
-"""All datasets on one page: for whoever owns them, or is woken up."""
+"""All datasets on one page, for their owners and for operators on call."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def overview() -> Board:
     board = Board(
         "overview",
         "Privacy budgets: overview",
-        "Every dataset: how much of its budget is spent, how fast, and what is refused.",
+        "Every dataset: the spent part of its budget, its burn rate, and its refusals.",
         since="now-24h",
         runbooks=levels.RUNBOOKS,
     )
@@ -62,9 +62,9 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Exhausted",
-            "Datasets whose budget is reached, or that refused a request within 5 % of it, or "
-            "that a policy halts at the first refusal. Nothing is broken: the filter does what "
-            "it is for. Unless halted, small requests may still fit.",
+            "Datasets with a used-up budget, or with a refusal within 5 % of it, or with a policy "
+            "that has halted at the first refusal. This is no fault: it is the purpose of the "
+            "filter. Unless halted, small requests may still fit.",
             [query(f"sum({EXHAUSTED}) or vector(0)")],
             levels=NONE_IS_GOOD,
         ),
@@ -75,8 +75,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Burning too fast",
-            "Datasets that spent more in the last hour than an hour's share of their horizon. "
-            "Datasets without a horizon have no such share and are not counted.",
+            "Datasets that spent more in the last hour than the planned amount for an hour. "
+            "Datasets without a horizon have no planned amount and are not counted.",
             [query(f"count(dataset:privacy_filter_burn:ratio1h{{{CHOSEN}}} > 1) or vector(0)")],
             levels=((None, "green"), (1, "orange")),
         ),
@@ -87,8 +87,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Refused in the last hour",
-            "Part of the decided mechanism requests that were refused. Many refusals are a "
-            f"question to the analysts, not a fault. {COUNTED}",
+            "Refused part of the decided mechanism requests. If many are refused, ask the "
+            f"analysts; it is no fault of the service. {COUNTED}",
             [
                 query(
                     f'sum(increase(privacy_requests_total{{{CHOSEN},outcome="refused"}}[1h])) / '
@@ -108,7 +108,7 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Alerts firing",
-            "Alerts of this service that fire now. Each has its entry in the runbooks.",
+            "Alerts of this service that fire now. Each has an entry in the runbooks.",
             [query('count(ALERTS{alertstate="firing",alertname=~"Privacy.+"}) or vector(0)')],
             levels=NONE_IS_GOOD,
         ),
@@ -119,8 +119,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Partitions unowned",
-            "Partitions of the log that no worker is deciding. Their datasets answer nothing and "
-            "show no numbers anywhere on this page.",
+            "Partitions of the log that no worker is deciding. Their datasets get no decisions and "
+            "have no numbers on this page.",
             [
                 query(
                     "max(privacy_partitions) - "
@@ -144,8 +144,8 @@ def _alerts(board: Board) -> None:
     board.add(
         rows(
             "Firing",
-            "Alerts of this service that fire now. A name leads to the runbooks, where each has "
-            "its entry: what it means and the command to run. Empty is good.",
+            "Alerts of this service that fire now. Each name links to the runbooks, with the "
+            "meaning of the alert and the command to run. Empty is good.",
             [
                 query(
                     f'max by ({known}) (ALERTS{{alertstate="firing",alertname=~"Privacy.+"}})',
@@ -182,8 +182,8 @@ def _requests(board: Board) -> None:
     board.add(
         lines(
             "Not granted, by reason",
-            "Refused and invalid requests per second, by the reason that the decision names. "
-            "`exhausted`: it cost more than is left. `internal_error`: a fault of ours.",
+            "Refused and invalid requests per second, by the reason in the decision. `exhausted`: "
+            "the cost was higher than the remaining budget. `internal_error`: a bug here.",
             [query(f"sum by (reason) ({refused})", "{{reason}}")],
             unit="reqps",
             stacked=True,
@@ -197,8 +197,8 @@ def _requests(board: Board) -> None:
     board.add(
         lines(
             "Refused part, by dataset",
-            "Refused requests out of all decided ones, over five minutes. The dashed line is "
-            "where the alert fires, if it lasts.",
+            "Refused part of all decided requests, over five minutes. Above the dashed line the "
+            "alert fires after a while.",
             [
                 query(
                     "dataset:privacy_requests_refused_per_requests:ratio_rate5m"

@@ -1,4 +1,4 @@
-"""All datasets: how much of each budget is spent, and how fast."""
+"""All datasets: the spent part of each budget, and its burn rate."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _LEFT_SECONDS: Final = (
     f"unless ({EXHAUSTED} == 1)"
 )
 _READ: Final = """
-- **Spent** is the part of the filter's additive budget that is used: 0 to 100 %, the same scale
-  for every dataset. It is *no* part of epsilon: 10 % of rho is about 30 % of epsilon.
+- **Spent** is the used part of the filter's additive budget: 0 to 100 %, the same scale for every
+  dataset. It is *not* a part of epsilon: 10 % of rho is about 30 % of epsilon.
 - **Burn** 1x uses the budget up exactly at the end of its horizon, 2x at half of it.
-- **Exhausted** means that the budget is reached, or that a request was refused within 5 % of it.
+- **Exhausted** means that the budget is used up, or that a request was refused within 5 % of it.
   Smaller requests may still be granted: a refusal alone is no fault.
-- Which number promises what: `docs/dashboards.md`.
+- The meaning of each number: `docs/dashboards.md`.
 """
 
 
@@ -57,7 +57,7 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
             },
         ),
         "Value #C": (
-            "exhausted in, at this pace",
+            "exhausted in, at this rate",
             {
                 "unit": "dtdurations",
                 "decimals": 0,
@@ -82,7 +82,7 @@ def _steps(colors: Steps) -> dict[str, Any]:
 
 
 def budgets(board: Board) -> None:
-    """Add how full each budget is, and how fast it fills."""
+    """Add the spent part of each budget, and its burn rate."""
     board.row("Budgets", panel_id=10)
     info = f"max by (dataset, filter, protects) (privacy_dataset_info{{{CHOSEN}}})"
     refused = f'sum by (dataset) (privacy_requests_total{{{CHOSEN},dataset!="",outcome="refused"}})'
@@ -90,9 +90,9 @@ def budgets(board: Board) -> None:
         rows(
             "Datasets",
             "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
-            "to the end of the horizon; empty where the policy has none. Exhausted in: when the "
-            "budget ends if the last six hours go on; empty while nothing is spent, and after the "
-            "end. Refused: since a worker took the partition over.",
+            "to the end of the horizon; empty if the policy has none. Exhausted in: when the "
+            "budget ends at the rate of the last six hours; empty without spending, and after the end. "
+            "Refused: since a worker took the partition over.",
             [
                 query(_SPENT, ref="A", table=True),
                 query(
@@ -121,7 +121,7 @@ def budgets(board: Board) -> None:
     board.add(
         bars(
             "Spent",
-            "Part of each additive budget that is spent, fullest first. No part of epsilon.",
+            "Spent part of each additive budget, highest first. This is not a part of epsilon.",
             [query(f"sort_desc({_SPENT})", "{{dataset}}", instant=True)],
             unit="percentunit",
             levels=levels.SPENT,
@@ -134,8 +134,8 @@ def budgets(board: Board) -> None:
     board.add(
         lines(
             "Spent, over time",
-            "Part of each additive budget that is spent. It only ever rises. The dashed lines are "
-            "where alerts fire.",
+            "Spent part of each additive budget. It only rises. The dashed lines are the alerts' "
+            "thresholds.",
             [query(_SPENT, "{{dataset}}")],
             unit="percentunit",
             levels=levels.SPENT,
@@ -151,9 +151,9 @@ def budgets(board: Board) -> None:
     board.add(
         lines(
             "Burn of the last hour",
-            "How many times faster than its horizon allows each budget was spent in the last "
-            "hour: above 1x it ends early if that goes on. No line: nothing was spent, or the "
-            "policy has no horizon.",
+            "The ratio of each dataset's spending in the last hour to the planned spending: above "
+            "1x the budget ends early at this rate. No line: no spending, or a policy without a "
+            "horizon.",
             [query(f"dataset:privacy_filter_burn:ratio1h{{{CHOSEN}}}", "{{dataset}}")],
             unit="suffix:x",
             levels=levels.BURN,
@@ -166,4 +166,4 @@ def budgets(board: Board) -> None:
         width=16,
         height=8,
     )
-    board.add(words_to_read("What may be read off", _READ), panel_id=15, width=8, height=8)
+    board.add(words_to_read("How to read these numbers", _READ), panel_id=15, width=8, height=8)

@@ -1,4 +1,4 @@
-"""The panels that the dashboards are made of: four kinds, each with all it needs to be read."""
+"""The kinds of panels in the dashboards, each with its title, description, units and colours."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def query(expr: str, legend: str = "", *, ref: str = "A", **kind: bool) -> prome
     Args:
         legend: name of each series, with labels as `{{dataset}}`.
         kind: `instant` for the present value only, `table` for one as rows,
-            `exemplar` to show the requests behind a histogram.
+            `exemplar` to show example requests of a histogram.
     """
     made = prometheus.Dataquery().expr(expr).ref_id(ref).legend_format(legend or "__auto")
     if kind.get("table"):
@@ -41,7 +41,7 @@ def query(expr: str, legend: str = "", *, ref: str = "A", **kind: bool) -> prome
 
 
 def steps(levels: Steps) -> build.ThresholdsConfig:
-    """Return colours by value: each from its value on."""
+    """Return colours by value: each applies from its value upwards."""
     return (
         build.ThresholdsConfig()
         .mode(model.ThresholdsMode.ABSOLUTE)
@@ -122,8 +122,8 @@ def lines(
 
     Args:
         bounds: lowest value shown, and the highest unless there is a higher one.
-        calcs: columns of the legend. `beside` puts it at the right: room for many series.
-        powers: draw powers of ten at equal distances; what is 0 is then not drawn.
+        calcs: columns of the legend. `beside` puts it at the right, with room for many series.
+        powers: use a logarithmic scale; it cannot show 0.
     """
     drawn = shared.GraphThresholdsStyleMode.DASHED
     panel = (
@@ -231,9 +231,9 @@ def rows(
     """Return a table: one row for each set of labels, one column for each query or label.
 
     Args:
-        columns: by label, or `Value #A` for query A: what it is called, and its properties.
-            What is not named is not shown; their order is that of the columns.
-        sort: name of the column that the rows are sorted by at first.
+        columns: by label, or `Value #A` for query A: its title and properties. The table shows
+            only these columns, in this order.
+        sort: name of the column by which the rows are sorted at first.
     """
     panel = (
         table.Panel()
@@ -270,7 +270,7 @@ def words_to_read(title: str, content: str) -> markdown.Panel:
     return (
         markdown.Panel()
         .title(title)
-        .description("What the numbers here promise, and what they do not.")
+        .description("What these numbers guarantee, and what they do not.")
         .mode(text_model.TextMode.MARKDOWN)
         .content(content)
     )

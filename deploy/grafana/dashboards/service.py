@@ -43,8 +43,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Processes that answer",
-            "Workers and gateways that Prometheus reaches. One that does not answer may still "
-            "decide: look at it before anything else.",
+            "Workers and gateways that Prometheus reaches. A process that does not answer may "
+            "still decide: check it before anything else.",
             [query('count(up{job=~"accountant-.+"} == 1) or vector(0)')],
             levels=((None, "red"), (1, "green")),
         ),
@@ -54,7 +54,7 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Processes that do not",
-            "Targets that Prometheus was told of and does not reach.",
+            "Configured targets that Prometheus does not reach.",
             [query('count(up{job=~"accountant-.+"} == 0) or vector(0)')],
             levels=NONE_IS_GOOD,
         ),
@@ -81,8 +81,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Records waiting",
-            "Requests and owners' records that wait to be decided, over all partitions. No time: "
-            "divide by the rate of decisions.",
+            "Requests and admin requests without a decision yet, over all partitions. For the "
+            "waiting time, divide by the rate of decisions.",
             [query("sum(max by (topic, partition) (privacy_consumer_lag_records)) or vector(0)")],
             levels=levels.LAG,
             line=True,
@@ -93,8 +93,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Last decision",
-            "How long ago anything was decided. By itself no stall: perhaps nobody asked. It is "
-            "one when records wait.",
+            "Time since the last decision. A long time is a stall only if records wait; perhaps "
+            "there were no requests.",
             [query("time() - max(privacy_last_decision_timestamp_seconds > 0)")],
             unit="s",
             nothing="never",
@@ -106,8 +106,8 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Halted partitions",
-            "Partitions where nothing more is decided until an operator acts: the log is damaged "
-            "or a setting is wrong. `accountant audit` names the first record that disagrees.",
+            "Partitions that decide nothing until an operator acts: the log is damaged or a "
+            "setting is wrong. `accountant audit` names the first record that disagrees.",
             [query("sum(max by (partition) (privacy_partition_halted)) or vector(0)")],
             levels=NONE_IS_GOOD,
         ),
@@ -117,7 +117,7 @@ def _now(board: Board) -> None:
 
 
 def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
-    state = words(_0=("refolding", "orange"), _1=("deciding", "green"))
+    state = words(_0=("replaying", "orange"), _1=("deciding", "green"))
     colored = {"type": "color-text"}
     return {
         "partition": ("partition", {"custom__width": 90}),
@@ -145,10 +145,10 @@ def _partitions(board: Board) -> None:
     board.add(
         rows(
             "Owners",
-            "Who decides each partition. Two rows for one partition: for a moment after a "
-            "rebalance that is normal, the log admits one writer; for minutes it is not. "
-            "Decisions: number of the last one, since the log began. Branch: above 0 once a loss "
-            "of decisions was accepted.",
+            "The process that decides each partition. Two rows for one partition are normal for "
+            "a moment after a rebalance, since the log has only one writer; for minutes they are not. "
+            "Decisions: number of the last one, since the start of the log. Branch: above 0 once a "
+            "loss of decisions was accepted.",
             [
                 query(_READY, ref="A", table=True),
                 query(f"{of('privacy_partition_sequence')} + 1", ref="B", table=True),
@@ -172,8 +172,8 @@ def _partitions(board: Board) -> None:
     board.add(
         lines(
             "Partitions by owner",
-            "How many partitions each process decides. The stack is as high as the log has "
-            "partitions; a dent is a time in which some waited.",
+            "Number of partitions that each process decides. The height of the stack is the number "
+            "of partitions; a dent is a time in which some had no owner.",
             [
                 query(
                     f"sum by (instance) (privacy_partition_ready{{{WORKER}}}) > 0",
@@ -192,8 +192,8 @@ def _partitions(board: Board) -> None:
     board.add(
         lines(
             "Records waiting, by topic",
-            "Records that wait to be decided, as last seen by the owner. A line that keeps "
-            "rising is a worker that does not keep up.",
+            "Records without a decision yet, as last reported by the owner. A line that keeps "
+            "rising means that a worker does not keep up.",
             [
                 query(
                     "sum by (topic) "
@@ -211,8 +211,8 @@ def _partitions(board: Board) -> None:
     board.add(
         lines(
             "Since the last decision",
-            "How long ago each partition decided something. A line that rises without end and "
-            "records that wait, together, are a stall.",
+            "Time since each partition's last decision. A line that keeps rising while records "
+            "wait means a stall.",
             [
                 query(
                     "time() - (max by (partition) "

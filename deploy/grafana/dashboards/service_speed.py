@@ -46,8 +46,8 @@ def speed(board: Board) -> None:
     board.add(
         lines(
             "From append to decision",
-            "From the append of a request to its visible decision: half of them took at most "
-            f"the one, 99 % at most the other. Not what a client waits. {within}",
+            "Time from the append of a request to its visible decision: the median and the 99th "
+            f"percentile. A client waits longer than this. {within}",
             _quantiles("privacy_decision_duration_seconds"),
             unit="s",
         ),
@@ -58,7 +58,7 @@ def speed(board: Board) -> None:
     board.add(
         lines(
             "One transaction",
-            f"How long a commit took: half, and 99 % of them, at most this. {within}",
+            f"Duration of a commit: the median and the 99th percentile. {within}",
             _quantiles("privacy_commit_duration_seconds"),
             unit="s",
         ),
@@ -69,7 +69,7 @@ def speed(board: Board) -> None:
     board.add(
         lines(
             "Decisions in one transaction",
-            "Batches grow under load: that is how a worker keeps up, and no fault.",
+            "Batches grow under load. This is no fault: it lets a worker keep up.",
             _quantiles("privacy_commit_records"),
         ),
         panel_id=24,
@@ -78,9 +78,9 @@ def speed(board: Board) -> None:
     )
     board.add(
         lines(
-            "Last refold",
+            "Last replay",
             "How long the owner read the log before it could decide: at a start, and after a "
-            "fault. Nothing is decided meanwhile.",
+            "fault. The partition decides nothing meanwhile.",
             [
                 query(
                     f"max by (partition) (privacy_refold_duration_seconds{{{WORKER}}})",
@@ -99,7 +99,7 @@ def speed(board: Board) -> None:
 
 
 def trouble(board: Board) -> None:
-    """Add what went wrong."""
+    """Add faults, dead letters and the delivery of alerts."""
     board.row("Trouble", panel_id=30)
 
     def grown(metric: str, by: str) -> str:
@@ -108,8 +108,9 @@ def trouble(board: Board) -> None:
     board.add(
         lines(
             "Fencings",
-            "Times that a partition was taken over while its owner thought that it had it. One "
-            "or two with a rebalance are its way to work; many are two owners in a fight.",
+            "Times that another process took over a partition from an owner that was still "
+            "running. One or two with a rebalance are normal; many mean that two owners fence each "
+            "other.",
             [
                 query(
                     grown("privacy_partition_fencings_total", "partition"),
@@ -128,9 +129,8 @@ def trouble(board: Board) -> None:
     board.add(
         lines(
             "Faults",
-            "Times that a partition's state was dropped and read again, by kind of error, "
-            "since each worker began. No wrong decision comes of it: what is dropped was never "
-            "shown.",
+            "Times that a partition's state was dropped and replayed, by kind of error, since each "
+            "worker started. This never causes a wrong decision: dropped work was never visible.",
             [query(f"sum by (fault) (privacy_partition_faults_total{{{WORKER}}})", "{{fault}}")],
             stacked=True,
             stepped=True,
@@ -145,8 +145,8 @@ def trouble(board: Board) -> None:
     board.add(
         lines(
             "Dead letters",
-            "Input records set aside, by reason. None is lost: each has a decision in the log. "
-            "`internal_error` is a fault of ours, the rest are of who sent them.",
+            "Dead-lettered input records, by reason. None is lost: each has a decision in the log. "
+            "`internal_error` is a bug of this program; the others are faults of the sender.",
             [query(grown("privacy_dead_letters_total", "reason"), "{{reason}}")],
             stacked=True,
             bounds=(0, 1),
@@ -156,16 +156,16 @@ def trouble(board: Board) -> None:
         width=8,
         height=8,
     )
-    _told(board)
+    _deliveries(board)
 
 
-def _told(board: Board) -> None:
+def _deliveries(board: Board) -> None:
     board.add(
         lines(
             "Threshold alerts waiting",
-            "Records of thresholds that datasets crossed, known to a process and not yet taken by "
-            "the topic or the webhook. Nearly always 0; none is lost while it is not: they are "
-            "given again after a restart. Not the alerts of Prometheus.",
+            "Records of thresholds that datasets reached, not yet accepted by the topic or the "
+            "webhook. Nearly always 0. None is lost: after a restart they are sent again. These "
+            "are not the alerts of Prometheus.",
             [query(f"sum by (to) (privacy_alerts_waiting{{{WORKER}}})", "{{to}}")],
             stepped=True,
             decimals=0,
@@ -177,9 +177,9 @@ def _told(board: Board) -> None:
     )
     board.add(
         lines(
-            "Threshold alerts told",
-            "Tries to give them to the topic or the webhook, since each process began. A repeat "
-            "counts again; who listens knows it by its id. What failed is tried again.",
+            "Threshold alerts sent",
+            "Attempts to send them to the topic or the webhook, since each process started. A "
+            "repeat counts again; receivers recognize it by its id. Failed attempts are repeated.",
             [
                 query(
                     f"sum by (to, outcome) (privacy_alert_deliveries_total{{{WORKER}}})",
@@ -199,13 +199,13 @@ def _told(board: Board) -> None:
 
 
 def processes(board: Board) -> None:
-    """Add what runs, and what it uses."""
+    """Add the running processes and their resources."""
     board.row("Processes", panel_id=40)
     info = f"max by (instance, version, rules, python) (privacy_accountant_build_info{{{WORKER}}})"
     board.add(
         rows(
             "Versions",
-            "What runs. Workers of one log must have the same rules; `rules` counts their changes.",
+            "The running versions. Workers of one log must have the same number of `rules`.",
             [
                 query(info, ref="A", table=True),
                 query(
@@ -245,8 +245,8 @@ def processes(board: Board) -> None:
     board.add(
         lines(
             "Memory",
-            "Resident memory. It grows with datasets and with remembered ids, of which a "
-            "partition keeps at most a million.",
+            "Resident memory. It grows with datasets and with remembered ids; a partition "
+            "remembers at most a million.",
             [query(f"process_resident_memory_bytes{{{WORKER}}}", "{{instance}}")],
             unit="bytes",
         ),

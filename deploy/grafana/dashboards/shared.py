@@ -1,4 +1,4 @@
-"""Panels and words that more than one dashboard has."""
+"""Panels and texts in more than one dashboard."""
 
 from __future__ import annotations
 
@@ -36,13 +36,13 @@ def color(name: str) -> dict[str, str]:
 
 
 def outcomes() -> Overrides:
-    """Return the colours of outcomes: the same on every graph, whichever there are."""
+    """Return the colours of outcomes: the same on every graph."""
     return [override(name, color=color(shade)) for name, shade in OUTCOME_COLORS.items()]
 
 
 COUNTED: Final = (
-    "Counters begin when a worker takes the partition over, and Prometheus sees an increase only "
-    "between two scrapes: the first decision of a kind may be missing here. "
+    "Counters start at 0 when a worker takes the partition over, and Prometheus finds an increase "
+    "only between two scrapes: the first decision of a kind may be missing on this panel. "
     "`accountant audit` counts the log itself."
 )
 

@@ -1,4 +1,4 @@
-"""How a budget is divided: what teams have used of their shares, and what is left of each."""
+"""The limits of a budget: the use of each team's limit, and its remaining amounts."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _PACE: Final[Steps] = ((None, "green"), (levels.threshold("pace_used_up"), "oran
 
 
 def _used(labels: str, selector: str) -> str:
-    """Return the used part of each limit; where there is none, of what is reserved."""
+    """Return the used part of each limit, or without a limit of the reserved share."""
     return (
         f"max by ({labels}) (privacy_level_spent_ratio{{{selector}}} "
         f"or privacy_level_share_used_ratio{{{selector}}})"
@@ -30,9 +30,9 @@ def teams_of_all(board: Board) -> None:
     board.add(
         bars(
             "Share used",
-            "Part of each team's limit that is used, fullest first; of a team without a limit, of "
-            "what is reserved for it. The colour changes where the alert fires. Limits may add up "
-            "to more than the budget: a team may be refused before its own is used.",
+            "Used part of each team's limit, highest first; for a team without a limit, of its "
+            "reserved share. The colour changes at the alert's threshold. Limits may add up to "
+            "more than the budget, so a team's request may be refused before its limit is used.",
             [
                 query(
                     f"sort_desc({_used('dataset, name', teams)})",
@@ -50,9 +50,9 @@ def teams_of_all(board: Board) -> None:
     )
     board.add(
         bars(
-            "Pace used in this period",
-            "Part of what a team may use in a period that is used in the present one. It falls to "
-            "0 when the next one begins.",
+            "Period limit used",
+            "Used part of each team's period limit in the present period. It falls to 0 when the "
+            "next period starts.",
             [
                 query(
                     f"sort_desc(max by (dataset, name) (privacy_level_pace_used_ratio{{{teams}}}))",
@@ -71,8 +71,8 @@ def teams_of_all(board: Board) -> None:
     board.add(
         rows(
             "Left of each share",
-            "What the sums under each team's limit may still grow by. No epsilon, unless the unit "
-            "says so; and only as far as the dataset's own budget has room.",
+            "Remaining amounts of the sums under each team's limit, as far as the dataset's own "
+            "budget has room. This is epsilon only if the unit is epsilon.",
             [query(f"min by (dataset, name, unit) (privacy_level_left{{{teams}}})", table=True)],
             {
                 "dataset": ("dataset", {"custom__width": 130}),
@@ -89,14 +89,14 @@ def teams_of_all(board: Board) -> None:
 
 
 def teams_of_one(board: Board) -> None:
-    """Add a row for how one dataset is divided."""
+    """Add a row for the limits of one dataset."""
     board.row(f"Teams and other limits {_ONLY}", panel_id=60)
     board.add(
         bars(
             "Share used",
-            "Part of each limit that is used, fullest first; where there is none, of what is "
-            "reserved. Limits of single analysts are shown as far as the cap of the setting goes, "
-            "what an analyst used under a default is not.",
+            "Used part of each limit, highest first; without a limit, of the reserved share. "
+            "Limits of single analysts are shown up to the cap of the setting; the use under a "
+            "per-analyst default is not shown.",
             [query(f"sort_desc({_used('scope, name', ONE)})", _WHOSE, instant=True)],
             unit="percentunit",
             levels=_SHARE,
@@ -108,9 +108,9 @@ def teams_of_one(board: Board) -> None:
     )
     board.add(
         lines(
-            "Pace used in this period",
-            "Part of what may be used in a period that is used in the present one. It falls to 0 "
-            "when the next one begins.",
+            "Period limit used",
+            "Used part of each period limit in the present period. It falls to 0 when the next "
+            "period starts.",
             [
                 query(
                     f"max by (scope, name) (privacy_level_pace_used_ratio{{{ONE}}})",
@@ -129,9 +129,9 @@ def teams_of_one(board: Board) -> None:
     )
     board.add(
         rows(
-            "Left, and when more comes",
-            "What the sums under each limit may still grow by, as far as the dataset's own budget "
-            "has room; and how long until the period of a pace ends.",
+            "Left, and time to the reset",
+            "Remaining amounts of the sums under each limit, as far as the dataset's own budget "
+            "has room; and the time until a period limit resets.",
             [
                 query(
                     f"min by (scope, name, unit) (privacy_level_left{{{ONE}}})",
@@ -150,7 +150,7 @@ def teams_of_one(board: Board) -> None:
                 "name": ("name", {"custom__width": 160}),
                 "unit": ("unit", {"custom__width": 90}),
                 "Value #A": ("left", {}),
-                "Value #B": ("more comes in", {"unit": "dtdurations", "decimals": 0}),
+                "Value #B": ("resets in", {"unit": "dtdurations", "decimals": 0}),
             },
             sort="scope",
         ),
@@ -161,8 +161,8 @@ def teams_of_one(board: Board) -> None:
     board.add(
         number(
             "Limits not shown",
-            "Limits in force beyond the cap that the setting names: they hold like any others, but "
-            "stand in none of the panels beside. Over all datasets.",
+            "Limits in force beyond the cap of the setting: they apply like any others, but the "
+            "panels next to this do not show them. Over all datasets.",
             [query("sum(privacy_levels_not_shown) or vector(0)")],
         ),
         panel_id=64,
