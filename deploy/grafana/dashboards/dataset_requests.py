@@ -111,10 +111,10 @@ def analysts(board: Board) -> None:
         bars(
             "Spent by analyst",
             "The cost of each analyst's grants, in the additive unit: since the log started "
-            "if the gateway exports it, otherwise since a worker took the partition over. This shows "
-            "grants, not knowledge: analysts can share results, and only the dataset's budget is a "
-            "guarantee. Empty unless a setting makes the gateway or the workers export analysts by "
-            "name, which may itself be personal data.",
+            "if the gateway exports it, otherwise since a worker took the partition over. This "
+            "shows grants, not knowledge: analysts can share results, and only the dataset's "
+            "budget is a guarantee. Empty unless a setting makes the gateway or the workers "
+            "export analysts by name, which may itself be personal data.",
             [
                 query(
                     f"sort_desc(max by (analyst) (privacy_analyst_spent{{{ONE}}}))",

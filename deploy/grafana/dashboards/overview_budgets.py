@@ -91,8 +91,8 @@ def budgets(board: Board) -> None:
             "Datasets",
             "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
             "to the end of the horizon; empty if the policy has none. Exhausted in: when the "
-            "budget ends at the rate of the last six hours; empty without spending, and after the end. "
-            "Refused: since a worker took the partition over.",
+            "budget ends at the rate of the last six hours; empty without spending, and after the "
+            "end. Refused: since a worker took the partition over.",
             [
                 query(_SPENT, ref="A", table=True),
                 query(

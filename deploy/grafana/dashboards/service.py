@@ -146,9 +146,9 @@ def _partitions(board: Board) -> None:
         rows(
             "Owners",
             "The process that decides each partition. Two rows for one partition are normal for "
-            "a moment after a rebalance, since the log has only one writer; for minutes they are not. "
-            "Decisions: number of the last one, since the start of the log. Branch: above 0 once a "
-            "loss of decisions was accepted.",
+            "a moment after a rebalance, since the log has only one writer; for minutes they are "
+            "not. Decisions: number of the last one, since the start of the log. Branch: above 0 "
+            "once a loss of decisions was accepted.",
             [
                 query(_READY, ref="A", table=True),
                 query(f"{of('privacy_partition_sequence')} + 1", ref="B", table=True),
