@@ -1,11 +1,11 @@
-"""Planted bugs: what each patch says of itself, and the tests run on a copy that has the bug.
+"""Planted bugs: read the header of each patch, and run tests on a copy that has the bug.
 
-A patch begins with lines of the form `name: text`:
+A patch starts with lines of the form `name: text`:
 
-    what: what is wrong, in one sentence
-    breaks: the guarantee that then does not hold
+    what: the bug, in one sentence
+    breaks: the guarantee that the bug breaks
     caught-by: a test that must fail, as pytest names it; once for each
-    fails-with: an error of the product's that such a test may end with, where no assertion is first
+    fails-with: an error of the product with which such a test may fail before any assertion
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _HEADER: Final = re.compile(r"(what|breaks|caught-by|fails-with): (.+)")
 _PLUGINS: Final = ("pytest_asyncio.plugin", "pytest_timeout", "_hypothesis_pytestplugin")
 _PYTEST: Final = ("-m", "pytest", "-q", *(f"-p{name}" for name in ("no:cacheprovider", *_PLUGINS)))
 _SETTINGS: Final = {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1", "PYTHONDONTWRITEBYTECODE": "1"}
-# Of what tests say where they have waited for what does not come.
+# In the messages of tests that have waited in vain.
 _WAITED: Final = re.compile(r"takes longer than|still not:|did not come about|TimeoutError")
 
 
@@ -61,22 +61,24 @@ class Planted:
 
     @classmethod
     def read(cls, path: Path) -> Planted:
-        """Return what a patch says of itself.
+        """Read the header of a patch.
 
-        Raises: ValueError: a line of its header is missing, or is no such line.
+        Raises: ValueError: a line of the header is missing or malformed.
         """
         head = path.read_text("utf-8").partition("diff --git ")[0]
-        told: dict[str, list[str]] = {}
+        header: dict[str, list[str]] = {}
         for line in filter(None, head.splitlines()):
             found = _HEADER.fullmatch(line)
             if found is None:
-                raise ValueError(f"{path.name}: {line!r} is no line of a header")
-            told.setdefault(found[1], []).append(found[2])
-        missing = {"what", "breaks", "caught-by"} - told.keys()
-        if missing or len(told["what"]) != 1 or len(told["breaks"]) != 1:
-            raise ValueError(f"{path.name}: once `what` and `breaks`, and `caught-by`")
-        (what,), (breaks,) = told["what"], told["breaks"]
-        tests, errors = told["caught-by"], told.get("fails-with", [])
+                raise ValueError(f"{path.name}: {line!r} is not a header line")
+            header.setdefault(found[1], []).append(found[2])
+        missing = {"what", "breaks", "caught-by"} - header.keys()
+        if missing or len(header["what"]) != 1 or len(header["breaks"]) != 1:
+            raise ValueError(
+                f"{path.name}: the header needs one `what`, one `breaks`, and a `caught-by`"
+            )
+        (what,), (breaks,) = header["what"], header["breaks"]
+        tests, errors = header["caught-by"], header.get("fails-with", [])
         return cls(path, what, breaks, tuple(tests), tuple(errors))
 
 
@@ -86,21 +88,21 @@ def all_planted() -> list[Planted]:
 
 
 def apply(patch: Path, *options: str, at: Path) -> None:
-    """Apply a patch to the files in a directory, whatever repository that is in."""
+    """Apply a patch to the files in a directory, even if it is in another repository."""
     env = os.environ | {"GIT_CEILING_DIRECTORIES": str(at.parent)}
     command = ["git", "apply", *options, str(patch)]
     done = subprocess.run(command, cwd=at, env=env, capture_output=True, text=True)
     assert done.returncode == 0, (
-        f"{patch.name} does not apply: {done.stderr}what it changes has changed; plant the bug "
-        "anew, as docs/testing.md says"
+        f"{patch.name} does not apply: {done.stderr}The code that it changes has changed; plant "
+        "the bug again, as docs/testing.md says"
     )
 
 
 def copied(directory: Path) -> Path:
-    """Return a copy of the tree, without what is written while others copy it."""
+    """Return a copy of the tree, without files that other processes are writing."""
     root = directory / "copy"
     for part in _PARTS:
-        # Compiled files stay: Python compares them with the time and size of their sources.
+        # Copy compiled files, too: Python compares them with the time and size of their sources.
         shutil.copytree(ROOT / part, root / part, ignore=shutil.ignore_patterns("*.pyc.*"))
     for other in ("docs", "deploy", "examples"):
         (root / other).symlink_to(ROOT / other)
@@ -113,25 +115,25 @@ class Failure:
     """One test that has failed.
 
     Attributes:
-        test: its file and name, as `caught-by` has them, without its parameters.
-        message: what it has failed with.
-        at_once: it has failed itself, and not what it needs or its collection.
+        test: its file and name, as in `caught-by`, without its parameters.
+        message: the error.
+        in_test: whether the test itself has failed, and not its fixtures or its collection.
     """
 
     test: str
     message: str
-    at_once: bool
+    in_test: bool
 
     def is_of(self, test: str) -> bool:
-        """Return whether it is of a test that `caught-by` names."""
+        """Return whether this is a failure of a test that `caught-by` names."""
         return self.test == test.partition("[")[0]
 
     def is_caught(self, bug: Planted) -> bool:
-        """Return whether the test has found a bug, and has not just failed to run."""
-        if not self.at_once or _WAITED.search(self.message):
+        """Return whether the test has found the bug, rather than failed to run."""
+        if not self.in_test or _WAITED.search(self.message):
             return False
         first = self.message.lstrip()
-        # pytest leaves out the name of the error where an `assert` of a test is explained.
+        # pytest omits the name of the error if it explains an `assert` of the test.
         asserted = re.match(r"AssertionError|assert\b|Failed: DID NOT RAISE", first)
         named = (re.match(rf"([\w.]+\.)?{re.escape(name)}\b", first) for name in bug.fails_with)
         return asserted is not None or any(named)
@@ -139,27 +141,27 @@ class Failure:
 
 @dataclass(frozen=True)
 class Run:
-    """What pytest has made of some tests.
+    """The result of a run of pytest.
 
     Attributes:
-        code: what it has ended with: 0 all passed, 1 some failed, others that it could not run.
-        said: by it, the end.
+        code: its exit code: 0 all passed, 1 some failed, others: it could not run.
+        output: the end of its output.
     """
 
     code: int
     failures: tuple[Failure, ...]
-    said: str
+    output: str
 
 
 def run(tests: Iterable[str], *, at: Path, within: float = MOST_S) -> Run:
     """Run tests on a copy of the tree, as often as `make test` repeats them."""
     report = at / "report.xml"
     unset = {"NIGHTLY", "PYTEST_ADDOPTS", "PYTEST_XDIST_WORKER", "PYTEST_XDIST_WORKER_COUNT"}
-    kept = {k: v for k, v in os.environ.items() if k not in unset}
+    environment = {k: v for k, v in os.environ.items() if k not in unset}
     done = subprocess.run(
         [sys.executable, *_PYTEST, f"--junitxml={report}", *tests],
         cwd=at,
-        env=kept | _SETTINGS | {"PYTHONPATH": str(at)},
+        env=environment | _SETTINGS | {"PYTHONPATH": str(at)},
         capture_output=True,
         text=True,
         timeout=within,
@@ -178,7 +180,7 @@ def _failures(report: Path) -> Iterable[Failure]:
 
 
 def _node(dotted: str, name: str) -> str:
-    """Return a test as pytest names it, from `tests.kafka.test_acks.TestClass` and its name."""
+    """Return pytest's name of a test, from `tests.kafka.test_acks.TestClass` and the test's name."""
     parts = dotted.split(".")
     last = next((i for i, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
     return "::".join(["/".join(parts[: last + 1]) + ".py", *parts[last + 1 :], name])

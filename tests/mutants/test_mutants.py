@@ -1,7 +1,7 @@
-"""The tests are tested: each planted bug is caught, by failing assertions of the tests it names.
+"""Test the tests: the tests that a patch names must fail with its planted bug, by an assertion.
 
-`make mutants` tries them all, and so does `make nightly`; `make test` tries the five fastest, and
-whether every patch applies. docs/testing.md says how to add one.
+`make mutants` and `make nightly` try all bugs; `make test` tries the five fastest, and whether
+every patch applies. docs/testing.md says how to add one.
 """
 
 from __future__ import annotations
@@ -19,13 +19,13 @@ FASTEST: Final = (
     "cap_ignored",
     "chain_not_checked_at_a_start",
     "clock_goes_back",
-    "expired_after_the_floor",
+    "expired_after_the_watermark",
     "repeat_charged_once",
 )
 ALL: Final = all_planted()
 TRIED: Final = [bug for bug in ALL if NIGHTLY or bug.name in FASTEST]
 slow = pytest.mark.slow
-# What is run in a process of its own has a limit of its own.
+# The tests run in a process of their own, with a time limit of their own.
 patient = pytest.mark.timeout(300)
 
 
@@ -42,19 +42,19 @@ def test_a_planted_bug_is_caught(bug: Planted, tmp_path: Path) -> None:
     apply(bug.path, at=root)
     ran = run(bug.caught_by, at=root)
     assert ran.code != 0, (
-        f"{bug.name} survives: {bug.what}, and no test that {bug.path.name} names fails. Mend "
-        f"them, or write one that fails and name it there.\n{ran.said}"
+        f"{bug.name} survives: {bug.what}, and no test that {bug.path.name} names fails. Fix "
+        f"them, or write one that fails and name it there.\n{ran.output}"
     )
-    assert ran.code == 1, f"the tests that {bug.path.name} names cannot be run:\n{ran.said}"
+    assert ran.code == 1, f"the tests that {bug.path.name} names cannot be run:\n{ran.output}"
     by_accident = [each for each in ran.failures if not each.is_caught(bug)]
     assert not by_accident, (
-        f"{bug.name} ends these tests, but no assertion of theirs: {by_accident}. Name tests that "
-        f"assert what it breaks: {bug.breaks}.\n{ran.said}"
+        f"{bug.name} makes these tests fail, but not by an assertion: {by_accident}. Name tests "
+        f"that assert what it breaks: {bug.breaks}.\n{ran.output}"
     )
     for test in bug.caught_by:
         assert any(each.is_of(test) for each in ran.failures), (
-            f"{test} passes with {bug.name}: {bug.what}. Mend it, or take it out of "
-            f"{bug.path.name}.\n{ran.said}"
+            f"{test} passes with {bug.name}: {bug.what}. Fix it, or remove it from "
+            f"{bug.path.name}.\n{ran.output}"
         )
 
 
@@ -63,7 +63,7 @@ def test_a_planted_bug_is_caught(bug: Planted, tmp_path: Path) -> None:
 def test_without_a_bug_the_same_tests_pass(tmp_path: Path) -> None:
     named = dict.fromkeys(test for bug in TRIED for test in bug.caught_by)
     ran = run(named, at=copied(tmp_path), within=1000)
-    assert ran.code == 0, ran.said
+    assert ran.code == 0, ran.output
 
 
 def test_every_patch_applies() -> None:
@@ -71,7 +71,7 @@ def test_every_patch_applies() -> None:
         apply(bug.path, "--check", at=ROOT)
 
 
-def test_every_patch_changes_the_product_alone() -> None:
+def test_every_patch_changes_only_the_product() -> None:
     for bug in ALL:
         lines = bug.path.read_text("utf-8").splitlines()
         changed = [line.split(" b/")[1] for line in lines if line.startswith("diff --git ")]
@@ -86,10 +86,10 @@ def test_there_are_enough_and_the_fastest_are_among_them() -> None:
     assert not [bug.name for bug in ALL if bug.name in FASTEST and bug.needs_broker]
 
 
-def test_a_header_that_lacks_something_is_an_error(tmp_path: Path) -> None:
+def test_an_incomplete_header_is_an_error(tmp_path: Path) -> None:
     (patch,) = [bug.path for bug in ALL if bug.name == FASTEST[0]]
     for line in ("what: ", "breaks: ", "caught-by: "):
-        kept = [each for each in patch.read_text().splitlines() if not each.startswith(line)]
-        (tmp_path / "a.patch").write_text("\n".join(kept))
+        rest = [each for each in patch.read_text().splitlines() if not each.startswith(line)]
+        (tmp_path / "a.patch").write_text("\n".join(rest))
         with pytest.raises(ValueError, match=r"a\.patch"):
             Planted.read(tmp_path / "a.patch")
