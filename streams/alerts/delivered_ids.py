@@ -12,7 +12,7 @@ from streams.private_files import make_private
 _log = get_logger(__name__)
 
 
-class DeliveredAlerts(Once):
+class DeliveredAlerts(SeenAlerts):
     """Remembers delivered alerts over restarts, if the disk allows.
 
     This is a cache of deliveries, not of spending. If the file is lost or cannot be written, an

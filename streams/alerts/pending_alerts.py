@@ -49,7 +49,7 @@ class PendingAlerts:
         self._owns = owns
         self._others_wait = others_wait
         self._clock = clock
-        self._published = Once()
+        self._published = SeenAlerts()
         self._waiting: dict[str, _PendingAlert] = {}
         self._taken: dict[str, float] = {}  # by id: until when an alert stays handed out
         self._heard_since = 0.0

@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaConsumer, ConsumerRecord, TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.coordinator.assignors.range import RangePartitionAssignor
 
-from accountant.views.datasets import Once
+from accountant.views.datasets import SeenAlerts
 from streams.alerts.alerts_topic import FETCH_WAIT_MS, decode_or_none
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook import AlertWebhook, DeliveryAttempts
@@ -56,7 +56,7 @@ class WebhookFeed:
         self._counts = counts
         self._instance_id = instance_id
         self._patience = patience
-        self._done = Once()
+        self._done = SeenAlerts()
         self._next: dict[TopicPartition, int] = {}
         self._lags: dict[TopicPartition, int] = {}
         # By partition: the offset and the attempts of the alert that was tried last.

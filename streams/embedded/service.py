@@ -25,7 +25,7 @@ from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
-from accountant.views.why import UsedSums, Why
+from accountant.views.why import UsageSums, Why
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
 from streams.alerts.webhook_outbox import outbox_of
 from streams.background import THREADS, Background

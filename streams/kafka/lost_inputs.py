@@ -111,7 +111,7 @@ async def _replay(
     deployment: Deployment, partition: int, decisions: AsyncIterator[bytes]
 ) -> Partition:
     # Without rows: this runs once in years, so it can afford to replay the whole log.
-    refold = Refold(deployment.genesis(partition))
+    refold = Replay(deployment.genesis(partition))
     async for value in decisions:
         refold.take_decision(value)
     return refold.finish()

@@ -79,7 +79,7 @@ class KafkaUsage:
             )
         )
 
-    async def sums(self, dataset: str, *, since_day: str) -> UsedSums | None:
+    async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return the sums that `why` needs; as `rows`.
 
         Raises: Unavailable: the index lags, or cannot be read.

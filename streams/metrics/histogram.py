@@ -59,7 +59,7 @@ class Histogram:
         self._examples: list[Example | None] = [None] * (len(bounds) + 1)
         self._total = 0.0
 
-    def observe(self, value: float, example: Encoded | None = None, at: int = 0) -> None:
+    def observe(self, value: float, example: EncodedDecision | None = None, at: int = 0) -> None:
         """Count one value, with its decision, if any."""
         bucket = bisect_left(self._bounds, value)
         self._counts[bucket] += 1
@@ -88,7 +88,7 @@ class Histogram:
             younger = within
         counts[-1] += many - younger
 
-    def show(self, example: Encoded, seconds: float, at: int) -> None:
+    def show(self, example: EncodedDecision, seconds: float, at: int) -> None:
         """Make a decision the example of its bucket, without counting it."""
         self._examples[bisect_left(self._bounds, seconds)] = Example(example, seconds, at)
 

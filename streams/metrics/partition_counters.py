@@ -110,7 +110,7 @@ class PartitionCounters:
         self._waiting_records += len(commit.records)
         return self._waiting_records >= _BATCH
 
-    def count(self) -> Sequence[Encoded]:
+    def count(self) -> Sequence[EncodedDecision]:
         """Count the queued commits, and return their decisions."""
         commits = self._waiting[:]
         # Remove only these: `note` may append more meanwhile.

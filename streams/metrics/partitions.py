@@ -146,7 +146,7 @@ def _cumulative(buckets: Buckets) -> list[Any]:
     return rows
 
 
-def request_id_of(encoded: Encoded) -> str | None:
+def request_id_of(encoded: EncodedDecision) -> str | None:
     """Return the id of a decision's request; None if it has none."""
     try:
         found = decode_decided_request(encoded.decision.request).request_id

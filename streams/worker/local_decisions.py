@@ -115,14 +115,14 @@ class LocalDecisions:
         """Return the decisions committed since the last call, by partition, each in its order."""
         self._filled.clear()
         self._crossed.clear()
-        taken: dict[int, Sequence[Encoded]] = {}
+        taken: dict[int, Sequence[EncodedDecision]] = {}
         for number, local in self._partitions.items():
             if local.reached and local.waiting:
                 taken[number] = list(local.waiting)
                 local.waiting.clear()
         return taken
 
-    def give_back(self, taken: Mapping[int, Sequence[Encoded]]) -> None:
+    def give_back(self, taken: Mapping[int, Sequence[EncodedDecision]]) -> None:
         """Have the reader read decisions again that were taken but not used."""
         for number, decided in taken.items():
             local = self._partitions.get(number)

@@ -180,7 +180,7 @@ def _failures(report: Path) -> Iterable[Failure]:
 
 
 def _node(dotted: str, name: str) -> str:
-    """Return pytest's name of a test, from `tests.kafka.test_acks.TestClass` and the test's name."""
+    """Return pytest's name of a test from `tests.kafka.test_acks.TestClass` and its name."""
     parts = dotted.split(".")
     last = next((i for i, part in enumerate(parts) if part.startswith("test_")), len(parts) - 1)
     return "::".join(["/".join(parts[: last + 1]) + ".py", *parts[last + 1 :], name])

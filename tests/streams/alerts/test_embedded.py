@@ -169,7 +169,7 @@ def test_more_than_may_wait_come_later_and_none_is_lost(
     receiver.down()
     life = Life(file, settings(receiver))
     assert life.service._outbox is not None
-    life.service._outbox._most = 3
+    life.service._outbox._limit = 3
     names = [f"d{number}" for number in range(10)]
     for name in names:
         life.open(name)
@@ -187,7 +187,7 @@ def test_what_was_given_up_is_not_taken_up_again_with_what_had_no_room(file: Pat
     receiver.down()
     with Life(file, settings(receiver)) as life:
         assert life.service._outbox is not None
-        life.service._outbox._most = 1
+        life.service._outbox._limit = 1
         for name in ("d0", "d1", "d2"):
             life.open(name)
             life.ask("0.6", name)

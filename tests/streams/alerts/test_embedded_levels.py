@@ -87,7 +87,7 @@ def test_what_had_no_room_is_asked_of_the_state(file: Path) -> None:
     receiver.down()
     with Divided(file, settings(receiver)) as life:
         assert life.service._outbox is not None
-        life.service._outbox._most = 1
+        life.service._outbox._limit = 1
         life.begin()
         life.grant("0.45")
         life.grant("0.45", "ben")
