@@ -7,7 +7,7 @@ RUN python -m venv /opt/accountant
 ENV PATH=/opt/accountant/bin:$PATH
 WORKDIR /src
 COPY requirements/runtime.txt requirements/build.txt requirements/
-# Every byte that is installed was locked: nothing is resolved here.
+# Install locked packages only; this resolves no versions.
 RUN pip install --require-hashes -r requirements/runtime.txt
 RUN python -m venv /opt/build \
  && /opt/build/bin/pip install --require-hashes -r requirements/build.txt
@@ -21,7 +21,7 @@ RUN /opt/build/bin/pip wheel --no-deps --no-build-isolation --wheel-dir /wheels 
 FROM python:3.13.9-slim-trixie
 RUN groupadd --gid 10001 accountant \
  && useradd --system --uid 10001 --gid accountant --create-home --home-dir /var/lib/accountant accountant
-# A new volume takes owner and mode of the directory that it is mounted on: docker-compose.yml.
+# A new volume gets the owner and mode of the directory that it is mounted on: docker-compose.yml.
 RUN for each in broker worker gateway operator people prometheus tokens; do \
       install --directory --owner accountant --group accountant --mode 0750 "/etc/accountant/$each"; \
     done

@@ -1,4 +1,4 @@
-# Every target sets up what it needs: with Python, make and git on the machine, nothing else is.
+# Every target installs what it needs; the machine only needs Python, make and git.
 # PYTHON=/path/to/python3.12 make test   selects the interpreter of a new .venv.
 
 VENV := .venv
@@ -9,21 +9,21 @@ READY_BROWSER := $(VENV)-browser/.ready
 READY_SECURITY := $(VENV)-security/.ready
 PROVIDER := build/provider
 SOURCES := accountant streams research tests
-# Directories that exist only from some commit on.
+# Directories that older commits do not have.
 SOURCES += $(wildcard benchmarks deploy examples)
 
 PYTEST_ARGS ?=
-# No broker, and nothing is killed.
+# Tests without a broker that kill no process.
 QUICK := not kafka and not faults
-# Much of a test on a broker is waiting, so there are two workers for each core. Each has a broker
-# and takes up to 1 GB: more than eight at once is for WORKERS=12 make test.
+# Tests on a broker mostly wait, so there are two workers for each core. Each has a broker and takes
+# up to 1 GB, so the default is at most eight: WORKERS=12 make test runs more.
 WORKERS ?= $(shell cores=$$(getconf _NPROCESSORS_ONLN); echo $$((cores < 4 ? 2 * cores : 8)))
-# Tests are handed out one at a time, in the order that tests/conftest.py gives them.
+# pytest-xdist hands out tests one at a time, in the order of tests/conftest.py.
 SIDE_BY_SIDE := -n $(WORKERS) --dist load --maxschedchunk 1
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
-# A user's own settings must not decide what a locked installation installs.
+# A user's own settings must not change a locked installation.
 unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
-# Tests start hundreds of processes, which should not all compile the same modules anew.
+# Tests start hundreds of processes, which should not each compile the same modules.
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
@@ -33,13 +33,13 @@ help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
 	    printf '  make %-18s %s\n' "$${line%%:*}" "$${line#*  ## }" ;; esac; done < Makefile
 
-setup: $(READY)  ## make .venv with the locked packages and this project in it
+setup: $(READY)  ## create .venv with the locked packages and this project
 
 demo: $(READY)  ## replay a week of five analysts' requests, then audit the log
 	@$(BIN)/accountant demo $(DEMO_ARGS)
 
-test: $(READY)  ## run every test, those on a real Kafka broker included (<= 15 minutes on 2 cores)
-# What PYTEST_ARGS selects runs one after another: it may be a single test.
+test: $(READY)  ## run every test, also those on a real Kafka broker (<= 15 minutes on 2 cores)
+# With PYTEST_ARGS, tests run one after another: it may be a single test.
 ifeq ($(strip $(PYTEST_ARGS)),)
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 else
@@ -50,30 +50,30 @@ test-fast: $(READY)  ## run the tests that need no broker and kill no process (<
 	$(BIN)/python -m pytest -m "$(QUICK) and not slow" -n auto $(PYTEST_ARGS)
 
 mutants: export NIGHTLY := 1
-mutants: $(READY)  ## plant each known bug in a copy, and see that a test finds it (3 minutes)
+mutants: $(READY)  ## plant each known bug in a copy, and check that a test finds it (3 minutes)
 	$(BIN)/python -m pytest $(SIDE_BY_SIDE) tests/mutants $(PYTEST_ARGS)
 
 nightly: export NIGHTLY := 1
-nightly: test test-cluster test-observability test-provider test-smartnoise test-browser sbom audit-dependencies  ## all tests, each repeated as often as is of use (1 hour)
+nightly: test test-cluster test-observability test-provider test-smartnoise test-browser sbom audit-dependencies  ## run all tests, with more repetitions (1 hour)
 
-test-cluster: $(READY)  ## run the tests on three real brokers, one of which hangs (2 minutes)
+test-cluster: $(READY)  ## run the tests on three real brokers, with one that hangs (2 minutes)
 	$(BIN)/python -m pytest -m cluster tests/faults $(PYTEST_ARGS)
 
 test-observability: $(READY)  ## run the alerts' tests on a real Prometheus and Alertmanager (from apt)
 	bin=$$(sh scripts/observability.sh) && \
 	    OBSERVABILITY_BIN=$$bin $(BIN)/python -m pytest -m observability tests/observability $(PYTEST_ARGS)
 
-test-provider: $(READY) $(PROVIDER)/.ready  ## run the door with tokens of a real OpenID provider; needs node, npm (3 minutes)
+test-provider: $(READY) $(PROVIDER)/.ready  ## run the HTTP server with tokens of a real OpenID provider; needs node, npm (3 minutes)
 	PROVIDER_MODULES=$(PROVIDER)/node_modules \
 	    $(BIN)/python -m pytest -m provider tests/provider $(PYTEST_ARGS)
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
 
-test-browser: $(READY_BROWSER)  ## use the pages in a real browser, and draw them; needs chromium (1 minute)
+test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and draw the pages; needs chromium (1 minute)
 	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
-audit-dependencies: $(READY_SECURITY)  ## ask what is known against the locked packages; fails where it cannot be asked
+audit-dependencies: $(READY_SECURITY)  ## look up advisories about the locked packages; fails if it cannot
 	$(VENV)-security/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
 	    --requirement requirements/runtime.txt
 
@@ -83,32 +83,32 @@ sbom: $(READY_SECURITY)  ## write dist/sbom.cdx.json: the locked packages of an 
 	    --output-file dist/sbom.cdx.json requirements/runtime.txt
 	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) packages"
 
-observe: $(READY)  ## run a ledger with Prometheus and Alertmanager beside it, and print the alerts
+observe: $(READY)  ## run a ledger with Prometheus and Alertmanager, and print the alerts
 	@bin=$$(sh scripts/observability.sh) && OBSERVABILITY_BIN=$$bin $(BIN)/python scripts/observe.py
 
-check: format-check lint types test  ## everything that a change must pass
+check: format-check lint types test  ## run all checks that a change must pass
 
-format: $(READY)  ## rewrite the sources in the common format
+format: $(READY)  ## format the sources
 	$(BIN)/ruff format $(SOURCES)
 	$(BIN)/ruff check --fix-only --quiet $(SOURCES)
 
 format-check: $(READY)
 	$(BIN)/ruff format --check $(SOURCES)
 
-lint: $(READY)  ## ruff
+lint: $(READY)  ## run ruff
 	$(BIN)/ruff check $(SOURCES)
 
-types: $(READY)  ## mypy --strict on the packages, and on the dashboards
+types: $(READY)  ## run mypy --strict on the packages and the dashboards
 	$(BIN)/mypy --strict
 	$(BIN)/mypy --strict --explicit-package-bases -p deploy.grafana.dashboards
 
-bench: $(READY)  ## measure: prints the table, writes JSON
+bench: $(READY)  ## run the benchmarks: print a table, write JSON
 	$(BIN)/python -m benchmarks $(BENCH_ARGS)
 
-dashboards: $(READY)  ## write deploy/grafana/json from the dashboards' code
+dashboards: $(READY)  ## generate deploy/grafana/json from the dashboards' code
 	$(BIN)/python -m deploy.grafana.dashboards
 
-client: $(READY)  ## write the synchronous client from the asynchronous one
+client: $(READY)  ## generate the synchronous client from the asynchronous one
 	$(BIN)/python scripts/unasync.py
 
 reference: $(READY)  ## write the reference of commands, HTTP routes and reasons, running its examples
@@ -122,10 +122,10 @@ figures: $(READY)  ## draw docs/figures again from the functions that decide
 pictures: $(READY)  ## run the demo without Docker, and draw it; needs node, npm, chromium
 	$(BIN)/python -m tests.rendering.scene $(PICTURES_ARGS)
 
-lock: $(READY)  ## resolve the dependencies anew, with hashes
+lock: $(READY)  ## resolve the dependencies again, with hashes
 	sh scripts/lock.sh $(VENV)
 
-clean:  ## remove the environment and everything that tools left behind
+clean:  ## remove the environment and the tools' files
 	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-browser $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 

@@ -1,11 +1,10 @@
-"""What docker-compose.yml needs and no repository may hold: keys, passwords and tokens.
+"""Make the secrets of docker-compose.yml: keys, passwords and tokens.
 
-    first_start.py make           make what is missing; the first start makes all of it
+    first_start.py make           make the missing ones; the first start makes all
     first_start.py show NAME      print the token of NAME, or the authority's certificate (`ca`)
 
-Each program has a directory of its own below HOME (default /etc/accountant), a volume, and sees no
-other's. The authority's key is forgotten once it has signed: whoever reads the volumes can sign
-nothing.
+Each program has its own directory below HOME (default /etc/accountant), a volume that no other
+program can read. The authority's key is deleted after it has signed, so nobody can sign with it.
 """
 
 from __future__ import annotations
@@ -29,11 +28,11 @@ from streams.cli.demo.week import DATASETS, USUAL, week
 
 HOME: Final = Path(os.environ.get("HOME_OF_SECRETS", "/etc/accountant"))
 BROKER: Final = "broker"
-DOORS: Final = ("worker", "gateway")
+SERVERS: Final = ("worker", "gateway")
 PRINCIPALS: Final = {role: f"accountant-{role}" for role in ("worker", "gateway", "operator")}
-"""Who comes to the broker: the directory of each, and its name there."""
+"""The programs that connect to the broker: the directory and the principal of each."""
 ADMINISTRATOR: Final = "olga"
-# Each of the demo's week by a token of their own, its owners and its analysts.
+# The owners and analysts of the demo's week; each has a token.
 PEOPLE: Final = (
     ADMINISTRATOR,
     *(opening.by for opening in DATASETS),
@@ -49,7 +48,7 @@ Key = ec.EllipticCurvePrivateKey
 
 
 def put(path: Path, content: bytes, mode: int = 0o600) -> None:
-    """Write a file as a whole; 0640 is for programs of another user, in this one's group."""
+    """Write a file in one step; 0640 is for programs of other users in this one's group."""
     path.parent.mkdir(mode=0o750, parents=True, exist_ok=True)
     partial = path.with_name(f".{path.name}.new")
     partial.unlink(missing_ok=True)
@@ -62,12 +61,12 @@ def put(path: Path, content: bytes, mode: int = 0o600) -> None:
 
 
 def pem(certificate: x509.Certificate) -> bytes:
-    """Return a certificate as text."""
+    """Return a certificate as PEM."""
     return certificate.public_bytes(serialization.Encoding.PEM)
 
 
 def secret_pem(key: Key) -> bytes:
-    """Return a private key as text."""
+    """Return a private key as PEM."""
     return key.private_bytes(
         serialization.Encoding.PEM,
         serialization.PrivateFormat.PKCS8,
@@ -81,7 +80,7 @@ def named(common: str) -> x509.Name:
 
 
 def usage(*, signs: bool) -> x509.KeyUsage:
-    """Return what a key is for; strict clients (Python 3.13) insist on it."""
+    """Return a key's permitted uses; strict clients (Python 3.13) require them."""
     others = dict.fromkeys(
         (
             *("content_commitment", "key_encipherment", "data_encipherment", "key_agreement"),
@@ -93,7 +92,7 @@ def usage(*, signs: bool) -> x509.KeyUsage:
 
 
 def certificate(common: str, key: Key, signer: Key, now: dt.datetime) -> x509.Certificate:
-    """Return a certificate: the authority's own where a key signs itself, else a server's."""
+    """Return a certificate: the authority's if a key signs itself, otherwise a server's."""
     authority = named("accountant compose authority")
     of_authority = key is signer
     extensions: list[tuple[x509.ExtensionType, bool]] = [
@@ -123,9 +122,9 @@ def certificate(common: str, key: Key, signer: Key, now: dt.datetime) -> x509.Ce
 
 
 def certificates_hold(now: dt.datetime) -> bool:
-    """Tell whether each program has its certificate, of one authority, for some time to come."""
+    """Return whether each program has a certificate of one authority that is valid for a while."""
     authorities = [HOME / role / "ca.pem" for role in (*PRINCIPALS, "people", SCRAPER)]
-    servers = [HOME / BROKER / "broker.pem", *(HOME / role / "door.pem" for role in DOORS)]
+    servers = [HOME / BROKER / "broker.pem", *(HOME / role / "server.pem" for role in SERVERS)]
     try:
         (text,) = {path.read_bytes() for path in authorities}
         authority = x509.load_pem_x509_certificate(text)
@@ -136,20 +135,20 @@ def certificates_hold(now: dt.datetime) -> bool:
                 return False
     except (OSError, ValueError):  # several authorities are a ValueError, too
         return False
-    return all((HOME / role / "door.key").exists() for role in DOORS)
+    return all((HOME / role / "server.key").exists() for role in SERVERS)
 
 
 def make_certificates(now: dt.datetime) -> None:
-    """Make an authority, and what it signs: the broker's certificate and one for each door."""
+    """Make an authority, and the certificates that it signs: the broker's and each HTTP server's."""
     signer = ec.generate_private_key(ec.SECP256R1())
     authority = pem(certificate("", signer, signer, now))
     key = ec.generate_private_key(ec.SECP256R1())
     both = secret_pem(key) + pem(certificate("kafka", key, signer, now))
     put(HOME / BROKER / "broker.pem", both, 0o640)
-    for role in DOORS:
+    for role in SERVERS:
         key = ec.generate_private_key(ec.SECP256R1())
-        put(HOME / role / "door.key", secret_pem(key))
-        put(HOME / role / "door.pem", pem(certificate(role, key, signer, now)))
+        put(HOME / role / "server.key", secret_pem(key))
+        put(HOME / role / "server.pem", pem(certificate(role, key, signer, now)))
     for role in (*PRINCIPALS, "people", SCRAPER):
         put(HOME / role / "ca.pem", authority, 0o640)
 
@@ -172,23 +171,23 @@ def token(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def make_token(name: str, kept: Path, mode: int) -> None:
-    """Make a token, unless it is kept already, and keep its text."""
-    if kept.exists():
+def make_token(name: str, file: Path, mode: int) -> None:
+    """Make a token and write it to a file, unless the file exists."""
+    if file.exists():
         return
     made = token("create", "--name", name)
     if made.returncode != 0:
-        # A start that was ended in between has made one whose text nobody has.
+        # An interrupted start has made a token and not stored its text.
         token("revoke", name)
         made = token("create", "--name", name)
     found = TOKEN.search(made.stdout)
     if made.returncode != 0 or found is None:
         sys.exit(f"no token for {name}: {made.stderr}")
-    put(kept, found[0].encode(), mode)
+    put(file, found[0].encode(), mode)
 
 
 def make() -> None:
-    """Make what is missing."""
+    """Make the missing secrets."""
     now = dt.datetime.now(dt.UTC)
     if not certificates_hold(now):
         make_certificates(now)
@@ -202,10 +201,10 @@ def make() -> None:
 
 def show(name: str) -> None:
     """Print a token, or the certificate of the authority."""
-    kept = HOME / "people" / ("ca.pem" if name == "ca" else f"{name}.token")
-    if name not in {*PEOPLE, "ca"} or not kept.exists():
-        sys.exit(f"there is nothing of {name} to show, but of: {', '.join(('ca', *PEOPLE))}")
-    print(kept.read_text().strip())
+    file = HOME / "people" / ("ca.pem" if name == "ca" else f"{name}.token")
+    if name not in {*PEOPLE, "ca"} or not file.exists():
+        sys.exit(f"there is no token of {name}. Choose one of: {', '.join(('ca', *PEOPLE))}")
+    print(file.read_text().strip())
 
 
 if __name__ == "__main__":

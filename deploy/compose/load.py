@@ -2,8 +2,8 @@
 
 Environment: GATEWAY, the ledger's address; LOAD_MINUTES, how long the week takes (default 10);
 LOAD_REQUESTS, how many requests it has (default 400); TOKENS, a directory with NAME.token of each
-owner and analyst, without which the gateway must know nobody by a token. Ends by itself. Started
-again, it goes on with the same datasets, which by then have little left.
+owner and analyst. Without TOKENS the gateway's authentication must be off. The program ends by
+itself. A second run continues with the same datasets, which then have little budget left.
 """
 
 from __future__ import annotations
@@ -26,9 +26,9 @@ AT_ONCE = 4
 
 
 class Party:
-    """The people of the demo: who asks or opens does so by a client of their own, with their token.
+    """The people of the demo: a client for each, with their token.
 
-    To the functions of the demo it is the ledger: it has the methods that they use of one.
+    It has the methods of a client that the demo's functions use, so they can use it as one.
     """
 
     def __init__(self, address: str, tokens: Path | None) -> None:
@@ -44,25 +44,25 @@ class Party:
         await self._open.aclose()
 
     async def _as(self, name: str) -> AsyncAccountant:
-        who = name if self._tokens is not None else ""
-        if who not in self._clients:
-            given: dict[str, Any] = {"url": self._address}
+        caller = name if self._tokens is not None else ""
+        if caller not in self._clients:
+            settings: dict[str, Any] = {"url": self._address}
             if self._tokens is not None:
-                given["token_file"] = self._tokens / f"{name}.token"
-            client = AsyncAccountant(settings=load(**given))
-            self._clients[who] = await self._open.enter_async_context(client)
-        return self._clients[who]
+                settings["token_file"] = self._tokens / f"{name}.token"
+            client = AsyncAccountant(settings=load(**settings))
+            self._clients[caller] = await self._open.enter_async_context(client)
+        return self._clients[caller]
 
     async def open(self, *dataset: Any, by: str, **more: Any) -> Any:
         """Open a dataset as its owner."""
         return await (await self._as(by)).open(*dataset, by=by, **more)
 
     async def set_member(self, *member: Any, by: str, **more: Any) -> Any:
-        """Say who may ask, as an owner."""
+        """Add or change a member, as an owner."""
         return await (await self._as(by)).set_member(*member, by=by, **more)
 
     async def set_limit(self, *limit: Any, by: str, **more: Any) -> Any:
-        """Divide a budget, as an owner."""
+        """Set a limit, as an owner."""
         return await (await self._as(by)).set_limit(*limit, by=by, **more)
 
     async def ask(self, *request: Any, analyst: str, **more: Any) -> Any:
@@ -70,12 +70,12 @@ class Party:
         return await (await self._as(analyst)).ask(*request, analyst=analyst, **more)
 
     async def datasets(self, name: str) -> Any:
-        """Return the datasets that somebody sees."""
+        """Return the datasets that a person may see."""
         return await (await self._as(name)).datasets()
 
 
 async def main() -> None:
-    """Open and divide the datasets, then ask at an even pace, and say what came of it."""
+    """Open the datasets and set limits, then send the requests evenly and print the outcomes."""
     minutes = float(os.environ.get("LOAD_MINUTES", "10"))
     asks = week(int(os.environ.get("LOAD_REQUESTS", "400")))
     pause = minutes * 60 / len(asks)
@@ -86,12 +86,12 @@ async def main() -> None:
     )
     async with party as ledger:
         for opening, decision in zip(DATASETS, await open_datasets(ledger, ""), strict=True):
-            # Of a dataset that was open before, the second opening is refused: as it should be.
+            # If the dataset is open already, its second opening is refused, as it should be.
             print(f"{decision.dataset}: {decision.reason or decision.outcome}", flush=True)
             if decision.outcome is Outcome.OPENED:
-                said = await divide(ledger, opening, "")
-                told = Counter(str(each.reason or each.outcome) for each in said)
-                print(f"{decision.dataset}: {dict(told)}", flush=True)
+                decisions = await divide(ledger, opening, "")
+                counts = Counter(str(each.reason or each.outcome) for each in decisions)
+                print(f"{decision.dataset}: {dict(counts)}", flush=True)
         rest = iter(asks)
         while some := list(islice(rest, AT_ONCE)):
             async for batch in replay(ledger, some, ""):

@@ -1,6 +1,6 @@
 #!/bin/bash
-# Give the broker its users, with the passwords that first_start.py has made. It runs in the network of
-# the broker's container, whose loopback alone needs no password; as often as one likes.
+# Create the broker's users with the passwords of first_start.py. It runs in the network of the
+# broker's container, since only its loopback needs no password. It is safe to repeat.
 set -euo pipefail
 for file in /etc/accountant/broker/users/*.properties; do
     name=$(basename "$file" .properties)

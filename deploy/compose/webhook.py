@@ -1,4 +1,4 @@
-"""Where Alertmanager delivers in the demo: prints a line for each alert, and answers GET /.
+"""The receiver of Alertmanager's alerts in the demo: it prints a line for each, and answers GET /.
 
 Environment: PORT (default 9095). In production this is a pager or a chat; see
 deploy/alertmanager.
@@ -16,7 +16,7 @@ LABELS: Final = ("severity", "dataset", "owner", "topic", "partition", "instance
 
 
 def line(alert: dict[str, Any]) -> str:
-    """Return one alert as a line: state, name, labels, what it says, where to read on."""
+    """Return one alert as a line: state, name, labels, summary, address of the runbook."""
     labels = alert.get("labels", {})
     notes = alert.get("annotations", {})
     named = [f"{name}={labels[name]}" for name in LABELS if labels.get(name)]
@@ -25,7 +25,7 @@ def line(alert: dict[str, Any]) -> str:
 
 
 class Receiver(BaseHTTPRequestHandler):
-    """Takes Alertmanager's webhook messages, version 4."""
+    """Accepts Alertmanager's webhook messages, version 4."""
 
     def do_POST(self) -> None:
         size = int(self.headers.get("Content-Length", 0))
@@ -51,7 +51,7 @@ class Receiver(BaseHTTPRequestHandler):
         self.end_headers()
 
     def log_message(self, *_: Any) -> None:
-        """Say nothing of each request: the alerts are what is printed."""
+        """Do not log requests: the output is for the alerts."""
 
 
 def main() -> None:
