@@ -115,7 +115,7 @@ def _ask_wrongly(url: str) -> None:
 @pytest.mark.parametrize(
     ("work", "kind"), [(_ask_too_much, NotGranted), (_ask_wrongly, RequestInvalid)]
 )
-def test_a_pool_of_processes_raises_what_its_worker_raised(
+def test_a_process_pool_raises_the_workers_exception(
     work: Callable[[str], None], kind: type[BudgetError], tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"

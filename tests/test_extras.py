@@ -72,7 +72,7 @@ with Accountant("sqlite:///bare.db") as ledger:
     ],
     ids=lambda value: value[0] if isinstance(value, tuple) else value,
 )
-def test_a_part_that_is_missing_is_named_with_its_extra(
+def test_a_missing_package_is_named_with_its_extra(
     arguments: tuple[str, ...], extra: str, tmp_path: Path
 ) -> None:
     done = command(tmp_path, *arguments)

@@ -148,7 +148,7 @@ def test_no_import_runs_back(path: Path) -> None:
             assert below < own, f"{path} imports {name}, which is not below it"
 
 
-def test_no_module_imports_itself_by_a_detour() -> None:
+def test_no_module_imports_itself_indirectly() -> None:
     # A room's own __init__ only hands on names: whoever is in the room may be imported by it.
     graph = {
         name: {other for other in others if not name.startswith(f"{other}.")}
@@ -160,7 +160,7 @@ def test_no_module_imports_itself_by_a_detour() -> None:
         pytest.fail(" -> ".join(error.args[1]))
 
 
-def test_a_ledger_in_a_file_imports_nothing_of_kafka_by_any_detour() -> None:
+def test_a_ledger_in_a_file_imports_nothing_of_kafka_even_indirectly() -> None:
     waiting = [name for name in own_imports() if name.startswith("streams.embedded")]
     found = set(waiting)
     for name in waiting:
@@ -177,7 +177,7 @@ def pure_modules() -> list[Path]:
 
 
 @pytest.mark.parametrize("path", pure_modules(), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_the_core_reads_nothing_of_the_world(path: Path) -> None:
+def test_the_core_does_no_io(path: Path) -> None:
     for name in imported(path):
         assert name.split(".")[0] not in IMPURE, f"{path} imports {name}"
     for call in (".now(", ".today(", ".utcnow("):
@@ -189,7 +189,7 @@ NO_CLOCK = {"gmtime", "localtime", "sleep", "strftime"}
 
 
 @pytest.mark.parametrize("path", modules("streams"), ids=lambda p: p.relative_to(ROOT).as_posix())
-def test_the_clock_module_alone_reads_the_time(path: Path) -> None:
+def test_only_the_clock_module_reads_the_time(path: Path) -> None:
     if path == ROOT / "streams" / "clock.py":
         return
     assert not any(name.startswith("time.") for name in imported(path)), "import the module `time`"

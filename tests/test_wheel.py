@@ -37,7 +37,7 @@ def test_a_wheel_builds_twice_to_the_same_bytes(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_the_wheel_holds_both_packages_and_nothing_else(tmp_path: Path) -> None:
+def test_the_wheel_contains_both_packages_and_nothing_else(tmp_path: Path) -> None:
     wheel = built(ROOT, tmp_path)
     assert wheel.name.startswith("streaming_privacy_accountant-")
     names = zipfile.ZipFile(wheel).namelist()
@@ -84,7 +84,7 @@ print(count)
 
 
 @pytest.mark.slow
-def test_no_module_of_the_wheel_imports_what_the_wheel_does_not_hold(tmp_path: Path) -> None:
+def test_no_module_of_the_wheel_imports_a_module_outside_it(tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     zipfile.ZipFile(built(ROOT, tmp_path)).extractall(installed)
     command = [sys.executable, "-c", EVERY_MODULE, str(installed)]

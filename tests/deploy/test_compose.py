@@ -27,18 +27,18 @@ SETUP = {"keys", "users", "acls", "topics"}
 ONCE = SETUP | {"load"}
 
 
-def test_without_a_profile_only_what_a_trial_needs_is_started():
+def test_without_a_profile_only_the_services_of_a_trial_start():
     small = {name for name, service in SERVICES.items() if "profiles" not in service}
     assert small == {"kafka", "worker", "gateway"} | SETUP
     assert all(service.get("profiles", ["demo"]) == ["demo"] for service in SERVICES.values())
 
 
-def test_the_demo_has_all_that_a_budget_passes_on_its_way_to_a_webhook():
+def test_the_demo_has_every_program_between_a_budget_and_a_webhook():
     wanted = {"worker-2", "prometheus", "alertmanager", "webhook", "grafana", "load"}
     assert wanted <= set(SERVICES)
 
 
-def test_what_a_service_waits_for_is_started_with_it():
+def test_a_services_dependencies_start_with_it():
     for name, service in SERVICES.items():
         waits = service.get("depends_on", ())
         for other in waits:
@@ -56,7 +56,7 @@ def test_every_service_that_stays_is_checked_and_restarted(name):
     assert SERVICES[name]["restart"] == "unless-stopped"
 
 
-def test_the_gateway_keeps_its_index_on_a_volume():
+def test_the_gateway_stores_its_index_on_a_volume():
     index = SERVICES["gateway"]["environment"]["ACCOUNTANT_INDEX"]
     ((name, where),) = [(name, where) for name, where, how in volumes("gateway") if not how]
     assert name in FILE["volumes"]
@@ -90,7 +90,7 @@ def test_every_setting_exists():
                 assert variable in known, f"{name}: {variable}"
 
 
-def test_workers_are_told_apart():
+def test_workers_have_different_names():
     names = [SERVICES[worker]["environment"]["ACCOUNTANT_INSTANCE_ID"] for worker in workers()]
     assert len(set(names)) == len(names) == 2
 
@@ -107,7 +107,7 @@ def test_every_file_that_is_mounted_is_in_the_repository():
             assert here.is_dir(), f"{name}: {here}"
 
 
-def test_prometheus_scrapes_every_process_of_ours_and_tells_alertmanager():
+def test_prometheus_scrapes_every_process_and_alerts_alertmanager():
     settings = document("deploy/prometheus/prometheus.yml")
     for job in settings["scrape_configs"]:
         assert job["scheme"] == "https"
@@ -166,7 +166,7 @@ def test_grafana_finds_its_data_source_and_its_dashboards():
     assert inside("grafana", "/etc/grafana/provisioning").is_dir()
 
 
-def test_grafana_lets_everybody_look_and_nobody_change():
+def test_grafana_lets_everybody_view_and_nobody_edit():
     environment = SERVICES["grafana"]["environment"]
     assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"

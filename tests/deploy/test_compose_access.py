@@ -30,11 +30,11 @@ DOORS = {"gateway", "worker", "serve"}
 KEYS = "/etc/accountant/"
 
 
-def test_every_volume_is_declared_and_none_is_left_over():
+def test_every_volume_is_declared_and_used():
     assert {name for service in SERVICES for name, _, _ in volumes(service)} == set(FILE["volumes"])
 
 
-def test_keys_are_written_by_one_and_read_by_who_needs_them():
+def test_keys_have_one_writer_and_only_their_readers():
     made = {name: where for name, where, how in volumes("keys") if not how}
     (directories,) = re.findall(r"for each in (.*); do", DOCKERFILE)
     assert {f"{KEYS}{each}" for each in directories.split()} == set(made.values())
@@ -67,7 +67,7 @@ def test_programs_of_other_users_read_keys_by_their_group():
         assert service.get("group_add") == ([group] if foreign and reads else None), name
 
 
-def test_every_door_knows_everybody_by_a_token_and_speaks_tls():
+def test_every_http_server_requires_tokens_and_uses_tls():
     doors = {name for name, one in SERVICES.items() if set(one.get("command", ())) & DOORS}
     assert doors == {"gateway", *workers()}
     for name in doors:
@@ -82,7 +82,7 @@ def test_every_door_knows_everybody_by_a_token_and_speaks_tls():
     assert "UNAUTHENTICATED" not in str(FILE)
 
 
-def test_every_program_comes_to_the_broker_by_tls_under_a_name_of_its_own():
+def test_every_program_connects_to_the_broker_with_tls_and_its_own_name():
     roles = {"gateway": "gateway", "topics": "operator", **dict.fromkeys(workers(), "worker")}
     for name, role in roles.items():
         given = settings_of(name)
@@ -112,7 +112,7 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
         assert any(path == where or path.startswith(f"{where}/") for where in mounted), path
 
 
-def test_the_brokers_rules_name_the_principals_that_come():
+def test_the_brokers_acls_name_the_principals_that_connect():
     given = [word.split("=", 1)[1] for word in SERVICES["acls"]["command"] if "=" in word]
     assert dict(each.split("=") for each in given) == first_start.PRINCIPALS
     for name in "acls", "users":
@@ -142,7 +142,7 @@ def test_every_command_is_one_of_the_program_with_its_options(name):
     assert {word.partition("=")[0] for word in words if word.startswith("-")} <= known
 
 
-def test_scripts_of_the_setup_are_such():
+def test_setup_scripts_exist_and_parse():
     program, script = SERVICES["users"]["entrypoint"]
     file = inside("users", script)
     assert subprocess.run([Path(program).name, "-n", file]).returncode == 0
@@ -151,7 +151,7 @@ def test_scripts_of_the_setup_are_such():
     assert SERVICES["keys"]["network_mode"] == "none"
 
 
-def test_nothing_starts_before_what_it_needs_is_made():
+def test_no_service_starts_before_its_secrets_exist():
     order = {name: set(one.get("depends_on", ())) for name, one in SERVICES.items()}
     chain = ["keys", "kafka", "users", "acls", "topics"]
     for first, second in itertools.pairwise(chain):
@@ -160,7 +160,7 @@ def test_nothing_starts_before_what_it_needs_is_made():
         assert order[each] == {"topics"}
 
 
-def test_the_load_asks_each_as_themselves():
+def test_the_load_asks_with_each_persons_own_token():
     environment = SERVICES["load"]["environment"]
     assert environment["GATEWAY"] == "https://gateway:8000"
     assert environment["SSL_CERT_FILE"] == f"{environment['TOKENS']}/ca.pem"
@@ -168,7 +168,7 @@ def test_the_load_asks_each_as_themselves():
     assert asking | {one.by for one in first_start.DATASETS} < set(first_start.PEOPLE)
 
 
-def test_what_the_file_says_to_run_are_services_and_words_of_theirs():
+def test_the_commands_in_the_files_comment_exist():
     text = (inside("keys", "/compose").parents[1] / "docker-compose.yml").read_text()
     shown = re.findall(r"^#.* compose run --rm --no-deps -T keys (\S+) (\S+) ", text, re.MULTILINE)
     assert shown == [("show", "ca"), ("show", first_start.ADMINISTRATOR)]

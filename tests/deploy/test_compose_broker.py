@@ -45,7 +45,7 @@ def password(composed: Composed, role: str) -> str:
     return (composed.home / role / "kafka.password").read_text()
 
 
-def test_the_settings_ask_everybody_but_the_broker_itself_for_a_password():
+def test_the_broker_requires_a_password_from_everybody_but_itself():
     given = broker_properties()
     secured = dict(each.split(":") for each in given["listener.security.protocol.map"].split(","))
     assert secured == {"CLIENTS": "SASL_SSL", "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
@@ -60,7 +60,7 @@ def test_the_settings_ask_everybody_but_the_broker_itself_for_a_password():
 
 
 @pytest.mark.kafka
-def test_who_has_a_password_is_let_in_and_may_do_nothing_without_a_rule(composed):
+def test_a_user_with_a_password_can_connect_but_needs_acls(composed):
     for role, name in first_start.PRINCIPALS.items():
         client = admin(composed, name, password(composed, role))
         assert client.list_topics(timeout=30).topics == {}
@@ -124,7 +124,7 @@ def running(composed, name, log, **ports: str) -> Iterator[str]:
 @pytest.mark.kafka
 @pytest.mark.slow
 @pytest.mark.timeout(300)  # a broker of its own and a dozen commands
-def test_all_that_is_started_by_default_lets_in_who_has_a_token(composed, tmp_path):
+def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
     for name in "acls", "topics":
         run_once(composed, name)
     trusted = ssl.create_default_context(cafile=composed.home / "people" / "ca.pem")

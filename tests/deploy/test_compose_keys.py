@@ -18,7 +18,7 @@ from tests.deploy.composed import ROOT, SERVICES
 pytestmark = pytest.mark.slow
 
 
-def test_no_secret_is_readable_by_others_and_what_another_user_needs_by_the_group(keys):
+def test_no_secret_is_readable_by_others_and_shared_ones_by_the_group(keys):
     shared = {"broker/broker.pem"}
     shared |= {f"broker/users/{name}.properties" for name in first_start.PRINCIPALS.values()}
     shared |= {"prometheus/token"}
@@ -32,7 +32,7 @@ def test_no_secret_is_readable_by_others_and_what_another_user_needs_by_the_grou
             assert not mode & 0o007
 
 
-def test_what_holds_is_kept_and_what_ends_soon_is_made_anew(keys):
+def test_valid_secrets_stay_and_expiring_ones_are_made_again(keys):
     now = dt.datetime.now(dt.UTC)
     before = {path: path.read_bytes() for path in keys.rglob("*") if path.is_file()}
     assert first_start.certificates_hold(now)
@@ -44,7 +44,7 @@ def test_what_holds_is_kept_and_what_ends_soon_is_made_anew(keys):
 
 
 @pytest.mark.parametrize("lost", ["worker/ca.pem", "gateway/door.key", "broker/broker.pem"])
-def test_a_certificate_that_is_lost_or_of_another_authority_is_noticed(lost, keys):
+def test_a_missing_certificate_or_one_of_another_authority_is_detected(lost, keys):
     path, now = keys / lost, dt.datetime.now(dt.UTC)
     kept = path.read_bytes()
     try:
@@ -69,7 +69,7 @@ def test_the_names_of_certificates_are_those_of_services():
     }
 
 
-def test_everybody_has_a_token_of_their_own_whose_hash_alone_the_doors_have(keys):
+def test_everybody_has_a_token_and_the_servers_have_only_its_hash(keys):
     known = {row["name"] for row in json.loads((keys / "tokens/tokens.json").read_text())["tokens"]}
     assert known == {*first_start.PEOPLE, first_start.SCRAPER}
     files = {name: keys / "people" / f"{name}.token" for name in first_start.PEOPLE}
@@ -96,7 +96,7 @@ def test_a_token_and_the_certificate_of_the_authority_are_shown_and_nothing_else
         assert refused.stdout == ""
 
 
-def test_a_token_whose_text_is_lost_is_revoked_and_made_anew(keys):
+def test_a_token_whose_text_is_lost_is_revoked_and_replaced(keys):
     path = keys / "people" / "ana.token"
     before = path.read_text()
     path.unlink()

@@ -48,7 +48,7 @@ named = pytest.mark.parametrize("name", BOARDS)
 
 
 @named
-def test_the_committed_json_is_what_the_code_makes(name):
+def test_the_committed_json_is_what_the_code_generates(name):
     committed = (WRITTEN / f"{name}.json").read_text(encoding="utf-8")
     assert committed == text(BOARDS[name]()), "run `make dashboards`"
 
@@ -58,7 +58,7 @@ def test_no_other_dashboard_is_committed():
 
 
 @named
-def test_a_dashboard_survives_the_way_through_the_models_of_its_schema(name):
+def test_a_dashboard_survives_a_round_trip_through_its_schemas_models(name):
     register_default_plugins()
     committed = board(name)
     again = json.loads(json.dumps(Dashboard.from_json(committed), cls=JSONEncoder))
@@ -112,7 +112,7 @@ def test_rows_of_panels_leave_no_gaps(name):
 
 
 @named
-def test_every_panel_says_what_may_be_read_off_it(name):
+def test_every_panel_has_a_description(name):
     for panel in panels(board(name)):
         assert panel["type"] in KINDS
         assert panel["title"]
@@ -213,7 +213,7 @@ def metrics_of(expr):
 
 
 @named
-def test_every_metric_that_is_asked_for_is_documented_or_recorded(name):
+def test_every_metric_in_a_query_is_documented_or_recorded(name):
     known = known_metrics()
     seen = set()
     for title, target in queries(name):

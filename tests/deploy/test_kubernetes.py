@@ -66,7 +66,7 @@ def test_there_is_one_object_of_each_kind_and_name():
 
 
 @door
-def test_every_setting_is_known_and_keeps_its_rule(name):
+def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
     given = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
     settings = Settings(**given)  # an unknown name, or a value that breaks its rule, raises
@@ -76,7 +76,7 @@ def test_every_setting_is_known_and_keeps_its_rule(name):
 
 
 @door
-def test_nothing_of_a_door_or_a_broker_is_plain(name):
+def test_servers_and_brokers_have_no_plaintext_connections(name):
     given = settings_of(name)
     assert given["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
     assert given["ACCOUNTANT_KAFKA_USERNAME"] == name
@@ -111,7 +111,7 @@ def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
 
 
 @door
-def test_a_pod_can_read_its_secrets_and_nobody_else_of_it_can(name):
+def test_only_a_pods_own_user_can_read_its_secrets(name):
     context = pod(name)["securityContext"]
     # A Secret's files are root's: they are read by their group, which is the pod's.
     assert context["fsGroup"] == context["runAsGroup"]
@@ -125,7 +125,7 @@ def test_a_pod_can_read_its_secrets_and_nobody_else_of_it_can(name):
 
 
 @door
-def test_tokens_are_copied_to_where_the_door_reads_them(name):
+def test_tokens_are_copied_to_the_file_that_the_server_reads(name):
     """The door takes no file that its group may read, and a Secret has no other."""
     copier = sidecar(name)
     assert copier["image"] == container(name)["image"]
@@ -143,7 +143,7 @@ def test_tokens_are_copied_to_where_the_door_reads_them(name):
     assert copier["args"] == sidecar("accountant-worker")["args"]
 
 
-def test_a_changed_secret_is_copied_whole_and_for_one_user_alone(tmp_path):
+def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
     secret, run = tmp_path / "secret", tmp_path / "run"
     secret.mkdir()
     run.mkdir()
@@ -184,7 +184,7 @@ def test_a_workers_name_in_the_group_is_its_pods():
     assert ("Service", service) in OBJECTS
 
 
-def test_a_gateway_keeps_its_index_where_only_it_writes():
+def test_a_gateway_stores_its_index_where_only_it_writes():
     where = Path(settings_of("accountant-gateway")["ACCOUNTANT_INDEX"]).parent
     (name,) = [
         each["name"]
@@ -196,7 +196,7 @@ def test_a_gateway_keeps_its_index_where_only_it_writes():
 
 
 @door
-def test_ports_and_paths_are_the_doors(name):
+def test_ports_and_paths_are_those_of_the_servers(name):
     port, probed = container(name)["ports"]
     assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
     (served,) = spec("Service", name)["ports"]
@@ -212,7 +212,7 @@ def test_ports_and_paths_are_the_doors(name):
 
 
 @door
-def test_prometheus_comes_by_tls_with_a_token(name):
+def test_prometheus_scrapes_with_tls_and_a_token(name):
     (endpoint,) = spec("ServiceMonitor", name)["endpoints"]
     (served,) = spec("Service", name)["ports"]
     assert (endpoint["port"], endpoint["path"]) == (served["name"], "/metrics")
@@ -237,7 +237,7 @@ def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(nam
 
 
 @door
-def test_the_network_lets_in_only_who_is_named_and_out_only_where_the_settings_lead(name):
+def test_the_network_allows_only_the_named_sources_and_the_destinations_of_the_settings(name):
     policy = spec("NetworkPolicy", name)
     assert policy["policyTypes"] == ["Ingress", "Egress"]
     (entry,) = policy["ingress"]
@@ -259,7 +259,7 @@ def test_the_network_lets_in_only_who_is_named_and_out_only_where_the_settings_l
 
 
 @door
-def test_a_pod_keeps_the_restricted_standard_and_has_time_to_stop(name):
+def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
     dockerfile = (ROOT / "Dockerfile").read_text()
     context = pod(name)["securityContext"]
     assert f"USER {context['runAsUser']}" in dockerfile
@@ -285,7 +285,7 @@ def test_a_pod_keeps_the_restricted_standard_and_has_time_to_stop(name):
     assert pod(name)["terminationGracePeriodSeconds"] > STOP_S + waited
 
 
-def test_the_words_of_the_secrets_are_those_of_the_operating_page():
+def test_secrets_have_the_keys_of_the_operating_page():
     """Whoever installs makes each Secret by the commands of that page."""
     text = (ROOT / "docs/operating.md").read_text()
     named = set()

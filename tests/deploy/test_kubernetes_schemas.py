@@ -35,7 +35,7 @@ def problem(found, version):
     return None
 
 
-def test_only_the_operators_kinds_are_left_out():
+def test_only_the_operators_kinds_are_skipped():
     everything = [
         found for file in WHERE.glob("*.yaml") for found in yaml.safe_load_all(file.read_text())
     ]
@@ -46,7 +46,7 @@ def test_only_the_operators_kinds_are_left_out():
 
 @pytest.mark.parametrize("version", VERSIONS[VERSIONS.index(FIRST) :])
 @pytest.mark.parametrize("name", OBJECTS)
-def test_every_object_is_as_kubernetes_describes_it(name, version):
+def test_every_object_matches_kubernetes_schemas(name, version):
     assert problem(OBJECTS[name], version) is None
 
 
@@ -73,7 +73,7 @@ def test_every_object_is_as_kubernetes_describes_it(name, version):
         ("PodDisruptionBudget accountant-worker", "spec", {"maxUnavailble": 1}, "maxUnavailble"),
     ],
 )
-def test_a_broken_manifest_is_noticed(name, path, wrong, told):
+def test_a_broken_manifest_is_rejected(name, path, wrong, told):
     broken = copy.deepcopy(OBJECTS[name])
     place = broken
     for step in path.split("."):

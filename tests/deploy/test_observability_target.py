@@ -60,7 +60,7 @@ def test_its_tests_fail_where_the_programs_are_missing(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
-def test_other_runs_leave_its_tests_out() -> None:
+def test_other_runs_skip_its_tests() -> None:
     for chosen in ((), ("-m", "not kafka and not faults and not slow")):
         done = collect("--collect-only", *chosen, "tests/observability/test_files.py")
         assert done.returncode == 5, done.stdout

@@ -37,7 +37,7 @@ def test_every_panel_is_explained(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_dashboard_is_shown_as_it_was_drawn(name):
+def test_every_dashboard_has_its_picture(name):
     assert f"](pictures/{name}.png)" in section(name)
     png = (PICTURES / f"{name}.png").read_bytes()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")

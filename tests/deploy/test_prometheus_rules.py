@@ -93,7 +93,7 @@ def test_every_alert_is_tested_silent_then_firing_then_resolved(name: str) -> No
 
 
 @pytest.mark.parametrize("name", ALERTS)
-def test_every_alert_says_whom_it_concerns_and_where_to_read(name: str) -> None:
+def test_every_alert_has_an_audience_and_a_runbook(name: str) -> None:
     rule = ALERTS[name]
     assert rule["labels"]["severity"] in {"info", "warning", "critical"}
     assert rule["labels"]["audience"] in {"owner", "operator"}
@@ -112,7 +112,7 @@ def test_every_alert_has_a_runbook_entry_with_a_command(name: str) -> None:
     assert "```sh" in entry or any(each in map(str.lower, ALERTS) for each in follows)
 
 
-def test_the_runbook_has_no_entry_for_an_alert_that_is_gone() -> None:
+def test_the_runbook_has_no_entry_for_a_removed_alert() -> None:
     assert set(re.findall(r"^## (\w+)$", RUNBOOK, re.MULTILINE)) == set(ALERTS)
 
 
@@ -134,7 +134,7 @@ def test_the_page_of_metrics_names_every_recorded_series() -> None:
     assert each == RECORDED
 
 
-def test_a_critical_alert_of_a_dataset_waits_for_nothing() -> None:
+def test_a_critical_alert_of_a_dataset_is_sent_at_once() -> None:
     config = load(ROOT / "deploy" / "alertmanager" / "alertmanager.yml")
     owners = next(r for r in config["route"]["routes"] if r["receiver"] == "owners")
     critical = [r for r in owners["routes"] if 'severity="critical"' in r["matchers"]]

@@ -25,7 +25,7 @@ HARDENED = {
 }
 
 
-def test_there_is_one_for_an_embedded_ledger_and_one_for_a_worker():
+def test_there_is_a_unit_for_an_embedded_ledger_and_one_for_a_worker():
     assert [unit.stem for unit in UNITS] == ["accountant-serve", "accountant-worker"]
 
 

@@ -89,7 +89,7 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.05)
 
 
-def test_over_kills_no_place_has_a_false_checkpoint_or_lacks_the_newest(
+def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     make_topic(broker.bootstrap, application)

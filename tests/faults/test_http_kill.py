@@ -52,7 +52,7 @@ def check_told(answers: list[Answer], decisions: list[bytes]) -> None:
     assert outcomes >= {"granted", "refused", "repeated", "expired"}, outcomes
 
 
-def test_a_killed_servers_answers_are_what_its_log_holds(tmp_path: Path) -> None:
+def test_a_killed_servers_answers_agree_with_its_log(tmp_path: Path) -> None:
     begun = time.time_ns() // 1_000_000
     file = tmp_path / "ledger.db"
     edges = Edges(lambda at: request("ds-0", epsilon="0.001", request_id=new_id(at)), begun)
@@ -77,7 +77,7 @@ def test_a_killed_servers_answers_are_what_its_log_holds(tmp_path: Path) -> None
     assert len(judged.decisions) > len(clients.answers) / 2
 
 
-async def test_a_gateways_answers_are_what_the_log_holds_though_its_worker_is_killed(
+async def test_a_gateways_answers_agree_with_the_log_though_its_worker_is_killed(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger:

@@ -82,7 +82,7 @@ def values(ledger: Ledger, topic: str = "dead_letters") -> list[bytes | None]:
     return [record.value for record in records]
 
 
-async def test_what_is_refused_for_a_moment_is_asked_again_and_written_once(
+async def test_a_retriable_refusal_is_retried_and_written_once(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -143,7 +143,7 @@ async def test_any_other_refusal_is_a_fault_and_nothing_becomes_visible(
 
 
 @pytest.mark.parametrize(("code", "fault"), AT_THE_END)
-async def test_a_commit_is_asked_for_once_whatever_is_answered(
+async def test_a_commit_is_requested_once_whatever_the_answer(
     broker: LocalBroker, proxy: FaultProxy, application: str, code: int, fault: type[JournalFault]
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -173,7 +173,7 @@ async def test_a_write_that_outlasts_its_transaction_is_given_up(
             assert values(ledger) == []
 
 
-async def test_what_the_client_itself_raises_is_no_fault_of_a_record(
+async def test_an_error_of_the_client_is_not_a_fault_of_a_record(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     name = f"{application}-x"
@@ -194,7 +194,7 @@ async def test_what_the_client_itself_raises_is_no_fault_of_a_record(
                 await producer.transact(0, {letters: [Record(b"k", b"v")]})
 
 
-async def test_it_asks_where_its_topics_are_and_no_others(
+async def test_it_looks_up_its_own_topics_only(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -220,7 +220,7 @@ async def test_a_dropped_producer_sends_nothing(
         assert proxy.count(Api.ADD_PARTITIONS_TO_TXN) == begun
 
 
-async def test_what_takes_several_batches_is_one_transaction_in_order(
+async def test_several_batches_are_one_transaction_in_order(
     broker: LocalBroker, application: str
 ) -> None:
     many = [Record(b"k", b"%06d" % i + b"." * 4_000) for i in range(3 * BATCH_BYTES // 4_000)]
@@ -234,7 +234,7 @@ async def test_what_takes_several_batches_is_one_transaction_in_order(
         assert values(ledger) == [many[0].value] * 2
 
 
-async def test_what_is_ended_in_its_middle_shows_no_row_without_its_decisions(
+async def test_a_transaction_ended_in_its_middle_shows_no_row_without_its_decisions(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -256,7 +256,7 @@ async def test_what_is_ended_in_its_middle_shows_no_row_without_its_decisions(
         assert values(ledger, "state") == []
 
 
-async def test_a_topic_that_is_made_while_it_is_waited_for_is_written_to(
+async def test_a_topic_created_during_the_wait_is_written_to(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -272,7 +272,7 @@ async def test_a_topic_that_is_made_while_it_is_waited_for_is_written_to(
         assert values(ledger) == [b"v"]
 
 
-async def test_the_numbers_of_a_producer_begin_again_behind_the_largest(
+async def test_sequence_numbers_wrap_after_the_largest(
     broker: LocalBroker, application: str
 ) -> None:
     last = 2**31 - 3

@@ -183,7 +183,7 @@ async def signed(broker: LocalBroker, application: str, tmp_path: Path) -> Async
 
 
 @pytest.mark.timeout(900)
-async def test_kills_around_signing_leave_no_false_alarm_and_no_gap(signed: Signed) -> None:
+async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: Signed) -> None:
     draw = random.Random(5)
     with signed.workers("w1") as (worker,):
         await signed.ledger.settle()
@@ -203,7 +203,7 @@ async def test_kills_around_signing_leave_no_false_alarm_and_no_gap(signed: Sign
 
 
 @pytest.mark.timeout(900)
-async def test_owners_in_turn_that_keep_heads_late_leave_no_false_alarm(signed: Signed) -> None:
+async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(signed: Signed) -> None:
     draw = random.Random(6)
     with signed.workers("w1", "w2") as workers:
         await until(lambda: all(len(each.refolded(0)) for each in workers), "each serves")
@@ -248,9 +248,7 @@ TROUBLES: Final[dict[str, tuple[Callable[[Signed, Signing], None], ...]]] = {
 
 
 @pytest.mark.parametrize("how", TROUBLES)
-async def test_a_place_that_cannot_be_used_is_told_and_made_up_for(
-    signed: Signed, how: str
-) -> None:
+async def test_an_unusable_sink_is_reported_and_catches_up_later(signed: Signed, how: str) -> None:
     begin, end = TROUBLES[how]
     with signed.workers("w1") as (worker,):
         await signed.kept_to_the_end()

@@ -65,7 +65,7 @@ async def ask(ledger: Ledger, names: list[str], stop: asyncio.Event) -> None:
     assert await asyncio.to_thread(producer.flush, 60) == 0
 
 
-async def test_a_worker_goes_on_without_one_broker_of_three_that_hangs(
+async def test_a_worker_continues_while_one_broker_of_three_hangs(
     cluster: LocalCluster, application: str
 ) -> None:
     watch = Watch()

@@ -114,7 +114,7 @@ async def test_a_failed_send_aborts_the_whole_transaction(
         assert rows == []
 
 
-async def test_the_one_record_that_the_broker_will_not_take_is_set_aside(
+async def test_the_one_record_that_the_broker_rejects_becomes_a_dead_letter(
     broker: LocalBroker, application: str
 ) -> None:
     fat = {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.00001"}] * 90}
@@ -224,7 +224,7 @@ async def processing(
         await inputs.stop()
 
 
-async def test_a_commit_cancelled_at_any_of_its_awaits_is_found_whole_or_not_at_all(
+async def test_a_commit_cancelled_at_any_await_is_complete_or_absent(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()

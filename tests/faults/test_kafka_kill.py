@@ -164,7 +164,7 @@ async def take_over(paused: WorkerProcess, other: WorkerProcess) -> None:
     await until(lambda: len(refolded(other, since)) >= 2, "the other one serves")
 
 
-async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
+async def test_a_paused_workers_commit_stays_invisible_and_owners_do_not_fence_each_other(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     draw = random.Random(2)
@@ -194,7 +194,7 @@ async def test_nothing_of_a_paused_worker_becomes_visible_and_none_fight(
         await ledger.judged()
 
 
-async def test_a_successor_waits_for_foreign_transactions_and_then_refolds_everything(
+async def test_a_successor_waits_for_foreign_transactions_and_then_replays_everything(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger:

@@ -16,7 +16,7 @@ pytestmark = pytest.mark.faults
 _SAYS = "read from a broker that leads it no more"
 
 
-async def test_an_owner_that_was_told_of_an_old_end_decides_nothing_again(
+async def test_an_owner_that_read_an_old_end_decides_nothing_again(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     watch = Watch()
@@ -43,7 +43,7 @@ async def test_an_owner_that_was_told_of_an_old_end_decides_nothing_again(
     assert watch.reported == []
 
 
-async def test_no_second_genesis_is_written_behind_an_old_end(
+async def test_no_second_genesis_is_written_after_an_old_end(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1) as ledger:

@@ -371,7 +371,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
 }  # fmt: skip
 
 
-def test_the_sound_log_is_as_predicted_before_and_after_it_is_written_anew(history: Sound) -> None:
+def test_the_sound_log_is_as_predicted_before_and_after_it_is_rewritten(history: Sound) -> None:
     partition = oracle.judge_file(history.found, history.inputs)
     assert len(partition.decisions) == len(history.places)
     forger = Forger(history)
@@ -380,7 +380,7 @@ def test_the_sound_log_is_as_predicted_before_and_after_it_is_written_anew(histo
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_log_is_noticed_for_what_it_is(history: Sound, name: str) -> None:
+def test_each_forgery_of_a_log_is_detected_and_named(history: Sound, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(history)
     plant(forger)
@@ -398,7 +398,7 @@ def test_bytes_that_were_changed_break_the_chain(history: Sound) -> None:
     assert noticed.value.about == "chain"
 
 
-def test_an_answer_that_is_not_the_record_is_noticed(history: Sound) -> None:
+def test_an_answer_that_differs_from_the_record_is_detected(history: Sound) -> None:
     values, places = history.found.decisions, history.places
     record = values[places["repeat"]]
     decision = json.loads(record)

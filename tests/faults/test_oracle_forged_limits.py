@@ -218,7 +218,7 @@ def test_the_sound_log_is_as_predicted(history: Sound) -> None:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_a_forged_log_is_noticed_for_what_it_is(history: Sound, name: str) -> None:
+def test_each_forgery_of_a_log_is_detected_and_named(history: Sound, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(history)
     plant(forger)

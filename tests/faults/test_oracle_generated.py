@@ -50,7 +50,7 @@ def outcomes(partition: Partition) -> Counter[tuple[str, str | None]]:
 
 
 @pytest.mark.parametrize("pair", range(SEEDS // 2))
-def test_no_generated_decision_is_another_than_predicted(pair: int, tmp_path: Path) -> None:
+def test_every_generated_decision_is_as_predicted(pair: int, tmp_path: Path) -> None:
     judged = []
     for seed in (2 * pair, 2 * pair + 1):
         with FedLedger(tmp_path / f"{seed}.db") as ledger:
@@ -218,7 +218,7 @@ def test_a_clock_that_was_ahead_and_was_set_back_is_predicted(tmp_path: Path) ->
     assert found["expired", None] > 50
 
 
-def test_what_follows_a_seal_is_predicted_and_the_seal_too(tmp_path: Path) -> None:
+def test_a_seal_and_the_decisions_after_it_are_predicted(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         load = Load(2, START)
         fed(ledger, load, 1_200)

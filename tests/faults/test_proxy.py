@@ -154,7 +154,7 @@ async def committed_in_the_end(broker: LocalBroker, topic: str, number: int) -> 
     return values
 
 
-async def test_a_client_goes_on_after_the_broker_was_away(
+async def test_a_client_resumes_after_a_broker_outage(
     broker: LocalBroker, proxy: FaultProxy, topic: str
 ) -> None:
     async with producer(proxy, topic, request_timeout_ms=20_000) as sender:
@@ -176,7 +176,7 @@ async def test_nobody_can_start_while_the_broker_is_away(proxy: FaultProxy, topi
     await sender.stop()
 
 
-async def test_what_was_stalled_arrives_late(
+async def test_stalled_data_arrives_late(
     broker: LocalBroker, proxy: FaultProxy, topic: str
 ) -> None:
     async with producer(proxy, topic, request_timeout_ms=20_000) as sender:

@@ -106,7 +106,7 @@ def with_census(file: Path, at: int) -> EmbeddedService:
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_a_full_disk_loses_nothing_and_goes_on_when_there_is_room(
+def test_a_full_disk_loses_nothing_and_the_ledger_resumes_when_there_is_room(
     tmp_path: Path, half: bool
 ) -> None:
     at = born()

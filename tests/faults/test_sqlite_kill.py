@@ -251,7 +251,7 @@ class Other:
         return said
 
 
-def test_a_second_process_is_told_who_has_the_file_and_where(tmp_path: Path) -> None:
+def test_a_second_process_learns_the_owner_and_address_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     other = Other(lambda service: "bye", file)
     with pytest.raises(Refused, match=rf"process {other.pid} .*http://127\.0\.0\.1:4711"):

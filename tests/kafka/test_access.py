@@ -104,7 +104,7 @@ async def told(server: Gateway, name: str, until: str) -> list[str]:
     return found
 
 
-async def test_a_gateway_before_kafka_lets_everybody_do_what_the_log_says(
+async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with (

@@ -42,7 +42,7 @@ async def test_a_ledgers_writers_wait_for_all_replicas(
         await ledger.judged()
 
 
-async def test_a_producer_that_waits_for_one_replica_is_told_apart(
+async def test_a_producer_that_waits_for_one_replica_is_detected(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

@@ -120,7 +120,7 @@ async def load(ledger: Ledger) -> AsyncIterator[None]:
 
 
 @pytest.mark.faults
-async def test_over_kills_under_load_none_is_lost_and_repeats_are_recognised(
+async def test_no_alert_is_lost_over_kills_and_repeats_are_recognised(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     draw = random.Random(10)
@@ -142,7 +142,7 @@ async def test_over_kills_under_load_none_is_lost_and_repeats_are_recognised(
     assert len(found) - len(set(found)) <= RESTARTS
 
 
-async def test_a_dataset_that_is_idle_since_before_the_start_is_told_of(
+async def test_an_idle_dataset_is_reported_after_a_start(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application) as ledger:
@@ -181,7 +181,7 @@ async def divide(ledger: Ledger, dataset: str = "census") -> None:
     await ledger.settle()
 
 
-async def test_what_limits_cross_is_told_by_the_owner_and_again_by_the_next_one(
+async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats_them(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     receiver = Receiver()
@@ -223,7 +223,7 @@ async def test_what_limits_cross_is_told_by_the_owner_and_again_by_the_next_one(
     assert by_id[f"{ANA}/0.8"]["analyst"] == "ana"
 
 
-async def test_another_worker_tells_what_limits_cross_where_the_owner_does_not(
+async def test_another_worker_reports_thresholds_of_limits_if_the_owner_does_not(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     # `mute` is an owner without a read side.
@@ -247,7 +247,7 @@ async def test_another_worker_tells_what_limits_cross_where_the_owner_does_not(
     assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in seen)
 
 
-async def test_another_worker_tells_what_an_owner_leaves_untold(
+async def test_another_worker_reports_the_alerts_that_an_owner_does_not(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     names = [f"d{i}" for i in range(16)]  # on all four partitions
@@ -263,7 +263,7 @@ async def test_another_worker_tells_what_an_owner_leaves_untold(
     assert sorted(found) == sorted(f"{name}/1/0.5" for name in names), "each once"
 
 
-async def test_a_broker_that_goes_away_and_a_kill_meanwhile_lose_nothing(
+async def test_a_broker_outage_and_a_kill_during_it_lose_nothing(
     own_broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     names = [f"d{i}" for i in range(20)]
@@ -314,7 +314,7 @@ def remembered(ledger: Ledger, *names: str) -> bool:
     return {name.encode() for name in names} <= set(done)
 
 
-async def test_the_webhook_gets_each_once_over_failures_and_restarts(
+async def test_the_webhook_gets_each_alert_once_over_failures_and_restarts(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     names = [f"d{i}" for i in range(12)]
@@ -403,7 +403,7 @@ def watched(ledger: Ledger) -> str:
     return done.stdout
 
 
-async def test_a_strangers_record_on_the_topic_silences_nobody(
+async def test_a_foreign_record_on_the_topic_silences_no_alert(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     receiver = Receiver()

@@ -31,7 +31,7 @@ async def ask(ledger: Ledger, count: int) -> None:
     await ledger.settle()
 
 
-async def test_a_log_that_was_cut_is_told(broker: LocalBroker, application: str) -> None:
+async def test_a_cut_log_is_reported(broker: LocalBroker, application: str) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
         async with working(ledger):
             await ledger.open(*DATASETS)
@@ -60,7 +60,7 @@ async def test_a_log_that_was_cut_is_told(broker: LocalBroker, application: str)
         assert "decisions are missing" in wrong.found
 
 
-async def test_a_log_that_is_written_meanwhile_is_sound(
+async def test_a_log_written_during_the_audit_is_sound(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger, working(ledger):

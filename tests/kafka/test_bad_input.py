@@ -159,7 +159,7 @@ def bomb(ledger: Ledger, compression: str, size: int) -> str:
     return failed[0].upper().lstrip("_")
 
 
-async def test_a_record_on_which_adjudication_raises_is_set_aside(
+async def test_a_record_that_breaks_adjudication_becomes_a_dead_letter(
     broker: LocalBroker, application: str
 ) -> None:
     def planted(draft: Draft, record: Input, clock: int) -> EncodedDecision:
@@ -255,7 +255,7 @@ async def append_odd(ledger: Ledger, odd: Raw, topic: str = "requests", codec: i
 
 
 @pytest.mark.parametrize("codec", [0, GZIP], ids=["plain", "gzip"])
-async def test_what_the_broker_takes_is_decided_as_any_other(
+async def test_every_record_that_the_broker_accepts_is_decided(
     broker: LocalBroker, application: str, codec: int
 ) -> None:
     watch = Watch()
@@ -277,7 +277,7 @@ async def test_what_the_broker_takes_is_decided_as_any_other(
         assert places == [("requests", 0, offset) for offset in range(4 * len(ODD))]
 
 
-async def test_what_the_broker_took_while_nobody_served_is_decided_in_its_place(
+async def test_records_accepted_without_a_worker_are_decided_in_order(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()
@@ -317,7 +317,7 @@ REFUSED: list[tuple[str, bytes]] = [
 ]
 
 
-async def test_what_the_broker_refuses_leaves_no_trace(
+async def test_a_record_that_the_broker_rejects_leaves_no_trace(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:

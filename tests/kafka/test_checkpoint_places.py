@@ -89,7 +89,7 @@ async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
             assert await asyncio.to_thread(is_newest, ledger, kept, place)
 
 
-async def test_a_worker_that_keeps_none_is_not_started_to_send_them(
+async def test_a_worker_without_checkpoints_refuses_sinks(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

@@ -112,7 +112,7 @@ async def keeping(broker: LocalBroker, application: str, tmp_path: Path) -> Asyn
         yield keeping
 
 
-async def test_workers_keep_checkpoints_of_each_partition(keeping: Keeping) -> None:
+async def test_workers_store_checkpoints_of_each_partition(keeping: Keeping) -> None:
     done = await keeping.audited()
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("checkpoints agree") == PARTITIONS
@@ -127,7 +127,7 @@ async def test_workers_keep_checkpoints_of_each_partition(keeping: Keeping) -> N
     assert done.returncode == 0, done.stdout
 
 
-async def test_a_partition_that_has_lost_decisions_is_halted_until_that_is_accepted(
+async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_accepted(
     keeping: Keeping,
 ) -> None:
     export = (await keeping.ran("log", "export")).stdout
@@ -169,9 +169,7 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_that_is_accep
     assert done.stdout.count("the decisions from 5 to 8 were given up: a test") == PARTITIONS
 
 
-async def test_a_log_that_went_on_another_way_is_noticed_behind_the_start(
-    keeping: Keeping, tmp_path: Path
-) -> None:
+async def test_a_forked_log_is_detected_after_the_start(keeping: Keeping, tmp_path: Path) -> None:
     before = (await keeping.ran("log", "export")).stdout
     async with keeping.worker():
         await keeping.ask(8)

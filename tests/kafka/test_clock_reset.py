@@ -81,7 +81,7 @@ async def is_sound(ledger: Ledger) -> bool:
     return all(report.ok for _, report in reports)
 
 
-async def test_a_partition_that_was_ahead_goes_on(
+async def test_a_partition_that_was_ahead_continues(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2, skew_ms=SKEW_MS) as ledger:

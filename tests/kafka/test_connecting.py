@@ -37,7 +37,7 @@ def silent() -> Iterator[list[str]]:
 
 
 @pytest.mark.parametrize("make", [AIOKafkaConsumer, AIOKafkaProducer, AIOKafkaAdminClient])
-async def test_the_one_of_five_addresses_that_answers_is_found(
+async def test_the_only_answering_address_of_five_is_found(
     broker: LocalBroker, silent: list[str], make: Callable[..., Any]
 ) -> None:
     servers = [*silent, broker.bootstrap]
@@ -62,7 +62,7 @@ async def started(make: Callable[..., Any], servers: list[str] | str) -> None:
             await (client.close() if make is AIOKafkaAdminClient else stop(client))
 
 
-async def test_where_nobody_answers_all_addresses_are_named(silent: list[str]) -> None:
+async def test_all_addresses_are_named_if_none_answers(silent: list[str]) -> None:
     client = QuickConnectClient(bootstrap_servers=silent[:2], request_timeout_ms=_FOREVER_MS)
     async with asyncio.timeout(_PATIENCE_S):
         with pytest.raises(kafka.KafkaConnectionError) as raised:
@@ -70,7 +70,7 @@ async def test_where_nobody_answers_all_addresses_are_named(silent: list[str]) -
     assert all(each.split(":")[1] in str(raised.value) for each in silent[:2])
 
 
-async def test_a_broker_of_the_cluster_that_hangs_is_not_waited_for(
+async def test_a_hanging_broker_of_the_cluster_causes_no_wait(
     broker: LocalBroker, silent: list[str]
 ) -> None:
     client = QuickConnectClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)
@@ -86,7 +86,7 @@ async def test_a_broker_of_the_cluster_that_hangs_is_not_waited_for(
         await client.close()
 
 
-async def test_one_that_hangs_does_not_hold_up_the_connections_to_others(
+async def test_a_hanging_broker_does_not_delay_connections_to_others(
     broker: LocalBroker, silent: list[str]
 ) -> None:
     client = QuickConnectClient(bootstrap_servers=broker.bootstrap, request_timeout_ms=_FOREVER_MS)

@@ -96,7 +96,7 @@ def offsets_of(ledger: Ledger) -> list[list[int]]:
     return [[record.offset for record in part] for part in found]
 
 
-async def test_single_decisions_come_in_the_order_of_the_question(
+async def test_single_decisions_come_in_the_requested_order(
     broker: LocalBroker, application: str
 ) -> None:
     async with filled(broker, application, rounds=6) as ledger:
@@ -108,7 +108,7 @@ async def test_single_decisions_come_in_the_order_of_the_question(
                 await reader.decisions(0, [0, len(log)])
 
 
-async def test_what_an_open_transaction_holds_back_is_not_read(
+async def test_records_behind_an_open_transaction_are_not_read(
     broker: LocalBroker, application: str
 ) -> None:
     async with filled(broker, application, rounds=1) as ledger:
@@ -124,7 +124,7 @@ async def test_what_an_open_transaction_holds_back_is_not_read(
             open_one.abort_transaction(30)
 
 
-async def test_a_log_that_begins_or_ends_elsewhere_is_said(
+async def test_a_log_with_another_start_or_end_is_reported(
     broker: LocalBroker, application: str
 ) -> None:
     async with filled(broker, application, rounds=2) as ledger:
@@ -145,7 +145,7 @@ async def test_a_log_that_begins_or_ends_elsewhere_is_said(
                 await reader.read(0, 0, 1)
 
 
-async def test_a_broker_that_went_away_is_asked_again(
+async def test_a_read_is_retried_after_a_broker_outage(
     broker: LocalBroker, application: str, proxy: FaultProxy
 ) -> None:
     async with filled(broker, application, via=proxy.bootstrap, rounds=1) as ledger:
@@ -158,7 +158,7 @@ async def test_a_broker_that_went_away_is_asked_again(
             assert await reader.read(0, 5, 10_000) == log[5:]
 
 
-def test_the_client_has_the_names_that_it_rests_on() -> None:
+def test_the_client_library_has_the_private_names_in_use() -> None:
     assert list(inspect.signature(PartitionRecords).parameters) == [
         "tp",
         "records",

@@ -86,7 +86,7 @@ async def ask_some(ledger: Ledger, rounds: int) -> None:
     await ledger.settle()
 
 
-async def test_a_stream_goes_on_at_any_server_of_the_ledger(
+async def test_a_stream_resumes_at_any_server_of_the_ledger(
     broker: LocalBroker, application: str
 ) -> None:
     async with (
@@ -126,9 +126,7 @@ def has(count: int) -> Callable[[list[Event]], bool]:
     return lambda found: sum(bool(each.kind) for each in found) >= count
 
 
-async def test_a_partition_in_which_nothing_happens_has_its_position_too(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_an_idle_partition_has_a_position_too(broker: LocalBroker, application: str) -> None:
     async with Ledger(broker.bootstrap, application, **OPTIONS) as ledger, working(ledger):
         await ledger.open(*NAMES, filter="basic", epsilon="1")
         await ledger.send_all([request("d0") for _ in range(5)])
@@ -153,7 +151,7 @@ async def test_a_partition_in_which_nothing_happens_has_its_position_too(
                 assert after.numbers == (position.numbers[0], position.numbers[1] + 1)
 
 
-async def test_a_position_of_another_ledger_or_one_that_is_not_there_is_refused(
+async def test_an_unknown_position_or_one_of_another_ledger_is_refused(
     broker: LocalBroker, application: str
 ) -> None:
     async with (

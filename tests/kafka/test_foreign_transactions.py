@@ -79,7 +79,7 @@ async def granted(ledger: Ledger, *places: Place) -> None:
         assert (await ledger.decision(place, 20))["outcome"] == "granted", place
 
 
-async def test_an_open_transaction_holds_up_nothing_of_a_running_worker(
+async def test_an_open_transaction_does_not_delay_a_running_worker(
     broker: LocalBroker, application: str
 ) -> None:
     async with opened(broker, application) as ledger, working(ledger):
@@ -92,7 +92,7 @@ async def test_an_open_transaction_holds_up_nothing_of_a_running_worker(
         assert (await ledger.judged()).outcomes == {"opened": 1, "granted": 3}
 
 
-async def test_an_open_transaction_holds_up_no_worker_that_starts(
+async def test_an_open_transaction_does_not_stop_a_starting_worker(
     broker: LocalBroker, application: str
 ) -> None:
     async with opened(broker, application) as ledger:
@@ -105,7 +105,7 @@ async def test_an_open_transaction_holds_up_no_worker_that_starts(
         assert (await ledger.judged()).outcomes == {"opened": 1, "granted": 2}
 
 
-async def test_what_was_aborted_is_decided_all_the_same(
+async def test_aborted_inputs_are_decided_all_the_same(
     broker: LocalBroker, application: str
 ) -> None:
     async with opened(broker, application) as ledger:

@@ -22,7 +22,7 @@ from tests.faults.ledger import Ledger, new_id, request, until, working
 from tests.faults.operator import Operator
 
 
-async def test_what_it_cannot_follow_makes_it_unready(
+async def test_a_gateway_that_cannot_follow_the_log_is_not_ready(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -44,7 +44,7 @@ async def test_what_it_cannot_follow_makes_it_unready(
             await service.close()
 
 
-async def test_a_preview_is_of_what_was_decided_last(broker: LocalBroker, application: str) -> None:
+async def test_a_preview_includes_the_last_decision(broker: LocalBroker, application: str) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger, working(ledger):
         await ledger.open("ds", filter="basic", epsilon="1")
         service = await KafkaService.start(ledger.deployment)
@@ -98,7 +98,7 @@ async def test_a_refused_record_does_not_end_its_producer(
             await service.close()
 
 
-async def test_missing_topics_are_refused_before_anything_is_waited_for(
+async def test_missing_topics_are_refused_before_any_wait(
     broker: LocalBroker, application: str
 ) -> None:
     missing = Deployment(
@@ -110,7 +110,7 @@ async def test_missing_topics_are_refused_before_anything_is_waited_for(
 
 
 @pytest.mark.parametrize("partitions", [1, 3])
-async def test_another_number_of_partitions_than_there_are_is_refused(
+async def test_a_wrong_number_of_partitions_is_refused(
     broker: LocalBroker, application: str, partitions: int
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
@@ -121,7 +121,7 @@ async def test_another_number_of_partitions_than_there_are_is_refused(
             await asyncio.to_thread(lambda: list(KafkaLog(other).parts()))
 
 
-async def test_fewer_partitions_than_there_are_are_noticed_also_by_who_connects_later(
+async def test_too_few_partitions_are_detected_by_later_clients_too(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger:

@@ -65,7 +65,7 @@ async def take(inbox: Inbox, tp: TopicPartition, count: int) -> list[bytes]:
     return values
 
 
-async def test_a_partition_whose_records_nobody_takes_holds_up_no_other(
+async def test_a_partition_whose_records_nobody_takes_delays_no_other(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (busy, other)):
@@ -78,7 +78,7 @@ async def test_a_partition_whose_records_nobody_takes_holds_up_no_other(
         assert await inbox.position(busy) == 6_000
 
 
-async def test_a_seek_drops_what_waits_and_the_position_is_of_what_was_taken(
+async def test_a_seek_drops_waiting_records_and_the_position_follows_taken_ones(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (tp, _)):
@@ -91,9 +91,7 @@ async def test_a_seek_drops_what_waits_and_the_position_is_of_what_was_taken(
         assert await inbox.getmany(tp, timeout_ms=50) == {}
 
 
-async def test_an_error_reaches_the_partition_that_it_is_of(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_an_error_reaches_its_own_partition(broker: LocalBroker, application: str) -> None:
     async with inputs(broker, application) as (inbox, producer, (beyond, other)):
         await send(producer, other, [b"fine"])
         inbox.seek(beyond, 1_000)
@@ -119,7 +117,7 @@ class Damaged:
         return got
 
 
-async def test_an_error_of_nobody_knows_which_partition_stays_with_the_one_in_the_end(
+async def test_an_error_without_a_partition_ends_up_with_the_faulty_one(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application, damaged=1) as (inbox, producer, (sound, damaged)):
@@ -140,7 +138,7 @@ async def test_an_error_of_nobody_knows_which_partition_stays_with_the_one_in_th
         assert failures <= 1
 
 
-async def test_what_the_client_never_reads_is_told_at_its_second_failure(
+async def test_a_batch_that_the_client_cannot_read_is_reported_at_its_second_failure(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application, damaged=1) as (inbox, producer, (sound, damaged)):
@@ -152,7 +150,7 @@ async def test_what_the_client_never_reads_is_told_at_its_second_failure(
         assert await take(inbox, sound, 20) == [b"%d" % i for i in range(20)]
 
 
-async def test_a_batch_damaged_on_disk_is_told_to_its_partition_and_never_passed_over(
+async def test_a_batch_damaged_on_disk_is_an_error_of_its_partition_and_never_skipped(
     own_broker: LocalBroker, application: str
 ) -> None:
     async with inputs(own_broker, application) as (inbox, producer, (sound, damaged)):
@@ -169,7 +167,7 @@ async def test_a_batch_damaged_on_disk_is_told_to_its_partition_and_never_passed
             assert await take(inbox, sound, 1) == [b"fine"]
 
 
-async def test_a_batch_that_lies_about_its_offsets_hides_no_other(
+async def test_a_batch_with_false_offsets_hides_no_other(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (tp, _)):
@@ -184,7 +182,7 @@ async def test_a_batch_that_lies_about_its_offsets_hides_no_other(
             assert await inbox.position(tp) == 9
 
 
-async def test_markers_of_transactions_leave_gaps_that_hold_nothing_up(
+async def test_transaction_markers_leave_gaps_that_delay_nothing(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (tp, _)):
@@ -200,7 +198,7 @@ async def test_markers_of_transactions_leave_gaps_that_hold_nothing_up(
         assert await take(inbox, tp, 31) == [b"%d" % i for i in range(31)]
 
 
-async def test_who_leads_is_asked_anew_and_not_waited_for_for_long(
+async def test_leaders_are_looked_up_again_without_a_long_wait(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, _, _):
@@ -220,7 +218,7 @@ async def test_who_leads_is_asked_anew_and_not_waited_for_for_long(
         client.force_metadata_update = ask
 
 
-async def test_a_journal_asks_who_leads_before_it_reads_on(
+async def test_a_journal_looks_up_leaders_before_it_resumes(
     broker: LocalBroker, application: str
 ) -> None:
     where = Deployment(

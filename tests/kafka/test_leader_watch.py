@@ -57,7 +57,7 @@ class _Muted:
         await until(lambda: self.looks >= wanted, "looks")
 
 
-async def test_only_what_a_silent_leader_leads_is_not_ready_and_then_read_again(
+async def test_only_partitions_of_a_silent_leader_are_not_ready_and_are_replayed_later(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()
@@ -82,7 +82,7 @@ async def test_only_what_a_silent_leader_leads_is_not_ready_and_then_read_again(
         await ledger.judged()
 
 
-async def test_where_nobody_answers_all_are_read_again_once(
+async def test_after_an_outage_of_all_brokers_all_partitions_are_replayed_once(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()
@@ -102,7 +102,7 @@ async def test_where_nobody_answers_all_are_read_again_once(
         assert watch.refolded_of == {0: 2, 1: 2}
 
 
-async def test_who_noticed_by_itself_is_not_read_twice(
+async def test_a_partition_that_noticed_the_outage_itself_is_not_replayed_twice(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()

@@ -134,7 +134,7 @@ async def following(deployment: Deployment) -> AsyncIterator[KafkaService]:
         await service.close()
 
 
-async def test_a_gateway_tells_of_limits_what_the_log_decides(
+async def test_a_gateway_shows_limits_as_the_log_decides(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

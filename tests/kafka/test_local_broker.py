@@ -120,7 +120,7 @@ async def test_a_paused_broker_answers_after_it_is_resumed(
     assert committed(own_broker, application, count=1) == [b"late"]
 
 
-def test_a_given_directory_is_kept_and_continued(tmp_path: Path, application: str) -> None:
+def test_a_directory_of_the_caller_survives_and_is_reused(tmp_path: Path, application: str) -> None:
     with LocalBroker(tmp_path) as broker:
         asyncio.run(create_topic(broker, application))
         asyncio.run(commit(broker, application, [b"kept"]))
@@ -128,7 +128,7 @@ def test_a_given_directory_is_kept_and_continued(tmp_path: Path, application: st
         assert committed(broker, application, count=1) == [b"kept"]
 
 
-def test_a_temporary_directory_goes_with_the_broker() -> None:
+def test_a_temporary_directory_is_removed_with_the_broker() -> None:
     with LocalBroker() as broker:
         directory = broker.directory
         assert directory.is_dir()
@@ -212,7 +212,7 @@ def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     assert not broker.is_running
 
 
-def test_a_taken_port_is_an_error_that_says_so(broker: LocalBroker, tmp_path: Path) -> None:
+def test_a_port_in_use_is_an_error_that_names_it(broker: LocalBroker, tmp_path: Path) -> None:
     second = LocalBroker(tmp_path, port=broker.ports.clients)
     with pytest.raises(BrokerError, match="already in use"):
         second.start()

@@ -87,7 +87,7 @@ async def check_sound(ledger: Ledger, *, granted: int) -> None:
     assert spent["epsilon"] == f"0.{granted:03d}".rstrip("0")  # type: ignore[index]
 
 
-async def test_requests_deleted_before_they_were_decided_are_given_up(
+async def test_requests_deleted_undecided_are_given_up(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -124,7 +124,7 @@ async def test_requests_deleted_before_they_were_decided_are_given_up(
         await check_sound(ledger, granted=13)
 
 
-async def test_a_topic_made_anew_is_filled_up_and_nothing_is_decided_twice(
+async def test_a_recreated_topic_is_filled_up_and_nothing_is_decided_twice(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -173,7 +173,7 @@ async def test_lost_admin_records_are_given_up_too(broker: LocalBroker, applicat
         await check_sound(ledger, granted=10)
 
 
-async def test_a_setting_other_than_the_genesis_is_named_and_not_taken_for_damage(
+async def test_a_setting_that_differs_from_the_genesis_is_named_and_not_called_damage(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -186,7 +186,7 @@ async def test_a_setting_other_than_the_genesis_is_named_and_not_taken_for_damag
         assert "audit" not in told
 
 
-async def test_a_worker_that_serves_is_not_disturbed_where_nothing_is_lost(
+async def test_a_running_worker_is_not_disturbed_if_nothing_is_lost(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()

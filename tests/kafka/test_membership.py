@@ -15,7 +15,7 @@ from tests.faults.ledger import Ledger, Watch, is_ready, request, until, working
 from tests.faults.proxy import FaultProxy
 
 
-async def test_the_older_of_two_workers_of_one_name_gives_way(
+async def test_the_older_of_two_workers_of_one_name_stops(
     broker: LocalBroker, application: str
 ) -> None:
     watches = Watch(), Watch()
@@ -40,7 +40,7 @@ async def test_the_older_of_two_workers_of_one_name_gives_way(
         await ledger.judged()
 
 
-async def test_of_two_workers_of_one_name_without_partitions_one_gives_way(
+async def test_one_of_two_idle_workers_of_one_name_stops(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -77,9 +77,7 @@ async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
         await ledger.judged()
 
 
-async def test_nothing_is_served_for_a_client_that_was_left(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_a_client_that_has_left_serves_nothing(broker: LocalBroker, application: str) -> None:
     given: list[set[int]] = []
 
     async def revoked(partitions: set[int]) -> None:
@@ -102,7 +100,7 @@ async def test_nothing_is_served_for_a_client_that_was_left(
     await until(lambda: asyncio.all_tasks() <= before, "no task is left behind", seconds=10)
 
 
-async def test_a_failure_to_serve_what_is_assigned_is_told(
+async def test_a_failure_to_serve_an_assigned_partition_is_reported(
     broker: LocalBroker, application: str
 ) -> None:
     async def revoked(_: set[int]) -> None:
@@ -121,9 +119,7 @@ async def test_a_failure_to_serve_what_is_assigned_is_told(
             await group.leave()
 
 
-async def test_a_worker_that_comes_back_under_its_name_displaces_nobody(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_a_restarted_worker_displaces_no_other(broker: LocalBroker, application: str) -> None:
     async with Ledger(broker.bootstrap, application) as ledger:
         await ledger.open("ds")
         for _ in range(2):  # at once: the group still has the first one's place

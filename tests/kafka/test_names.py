@@ -27,7 +27,7 @@ async def found(service: KafkaService, dataset: str, who: str, request_id: str) 
             await asyncio.sleep(0.05)
 
 
-async def test_datasets_and_analysts_are_told_apart_and_found_again_after_a_restart(
+async def test_similar_names_are_distinct_and_survive_a_restart(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     bodies = [

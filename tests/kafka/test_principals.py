@@ -44,7 +44,7 @@ MAY_READ: Final = {
 _PATIENCE_S: Final = 30.0
 
 
-def test_no_principal_writes_or_reads_what_is_anothers(secured: Secured) -> None:
+def test_no_principal_writes_or_reads_the_topics_of_another(secured: Secured) -> None:
     names = {topic: f"{secured.deployment(SUPER_USER).topics.prefix}{topic}" for topic in TOPICS}
     written = {
         user: {topic for topic in TOPICS if writes(secured, user, names[topic])}
@@ -69,7 +69,7 @@ def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: Secured
         assert may == {"worker"}, group
 
 
-async def test_no_principal_deletes_a_topic_or_gives_rights(secured: Secured) -> None:
+async def test_no_principal_deletes_a_topic_or_grants_rights(secured: Secured) -> None:
     names = secured.deployment(SUPER_USER).topics
     for user in (*MAY_WRITE, "operator"):
         admin = AdminClient(secured.foreign(user))
@@ -112,7 +112,7 @@ def test_each_principal_does_its_own_job(secured: Secured, tmp_path: Path) -> No
         assert "biws" not in said, "nor what proves it"
 
 
-def test_a_check_names_rules_by_which_somebody_may_do_more(secured: Secured) -> None:
+def test_a_check_names_rules_that_allow_more_than_a_role(secured: Secured) -> None:
     operator = secured.run("operator", "topics", "check", "--json")
     assert operator.returncode == 0, operator.stdout
     seen = json.loads(operator.stdout)

@@ -45,7 +45,7 @@ async def append(where: Deployment, count: int) -> None:
     await producer.stop()
 
 
-async def test_each_end_is_told_and_again_as_it_moves(
+async def test_each_end_is_reported_again_as_it_moves(
     broker: LocalBroker, application: str
 ) -> None:
     where = await topics_of(broker, application)
@@ -60,7 +60,7 @@ async def test_each_end_is_told_and_again_as_it_moves(
     probe.close()
 
 
-async def test_nothing_asked_is_a_question_to_any_broker(
+async def test_a_probe_without_logs_asks_any_broker(
     own_broker: LocalBroker,
 ) -> None:
     probe = Probe(Cluster(own_broker.bootstrap), ["requests"])
@@ -72,7 +72,7 @@ async def test_nothing_asked_is_a_question_to_any_broker(
     probe.close()
 
 
-async def test_what_is_missing_is_said_beside_what_is_there(
+async def test_missing_logs_are_reported_with_existing_ones(
     broker: LocalBroker, application: str
 ) -> None:
     where = await topics_of(broker, application)
@@ -88,9 +88,7 @@ async def test_what_is_missing_is_said_beside_what_is_there(
     probe.close()
 
 
-async def test_a_connection_that_died_unnoticed_is_not_asked_again(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_a_dead_connection_is_not_used_again(broker: LocalBroker, application: str) -> None:
     where = await topics_of(broker, application)
     tp = TopicPartition(where.topics.decisions, 0)
     probe = Probe(where.cluster, [tp.topic])

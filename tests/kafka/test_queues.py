@@ -41,7 +41,7 @@ def test_a_batch_ends_at_its_records_or_its_bytes(
     assert queue.take(0, 10, least=1) == queue.take(10, 0, least=0) == ([], 0)
 
 
-def test_keys_and_headers_count_and_tombstones_are_none() -> None:
+def test_keys_and_headers_count_and_tombstones_have_no_size() -> None:
     queue = Queue(0)
     waiting: list[FetchedRecord] = [Waiting(0, b"key", None, 0, (("name", b"text"), ("n", None)))]
     queue.put(waiting, 1)

@@ -57,7 +57,9 @@ async def by_the_client(
     return found
 
 
-async def test_it_finds_what_the_client_itself_finds(broker: LocalBroker, application: str) -> None:
+async def test_it_finds_the_same_records_as_the_client(
+    broker: LocalBroker, application: str
+) -> None:
     async with reading(broker, application) as (consumer, tp):
         assert await fetch(consumer, tp, 0) == ([], None)
         records = [(b"k%d" % i, b"v" * i * 50) for i in range(200)]
@@ -81,7 +83,7 @@ async def test_it_finds_what_the_client_itself_finds(broker: LocalBroker, applic
             await fetch(consumer, tp, 1_000)
 
 
-async def test_it_takes_offsets_from_the_broker_and_leaves_out_markers(
+async def test_it_uses_the_brokers_offsets_and_skips_markers(
     broker: LocalBroker, application: str
 ) -> None:
     async with reading(broker, application) as (consumer, tp):
@@ -104,7 +106,7 @@ async def test_it_takes_offsets_from_the_broker_and_leaves_out_markers(
         assert found.next in {5, 6}  # the last marker may be written after its answer
 
 
-def test_the_client_has_the_names_that_it_rests_on() -> None:
+def test_the_client_library_has_the_private_names_in_use() -> None:
     consumer = inspect.getsource(AIOKafkaConsumer.__init__)
     assert "self._client = AIOKafkaClient(" in consumer
     assert list(inspect.signature(AIOKafkaClient.send).parameters)[1:3] == ["node_id", "request"]

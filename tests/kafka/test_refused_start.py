@@ -97,14 +97,14 @@ async def test_settings_changed_under_a_running_worker_stop_it_until_they_are_ri
         await ledger.judged()
 
 
-async def test_missing_topics_name_the_command_that_makes_them(
+async def test_missing_topics_name_the_command_that_creates_them(
     broker: LocalBroker, application: str
 ) -> None:
     ledger = ledger_of(broker, application)
     assert "Run `accountant topics create`" in await refusal(ledger)
 
 
-async def test_a_broker_that_allows_only_shorter_transactions_is_told_by_its_setting(
+async def test_a_short_transaction_limit_of_the_broker_names_its_setting(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     why = "the broker's transaction.max.timeout.ms is below 10000"
@@ -211,7 +211,7 @@ async def with_history(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("forged", ["garbage", "a decision twice", "a later one", "half a one"])
-async def test_a_forged_record_halts_the_partition_and_names_the_place(
+async def test_a_forged_record_halts_the_partition_and_names_the_position(
     broker: LocalBroker, application: str, forged: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -259,7 +259,7 @@ async def test_settings_that_could_take_back_an_acknowledged_grant_refuse_the_st
         assert "min.insync.replicas is 1, must be at least 2" in str(raised.value)
 
 
-async def test_inputs_deleted_before_they_were_decided_halt_the_partition(
+async def test_inputs_deleted_undecided_halt_the_partition(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:

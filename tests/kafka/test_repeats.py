@@ -109,7 +109,7 @@ async def test_an_id_that_left_the_window_is_expired_and_never_charged_again(
         assert verdict.outcomes["granted"] == 3
 
 
-async def test_a_workers_clock_that_runs_ahead_dates_no_decision(
+async def test_a_workers_fast_clock_dates_no_decision(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -125,7 +125,7 @@ async def test_a_workers_clock_that_runs_ahead_dates_no_decision(
         await ledger.judged()
 
 
-async def test_a_workers_clock_that_runs_behind_stops_it_until_it_is_set(
+async def test_a_workers_slow_clock_stops_it_until_it_is_set(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:

@@ -135,7 +135,7 @@ async def test_a_lost_log_comes_back_from_its_export(
             await until(lambda: lost.read("decisions")[1:] == later[1:], "all is decided again")
 
 
-async def test_an_interrupted_restore_goes_on(
+async def test_an_interrupted_restore_continues(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
@@ -161,7 +161,7 @@ async def test_an_interrupted_restore_goes_on(
         assert lost.read("decisions") == lost.records
 
 
-async def test_what_does_not_belong_here_is_refused_and_nothing_written(
+async def test_a_copy_of_another_ledger_is_refused_and_nothing_written(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
@@ -202,7 +202,7 @@ async def test_what_does_not_belong_here_is_refused_and_nothing_written(
         assert lost.read("decisions") == lost.records
 
 
-async def test_a_restored_decision_has_its_bytes_its_time_and_its_dataset_for_a_key(
+async def test_a_restored_decision_has_its_bytes_and_time_and_its_dataset_as_key(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:

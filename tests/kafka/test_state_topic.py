@@ -39,7 +39,7 @@ async def opened(ledger: Ledger) -> None:
 
 
 @pytest.mark.parametrize("how", ["recreated", "bare"])
-async def test_a_state_topic_recreated_between_two_runs_is_made_again(
+async def test_a_state_topic_recreated_between_two_runs_is_rebuilt(
     broker: LocalBroker, application: str, how: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -58,7 +58,7 @@ async def test_a_state_topic_recreated_between_two_runs_is_made_again(
 
 
 @pytest.mark.parametrize("value", [b'{"type":"\xff"}', b"[" * 5_000, b"garbage"])
-async def test_who_reads_state_reads_past_a_row_that_is_none(
+async def test_readers_of_state_skip_a_malformed_row(
     broker: LocalBroker, application: str, value: bytes
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -82,7 +82,7 @@ async def test_who_reads_state_reads_past_a_row_that_is_none(
         assert [report.ok for _, report in reports] == [True, False]
 
 
-async def test_who_reads_state_before_it_is_made_again_sees_idle_datasets_soon_after(
+async def test_readers_of_a_state_topic_being_rebuilt_see_idle_datasets_soon_after(
     broker: LocalBroker, application: str
 ) -> None:
     # The window is short, so that the decisions which opened them are too old to be read back.
@@ -106,7 +106,7 @@ async def test_who_reads_state_before_it_is_made_again_sees_idle_datasets_soon_a
             await service.close()
 
 
-async def test_a_state_topic_recreated_under_a_running_worker_is_noticed(
+async def test_a_state_topic_recreated_under_a_running_worker_is_detected(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()
@@ -127,7 +127,7 @@ async def test_a_state_topic_recreated_under_a_running_worker_is_noticed(
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
-async def test_a_worker_whose_state_topic_is_gone_goes_on_when_it_is_back(
+async def test_a_worker_without_a_state_topic_resumes_when_it_is_back(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -144,7 +144,7 @@ async def test_a_worker_whose_state_topic_is_gone_goes_on_when_it_is_back(
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
-async def test_an_idle_worker_whose_state_topic_is_gone_says_which_and_not_that_nobody_answers(
+async def test_an_idle_worker_without_a_state_topic_names_the_topic_and_not_the_broker(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -167,9 +167,7 @@ async def test_an_idle_worker_whose_state_topic_is_gone_says_which_and_not_that_
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
-async def test_a_state_that_is_behind_is_not_believed(
-    broker: LocalBroker, application: str
-) -> None:
+async def test_a_state_behind_the_log_is_not_trusted(broker: LocalBroker, application: str) -> None:
     async with ledger_of(broker, application) as ledger:
         async with working(ledger):
             await opened(ledger)
@@ -184,7 +182,7 @@ async def test_a_state_that_is_behind_is_not_believed(
         assert verdict.outcomes["granted"] == 3 * len(DATASETS)
 
 
-async def test_a_state_restored_from_a_backup_under_a_running_worker_is_noticed(
+async def test_a_state_restored_from_a_backup_under_a_running_worker_is_detected(
     broker: LocalBroker, application: str
 ) -> None:
     watch = Watch()
@@ -206,7 +204,7 @@ async def test_a_state_restored_from_a_backup_under_a_running_worker_is_noticed(
         assert verdict.outcomes["granted"] == 5 * len(DATASETS)
 
 
-async def test_an_old_row_of_an_idle_dataset_is_not_believed(
+async def test_an_old_row_of_an_idle_dataset_is_not_trusted(
     broker: LocalBroker, application: str
 ) -> None:
     # Ids are remembered for a moment only, so that no decision read back speaks of the idle one.
@@ -249,7 +247,7 @@ async def restore(ledger: Ledger, rows: list[list[Any]]) -> None:
     await producer.stop()
 
 
-async def test_lost_decisions_are_refused_while_state_holds_what_was_spent(
+async def test_lost_decisions_are_refused_while_state_has_the_spending(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:

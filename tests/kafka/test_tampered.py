@@ -191,7 +191,7 @@ async def tampered(
         yield made
 
 
-async def test_what_was_done_to_a_log_is_named_and_decides_nothing(tampered: Tampered) -> None:
+async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: Tampered) -> None:
     told = await asyncio.to_thread(tampered.audited)
     assert told["checkpoints"]["of_this_ledger"]
     for number, (sound, drawn) in enumerate(zip(tampered.sound, tampered.drawn, strict=True)):

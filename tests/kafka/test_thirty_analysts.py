@@ -71,7 +71,7 @@ def office(secured: Secured, tmp_path: Path) -> Iterator[Office]:
         assert not [name for name, token in tokens.items() if token in said]
 
 
-def test_thirty_analysts_share_a_dataset_and_none_does_anothers_job(
+def test_thirty_analysts_share_a_dataset_and_none_exceeds_their_role(
     office: Office, secured: Secured
 ) -> None:
     policy = {"filter": "basic", "epsilon": "10", "access": "members"}

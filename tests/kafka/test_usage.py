@@ -152,7 +152,7 @@ async def eventually_no_notes(http: httpx.AsyncClient) -> None:
 
 
 @pytest.mark.parametrize("kept", [True, False])
-async def test_usage_of_before_the_window_is_there_after_a_restart(
+async def test_usage_from_before_the_window_survives_a_restart(
     ledger: Ledger, tmp_path: Path, kept: bool
 ) -> None:
     index = tmp_path / "usage.index" if kept else None
@@ -177,7 +177,7 @@ async def test_usage_of_before_the_window_is_there_after_a_restart(
     assert (tmp_path / "usage.index").exists() is kept
 
 
-async def test_topics_made_anew_begin_the_index_anew(ledger: Ledger, tmp_path: Path) -> None:
+async def test_recreated_topics_restart_the_index(ledger: Ledger, tmp_path: Path) -> None:
     index = tmp_path / "usage.index"
     async with working(ledger):
         await open_both(ledger)
@@ -200,7 +200,7 @@ async def test_topics_made_anew_begin_the_index_anew(ledger: Ledger, tmp_path: P
             await eventually_no_notes(http)
 
 
-async def test_what_was_aborted_or_is_not_committed_is_never_counted(
+async def test_aborted_and_uncommitted_decisions_are_never_counted(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     async with working(ledger):
@@ -225,7 +225,7 @@ async def test_what_was_aborted_or_is_not_committed_is_never_counted(
         assert await notes(http) == []
 
 
-async def test_two_servers_with_one_file_notice_one_another(ledger: Ledger, tmp_path: Path) -> None:
+async def test_two_servers_with_one_file_detect_each_other(ledger: Ledger, tmp_path: Path) -> None:
     index = tmp_path / "usage.index"
     async with working(ledger):
         await open_both(ledger)
@@ -265,7 +265,7 @@ async def test_a_datasets_decisions_are_read_back_in_their_order(
         await usage.close()
 
 
-async def test_a_client_reads_the_log_only_where_it_is_asked_for_usage(ledger: Ledger) -> None:
+async def test_a_client_reads_the_log_only_for_usage(ledger: Ledger) -> None:
     async with working(ledger):
         await open_both(ledger)
         service = await KafkaService.start(ledger.deployment)
@@ -281,7 +281,7 @@ async def test_a_client_reads_the_log_only_where_it_is_asked_for_usage(ledger: L
             await service.close()
 
 
-async def test_a_log_that_cannot_be_read_on_is_503_and_said(
+async def test_an_unreadable_log_is_a_503_with_the_reason(
     ledger: Ledger, proxy: FaultProxy, tmp_path: Path
 ) -> None:
     """The index stands still while its broker does; what was counted is no answer."""

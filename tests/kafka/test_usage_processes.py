@@ -102,7 +102,7 @@ def index_state(path: Path) -> dict[int, Reached]:
         index.close()
 
 
-async def test_the_command_believes_no_index_of_another_ledger(
+async def test_the_command_rejects_an_index_of_another_ledger(
     ledger: Ledger, tmp_path: Path
 ) -> None:
     """Of a dataset that this one never opened it says so, and others it counts from their log."""

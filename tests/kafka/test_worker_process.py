@@ -197,7 +197,7 @@ async def test_partitions_and_gauges_move_when_a_worker_joins_and_leaves(
         assert first.stop() == 0
 
 
-async def test_tables_hold_idle_datasets_after_a_restart_and_alerts_carry_a_stable_id(
+async def test_tables_have_idle_datasets_after_a_restart_and_alerts_have_a_stable_id(
     where: Deployment, service: KafkaService, tmp_path: Path
 ) -> None:
     with workers(where, tmp_path) as start:
@@ -254,7 +254,7 @@ async def test_wrong_topics_refuse_the_start_and_name_the_command(
     assert "accountant topics create" in worker.log.read_text()
 
 
-async def test_readyz_says_that_the_broker_is_away_and_that_it_is_back(
+async def test_readyz_reports_a_broker_outage_and_its_end(
     own_broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     where = deployment(own_broker, application)
@@ -275,7 +275,7 @@ async def test_readyz_says_that_the_broker_is_away_and_that_it_is_back(
 @pytest.mark.parametrize(
     "command", [["accountant", "worker"], ["faust", "-A", "streams.app", "worker"]]
 )
-def test_a_worker_without_topics_says_in_one_line_what_to_run(
+def test_a_worker_without_topics_names_the_command_in_one_line(
     broker: LocalBroker, application: str, command: list[str]
 ) -> None:
     program, *arguments = command

@@ -94,7 +94,7 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     assert watch.complaints() == []
 
 
-def test_a_team_at_four_fifths_of_its_share_is_told_by_its_own_route(
+def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
     chain: tuple[str, Watch],
 ) -> None:
     address, watch = chain

@@ -40,7 +40,7 @@ def test_docker_compose_accepts_the_file(profile: tuple[str, ...]) -> None:
     assert set(json.loads(seen.stdout)["services"]) == wanted
 
 
-def test_docker_compose_refuses_what_is_wrong_with_it(tmp_path: Path) -> None:
+def test_docker_compose_rejects_a_wrong_file(tmp_path: Path) -> None:
     """The check can fail, and on what a schema does not see."""
     text = (ROOT / "docker-compose.yml").read_text()
     for before, after in ("prometheus:/prometheus", "nowhere:/prometheus"), ("topics:", "them:"):
@@ -50,16 +50,18 @@ def test_docker_compose_refuses_what_is_wrong_with_it(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("service", ["worker", "worker-2", "gateway", "webhook"])
-def test_a_check_fails_where_nothing_answers(service: str) -> None:
+def test_a_health_check_fails_if_nothing_answers(service: str) -> None:
     assert check(service, NOBODY) != 0
 
 
 @pytest.mark.parametrize("service", ["prometheus", "alertmanager"])
-def test_a_program_s_check_fails_where_nothing_answers(service: str, programs: Programs) -> None:
+def test_a_programs_health_check_fails_if_nothing_answers(service: str, programs: Programs) -> None:
     assert check(service, NOBODY, programs) != 0
 
 
-def test_the_broker_s_check_passes_while_it_runs(own_broker: LocalBroker, tmp_path: Path) -> None:
+def test_the_brokers_health_check_passes_while_it_runs(
+    own_broker: LocalBroker, tmp_path: Path
+) -> None:
     """kafka-broker-api-versions.sh starts this class of the tools that the image has."""
     from jgo.maven import MavenContext
 
@@ -122,7 +124,7 @@ def test_the_webhook_prints_a_line_for_each_alert(webhook: tuple[str, Path]) -> 
 
 
 @pytest.mark.parametrize("body", [b"{", b"[]", b"{}", b'{"alerts": [1]}', b"null"])
-def test_the_webhook_survives_what_is_no_message(webhook: tuple[str, Path], body: bytes) -> None:
+def test_the_webhook_survives_a_malformed_message(webhook: tuple[str, Path], body: bytes) -> None:
     address, _ = webhook
     assert post(address, body) == 400
     assert post(address, b'{"alerts": []}') == 200

@@ -40,7 +40,7 @@ def test_rules_and_configuration_are_without_warnings(programs: Programs, tmp_pa
 
 
 @pytest.mark.parametrize("file", TESTS, ids=lambda file: file.stem)
-def test_rules_do_what_their_tests_say(programs: Programs, file: Path) -> None:
+def test_rules_pass_their_unit_tests(programs: Programs, file: Path) -> None:
     tested = programs.run("promtool", "test", "rules", file)
     assert complaints(tested) == []
     assert "SUCCESS" in tested
@@ -77,7 +77,7 @@ def test_a_wrong_rule_fails_its_tests(
         programs.run("promtool", "test", "rules", tmp_path / "tests" / "budget.yml")
 
 
-def test_alertmanager_takes_its_configuration(programs: Programs) -> None:
+def test_alertmanager_accepts_its_configuration(programs: Programs) -> None:
     checked = programs.run("amtool", "check-config", ALERTMANAGER)
     assert complaints(checked) == []
     assert "SUCCESS" in checked
@@ -100,7 +100,7 @@ def test_alertmanager_takes_its_configuration(programs: Programs) -> None:
         ({"severity": "none"}, "operators"),
     ],
 )
-def test_an_alert_goes_to_whom_it_concerns(
+def test_an_alert_goes_to_its_audience(
     programs: Programs, labels: dict[str, str], receiver: str
 ) -> None:
     given = [f"{name}={value}" for name, value in labels.items()]

@@ -15,9 +15,7 @@ ROOT = Path(__file__).parents[2]
 PARTS = ("LEDGER", "PROMETHEUS", "ALERTMANAGER", "WEBHOOK")
 
 
-def test_the_commands_it_prints_bring_an_alert_and_end_it(
-    programs: Programs, tmp_path: Path
-) -> None:
+def test_its_printed_commands_raise_and_end_an_alert(programs: Programs, tmp_path: Path) -> None:
     log = tmp_path / "printed"
     environment = {
         **os.environ,

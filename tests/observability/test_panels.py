@@ -47,7 +47,7 @@ def numbers(result: list[dict]) -> list[float]:
 
 
 @pytest.mark.parametrize(("name", "panel_id"), PANELS, ids=str)
-def test_every_query_of_a_panel_has_an_answer(loaded: World, name: str, panel_id: int) -> None:
+def test_every_query_of_a_panel_has_a_result(loaded: World, name: str, panel_id: int) -> None:
     dashboard = board(name)
     (panel,) = [panel for panel in panels(dashboard) if panel["id"] == panel_id]
     values = until("variables", lambda: variables(dashboard, loaded.prometheus, **CHOSEN[name]))

@@ -164,7 +164,7 @@ def crowd() -> World:
     return world
 
 
-def test_analysts_beyond_the_most_are_counted_together(crowd: World) -> None:
+def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
     following, _ = followed(crowd.log, [5_000, 12_000])
     views = views_of("census", following.usage["census"])
     assert len(views) == MOST_ANALYSTS + 1
@@ -186,7 +186,7 @@ def test_what_is_read_again_is_not_counted_twice_among_the_others(crowd: World) 
     assert used(following) == before
 
 
-def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
+def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> None:
     world = World()
     for dataset in ("census", "adult"):
         world.open(dataset, **BASIC)

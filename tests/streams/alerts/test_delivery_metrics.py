@@ -18,7 +18,7 @@ def test_every_metric_of_alerts_is_described() -> None:
         assert f"`{family.name}{suffix}`" in text
 
 
-def test_series_begin_at_zero_so_that_the_first_loss_is_an_increase() -> None:
+def test_series_start_at_zero_so_that_the_first_loss_is_an_increase() -> None:
     counts = AlertDeliveryMetrics()
     before, _ = exposition(make_registry(None, counts), "")
     counts.add("webhook", "given_up")

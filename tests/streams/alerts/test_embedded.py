@@ -74,7 +74,7 @@ def thresholds(file: Path) -> set[str]:
     }
 
 
-def test_each_crossing_is_posted_once_in_its_order(file: Path) -> None:
+def test_each_threshold_is_posted_once_in_order(file: Path) -> None:
     with Receiver() as receiver, Life(file, settings(receiver)) as life:
         life.open()
         for _ in range(10):
@@ -92,7 +92,7 @@ def test_each_crossing_is_posted_once_in_its_order(file: Path) -> None:
     assert other.posts == [], "what was delivered is remembered"
 
 
-def test_what_a_receiver_did_not_take_is_given_again_after_a_restart(file: Path) -> None:
+def test_an_undelivered_alert_is_posted_after_a_restart(file: Path) -> None:
     receiver = Receiver(500, 500, 500, 500)
     with Life(file, settings(receiver)) as life:
         life.open()
@@ -113,7 +113,7 @@ def test_what_a_receiver_did_not_take_is_given_again_after_a_restart(file: Path)
 
 
 @pytest.mark.slow
-def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) -> None:
+def test_a_receiver_gets_the_alerts_of_its_downtime(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
     with Life(file, settings(receiver)) as life:
@@ -129,7 +129,7 @@ def test_a_receiver_that_is_down_and_comes_back_gets_what_it_missed(file: Path) 
 
 
 @pytest.mark.slow
-def test_a_slow_receiver_holds_nobody_up(file: Path) -> None:
+def test_a_slow_receiver_delays_no_decision(file: Path) -> None:
     with Receiver(slow=3600) as receiver:
         with Life(file, settings(receiver)) as life:
             life.open()
@@ -150,7 +150,7 @@ def test_a_slow_receiver_holds_nobody_up(file: Path) -> None:
         assert [post.key for post in receiver.posts] == ALL[:1]
 
 
-def test_what_is_given_up_is_counted_and_tried_again_by_the_next_start(file: Path) -> None:
+def test_a_given_up_alert_is_counted_and_posted_after_the_next_start(file: Path) -> None:
     receiver = Receiver(422)
     with Life(file, settings(receiver)) as life:
         life.open()
@@ -162,7 +162,7 @@ def test_what_is_given_up_is_counted_and_tried_again_by_the_next_start(file: Pat
     receiver.down()
 
 
-def test_more_than_may_wait_come_later_and_none_is_lost(
+def test_alerts_beyond_the_queue_come_later_and_none_is_lost(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     receiver = Receiver()
@@ -182,7 +182,7 @@ def test_more_than_may_wait_come_later_and_none_is_lost(
     receiver.down()
 
 
-def test_what_was_given_up_is_not_taken_up_again_with_what_had_no_room(file: Path) -> None:
+def test_a_given_up_alert_does_not_return_with_those_beyond_the_queue(file: Path) -> None:
     receiver = Receiver(422)
     receiver.down()
     with Life(file, settings(receiver)) as life:
@@ -198,7 +198,7 @@ def test_what_was_given_up_is_not_taken_up_again_with_what_had_no_room(file: Pat
     assert receiver.taken == ["d1/1/0.5", "d2/1/0.5"]
 
 
-async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
+async def test_a_subscriber_gets_alerts_and_decisions(file: Path) -> None:
     life = await asyncio.to_thread(Life, file, Settings())
     alerts = life.service.alerts()
     await asyncio.to_thread(life.open)
@@ -209,7 +209,7 @@ async def test_a_subscriber_sees_alerts_beside_decisions(file: Path) -> None:
         await anext(alerts)
 
 
-def test_an_id_that_a_crash_cut_off_and_another_ledgers_file_say_nothing(file: Path) -> None:
+def test_a_truncated_id_and_another_ledgers_file_are_ignored(file: Path) -> None:
     kept = file.with_name(file.name + ".alerts")
     delivered = DeliveredAlerts(file, "sha256:1")
     for threshold in ("0.5", "0.8"):
@@ -230,7 +230,7 @@ def test_an_id_that_a_crash_cut_off_and_another_ledgers_file_say_nothing(file: P
     assert DeliveredAlerts(file, "sha256:1").ids == set()
 
 
-def test_where_nothing_can_be_remembered_alerts_are_given_again(tmp_path: Path) -> None:
+def test_without_a_writable_file_alerts_are_delivered_again(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     file.with_name("ledger.db.alerts").mkdir()  # cannot be written, whoever runs this
     with Receiver() as receiver:
@@ -243,7 +243,7 @@ def test_where_nothing_can_be_remembered_alerts_are_given_again(tmp_path: Path) 
         assert receiver.taken == [ALL[0]] * 2
 
 
-def test_a_new_file_at_an_old_ones_place_is_another_ledger(file: Path) -> None:
+def test_a_new_file_at_an_old_path_is_another_ledger(file: Path) -> None:
     with Receiver() as receiver:
         for _ in range(2):
             with Life(file, settings(receiver)) as life:
@@ -285,7 +285,7 @@ def was_sent(body: bytes) -> bool:
 
 
 @pytest.mark.faults
-def test_over_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> None:
+def test_over_kills_no_threshold_is_lost_and_none_has_two_ids(file: Path) -> None:
     chance = random.Random(10)
     with Receiver(*[chance.choice([204, 204, 500]) for _ in range(40)]) as receiver:
         given = settings(receiver)
@@ -310,7 +310,7 @@ def test_over_kills_no_crossing_is_lost_and_none_has_two_names(file: Path) -> No
     assert len(receiver.taken) - len(expected) <= KILLS
 
 
-def test_admission_goes_on_at_once_while_a_thousand_alerts_wait(file: Path) -> None:
+def test_admission_does_not_wait_for_a_thousand_alerts(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
     with Life(file, settings(receiver)) as life:

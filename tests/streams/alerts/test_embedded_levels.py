@@ -37,7 +37,7 @@ class Divided(Life):
         self.send("requests", made)
 
 
-def test_what_limits_cross_is_posted_once_over_a_restart(file: Path) -> None:
+def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None:
     with Receiver() as receiver, Divided(file, settings(receiver)) as life:
         life.begin()
         life.grant("0.4")
@@ -68,7 +68,7 @@ def test_what_limits_cross_is_posted_once_over_a_restart(file: Path) -> None:
     )
 
 
-def test_what_was_not_taken_is_given_again_by_a_ledger_that_is_idle(file: Path) -> None:
+def test_an_idle_ledger_posts_undelivered_alerts_again(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
     with Divided(file, settings(receiver)) as life:
@@ -82,7 +82,7 @@ def test_what_was_not_taken_is_given_again_by_a_ledger_that_is_idle(file: Path) 
     assert set(receiver.taken) == {RED[0], *ANA}
 
 
-def test_what_had_no_room_is_asked_of_the_state(file: Path) -> None:
+def test_alerts_beyond_the_queue_come_from_the_state(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
     with Divided(file, settings(receiver)) as life:

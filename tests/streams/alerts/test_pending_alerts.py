@@ -31,7 +31,7 @@ def test_the_owner_sends_at_once_and_once() -> None:
     assert len(pending) == 1
 
 
-def test_what_did_not_get_there_is_due_again() -> None:
+def test_an_alert_that_was_not_delivered_is_due_again() -> None:
     now = Now()
     pending = PendingAlerts(lambda _: True, clock=now)
     pending.take(0, [HALF, MOST])
@@ -45,14 +45,14 @@ def test_what_did_not_get_there_is_due_again() -> None:
     assert pending.due(10) == [DueAlert(0, MOST)], "whoever had it was never heard of again"
 
 
-def test_what_is_on_the_topic_before_it_is_seen_to_be_crossed_is_not_sent() -> None:
+def test_an_alert_already_on_the_topic_is_not_sent() -> None:
     pending = PendingAlerts(lambda _: True, clock=Now())
     pending.published(HALF)
     assert not pending.take(0, [HALF])
     assert pending.due(10) == []
 
 
-def test_others_send_what_an_owner_has_left_missing_for_some_seconds() -> None:
+def test_others_send_an_owners_missing_alert_after_some_seconds() -> None:
     now = Now()
     pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])
@@ -74,7 +74,7 @@ def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
     assert pending.due(10) == [DueAlert(2, HALF)]
 
 
-def test_after_the_broker_was_away_its_owner_has_the_first_turn_again() -> None:
+def test_after_a_broker_outage_the_owner_has_the_first_turn_again() -> None:
     now = Now()
     pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])

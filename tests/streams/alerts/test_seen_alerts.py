@@ -15,7 +15,7 @@ def alert(threshold: str) -> Alert:
     )
 
 
-def test_an_alert_is_new_until_it_was_dealt_with() -> None:
+def test_an_alert_is_new_until_it_was_added() -> None:
     once = SeenAlerts()
     assert once.is_new(alert("0.5"))
     assert once.is_new(alert("0.5")), "what failed half-way is to be done again"
@@ -24,14 +24,14 @@ def test_an_alert_is_new_until_it_was_dealt_with() -> None:
     assert once.is_new(alert("0.8"))
 
 
-def test_what_comes_twice_at_a_time_is_taken_once() -> None:
+def test_a_repeated_alert_in_one_call_is_new_once() -> None:
     once = SeenAlerts({"census/1/0.8"})
     half, most = alert("0.5"), alert("0.95")
     assert once.take([half, alert("0.8"), most, half]) == [half, most]
     assert once.take([half, most]) == []
 
 
-def test_it_goes_on_from_ids_that_were_stored() -> None:
+def test_it_continues_from_stored_ids() -> None:
     first = SeenAlerts()
     first.add(alert("0.5"))
     again = SeenAlerts(first.ids)

@@ -47,7 +47,7 @@ async def test_the_receiver_gets_the_record_with_its_id_as_the_key() -> None:
         (422, DeliveryResult.REJECTED),
     ],
 )
-async def test_what_a_status_means(status: int, answer: DeliveryResult) -> None:
+async def test_each_status_has_its_delivery_result(status: int, answer: DeliveryResult) -> None:
     with Receiver(status) as receiver:
         webhook = AlertWebhook(receiver.url)
         attempt = await webhook.post(alert("0.5"))
@@ -73,7 +73,7 @@ async def test_a_receiver_that_is_down_or_too_slow_is_tried_again() -> None:
     assert {post.key for post in receiver.posts} == {"census/1/0.5"}
 
 
-async def test_nothing_secret_is_logged_whatever_the_receiver_does(
+async def test_no_secret_is_logged_whatever_the_receiver_does(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level(logging.DEBUG)
@@ -92,7 +92,7 @@ async def test_nothing_secret_is_logged_whatever_the_receiver_does(
     assert "path-secret" not in caplog.text
 
 
-def test_pauses_grow_are_spread_out_and_end() -> None:
+def test_pauses_grow_with_jitter_and_end() -> None:
     counts = AlertDeliveryMetrics()
     pauses: list[float] = []
     attempts = DeliveryAttempts(alert("0.5"), counts, now=0, patience=600, chance=lambda: 0.5)
@@ -115,7 +115,7 @@ def test_pauses_grow_are_spread_out_and_end() -> None:
     assert all(pause is not None and 0.5 <= pause <= 1 for pause in spread)
 
 
-def test_what_will_never_be_taken_is_given_up_at_once() -> None:
+def test_a_rejected_alert_is_given_up_at_once() -> None:
     counts = AlertDeliveryMetrics()
     attempts = DeliveryAttempts(alert("0.5"), counts, now=0, patience=600)
     assert attempts.pause(Attempt(DeliveryResult.REJECTED, "status 422"), 0) is None
@@ -136,7 +136,7 @@ def test_what_will_never_be_taken_is_given_up_at_once() -> None:
         "http://h\u00f6st/s3cret",
     ],
 )
-def test_other_addresses_are_a_refused_start_that_repeats_nothing(
+def test_an_invalid_address_refuses_the_start_without_repeating_it(
     monkeypatch: pytest.MonkeyPatch, url: str
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK", url)
@@ -154,7 +154,7 @@ def test_a_header_that_would_break_the_request_is_refused_and_not_repeated(
     assert "s3cret" not in "".join(traceback.format_exception(refused.value))
 
 
-def test_settings_show_neither(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_text_shows_no_secret(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK", "https://host/s3cret")
     monkeypatch.setenv("ACCOUNTANT_ALERT_WEBHOOK_AUTHORIZATION", "s3cret")
     settings = load()

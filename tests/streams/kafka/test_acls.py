@@ -48,7 +48,7 @@ def read_back(line: str) -> Iterable[tuple[Any, ...]]:
             yield principal, operation, kind, name, "prefixed" in words
 
 
-def test_the_shipped_script_is_what_the_roles_are() -> None:
+def test_the_shipped_script_matches_the_roles() -> None:
     shipped = (ROOT / "deploy/kafka/acls.sh").read_text()
     assert shipped.split("set -eu\n\n", 1)[1] == script(WHERE, PRINCIPALS), (
         "regenerate deploy/kafka/acls.sh: `accountant topics acls --url kafka://broker:9093`"

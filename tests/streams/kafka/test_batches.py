@@ -36,7 +36,7 @@ def test_a_few_records_are_one_batch(some: list[Record], sequence: int) -> None:
         assert [(r.key, r.value, r.timestamp) for r in read] == [each[:3] for each in some]
 
 
-def test_many_are_several_batches_that_follow_one_another() -> None:
+def test_many_records_are_several_consecutive_batches() -> None:
     some = [Record(b"k", b"%06d" % i + b"." * 10_000, i) for i in range(300)]
     following = first = LARGEST - 100
     read = []
@@ -51,13 +51,13 @@ def test_many_are_several_batches_that_follow_one_another() -> None:
     assert [r.value for r in read] == [each.value for each in some]
 
 
-def test_a_record_above_the_limit_is_left_to_the_broker_to_refuse() -> None:
+def test_a_record_above_the_limit_is_sent_for_the_broker_to_reject() -> None:
     large = Record(b"k", b"." * (BATCH_BYTES + 1), 0)
     small = Record(b"k", b".", 0)
     made = batches([small, large, small], PRODUCER, 0)
     assert [batch.following for batch in made] == [1, 2, 3]
 
 
-def test_headers_go_with_their_record() -> None:
+def test_headers_are_sent_with_their_record() -> None:
     (made,) = batches([Record(b"k", b"v", 0, [("reason", b"oversize")])], PRODUCER, 0)
     assert b"\x0creason\x10oversize" in made.data

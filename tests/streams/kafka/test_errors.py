@@ -22,9 +22,7 @@ from streams.kafka.wire.errors import translate_error, translate_errors
         (kafka.NodeNotReadyError("node 1"), "NodeNotReadyError: node 1"),
     ],
 )
-def test_an_error_is_named_and_nothing_follows_where_it_says_nothing(
-    error: Exception, said: str
-) -> None:
+def test_an_error_without_a_message_is_only_named(error: Exception, said: str) -> None:
     told = translate_error(error)
     assert isinstance(told, Unavailable)
     assert str(told) == said

@@ -69,7 +69,7 @@ class Gateway:
 
 
 @pytest.mark.parametrize("by", ["rows", "decisions", "both"])
-def test_after_a_clock_was_set_back_the_pace_s_period_is_the_ledgers_own(by: str) -> None:
+def test_after_a_clock_reset_a_period_limit_follows_the_ledgers_clock(by: str) -> None:
     assert partition_of(b"census", 1) == 0
     world = divided()
     divide(world, "dataset", pace=DAILY)
@@ -96,7 +96,7 @@ def test_after_a_clock_was_set_back_the_pace_s_period_is_the_ledgers_own(by: str
     )
 
 
-def test_a_preview_is_of_the_moment_at_which_it_was_asked_for() -> None:
+def test_a_preview_is_of_the_moment_of_the_request() -> None:
     world = divided()
     assert code(limit(world, "analyst", "ben", reserved="0.9")) == "limit_set"
     gateway = Gateway(world)
@@ -110,7 +110,7 @@ def test_a_preview_is_of_the_moment_at_which_it_was_asked_for() -> None:
     assert (shown.granted, shown.fits) == (False, "pure:0.1")
 
 
-def test_a_gateway_whose_clock_is_behind_goes_by_the_ledgers() -> None:
+def test_a_gateway_with_a_late_clock_uses_the_ledgers() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     assert code(world.ask("pure:0.1", analyst="ana")) == "granted"
@@ -123,7 +123,7 @@ def test_a_gateway_whose_clock_is_behind_goes_by_the_ledgers() -> None:
     assert code(world.ask("pure:0.1", analyst="ana")) == "granted"
 
 
-def test_a_member_s_time_ends_by_the_ledgers_clock() -> None:
+def test_a_membership_ends_by_the_ledgers_clock() -> None:
     world = divided()
     body = world.admin(
         "member", member="eve", roles=["analyst"], team="red", until="2026-11-21T12:00:00.000Z"

@@ -35,7 +35,7 @@ plain = st.builds(
     st.sampled_from([0, LOG_APPEND_TIME]),
     st.integers(0, 2**40),
 )
-def test_records_are_those_that_the_client_unpacks(
+def test_records_equal_those_of_the_client(
     batches: list[list[Raw]], codec: int, attributes: int, first: int
 ) -> None:
     data = b"".join(
@@ -66,7 +66,7 @@ def test_a_byte_changed_under_the_checksum_is_an_error(
         unpack_batches(bytes(sound), TP, 0)
 
 
-def test_a_batch_that_is_cut_off_is_left_for_the_next_time() -> None:
+def test_a_batch_that_is_cut_off_is_left_for_the_next_fetch() -> None:
     whole = batch([Raw(b"k", b"v")])
     for cut in range(1, len(whole)):
         assert unpack_batches(whole[:cut], TP, 0) == ([], None)
@@ -74,7 +74,7 @@ def test_a_batch_that_is_cut_off_is_left_for_the_next_time() -> None:
         assert (len(found.records), found.next) == (1, 1)
 
 
-def test_what_comes_before_the_start_and_what_a_producer_did_not_write_is_left_out() -> None:
+def test_earlier_records_and_control_batches_are_skipped() -> None:
     data = batch([Raw(b"k", b"%d" % i, offset=9 - i) for i in range(5)])
     found = unpack_batches(data, TP, 3)
     assert [(r.offset, r.value) for r in found.records] == [(3, b"3"), (4, b"4")]
@@ -82,7 +82,7 @@ def test_what_comes_before_the_start_and_what_a_producer_did_not_write_is_left_o
     assert unpack_batches(marker, TP, 0) == ([], 1)
 
 
-def test_what_cannot_be_read_is_never_passed_over() -> None:
+def test_an_unreadable_batch_is_never_skipped() -> None:
     with pytest.raises(kafka.UnsupportedCodecError, match="compression 5"):
         unpack_batches(batch([Raw(b"k", b"v")], attributes=5), TP, 0)
     beyond = batch([Raw(b"", b"v", key_size=b"\xfe\x01")])

@@ -38,7 +38,7 @@ def test_rows_are_complete_only_with_every_row_as_it_was_written() -> None:
     assert not is_complete(partition, [*rows, rows[0]])
 
 
-def test_a_partition_row_from_before_there_were_checksums_counts_its_rows() -> None:
+def test_a_legacy_partition_row_without_a_checksum_counts_its_rows() -> None:
     *rows, own = [value for _, value in spent_from().rows()]
     partition = msgspec.structs.replace(decode_partition_row(own), checksum=msgspec.UNSET)
     assert is_complete(partition, rows)
@@ -76,7 +76,7 @@ def damaged(value: bytes, how: str) -> bytes:
 
 @pytest.mark.parametrize("how", DAMAGED)
 @pytest.mark.parametrize("place", ["first", "where it was"])
-async def test_a_damaged_row_of_a_level_hides_no_other_and_is_known_by_its_decision(
+async def test_a_damaged_row_of_a_limit_hides_no_other_and_its_decision_replaces_it(
     how: str, place: str
 ) -> None:
     world = divided()
@@ -119,7 +119,7 @@ async def test_a_damaged_row_of_a_level_hides_no_other_and_is_known_by_its_decis
     assert (level.part, level.version) == ("0.2", 2)
 
 
-async def test_a_level_s_row_that_fits_nothing_keeps_no_decision_from_being_read() -> None:
+async def test_an_inconsistent_row_of_a_limit_does_not_stop_the_reading_of_decisions() -> None:
     world = divided({**BASIC, "alert_at": ["0.5"]})
     divide(world, "team", "blue", part="0.1")
     rows = dict(world.rows())

@@ -57,7 +57,7 @@ def test_both_formats_parse_and_say_the_same(busy: LocalServer) -> None:
     assert all(family.documentation for family in openmetrics)
 
 
-def test_every_family_stands_once(busy: LocalServer) -> None:
+def test_every_family_occurs_once(busy: LocalServer) -> None:
     for headers in {}, OPENMETRICS:
         lines = scraped(busy, **headers).text.splitlines()
         types = [line.split()[2] for line in lines if line.startswith("# TYPE")]
@@ -81,7 +81,9 @@ def test_a_bucket_leads_to_a_request(busy: LocalServer, clock: TestClock) -> Non
     assert "request_id" not in scraped(busy).text  # the older format has no exemplars
 
 
-def test_what_is_no_request_gives_no_exemplar(busy: LocalServer, clock: TestClock) -> None:
+def test_a_record_that_is_not_a_request_gives_no_exemplar(
+    busy: LocalServer, clock: TestClock
+) -> None:
     busy.post("/requests", request(clock, request_id="no such id"))
     busy.post("/requests", b'{"type": "request", "request_id": 5}')
     text = scraped(busy, **OPENMETRICS).text

@@ -11,7 +11,7 @@ NOW = 1_795_262_400_000
 
 
 @given(st.lists(st.integers(-20_000, 500), min_size=1, max_size=50))
-def test_ages_are_counted_as_if_one_by_one(offsets: list[int]) -> None:
+def test_ages_in_bulk_equal_ages_one_by_one(offsets: list[int]) -> None:
     together, one_by_one = Histogram(SECONDS), Histogram(SECONDS)
     together.observe_ages([NOW + offset for offset in offsets], NOW)
     for offset in offsets:
@@ -22,7 +22,7 @@ def test_ages_are_counted_as_if_one_by_one(offsets: list[int]) -> None:
 
 
 @given(st.lists(st.integers(1, 20_000), max_size=50))
-def test_a_value_at_a_bound_lies_at_or_below_it(sizes: list[int]) -> None:
+def test_a_value_at_a_bound_is_in_its_bucket(sizes: list[int]) -> None:
     histogram = Histogram(RECORDS)
     for size in sizes:
         histogram.observe(size)

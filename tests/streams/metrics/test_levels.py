@@ -52,7 +52,7 @@ def server(file: Path, clock: TestClock) -> Iterator[LocalServer]:
         yield made
 
 
-def test_each_limit_says_how_full_it_is(server: LocalServer) -> None:
+def test_each_limit_has_its_used_ratio(server: LocalServer) -> None:
     limited(server, "team", "red", part="0.5", reserved="0.25", **PACE)
     limited(server, "dataset", pace={"part": "0.4", "period": "P30D"})
     limited(server, "analyst", "ben", policy={"filter": "zcdp", "rho": "0.02"})
@@ -81,7 +81,7 @@ def test_each_limit_says_how_full_it_is(server: LocalServer) -> None:
 NAMED = (("red", "team"), ("ben", "analyst"), ("", "dataset"))
 
 
-def test_a_period_that_has_begun_shows_nothing_used_before_anybody_asks(
+def test_a_new_period_shows_nothing_used_before_any_request(
     server: LocalServer, clock: TestClock
 ) -> None:
     limited(server, "team", "red", **PACE)
@@ -92,7 +92,7 @@ def test_a_period_that_has_begun_shows_nothing_used_before_anybody_asks(
     assert (used, ends) == (0, NOON / 1000 + 2 * DAY_S)
 
 
-def test_teams_come_before_analysts_and_what_is_beyond_the_cap_is_counted(
+def test_teams_come_before_analysts_and_limits_beyond_the_cap_are_counted(
     server: LocalServer,
 ) -> None:
     limited(server, "each", "red", part="0.3")
@@ -107,7 +107,7 @@ def test_teams_come_before_analysts_and_what_is_beyond_the_cap_is_counted(
     assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
-def test_what_an_analyst_uses_under_a_default_has_no_series(server: LocalServer) -> None:
+def test_use_under_a_per_analyst_default_has_no_series(server: LocalServer) -> None:
     limited(server, "each", "red", part="0.3", **PACE)
     server.ask()
     for family in ("spent_ratio", "left", "pace_used_ratio"):
@@ -127,14 +127,14 @@ def test_a_restart_shows_the_same(file: Path, clock: TestClock, server: LocalSer
         assert {family: shown(again, family) for family in before} == before
 
 
-def test_a_partition_that_is_gone_leaves_no_series(server: LocalServer) -> None:
+def test_a_released_partition_leaves_no_series(server: LocalServer) -> None:
     limited(server, "team", "red", part="0.5")
     assert shown(server, "spent_ratio")
     server.service.live_ledgers.dropped(0, None)
     assert shown(server, "spent_ratio") == {}
 
 
-def test_unless_they_are_asked_for_there_are_none(file: Path, clock: TestClock) -> None:
+def test_by_default_there_are_none(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock) as server:
         server.open()
         limited(server, "team", "red", part="0.5")

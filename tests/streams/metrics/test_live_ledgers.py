@@ -107,7 +107,7 @@ def test_views_are_of_the_last_commit(live_ledgers: Fixture, clock: TestClock) -
     ]
 
 
-def test_names_that_nobody_opened_share_one_series_for_good(
+def test_unknown_datasets_share_one_series_for_good(
     live_ledgers: Fixture, clock: TestClock
 ) -> None:
     made, state, registry = live_ledgers
@@ -143,7 +143,7 @@ def test_counts_survive_a_fault_and_end_with_the_partition(
     ]
 
 
-def test_an_error_after_a_partition_was_let_go_brings_no_series_back(live_ledgers: Fixture) -> None:
+def test_an_error_after_a_release_brings_no_series_back(live_ledgers: Fixture) -> None:
     made, state, registry = live_ledgers
     labels = {"partition": "0"}
     made.dropped(0, None)
@@ -155,7 +155,7 @@ def test_an_error_after_a_partition_was_let_go_brings_no_series_back(live_ledger
     assert registry.get_sample_value("privacy_partition_fencings_total", labels) == 1
 
 
-def test_a_partition_that_cannot_be_refolded_is_shown(clock: TestClock) -> None:
+def test_a_partition_that_cannot_be_replayed_is_shown(clock: TestClock) -> None:
     made = LiveLedgers(clock)
     made.dropped(3, Unavailable("away"))
     value = make_registry(made).get_sample_value
@@ -227,7 +227,7 @@ def test_analysts_are_shown_only_on_demand_and_up_to_the_cap(clock: TestClock) -
 
 @pytest.mark.parametrize("fault", [Fenced("another"), Unavailable("away"), LogDamaged("no")])
 @pytest.mark.parametrize("came_back", [False, True])
-def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
+def test_usage_of_a_partition_that_leaves_after_a_fault_is_dropped(
     clock: TestClock, fault: Exception, came_back: bool
 ) -> None:
     """As on Kafka: fenced, or away from the broker, and only then revoked."""
@@ -261,7 +261,7 @@ def test_usage_is_forgotten_of_a_partition_that_goes_after_a_fault(
     assert registry.get_sample_value("privacy_analyst_requests_total", bea) == 1
 
 
-def test_no_analyst_is_shown_unless_asked_for(live_ledgers: Fixture) -> None:
+def test_no_analyst_is_shown_by_default(live_ledgers: Fixture) -> None:
     made, _, registry = live_ledgers
     assert [used.analyst for used in views_of("census", made.rows("census"))] == ["ana"]
     names = {sample.name for metric in registry.collect() for sample in metric.samples}

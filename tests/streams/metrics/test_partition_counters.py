@@ -74,7 +74,7 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
     assert first == LiveViews(lambda: dict(made.ledgers()), made).datasets()[names[0]]
 
 
-def test_names_given_up_for_good_are_counted_once(clock: TestClock) -> None:
+def test_settled_names_are_counted_once(clock: TestClock) -> None:
     made, states = LiveLedgers(clock), [one_of(clock, number, 2) for number in range(2)]
     wrong = name_in(1, 2, "elsewhere")
     made.refolded(states[0], 0.1)
@@ -111,13 +111,13 @@ def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
     ],
     ids=["dataset", "usage", "partitions"],
 )
-def test_what_is_asked_of_one_does_not_grow_with_the_others(clock: TestClock, ask: Any) -> None:
+def test_counts_of_one_dataset_do_not_slow_down_with_the_others(clock: TestClock, ask: Any) -> None:
     few, many = (with_datasets(clock, count) for count in (5, 200))
     ask(few)  # whatever the first of all calls makes is not to be counted
     assert steps(lambda: ask(few)) == steps(lambda: ask(many))
 
 
-def test_counting_does_not_look_at_all_there_is(clock: TestClock) -> None:
+def test_counting_does_not_read_all_keys(clock: TestClock) -> None:
     """Whatever was counted before, and given up: a batch makes work for the batch alone."""
     spent = []
     for count in (5, 5, 200):
@@ -133,7 +133,7 @@ def test_counting_does_not_look_at_all_there_is(clock: TestClock) -> None:
     assert spent[1] == spent[2]  # the first of all makes what others find made
 
 
-def test_a_commit_is_counted_while_a_reader_puts_its_copies_together(clock: TestClock) -> None:
+def test_a_commit_is_counted_while_a_reader_merges_its_copies(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="1000"), request(clock))

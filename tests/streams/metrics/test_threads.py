@@ -21,7 +21,7 @@ COMMITS = 300
 NAMES = [f"d{number}" for number in range(20)]
 
 
-def test_scrapes_beside_commits_see_every_decision_once(clock: TestClock) -> None:
+def test_concurrent_scrapes_see_every_decision_once(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
     registry = make_registry(made)
     made.refolded(state, 0.1)

@@ -25,7 +25,7 @@ def shown(made: LiveLedgers) -> dict[tuple[str, str], int]:
     return found | {("", ""): snapshot.analysts_left_out}
 
 
-def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None:
+def test_analysts_beyond_the_limit_are_counted_together(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=2), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="2"), opening(clock, "adult"))
@@ -48,7 +48,7 @@ def test_analysts_beyond_the_most_are_counted_together(clock: TestClock) -> None
     assert shown(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
 
 
-def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> None:
+def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> None:
     world, table = World(), LiveUsage(every=True, shown=0, vacancies=Vacancies(3))
 
     def ask(dataset: str, analyst: str) -> list[str]:
@@ -69,9 +69,7 @@ def test_analysts_of_all_datasets_together_are_told_apart_up_to_a_number() -> No
 
 
 @pytest.mark.parametrize("usage", [True, False])
-def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
-    clock: TestClock, usage: bool
-) -> None:
+def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) -> None:
     made = LiveLedgers(clock, usage=usage, analysts=3)
     states = [one_of(clock, number, 2) for number in range(2)]
     away, here = (name_in(number, 2, "d") for number in range(2))
@@ -100,7 +98,7 @@ def test_pairs_that_move_away_give_their_place_to_the_next_that_comes(
     assert shown(made) == now | {("", ""): 5}
 
 
-def test_a_scrape_does_not_look_at_pairs_that_it_does_not_show(clock: TestClock) -> None:
+def test_a_scrape_does_not_read_pairs_that_it_does_not_show(clock: TestClock) -> None:
     spent = []
     for count in (10, 400):
         made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)

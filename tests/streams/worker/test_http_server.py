@@ -72,7 +72,7 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
     assert "nowhere" in missing.json()["message"]
 
 
-async def test_too_many_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
+async def test_excess_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
     async with served(following) as client:
         usage = (await client.get("/datasets/census")).json()["usage"]
     assert len(usage) == MOST_ANALYSTS + 1
@@ -80,7 +80,7 @@ async def test_too_many_analysts_are_shown_together_at_the_end(following: ViewFo
     assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
 
 
-async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: ViewFolder) -> None:
+async def test_a_page_with_dns_rebinding_reads_nothing(following: ViewFolder) -> None:
     async with served(following) as client:
         answers = [
             await client.get(path, headers={"Host": "ledger.example.org"})
@@ -91,7 +91,7 @@ async def test_a_page_whose_name_was_pointed_here_reads_nothing(following: ViewF
     assert local.status_code == 200
 
 
-async def test_what_supervisors_ask_is_answered_as_by_a_gateway(following: ViewFolder) -> None:
+async def test_health_checks_are_answered_as_by_a_gateway(following: ViewFolder) -> None:
     async with served(following) as client:
         alive, ready, metrics = [
             await client.get(path) for path in ("/healthz", "/readyz", "/metrics")
@@ -102,7 +102,7 @@ async def test_what_supervisors_ask_is_answered_as_by_a_gateway(following: ViewF
     assert "privacy_accountant_build_info" in metrics.text
 
 
-async def test_where_it_knows_who_asks_only_health_is_open(
+async def test_with_authentication_only_health_is_open(
     following: ViewFolder, tmp_path: Path
 ) -> None:
     tokens, now = tmp_path / "tokens.json", SystemClock().now()

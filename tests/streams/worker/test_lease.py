@@ -29,7 +29,7 @@ async def test_a_fenced_owner_waits_for_another_generation() -> None:
     assert await owns_soon(lease, None)
 
 
-async def test_to_begin_anew_does_not_shorten_the_wait_of_one_who_was_fenced() -> None:
+async def test_a_restart_does_not_shorten_the_wait_of_a_fenced_owner() -> None:
     generation = 1
     first = Lease(lambda: generation)
     assert not await owns_soon(first, Fenced("by another"))
@@ -42,7 +42,7 @@ async def test_to_begin_anew_does_not_shorten_the_wait_of_one_who_was_fenced() -
 
 
 @pytest.mark.parametrize("fault", [None, Fenced("by another")])
-async def test_what_was_revoked_is_never_owned_again(fault: BaseException | None) -> None:
+async def test_a_revoked_partition_is_never_owned_again(fault: BaseException | None) -> None:
     lease = Lease(lambda: 1)
     lease.revoked = True
     assert await lease.may_own(fault) is False

@@ -91,7 +91,7 @@ STEPS = st.lists(
 @pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(worlds(), STEPS, st.sampled_from([3, 1000]))
-def test_nothing_is_missed_however_reading_owning_and_dropping_interleave(
+def test_no_interleaving_of_reading_owning_and_dropping_misses_a_decision(
     history: tuple[World, list[bytes]], steps: list[tuple[str, int]], most_waiting: int
 ) -> None:
     world = history[0]
@@ -132,7 +132,7 @@ def owned() -> tuple[Stage, World]:
     return stage, world
 
 
-def test_what_is_decided_here_is_not_read_once_the_reader_has_come_to_it(
+def test_local_decisions_are_not_read_once_the_reader_has_reached_them(
     owned: tuple[Stage, World],
 ) -> None:
     stage, world = owned
@@ -142,7 +142,7 @@ def test_what_is_decided_here_is_not_read_once_the_reader_has_come_to_it(
     assert stage.own.read_on() == {}
 
 
-def test_a_partition_that_is_dropped_is_read_on_from_its_last_decision_taken(
+def test_a_dropped_partition_is_read_from_its_last_taken_decision(
     owned: tuple[Stage, World],
 ) -> None:
     stage, _ = owned
@@ -153,7 +153,7 @@ def test_a_partition_that_is_dropped_is_read_on_from_its_last_decision_taken(
     assert stage.own.read_on() == {}
 
 
-def test_of_what_waits_the_first_is_read_on_from(owned: tuple[Stage, World]) -> None:
+def test_reading_resumes_from_the_first_waiting_decision(owned: tuple[Stage, World]) -> None:
     stage, _ = owned
     stage.commit(2)
     stage.own.halted(0, RuntimeError())
@@ -161,7 +161,7 @@ def test_of_what_waits_the_first_is_read_on_from(owned: tuple[Stage, World]) -> 
     assert stage.own.take() == {}
 
 
-def test_what_was_taken_in_vain_is_read(owned: tuple[Stage, World]) -> None:
+def test_decisions_that_are_given_back_are_read(owned: tuple[Stage, World]) -> None:
     stage, _ = owned
     stage.commit(2)
     stage.own.give_back(stage.own.take())
@@ -170,7 +170,7 @@ def test_what_was_taken_in_vain_is_read(owned: tuple[Stage, World]) -> None:
     assert stage.own.read_on() == {0: stage.log[3].decided_at}
 
 
-def test_a_crossed_threshold_does_not_wait_for_the_pause() -> None:
+def test_a_reached_threshold_does_not_wait_for_the_pause() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.01")
     world.ask("pure:0.9")
