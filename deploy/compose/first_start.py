@@ -139,7 +139,7 @@ def certificates_hold(now: dt.datetime) -> bool:
 
 
 def make_certificates(now: dt.datetime) -> None:
-    """Make an authority, and the certificates that it signs: the broker's and each HTTP server's."""
+    """Make an authority, and the certificates of the broker and of each HTTP server."""
     signer = ec.generate_private_key(ec.SECP256R1())
     authority = pem(certificate("", signer, signer, now))
     key = ec.generate_private_key(ec.SECP256R1())
