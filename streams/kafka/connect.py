@@ -21,7 +21,7 @@ async def connect_kafka(settings: Settings, *, wait: float = 30.0) -> KafkaServi
     Raises: Unavailable: the broker does not answer; NotInstalled: the extra `kafka` is not there.
     """
     # Importing the Kafka client takes a third of a second, so other ledgers do not import it.
-    with extras_named():
+    with name_missing_extra():
         from streams.kafka.deployment import deployment_of
         from streams.kafka.service import KafkaService
 

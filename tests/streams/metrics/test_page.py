@@ -86,7 +86,7 @@ def test_the_page_and_the_endpoint_name_the_same_metrics(file: Path, clock: Test
 
 
 def test_every_gauge_of_a_dataset_warns_of_its_misreading() -> None:
-    rows = ROW.findall(PAGE.read_text(encoding="utf-8"))
+    rows = [row for page in PAGES for row in ROW.findall(page.read_text(encoding="utf-8"))]
     wary = {name for name, _, _, _, warning in rows if warning.strip()}
     assert {
         "privacy_filter_left",
