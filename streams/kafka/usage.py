@@ -92,8 +92,8 @@ class KafkaUsage:
             )
         )
 
-    async def decisions(self, dataset: str, *, after: int, most: int) -> list[bytes]:
-        """Return at most `most` of a dataset's decisions in order, after a number in the dataset.
+    async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
+        """Return at most `limit` of a dataset's decisions in order, after a number in the dataset.
 
         Raises: Unavailable: the index lags, or it or the log cannot be read. LogDamaged.
         """
@@ -101,7 +101,7 @@ class KafkaUsage:
         until_sequence = self._last.get(partition, -1)
         places = await self._read(
             lambda wait: self._reader.places(
-                dataset, until_sequence, after=after, most=most, partition=partition, wait=wait
+                dataset, until_sequence, after=after, most=limit, partition=partition, wait=wait
             )
         )
         return await self.log.decisions(partition, [place for _, place in places])
@@ -119,12 +119,12 @@ class KafkaUsage:
         finally:
             self._waiting -= 1
 
-    def first_analysts(self, most: int) -> tuple[list[UsageRow], int] | None:
+    def first_analysts(self, limit: int) -> tuple[list[UsageRow], int] | None:
         """Return the first pairs of dataset and analyst, and the number of others' requests.
 
         None while the index lags.
         """
-        return self._reader.first_analysts(most, self._last.copy())
+        return self._reader.first_analysts(limit, self._last.copy())
 
     def state(self) -> IndexState:
         """Return how far the index lags, after a moment to catch up.
