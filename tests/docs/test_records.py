@@ -119,3 +119,13 @@ def test_every_claim_and_filter_has_its_row():
         assert f"\n| `{claim.__struct_config__.tag}` |" in page("request")
     for name in FILTERS:
         assert f"\n| `{name}` |" in page("policy")
+
+
+def test_the_example_of_a_receiver_acts_once_on_an_alert():
+    (code,) = re.findall(r"^```python\n(.*?)^```", page("alert"), re.DOTALL | re.MULTILINE)
+    alert = msgspec.json.decode(examples("alert")[0], type=Alert)
+    acted = []
+    names = {"ids_stored_so_far": [], "alert": alert, "act": acted.append}
+    exec(code, names)  # the page's own code
+    assert acted == [alert]
+    assert not names["seen"].is_new(alert)
