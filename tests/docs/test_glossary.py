@@ -19,8 +19,9 @@ from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
 from accountant.limits.wire import Scope, What
 
-PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "glossary.md").read_text("utf-8")
-TERMS, WIRE = PAGE.split("## Names on the wire", 1)
+REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
+TERMS = (REFERENCE / "glossary.md").read_text(encoding="utf-8")
+WIRE = (REFERENCE / "wire-names.md").read_text(encoding="utf-8")
 
 
 def subclasses(kind):
