@@ -16,6 +16,7 @@ from accountant.display.datasets import (
 from accountant.display.limits import room_words, whose
 from accountant.display.numbers import (
     Amount,
+    counted,
     left_amount,
     left_amounts,
     left_line,
@@ -73,8 +74,10 @@ class Headline(NamedTuple):
 
 def headline(view: DatasetView) -> Headline:
     """Return the top of a dataset's page."""
-    used = spent_amounts({name: str(view.totals[name]) for name in view.budget})
-    left, budget = left_amounts(view.left), left_amounts(view.budget)
+    # A half of the budget that has ended is no longer counted.
+    names = counted(view.left, view.totals)
+    used = spent_amounts({name: str(view.totals[name]) for name in names})
+    left, budget = left_amounts(names), left_amounts({name: view.budget[name] for name in names})
     return Headline(
         dataset=view.dataset,
         state=view.state,

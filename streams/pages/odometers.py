@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from decimal import Decimal
 from typing import Final, NamedTuple
 
-from accountant.display.numbers import spent_amount
+from accountant.display.numbers import Amount, spent_amount
+from accountant.display.odometers import ignores_sampling, odometers_of
 from accountant.odometers import AnyOdometer
 from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
@@ -27,7 +29,7 @@ class OdometerRow(NamedTuple):
     """One odometer.
 
     Attributes:
-        value: in nats, four digits, rounded up; ∞ where it bounds nothing.
+        value: in nats, four digits, rounded up; or in words, where a number would say nothing.
         kind: what sort of odometer it is. `read`: how to read the value.
     """
 
@@ -36,18 +38,21 @@ class OdometerRow(NamedTuple):
     kind: str
     read: str
 
+    @property
+    def is_number(self) -> bool:
+        """Whether the value is a number of nats."""
+        return self.value[0].isdigit()
+
 
 def readings(view: DatasetView) -> tuple[OdometerRow, ...]:
     """Return the readings of a dataset's odometers."""
     given = {str(each.__struct_config__.tag): each for each in view.policy.odometers or ()}
-    return tuple(
-        _reading(name, value, given.get(name), view) for name, value in view.odometers.items()
-    )
+    return tuple(_reading(each, given.get(each.name), view) for each in odometers_of(view))
 
 
-def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView) -> OdometerRow:
-    unit, shown = view.policy.unit, spent_amount(value)
-    if shown == "∞":
+def _reading(reading: Amount, kept: AnyOdometer | None, view: DatasetView) -> OdometerRow:
+    unit, name, value = view.policy.unit, reading.name, reading.exact
+    if value == "inf":
         read = (
             "A claim was granted that bounds no loss, such as one with a delta, so this odometer "
             "says nothing more. The guarantee above holds all the same."
@@ -59,17 +64,22 @@ def _reading(name: str, value: str, kept: AnyOdometer | None, view: DatasetView)
         but = f", except with probability {spent_amount(fails)} over the whole history"
         but = but if fails else ""
         read = (
-            f"Whenever you look, what has leaked so far about any one {unit} is at most {shown} "
-            f"nats{but}."
+            f"Whenever you look, what has leaked so far about any one {unit} is at most "
+            f"{spent_amount(value)} nats{but}."
         )
-    if shown != "∞" and _stands_above(value, view):
+    if ignores_sampling(value, view.policy):
         read += (
-            " It may stand above the guarantee's ε and nothing is wrong: an odometer must be right "
+            " It does not count sampling, which this filter does: the guarantee above is smaller, "
+            "and it holds."
+        )
+    elif _is_above(value, view):
+        read += (
+            " It may be above the guarantee's ε and nothing is wrong: an odometer must be right "
             "at every moment, the guarantee only in the end."
         )
-    return OdometerRow(name, shown, _KINDS.get(name, ""), read)
+    return OdometerRow(name, reading.text, _KINDS.get(name, ""), read)
 
 
-def _stands_above(value: str, view: DatasetView) -> bool:
+def _is_above(value: str, view: DatasetView) -> bool:
     promised = guarantee_of(view.policy)
-    return promised.name == "epsilon" and float(value) > promised.amount
+    return promised.name == "epsilon" and math.inf > float(value) > promised.amount

@@ -9,7 +9,8 @@ from typing import Final, NamedTuple
 from litestar import Response, get
 
 from accountant.display.datasets import guarantee
-from accountant.display.numbers import Amount, left_amounts, odometer_amounts
+from accountant.display.numbers import Amount, counted, left_amounts
+from accountant.display.odometers import odometers_of
 from accountant.views.datasets import DatasetView
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import visibility_of
@@ -66,13 +67,17 @@ def _urgency(view: DatasetView) -> tuple[bool, float, str]:
 
 def _row(view: DatasetView) -> _DatasetRow:
     # What nothing was allotted to has nothing to tell: delta under pure budgets.
-    left = {name: text for name, text in view.left.items() if view.budget.get(name) != "0"}
+    left = {
+        name: text
+        for name, text in counted(view.left, view.totals).items()
+        if view.budget.get(name) != "0"
+    }
     return _DatasetRow(
         view.dataset,
         guarantee(view.policy),
         view.policy.unit,
         bar_of(view.spent_ratio),
         left_amounts(left),
-        odometer_amounts(view.odometers),
+        odometers_of(view),
         view.state,
     )

@@ -19,6 +19,8 @@ from accountant.display.datasets import STATES, cap_words, filter_words, guarant
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
+    Amount,
+    counted,
     left_amounts,
     left_line,
     line,
@@ -26,6 +28,7 @@ from accountant.display.numbers import (
     percents,
     spent_amounts,
 )
+from accountant.display.odometers import odometers_of
 from accountant.display.refusals import refusal_words, when_more
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
@@ -51,12 +54,12 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     table.add_column("odometers (nats)", overflow="fold")
     table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
-        left = left_amounts(view.left)[0]
+        left = left_amounts(counted(view.left, view.totals))[0]
         table.add_row(
             Text(view.dataset).append(f"\n{view.state}", style="not bold dim"),
             Text(guarantee(view.policy)).append(f"\n{view.policy.filter}", style="dim"),
             spent_bar(view.spent_ratio).append(f"\n{left}", style="dim"),
-            odometers(view.odometers),
+            odometers(odometers_of(view)),
             Text(_count(view, Outcome.GRANTED), style="green").append(
                 f"\n{_count(view, Outcome.REFUSED)}", style="red"
             ),
@@ -90,9 +93,9 @@ def _filter_of(view: DatasetView) -> str:
     return said
 
 
-def odometers(readings: dict[str, str], separator: str = "\n") -> str:
+def odometers(readings: Sequence[Amount], separator: str = "\n") -> str:
     """Return the odometers' readings, one a line."""
-    return separator.join(map(str, odometer_amounts(readings))) or "–"
+    return separator.join(map(str, readings)) or "–"
 
 
 def dataset_details(
@@ -114,7 +117,7 @@ def dataset_details(
         ("neighbours", policy.neighbours),
         ("spent", spent_bar(view.spent_ratio, 24)),
         *_sums(view),
-        ("odometers", odometers(view.odometers)),
+        ("odometers", odometers(odometers_of(view))),
         ("mechanisms", str(view.totals["mechanisms"])),
         ("one request", cap_words(policy)),
         ("alerts at", percents(policy.alert_at) or "none"),
@@ -135,9 +138,11 @@ def dataset_details(
 
 def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
     """Yield what is spent and left of each sum."""
-    used = spent_amounts({name: str(view.totals[name]) for name in view.budget})
-    budget, left = left_amounts(view.budget), left_amounts(view.left)
-    for spent, whole, rest in zip(used, budget, left, strict=True):
+    # A half of the budget that has ended is no longer counted.
+    left = counted(view.left, view.totals)
+    used = spent_amounts({name: str(view.totals[name]) for name in left})
+    budget = left_amounts({name: view.budget[name] for name in left})
+    for spent, whole, rest in zip(used, budget, left_amounts(left), strict=True):
         yield f"  {spent.name}", f"{spent.text} of {whole.text}"
         yield f"  {spent.name} left", rest.text
 
@@ -211,7 +216,7 @@ def explain(decision: Decision) -> list[Text]:
     if (more := when_more(decision)) is not None:
         lines.append(Text(f"  then  {more.text}"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
-        lines.append(Text(f"  odometers {odometers(decision.odometers, ', ')}"))
+        lines.append(Text(f"  odometers {odometers(odometer_amounts(decision.odometers), ', ')}"))
     if decision.ends is not None:
         lines.append(
             Text(
