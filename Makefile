@@ -27,7 +27,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards reference figures pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -115,6 +115,11 @@ reference: $(READY)  ## write the reference of commands, HTTP routes and reasons
 	$(BIN)/python scripts/reference/commands_page.py
 	$(BIN)/python scripts/reference/routes_page.py
 	$(BIN)/python scripts/reference/reasons_page.py
+
+docs: export NO_MKDOCS_2_WARNING := 1
+docs: $(READY)  ## build the documentation as a site in build/site, with search; a broken link fails
+	@$(BIN)/python -m mkdocs build --strict --quiet
+	@echo "open build/site/index.html"
 
 figures: $(READY)  ## draw docs/figures again from the functions that decide
 	$(BIN)/python -m research.figures --out docs/figures $(FIGURES_ARGS)

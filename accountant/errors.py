@@ -141,6 +141,6 @@ class MadeByPrereleaseVersion(MadeByOtherVersion):
     def __str__(self) -> str:
         return (
             f"{self.what} was written by a version before the first release, whose format is no "
-            "longer read. Start a new ledger in another place (docs/upgrading.md), and keep this "
-            "one as it is"
+            "longer read. Start a new ledger in another place (docs/how-to/upgrade.md), and keep "
+            "this one as it is"
         )

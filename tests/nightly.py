@@ -1,4 +1,4 @@
-"""How often a test repeats what it repeats for confidence: see docs/testing.md."""
+"""How often a test repeats what it repeats for confidence: see docs/explanation/testing.md."""
 
 from __future__ import annotations
 

@@ -47,7 +47,7 @@ def archive(
         at = _parsed(before)
         where = ledger_url(url)
         if where.kind == "kafka":
-            hint = "tiered storage (docs/operating.md, Archives)"
+            hint = "tiered storage (docs/how-to/archive.md)"
             fail(Exit.USAGE, "on Kafka the broker keeps old decisions", hint=hint)
         if where.kind != "sqlite":
             fail(Exit.USAGE, "a gateway archives no log", hint="--url sqlite:///FILE")

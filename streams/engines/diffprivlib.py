@@ -72,7 +72,8 @@ class LedgerBudget(BlockBudget):
         ledger: a connected `Accountant`.
         unit: what one row of the data belongs to, such as `person`.
         neighbours: of the dataset. A tool is charged what it loses between those: its epsilon, or
-            twice that; where nobody can say, it is refused. docs/engines.md has the table.
+            twice that; where nobody can say, it is refused. The table is in
+            docs/how-to/diffprivlib.md.
         factors: of tools and models that are not in the table, how many times their epsilon they
             lose between these neighbours, on the caller's own word.
     """
@@ -171,8 +172,8 @@ class LedgerBudget(BlockBudget):
         states = f", or state it: LedgerBudget(..., factors={{{tool.name!r}: TIMES_ITS_EPSILON}})"
         raise NotAsked(
             f"nothing was asked for: what {tool.name} loses between neighbours of "
-            f"{self._neighbours} is not known. Use another tool or relation (docs/engines.md has "
-            f"the table){states if loss is None else ''}"
+            f"{self._neighbours} is not known. Use another tool or relation (the table is in "
+            f"docs/how-to/diffprivlib.md){states if loss is None else ''}"
         )
 
     def spend(self, epsilon: float, delta: float) -> Self:

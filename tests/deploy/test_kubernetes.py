@@ -287,7 +287,7 @@ def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
 
 def test_secrets_have_the_keys_of_the_operating_page():
     """Whoever installs makes each Secret by the commands of that page."""
-    text = (ROOT / "docs/operating.md").read_text()
+    text = (ROOT / "docs/how-to/kubernetes.md").read_text()
     named = set()
     for found in OBJECTS.values():
         named |= set(re.findall(r"'(?:secretName|name)': '(accountant-[a-z-]+)'", str(found)))

@@ -1,4 +1,4 @@
-"""docs/dashboards.md explains every panel, and shows every dashboard."""
+"""docs/how-to/dashboards.md explains every panel, and shows every dashboard."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from tests.rendering.asking import NAMES, board, panels
 from tests.rendering.pictures import PICTURES, WIDTH
 
-PAGE = (Path(__file__).parents[2] / "docs" / "dashboards.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "dashboards.md").read_text(encoding="utf-8")
 HEADINGS = {"overview": "All datasets", "dataset": "One dataset", "service": "The service"}
 
 
@@ -38,7 +38,7 @@ def test_every_panel_is_explained(name):
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_dashboard_has_its_picture(name):
-    assert f"](pictures/{name}.png)" in section(name)
+    assert f"](../pictures/{name}.png)" in section(name)
     png = (PICTURES / f"{name}.png").read_bytes()
     assert png.startswith(b"\x89PNG\r\n\x1a\n")
     width, height = struct.unpack(">II", png[16:24])

@@ -1,4 +1,4 @@
-"""The numbers that docs/concepts.md gives are what the ledger would show."""
+"""The numbers that the page on filters and odometers states are what the ledger would show."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from accountant.claims.price import price
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 
-PAGE = (Path(__file__).parents[2] / "docs" / "concepts.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "filters-and-odometers.md").read_text(
+    "utf-8"
+)
 
 
 def test_the_default_odometer_stands_above_the_epsilon_of_a_healthy_filter():

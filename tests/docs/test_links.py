@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -42,8 +43,9 @@ def test_every_record_of_a_decision_is_in_the_index_in_order():
 
 
 def code_lines(path: Path) -> list[str]:
-    blocks = re.findall(r"^```(?:\n)(.*?)^```", path.read_text("utf-8"), re.DOTALL | re.MULTILINE)
-    return [line for block in blocks for line in block.splitlines()]
+    text = path.read_text("utf-8").replace("\\\n", " ")
+    blocks = re.findall(r"^ *```(?:sh)?\n(.*?)^ *```", text, re.DOTALL | re.MULTILINE)
+    return [line.strip() for block in blocks for line in block.splitlines()]
 
 
 @pytest.mark.parametrize("path", PAGES, ids=lambda path: str(path.relative_to(ROOT)))
@@ -61,6 +63,34 @@ def test_commands_in_code_exist_with_their_options(path):
         for word in rest:
             if word.startswith("--"):
                 assert word.split("=")[0] in options, line
+
+
+def named_pages() -> list[tuple[str, str]]:
+    """Return the pages that files other than pages name, each with the file."""
+    listed = subprocess.run(["git", "ls-files"], check=True, cwd=ROOT, capture_output=True)
+    found = []
+    for name in listed.stdout.decode().splitlines():
+        path = ROOT / name
+        if path.suffix in {".md", ".png", ".svg"} or not path.is_file() or "before" in path.parts:
+            continue
+        text = path.read_text(encoding="utf-8", errors="replace")
+        found += [
+            (name, page) for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md(?:#[\w-]+)?", text)
+        ]
+    return found
+
+
+def test_every_page_and_anchor_that_code_alerts_and_manifests_name_exists() -> None:
+    found = named_pages()
+    assert len(found) > 50
+    for name, page in found:
+        file, _, anchor = page.partition("#")
+        if name == "tests/docs/test_prose.py":  # its examples
+            continue
+        assert (ROOT / file).is_file(), f"{name} names {page}"
+        if anchor:
+            known = anchors((ROOT / file).read_text(encoding="utf-8"))
+            assert anchor in known, f"{name} names {page}"
 
 
 def test_make_recipes_in_the_readme_exist():

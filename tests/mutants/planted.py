@@ -94,7 +94,7 @@ def apply(patch: Path, *options: str, at: Path) -> None:
     done = subprocess.run(command, cwd=at, env=env, capture_output=True, text=True)
     assert done.returncode == 0, (
         f"{patch.name} does not apply: {done.stderr}The code that it changes has changed; plant "
-        "the bug again, as docs/testing.md says"
+        "the bug again, as docs/explanation/testing.md says"
     )
 
 

@@ -1,7 +1,7 @@
 """Test the tests: the tests that a patch names must fail with its planted bug, by an assertion.
 
 `make mutants` and `make nightly` try all bugs; `make test` tries the five fastest, and whether
-every patch applies. docs/testing.md says how to add one.
+every patch applies. docs/explanation/testing.md says how to add one.
 """
 
 from __future__ import annotations

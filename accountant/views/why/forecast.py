@@ -1,6 +1,6 @@
 """When what is left runs out, if it goes on as in the last day, week or month.
 
-A forecast is arithmetic about the past, and promises nothing: docs/concepts.md, "How much longer".
+A forecast is arithmetic about the past, and promises nothing: docs/explanation/forecast.md.
 Sums are exact; floats are for rates and times alone.
 """
 

@@ -20,7 +20,7 @@ _READ: Final = """
 - **Burn** 1x uses the budget up exactly at the end of its horizon, 2x at half of it.
 - **Exhausted** means that the budget is used up, or that a request was refused within 5 % of it.
   Smaller requests may still be granted: a refusal alone is no fault.
-- The meaning of each number: `docs/dashboards.md`.
+- The meaning of each number: `docs/how-to/dashboards.md`.
 """
 
 

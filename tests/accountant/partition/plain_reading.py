@@ -1,4 +1,4 @@
-"""The rules of a partition as docs/concepts.md and docs/reference tell them, slow and plain.
+"""The rules of a partition as docs/explanation and docs/reference describe them, slow and plain.
 
 Nothing here is shared with the product but the numbers: what a claim costs, what a filter
 admits and leaves, what an odometer reads, how a policy's defaults are filled in, and the words

@@ -51,10 +51,10 @@ def example(name: str) -> str:
 
 
 def test_the_page_of_engines_has_a_program_that_runs(run):
-    page = (ROOT / "docs" / "engines.md").read_text(encoding="utf-8")
+    page = (ROOT / "docs" / "how-to" / "engines.md").read_text(encoding="utf-8")
     program = re.findall(r"^```python\n(import.*?)^```", page, re.MULTILINE | re.DOTALL)[0]
     run("-m", "streams.cli", "dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6")
-    shown = run("-c", f"data = [1] * 1000\n{program}print(answer)").stdout
+    shown = run("-c", f"data = [1] * 1000\n{program}print(result)").stdout
     assert abs(int(shown) - 1000) < 20 * 40  # 40 scales of noise never happen
     (request,) = granted(run)
     assert Fraction(1, 20) <= Fraction(request["claim"]["epsilon"]) < Fraction(51, 1000)

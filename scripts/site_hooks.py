@@ -1,0 +1,89 @@
+"""Hooks of the documentation site: its navigation, and links to files outside of docs/."""
+
+from __future__ import annotations
+
+import os
+import posixpath
+import re
+from pathlib import Path
+from typing import Any
+
+from mkdocs.config.defaults import MkDocsConfig
+from mkdocs.exceptions import PluginError
+from mkdocs.structure.files import Files
+from mkdocs.structure.nav import Navigation
+from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).resolve().parent.parent
+DOCS = ROOT / "docs"
+LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
+# Where the source can be browsed, such as https://git.example.org/accountant/blob/main. Without
+# it a link to a file outside of docs/ becomes its text.
+SOURCE = os.environ.get("DOCS_SOURCE_URL", "").rstrip("/")
+# The order of the first pages of each part; the others follow by name.
+PARTS = {
+    "Tutorials": ("tutorials", ["first-ledger", "from-python", "in-a-notebook", "divide-a-budget"]),
+    "How-to guides": ("how-to", []),
+    "Reference": ("reference", ["commands", "http", "records"]),
+    "Explanation": ("explanation", ["filters-and-odometers", "grants-and-retries", "trust"]),
+    "Decisions": ("decisions", []),
+}
+
+
+def _part(directory: str, first: list[str]) -> list[Any]:
+    """Return the navigation of a directory: pages first, then its subdirectories."""
+
+    def order(path: Path) -> tuple[bool, int, str]:
+        known = path.stem in first
+        return path.is_dir(), first.index(path.stem) if known else len(first), path.name
+
+    entries: list[Any] = []
+    for path in sorted((DOCS / directory).iterdir(), key=order):
+        if path.is_dir():
+            title = path.name.replace("-", " ").capitalize()
+            entries.append({title: _part(f"{directory}/{path.name}", [])})
+        elif path.suffix == ".md":
+            entries.append(path.relative_to(DOCS).as_posix())
+    return entries
+
+
+def on_config(config: MkDocsConfig) -> MkDocsConfig:
+    """Make the navigation from the directories, so that a new page is in it at once."""
+    nav: list[Any] = [{"Documentation": "README.md"}]
+    for title, (directory, first) in PARTS.items():
+        entries = _part(directory, first) if (DOCS / directory).is_dir() else []
+        if title == "Explanation":
+            entries += sorted(p.name for p in DOCS.glob("*.md") if p.name != "README.md")
+        if entries:
+            nav.append({title: entries})
+    config.nav = nav
+    return config
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:
+    """Rewrite links to files outside of docs/, and refuse those to files that do not exist."""
+    here = posixpath.dirname(page.file.src_uri)
+
+    def outside(link: re.Match[str]) -> str:
+        target, _, anchor = link["target"].partition("#")
+        if not target or re.match(r"[a-z]+:", target):
+            return link[0]
+        path = posixpath.normpath(posixpath.join("docs", here, target))
+        is_page = path.startswith("docs/") and (ROOT / path).is_file()
+        if is_page:
+            return link[0]
+        if not (ROOT / path).exists():
+            raise PluginError(f"{page.file.src_uri}: {link['target']} does not exist")
+        if not SOURCE:
+            return link["text"]
+        return f"[{link['text']}]({SOURCE}/{path}{'#' + anchor if anchor else ''})"
+
+    return LINK.sub(outside, markdown)
+
+
+def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:
+    """Refuse a page that no part of the navigation has."""
+    missing = [f.src_uri for f in files.documentation_pages() if f.page not in nav.pages]
+    if missing:
+        raise PluginError(f"not in the navigation: {', '.join(missing)}")
+    return nav

@@ -1,0 +1,134 @@
+"""Pages are short, and written in plain words: limits that hold for every page.
+
+Code, links' targets and pictures are left out. A cell of a table is a paragraph.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+PAGES = ["README.md", *sorted(p.relative_to(ROOT).as_posix() for p in DOCS.rglob("*.md"))]
+MOST_WORDS = 1500
+MOST_WORDS_OF_A_PARAGRAPH = 100
+MOST_WORDS_OF_A_SENTENCE = 40
+# Papers, and what the program generates.
+LONG = {
+    "docs/theory.md",
+    "docs/residue.md",
+    "docs/reference/commands.md",
+    "docs/reference/http/routes.md",
+}
+STEPS = ("docs/tutorials/", "docs/how-to/")
+BANNED = re.compile(
+    r"(?<![\w-])(?:doors?|told|tells|whom|who asks|let in|let go|turned away|anew|of before"
+    r"|stands in)(?![\w-])",
+    re.IGNORECASE,
+)
+# Pages and directories that are not done. Each leaves the list with the commit that finishes it.
+UNFINISHED = (
+    "docs/decisions/",
+    "docs/reference/",
+    "docs/runbooks.md",
+    "docs/theory.md",
+    "docs/tutorials/divide-a-budget.md",  # outputs of commands
+)
+
+
+def without_code(text: str) -> str:
+    text = re.sub(r"^ *```.*?^ *```$", "", text, flags=re.DOTALL | re.MULTILINE)
+    text = re.sub(r"!\[[^\]]*\]\([^)]*\)", "", text)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+def words(text: str) -> int:
+    return sum(bool(re.search(r"\w", word)) for word in text.split())
+
+
+def paragraphs(text: str) -> Iterator[str]:
+    """Yield the paragraphs of a page, its list items and the cells of its tables."""
+    for part in re.split(r"\n\s*\n|\n(?=\s*(?:[-*]|\d+\.) )|\n(?=\|)", without_code(text)):
+        lines = part.strip()
+        if lines.startswith("|"):
+            yield from (cell.replace("\\", "|") for cell in re.split(r"(?<!\\)\|", lines))
+        elif not lines.startswith("#"):
+            yield re.sub(r"\s+", " ", lines)
+
+
+def sentences(paragraph: str) -> list[str]:
+    # `e.g.` is not used; a full stop within code or a number has no space behind it.
+    return re.split(r"(?<=[.!?:;])[\"*)]*\s+", paragraph)
+
+
+def too_long(page: str, text: str) -> list[str]:
+    count = words(without_code(text))
+    return [] if page in LONG or count <= MOST_WORDS else [f"{count} words"]
+
+
+def long_paragraphs(page: str, text: str) -> list[str]:
+    if page in LONG:
+        return []
+    return [
+        f"{words(each)} words: {each[:60]}"
+        for each in paragraphs(text)
+        if words(each) > MOST_WORDS_OF_A_PARAGRAPH
+    ]
+
+
+def long_sentences(page: str, text: str) -> list[str]:
+    if not page.startswith(STEPS):
+        return []
+    return [
+        f"{words(each)} words: {each[:60]}"
+        for paragraph in paragraphs(text)
+        for each in sentences(paragraph)
+        if words(each) > MOST_WORDS_OF_A_SENTENCE
+    ]
+
+
+def banned(page: str, text: str) -> list[str]:
+    prose = re.sub(r"\]\([^)]*\)", "]", text)
+    return [each[0] for each in BANNED.finditer(prose)]
+
+
+RULES: tuple[Callable[[str, str], list[str]], ...] = (
+    too_long,
+    long_paragraphs,
+    long_sentences,
+    banned,
+)
+
+
+def breaches(page: str) -> list[str]:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    return [f"{rule.__name__}: {each}" for rule in RULES for each in rule(page, text)]
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_is_short_and_plain(page: str) -> None:
+    if not page.startswith(UNFINISHED):
+        assert not breaches(page)
+
+
+@pytest.mark.parametrize("area", UNFINISHED)
+def test_what_is_finished_leaves_the_list(area: str) -> None:
+    pages = [page for page in PAGES if page.startswith(area)]
+    assert any(breaches(page) for page in pages), f"{area} is done: take it out of UNFINISHED"
+
+
+def test_each_rule_finds_its_breach() -> None:
+    step = "docs/how-to/x.md"
+    assert too_long(step, "word " * 1501)
+    assert not too_long("docs/theory.md", "word " * 1501)
+    assert long_paragraphs(step, "| a | " + "word " * 101 + "|")
+    assert not long_paragraphs(step, "word " * 60 + "\n\n" + "word " * 60)
+    assert long_sentences(step, "word " * 41)
+    assert not long_sentences(step, "word " * 30 + "end. " + "word " * 30)
+    assert not long_sentences("docs/reference/x.md", "word " * 41)
+    assert banned(step, "The door is open") == ["door"]
+    assert not banned(step, "outdoors, indoor, [text](what-a-door-shows.md)")

@@ -1,0 +1,78 @@
+"""The documentation builds as a site: every link and anchor exists, and it can be searched."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCS = ROOT / "docs"
+
+
+def build(site: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [
+            *(sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"),
+            *("--config-file", str(config), "--site-dir", str(site)),
+        ],
+        cwd=ROOT,
+        env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
+        capture_output=True,
+        text=True,
+    )
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("site")
+    done = build(directory)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return directory
+
+
+@pytest.mark.slow
+def test_every_page_is_built_and_can_be_searched(site: Path) -> None:
+    pages = {p.relative_to(DOCS).with_suffix(".html").as_posix() for p in DOCS.rglob("*.md")}
+    pages = {re.sub(r"(^|/)README.html$", r"\1index.html", page) for page in pages}
+    built = {p.relative_to(site).as_posix() for p in site.rglob("*.html")}
+    assert pages == built - {"404.html"}
+    index = json.loads((site / "search" / "search_index.json").read_text("utf-8"))
+    assert pages == {entry["location"].split("#")[0] or "index.html" for entry in index["docs"]}
+
+
+@pytest.mark.slow
+def test_the_site_loads_nothing_from_elsewhere(site: Path) -> None:
+    for page in site.rglob("*.html"):
+        text = page.read_text("utf-8")
+        for loaded in re.findall(r"<(?:script|img)[^>]* src=\"([^\"]+)\"", text):
+            assert not re.match(r"(?:https?:)?//", loaded), f"{page.name}: {loaded}"
+        for loaded in re.findall(r"<link rel=\"?stylesheet\"? href=\"([^\"]+)\"", text):
+            assert not re.match(r"(?:https?:)?//", loaded), f"{page.name}: {loaded}"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "link", ["[x](missing.md)", "[x](other.md#missing)", "[x](../missing.py)", "[x](#missing)"]
+)
+def test_a_broken_link_fails_the_build(link: str, tmp_path: Path) -> None:
+    docs = tmp_path / "docs"
+    docs.mkdir()
+    (docs / "README.md").write_text(f"# Start\n\n{link}, [other](other.md)\n")
+    (docs / "other.md").write_text("# Other\n")
+    text = (ROOT / "mkdocs.yml").read_text("utf-8")
+    text = text.replace("docs_dir: docs", f"docs_dir: {docs}")
+    config = tmp_path / "mkdocs.yml"
+    hooks = (ROOT / "scripts" / "site_hooks.py").read_text("utf-8")
+    (tmp_path / "scripts").mkdir()
+    (tmp_path / "scripts" / "site_hooks.py").write_text(hooks)
+    config.write_text(text)
+    assert build(tmp_path / "site", config).returncode != 0
+    (docs / "README.md").write_text("# Start\n\n[other](other.md)\n")
+    done = build(tmp_path / "site", config)
+    assert done.returncode == 0, done.stdout + done.stderr
