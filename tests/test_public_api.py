@@ -1,18 +1,22 @@
-"""What programs import: the names exist, and importing a package loads no more than it needs."""
+"""The public API changes only on purpose, and importing a package loads no more than it needs."""
 
 from __future__ import annotations
 
 import ast
+import json
 import pydoc
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 import accountant
 import streams
 import streams.client
+from accountant.records.outcomes import Reason
+from tests.public_api import FILE, described
 
 ROOT = Path(__file__).resolve().parent.parent
 CLIENTS = ("Accountant", "AsyncAccountant")
@@ -75,6 +79,40 @@ def test_help_of_accountant_points_to_streams() -> None:
     text = pydoc.render_doc(accountant, renderer=pydoc.plaintext)
     assert "from streams import Accountant" in text
     assert not {*CLIENTS} & {*dir(accountant)}
+
+
+def test_the_public_api_is_as_recorded() -> None:
+    recorded, current = json.loads(FILE.read_text()), described()
+    changed = [
+        f"{kind} {name}: {difference(recorded[kind].get(name), current[kind].get(name))}"
+        for kind in ("imports", "methods", "wire")
+        for name in {**recorded[kind], **current[kind]}
+        if recorded[kind].get(name) != current[kind].get(name)
+    ]
+    changed += [
+        f"{kind}: {difference(recorded[kind], current[kind])}"
+        for kind in ("filters", "outcomes", "reasons")
+        if recorded[kind] != current[kind]
+    ]
+    assert not changed, (
+        "The public API has changed. If that is intended, say it in CHANGELOG.md under "
+        "[Unreleased] and run `python -m tests.public_api`"
+    )
+
+
+def difference(recorded: Any, current: Any) -> str:
+    """Return what was removed and what was added."""
+    one, other = ({*map(str, items_of(each))} for each in (recorded, current))
+    return f"removed {sorted(one - other)}, added {sorted(other - one)}"
+
+
+def items_of(value: Any) -> list[Any]:
+    return list(value.items()) if isinstance(value, dict) else list(value or ())
+
+
+def test_reason_codes_are_only_appended_or_inserted() -> None:
+    recorded = json.loads(FILE.read_text())["reasons"]
+    assert [each for each in Reason if each in recorded] == recorded
 
 
 # Classes that share a name because they are two implementations of one interface: the files of

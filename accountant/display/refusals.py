@@ -44,7 +44,7 @@ class MoreAvailable(NamedTuple):
     at: str | None = None
 
 
-class _Request(msgspec.Struct):
+class _RefusedRequest(msgspec.Struct):
     """What an input says of itself; inputs that break a rule are in a log, too."""
 
     request_id: str = ""
@@ -56,7 +56,7 @@ class _Request(msgspec.Struct):
     follows: int | None = None
 
 
-_decode_request = msgspec.json.Decoder(_Request).decode
+_decode_request = msgspec.json.Decoder(_RefusedRequest).decode
 
 
 def refusal_words(
@@ -143,14 +143,14 @@ def _clock_words(request_id: str, decided_at: str) -> str:
     return f"The id's time is {moment(iso(issued))}, and the ledger's is {moment(decided_at)}."
 
 
-def _unit_words(request: _Request, policy: Policy | None) -> str:
+def _unit_words(request: _RefusedRequest, policy: Policy | None) -> str:
     said = f"The claim is for unit {request.unit} and neighbours {request.neighbours}"
     if policy is None:
         return f"{said}, and the dataset's policy is not."
     return f"{said}, and the policy for unit {policy.unit} and neighbours {policy.neighbours}."
 
 
-def _role_words(request: _Request, dataset: str | None) -> str:
+def _role_words(request: _RefusedRequest, dataset: str | None) -> str:
     where = f"dataset {dataset}" if dataset else "the dataset"
     if request.by:
         return f"{request.by} is not an owner of {where}."

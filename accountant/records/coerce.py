@@ -38,11 +38,11 @@ _RATIOS_RULE: Final = 'must be a list of ratios, such as ["0.5", "0.9"]'
 _KINDS: Final[dict[str, Any]] = {str(kind.__struct_config__.tag): kind for kind in get_args(Claim)}
 
 
-class _WithClaim(msgspec.Struct):
+class _ClaimField(msgspec.Struct):
     claim: Claim
 
 
-_decode_claim = msgspec.json.Decoder(_WithClaim).decode
+_decode_claim = msgspec.json.Decoder(_ClaimField).decode
 
 _TEXTS: Final = frozenset(
     {"type", "filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
@@ -128,7 +128,7 @@ def coerce_claim(claim: object) -> str | Claim:
     try:
         return _decode_claim(encode({"claim": wire})).claim
     except msgspec.ValidationError as error:
-        translate(error, {"claim": wire}, _WithClaim)
+        translate(error, {"claim": wire}, _ClaimField)
 
 
 def coerce_policy(policy: object) -> Mapping[str, Any]:
