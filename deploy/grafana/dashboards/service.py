@@ -54,7 +54,7 @@ def _now(board: Board) -> None:
     board.add(
         number(
             "Processes that do not",
-            "Configured targets that Prometheus does not reach.",
+            "Configured targets that Prometheus tries to scrape and cannot reach.",
             [query('count(up{job=~"accountant-.+"} == 0) or vector(0)')],
             levels=NONE_IS_GOOD,
         ),
