@@ -1,4 +1,4 @@
-"""Who asks, at a door whose caches are warm: one request's headers to its principal."""
+"""Authentication with warm caches: from one request's headers to its principal."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _AT_MOST = 100
 @contextlib.contextmanager
 def _provider(key: rsa.RSAPrivateKey) -> Iterator[str]:
     """Within the block, answer discovery and keys at the address that is given."""
-    told = {"kid": "one"} | RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
+    public = {"kid": "one"} | RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            keys = {"keys": [told | {"key_ops": ["verify"]}]}
+            keys = {"keys": [public | {"key_ops": ["verify"]}]}
             where = {"issuer": issuer, "jwks_uri": f"{issuer}/keys"}
             body = json.dumps(keys if self.path == "/keys" else where).encode()
             self.send_response(200)

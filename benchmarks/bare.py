@@ -9,7 +9,7 @@ from aiokafka.producer import sender
 
 from streams.kafka.wire.producer import RETRY_BACKOFF_MS
 
-# While the last transaction's markers are written it waits for 20 ms, whatever it was told: it is
+# While the last transaction's markers are written it waits for 20 ms, whatever the setting: it is
 # to be as fast as it can be.
 sender.BACKOFF_OVERRIDE = RETRY_BACKOFF_MS / 1000
 

@@ -1,4 +1,4 @@
-"""The HTTP door of an embedded ledger, asked by many connections at once."""
+"""The HTTP server of an embedded ledger under many concurrent connections."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _HEAD = "POST {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/jso
 
 
 class _Connection:
-    """One connection that is kept: an HTTP library would take longer than the door."""
+    """One persistent connection: an HTTP library would take longer than the server."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self._reader, self._writer = reader, writer
@@ -82,5 +82,5 @@ def rows(scale: Scale) -> Iterator[Row]:
         with command("serve", settings, port=port):
             rate, took = asyncio.run(_load(port, count))
     note = f"{count:,} requests on {_CONNECTIONS} connections at once, load on the same cores"
-    yield Row(name="HTTP door, embedded", value=rate, unit="requests/s", note=note)
-    yield Row(name="HTTP door, p99", value=percentile(took, 0.99) * 1e3, unit="ms")
+    yield Row(name="HTTP server, embedded", value=rate, unit="requests/s", note=note)
+    yield Row(name="HTTP server, p99", value=percentile(took, 0.99) * 1e3, unit="ms")

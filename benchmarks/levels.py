@@ -110,9 +110,9 @@ def rows(scale: Scale) -> Iterator[Row]:
     found = {False: state_rows(without.partition), True: state_rows(limited.partition)}
     levels = [(key, value) for key, value in found[True] if b'"scope":"each","team"' in key]
     assert len(levels) == analysts
-    told = f"{analysts:,} analysts ask once each under a default"
+    what = f"{analysts:,} analysts ask once each under a default"
     each = sum(len(key) + len(value) for key, value in levels) / analysts
-    yield Row(name=f"row of an analyst's use, {told}", value=each, unit="bytes")
+    yield Row(name=f"row of an analyst's use, {what}", value=each, unit="bytes")
     decision = len(limited.log[-1]) - len(without.log[-1])
     yield Row(name="more of a decision on a level", value=decision, unit="bytes")
     seconds, size = _restarted(genesis, found[True], limited.log[-1])

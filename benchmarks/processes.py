@@ -26,7 +26,7 @@ def free_port() -> int:
 
 
 def worker_settings(deployment: Deployment, port: int, *, read_side: bool) -> dict[str, str]:
-    """Return the environment of a worker or gateway of a deployment, doors at `port`."""
+    """Return the environment of a worker or gateway of a deployment, HTTP servers at `port`."""
     return {
         "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
         "ACCOUNTANT_APPLICATION": deployment.application,

@@ -10,7 +10,7 @@ say_what_to_install() {
     cat >&2 <<TEXT
 $1
 
-The door is tried with a real OpenID provider, which is a program for Node.js 20.12 or newer and
+The HTTP server is tested with a real OpenID provider, which is a program for Node.js 20.12 or newer and
 comes by npm, with a reachable registry. Install both, for instance
     Debian, Ubuntu:  sudo apt-get install nodejs npm
     Fedora:          sudo dnf install nodejs-npm

@@ -60,7 +60,7 @@ else
     [ -n "$python" ] || say_what_to_install "No usable Python found${seen:+; found:$seen}."
 fi
 
-# An environment of an interpreter that has gone since is made anew; a working one is kept.
+# Recreate an environment whose interpreter no longer exists; reuse a working one.
 if ! "$venv/bin/python" -m pip --version >/dev/null 2>&1; then
     echo "Making $venv with $python ($(version_of "$python"))"
     rm -rf "$venv"

@@ -121,7 +121,7 @@ def broker() -> Iterator[LocalBroker]:
 
 @pytest.fixture
 def proxy(broker: LocalBroker) -> Iterator[FaultProxy]:
-    """A way to the session's broker that breaks what it is told to, for one test."""
+    """A proxy to the session's broker that causes chosen faults, for one test."""
     with FaultProxy(broker) as running:
         yield running
 

@@ -16,7 +16,7 @@ PACKAGES = (*INSTALLED, "research")
 # What each package may import of the others.
 MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accountant",)}
 
-# Rooms and loose modules from the bottom up: each may import its own room and what stands in an
+# Rooms and loose modules from the bottom up: each may import its own room and what is in an
 # earlier line, and nothing else. A dotted name is one module that stands below its room.
 LAYERS = {
     "accountant": (
@@ -68,7 +68,7 @@ LAYERS = {
 }
 # Lines of code: docstrings, comments, imports and blank lines are not counted.
 MOST_LINES = 500
-# What would let in the world: it comes as an argument instead.
+# Sources of I/O: the core gets their values as arguments.
 IMPURE = {
     "aiokafka",
     "apsw",

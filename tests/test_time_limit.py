@@ -56,8 +56,8 @@ def test_a_hanging_test_is_named_and_the_others_run(tmp_path: Path) -> None:
     command += ["-p", "tests.conftest", "-p", "no:cacheprovider", "--timeout", "1", str(file)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=100)
     assert done.returncode == 1, done.stdout + done.stderr
-    told = set(re.findall(r"TimeLimit: \S*::(\w+) takes longer than 1 s", done.stdout))
-    assert told == {
+    limited = set(re.findall(r"TimeLimit: \S*::(\w+) takes longer than 1 s", done.stdout))
+    assert limited == {
         "test_waits_for_ever",
         "test_a_task_takes_the_first_blow",
         "test_passes_and_hangs_behind_it",

@@ -156,7 +156,7 @@ def example(of: Notes) -> str:
 
 
 def cell(text: str) -> str:
-    """Return a text as it stands in a cell of a table."""
+    """Return a text for a cell of a table."""
     return " ".join(text.split()).replace("|", "\\|")
 
 

@@ -204,11 +204,11 @@ def page() -> str:
     parts = [HEAD.read_text("utf-8")]
     with running() as servers:
         document = servers.clients[0].get("/schema/openapi.json").json()["paths"]
-        told = list(sections())
+        listed = list(sections())
         routes = {(method.upper(), path) for path in document for method in document[path]}
-        noted = {(section.method, section.path) for section in told}
+        noted = {(section.method, section.path) for section in listed}
         assert routes == noted, f"routes_notes.md and the document differ: {routes ^ noted}"
-        for section in told:
+        for section in listed:
             operation = document[section.path][section.method.lower()]
             parts.append(f"## {section.method} {section.path}\n")
             parts.append(section.prose + "\n")

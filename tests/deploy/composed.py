@@ -89,8 +89,8 @@ def settings_of(service: str) -> Settings:
 
 def listeners() -> dict[str, str]:
     """Return the addresses that the broker tells its clients, by listener."""
-    told = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
-    return dict(each.split("://") for each in told)
+    listeners = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
+    return dict(each.split("://") for each in listeners)
 
 
 def broker_properties() -> dict[str, str]:

@@ -120,8 +120,8 @@ def test_prometheus_scrapes_every_process_and_alerts_alertmanager():
         for target in static["targets"]
     }
     assert targets == {*(f"{worker}:8001" for worker in workers()), "gateway:8000"}
-    told = settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"]
-    assert told == ["alertmanager:9093"]
+    targets = settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"]
+    assert targets == ["alertmanager:9093"]
     command = SERVICES["prometheus"]["command"]
     assert inside("prometheus", option(command, "--config.file")).is_file()
 

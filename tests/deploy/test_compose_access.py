@@ -1,4 +1,4 @@
-"""Who comes to whom in docker-compose.yml, and what proves it: tokens, passwords, certificates."""
+"""Connections and authentication in docker-compose.yml: tokens, passwords, certificates."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from tests.deploy.composed import (
     workers,
 )
 
-DOORS = {"gateway", "worker", "serve"}
+SERVERS = {"gateway", "worker", "serve"}
 KEYS = "/etc/accountant/"
 
 
@@ -68,9 +68,9 @@ def test_programs_of_other_users_read_keys_by_their_group():
 
 
 def test_every_http_server_requires_tokens_and_uses_tls():
-    doors = {name for name, one in SERVICES.items() if set(one.get("command", ())) & DOORS}
-    assert doors == {"gateway", *workers()}
-    for name in doors:
+    servers = {name for name, one in SERVICES.items() if set(one.get("command", ())) & SERVERS}
+    assert servers == {"gateway", *workers()}
+    for name in servers:
         given = settings_of(name)
         assert given.authenticates
         assert given.tls_certificate
@@ -99,11 +99,11 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
     for role, principal in first_start.PRINCIPALS.items():
         first_start.make_password(role, principal)
     by_token = {"tokens/tokens.json", "prometheus/token", "people"}
-    told = {name: list(one.get("environment", {}).values()) for name, one in SERVICES.items()}
+    texts = {name: list(one.get("environment", {}).values()) for name, one in SERVICES.items()}
     scraped = str(document("deploy/prometheus/prometheus.yml"))
-    told["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
-    assert len(told["prometheus"]) == 4
-    seen = {(name, path) for name in told for path in told[name] if str(path).startswith(KEYS)}
+    texts["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
+    assert len(texts["prometheus"]) == 4
+    seen = {(name, path) for name in texts for path in texts[name] if str(path).startswith(KEYS)}
     assert len(seen) > 20
     for name, path in seen:
         file = path.removeprefix(KEYS)

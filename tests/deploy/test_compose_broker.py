@@ -1,4 +1,4 @@
-"""What docker-compose.yml starts, as processes here: the broker, whom it lets in, and the doors."""
+"""The services of docker-compose.yml as local processes: the broker, its users, HTTP servers."""
 
 from __future__ import annotations
 
@@ -151,11 +151,11 @@ def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
             for name in first_start.PEOPLE
         }
         scraper = (composed.home / "prometheus" / "token").read_text()
-        for door in worker, gateway:
-            assert status(f"{door}/healthz") == 200
-            assert status(f"{door}/metrics") == status(f"{door}/datasets") == 401
-            assert status(f"{door}/metrics", scraper) == 200
-            assert status(f"{door}/metrics", tokens["ana"]) == 403
+        for server in worker, gateway:
+            assert status(f"{server}/healthz") == 200
+            assert status(f"{server}/metrics") == status(f"{server}/datasets") == 401
+            assert status(f"{server}/metrics", scraper) == 200
+            assert status(f"{server}/metrics", tokens["ana"]) == 403
         me = http.get(f"{gateway}/me", headers={"Authorization": f"Bearer {tokens['olga']}"})
         assert me.json()["administrator"] is True
         with pytest.raises(httpx.ConnectError):

@@ -236,10 +236,10 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     page = metrics_pages()
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
     # Left out on purpose: the part of delta follows from what is left of it, and of an index of
-    # usage, which no decision waits for, /readyz has a note. Whom a door's limit refuses is told,
-    # and so is whom it does not know, and who may not. An administrator's record has an alert.
-    # Of a place of checkpoints that is late there is an alert, and a note. Bits of a hash are kept,
-    # and compared with a log. A replaced ledger and an exchanged key have an alert each.
+    # usage, which no decision waits for, /readyz has a note. Callers beyond the rate limit get an
+    # answer, and so do rejected callers. An administrator's record has an alert. Of a place of
+    # checkpoints that is late there is an alert, and a note. Bits of a hash are kept, and compared
+    # with a log. A replaced ledger and an exchanged key have an alert each.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
     unshown |= {"privacy_http_authentications_total", "privacy_http_not_permitted_total"}

@@ -20,9 +20,9 @@ OBJECTS = {
     for file in sorted(WHERE.glob("*.yaml"))
     for found in yaml.safe_load_all(file.read_text())
 }
-DOORS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
+WORKLOADS = {"accountant-worker": "StatefulSet", "accountant-gateway": "Deployment"}
 PORTS = {"accountant-worker": "METRICS_PORT", "accountant-gateway": "PORT"}
-door = pytest.mark.parametrize("name", DOORS)
+workload = pytest.mark.parametrize("name", WORKLOADS)
 
 
 def spec(kind, name):
@@ -30,7 +30,7 @@ def spec(kind, name):
 
 
 def pod(name):
-    return spec(DOORS[name], name)["template"]["spec"]
+    return spec(WORKLOADS[name], name)["template"]["spec"]
 
 
 def container(name):
@@ -44,7 +44,7 @@ def sidecar(name):
 
 
 def labels(name):
-    return spec(DOORS[name], name)["template"]["metadata"]["labels"]
+    return spec(WORKLOADS[name], name)["template"]["metadata"]["labels"]
 
 
 def settings_of(name):
@@ -58,24 +58,24 @@ def settings_of(name):
 def test_there_is_one_object_of_each_kind_and_name():
     count = sum(len(list(yaml.safe_load_all(f.read_text()))) for f in WHERE.glob("*.yaml"))
     shared = {"NetworkPolicy", "PodDisruptionBudget", "Service", "ServiceMonitor"}
-    wanted = {(kind, name) for kind in shared for name in DOORS}
-    wanted |= {(kind, name) for name, kind in DOORS.items()}
+    wanted = {(kind, name) for kind in shared for name in WORKLOADS}
+    wanted |= {(kind, name) for name, kind in WORKLOADS.items()}
     wanted |= {("ConfigMap", "accountant"), ("ConfigMap", "accountant-gateway")}
     assert set(OBJECTS) == wanted
     assert count == len(wanted)
 
 
-@door
+@workload
 def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
     given = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
     settings = Settings(**given)  # an unknown name, or a value that breaks its rule, raises
     assert settings.ledger.kind == "kafka"
     assert settings.authenticates
-    assert spec(DOORS[name], name)["replicas"] <= settings.partitions
+    assert spec(WORKLOADS[name], name)["replicas"] <= settings.partitions
 
 
-@door
+@workload
 def test_servers_and_brokers_have_no_plaintext_connections(name):
     given = settings_of(name)
     assert given["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
@@ -90,7 +90,7 @@ def test_servers_and_brokers_have_no_plaintext_connections(name):
     assert given["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
 
 
-@door
+@workload
 def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
     volumes = {each["name"]: each for each in pod(name)["volumes"]}
     assert len(volumes) == len(pod(name)["volumes"])
@@ -110,7 +110,7 @@ def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
         assert file in files[where] or setting in {"ACCOUNTANT_TOKENS", "ACCOUNTANT_INDEX"}
 
 
-@door
+@workload
 def test_only_a_pods_own_user_can_read_its_secrets(name):
     context = pod(name)["securityContext"]
     # A Secret's files are root's: they are read by their group, which is the pod's.
@@ -124,9 +124,9 @@ def test_only_a_pods_own_user_can_read_its_secrets(name):
     assert modes == [0o440] * 3
 
 
-@door
+@workload
 def test_tokens_are_copied_to_the_file_that_the_server_reads(name):
-    """The door takes no file that its group may read, and a Secret has no other."""
+    """The server rejects a file that its group may read, and a Secret has no other."""
     copier = sidecar(name)
     assert copier["image"] == container(name)["image"]
     assert copier["restartPolicy"] == "Always"
@@ -195,7 +195,7 @@ def test_a_gateway_stores_its_index_where_only_it_writes():
     assert "sizeLimit" in volume["emptyDir"]  # each pod's own, and bounded
 
 
-@door
+@workload
 def test_ports_and_paths_are_those_of_the_servers(name):
     port, probed = container(name)["ports"]
     assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
@@ -211,7 +211,7 @@ def test_ports_and_paths_are_those_of_the_servers(name):
     assert paths["readinessProbe"]["path"] == "/readyz"
 
 
-@door
+@workload
 def test_prometheus_scrapes_with_tls_and_a_token(name):
     (endpoint,) = spec("ServiceMonitor", name)["endpoints"]
     (served,) = spec("Service", name)["ports"]
@@ -223,11 +223,11 @@ def test_prometheus_scrapes_with_tls_and_a_token(name):
     assert set(endpoint["authorization"]) == {"credentials"}
 
 
-@door
+@workload
 def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(name):
     assert spec("Service", name)["selector"] == labels(name)
     assert spec("NetworkPolicy", name)["podSelector"]["matchLabels"] == labels(name)
-    for kind in (DOORS[name], "PodDisruptionBudget", "ServiceMonitor"):
+    for kind in (WORKLOADS[name], "PodDisruptionBudget", "ServiceMonitor"):
         assert spec(kind, name)["selector"]["matchLabels"] == labels(name)
     assert OBJECTS["Service", name]["metadata"]["labels"] == labels(name)
     assert spec("PodDisruptionBudget", name)["maxUnavailable"] == 1
@@ -236,7 +236,7 @@ def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(nam
     assert job in {found["job_name"] for found in prometheus["scrape_configs"]}
 
 
-@door
+@workload
 def test_the_network_allows_only_the_named_sources_and_the_destinations_of_the_settings(name):
     policy = spec("NetworkPolicy", name)
     assert policy["policyTypes"] == ["Ingress", "Egress"]
@@ -258,7 +258,7 @@ def test_the_network_allows_only_the_named_sources_and_the_destinations_of_the_s
     assert all(rule["to"] for rule in policy["egress"])
 
 
-@door
+@workload
 def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
     dockerfile = (ROOT / "Dockerfile").read_text()
     context = pod(name)["securityContext"]

@@ -51,7 +51,7 @@ def test_every_object_matches_kubernetes_schemas(name, version):
 
 
 @pytest.mark.parametrize(
-    ("name", "path", "wrong", "told"),
+    ("name", "path", "wrong", "expected"),
     [
         ("Deployment accountant-gateway", "spec", {"replica": 2}, "replica"),
         (
@@ -73,7 +73,7 @@ def test_every_object_matches_kubernetes_schemas(name, version):
         ("PodDisruptionBudget accountant-worker", "spec", {"maxUnavailble": 1}, "maxUnavailble"),
     ],
 )
-def test_a_broken_manifest_is_rejected(name, path, wrong, told):
+def test_a_broken_manifest_is_rejected(name, path, wrong, expected):
     broken = copy.deepcopy(OBJECTS[name])
     place = broken
     for step in path.split("."):
@@ -83,4 +83,4 @@ def test_a_broken_manifest_is_rejected(name, path, wrong, told):
         found = problem(broken, version)
         assert found is not None
         assert found.startswith(path)
-        assert told in found
+        assert expected in found

@@ -1,4 +1,4 @@
-"""What a load says of limits: who may use how much of a dataset, at which pace, kept for whom."""
+"""The limits of a load: lifetime limits, period limits and reserved shares of a dataset."""
 
 from __future__ import annotations
 

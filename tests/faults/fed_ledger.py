@@ -77,7 +77,7 @@ class FedLedger:
         return answer.decision
 
     def reopen(self, *, without_rows: bool = False) -> None:
-        """Close the ledger and start it anew, perhaps without its cache, from decision 0."""
+        """Restart the ledger, perhaps without its cache, from decision 0."""
         self._service.close_sync()
         if without_rows:
             db = sqlite3.connect(self._file)

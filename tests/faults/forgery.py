@@ -1,4 +1,4 @@
-"""A sound log that touches every rule, and what a forger does to it: the chain is made anew."""
+"""A sound log that uses every rule, and a forger that edits it and rebuilds the chain."""
 
 from __future__ import annotations
 
@@ -94,84 +94,86 @@ class History:
 def sound(file: Path) -> Sound:
     """Return a history with at least one decision of every kind that a forger may be after."""
     with FedLedger(file) as ledger:
-        told = History(ledger)
-        told.owner("open", "open", "ds", policy={**_BASIC, "epsilon": "0.05",
+        log = History(ledger)
+        log.owner("open", "open", "ds", policy={**_BASIC, "epsilon": "0.05",
                                                  "alert_at": ["0.5", "1"]})  # fmt: skip
-        told.owner("open capped", "open", "capped", policy={
+        log.owner("open capped", "open", "capped", policy={
             "epsilon": "1", "delta": "1e-6", "most_per_request": "0.1"})  # fmt: skip
-        told.owner("open lowered", "open", "lowered", policy={**_BASIC, "epsilon": "2"})
+        log.owner("open lowered", "open", "lowered", policy={**_BASIC, "epsilon": "2"})
         lower = {**_BASIC, "epsilon": "1"}
-        told.owner("lower", "amend", "lowered", policy=lower, follows=1)
-        told.ask("grant", "ds", "0.02")
-        told.again("repeat", "grant")
-        told.again("conflict", "grant", purpose="another")
-        told.ask("crossing", "ds", "0.01")
-        told.ask("after crossing", "ds", "0.001")
-        told.ask("tanh", "capped", "0.05")
-        told.ask("above cap", "capped", "0.9")
-        told.ask("exhausted", "ds", "0.04")
-        told.send("dead", "requests", b"{")
-        told.owner("out of date", "amend", "ds", alert_at=["0.9"], follows=2)
-        told.ask("old", "ds", "0.001", issued=-WINDOW)
-        told.ask("ahead", "ds", "0.001", issued=SKEW + 1)
-        told.ask("unknown", "nowhere", "0.001")
-        told.ask("within the lowered", "lowered", "0.6")
-        told.ask("beyond the lowered", "lowered", "0.6")
-        told.owner("open thirds", "open", "thirds", policy={**_BASIC, "epsilon": "1"})
+        log.owner("lower", "amend", "lowered", policy=lower, follows=1)
+        log.ask("grant", "ds", "0.02")
+        log.again("repeat", "grant")
+        log.again("conflict", "grant", purpose="another")
+        log.ask("crossing", "ds", "0.01")
+        log.ask("after crossing", "ds", "0.001")
+        log.ask("tanh", "capped", "0.05")
+        log.ask("above cap", "capped", "0.9")
+        log.ask("exhausted", "ds", "0.04")
+        log.send("dead", "requests", b"{")
+        log.owner("out of date", "amend", "ds", alert_at=["0.9"], follows=2)
+        log.ask("old", "ds", "0.001", issued=-WINDOW)
+        log.ask("ahead", "ds", "0.001", issued=SKEW + 1)
+        log.ask("unknown", "nowhere", "0.001")
+        log.ask("within the lowered", "lowered", "0.6")
+        log.ask("beyond the lowered", "lowered", "0.6")
+        log.owner("open thirds", "open", "thirds", policy={**_BASIC, "epsilon": "1"})
         third = {"type": "laplace", "scale": "3", "sensitivity": "1"}
         for name in ("a third", "two thirds", "the whole", "one third too many"):
-            told.claim(name, "thirds", third)
-        _beside(told)
-        _members(told)
-        told.owner("close", "close", "lowered")
-        told.ask("closed", "lowered", "0.001")
-        told.ask("aged", "ds", "0.001")
+            log.claim(name, "thirds", third)
+        _beside(log)
+        _members(log)
+        log.owner("close", "close", "lowered")
+        log.ask("closed", "lowered", "0.001")
+        log.ask("aged", "ds", "0.001")
         issued = ledger.clock.now()
-        told.ask("later", "ds", "0.001", later=WINDOW - 1000)
-        told.again("last repeat", "aged", issued + WINDOW - 1 - ledger.clock.now())
-        told.again("first expired", "aged", later=1)
-        told.ask("after its end", "circle", "0.001")
-        told.ask("last", "ds", "0.001")
-        return Sound(ledger.inputs, ledger.found(), told.places)
+        log.ask("later", "ds", "0.001", later=WINDOW - 1000)
+        log.again("last repeat", "aged", issued + WINDOW - 1 - ledger.clock.now())
+        log.again("first expired", "aged", later=1)
+        log.ask("after its end", "circle", "0.001")
+        log.ask("last", "ds", "0.001")
+        return Sound(ledger.inputs, ledger.found(), log.places)
 
 
-def _beside(told: History) -> None:
+def _beside(log: History) -> None:
     """Ask two datasets with basic composition beside a filter until each has one half left."""
     policy = {"epsilon": "1", "delta": "1e-6", "beside": "basic"}
     for name in ("both", "noisy"):
-        told.owner(f"open {name}", "open", name, policy=policy)
-    told.ask("let in by the filter", "both", "0.05")
-    told.ask("offers to end the filter", "both", "1.5")
-    told.ask("ends the filter", "both", "0.4")
-    told.ask("let in by basic alone", "both", "0.05")
+        log.owner(f"open {name}", "open", name, policy=policy)
+    log.ask("admitted by the filter", "both", "0.05")
+    log.ask("offers to end the filter", "both", "1.5")
+    log.ask("ends the filter", "both", "0.4")
+    log.ask("admitted by basic alone", "both", "0.05")
     noise = {"type": "gaussian", "sigma": "100", "sensitivity": "1"}
-    told.claim("noise after the end", "both", noise)
-    told.claim("noise", "noisy", noise)
-    told.ask("refused by the filter", "noisy", "0.4")
+    log.claim("noise after the end", "both", noise)
+    log.claim("noise", "noisy", noise)
+    log.ask("refused by the filter", "noisy", "0.4")
 
 
-def _members(told: History) -> None:
+def _members(log: History) -> None:
     """Open a dataset to its members, and let some come, go, and ask without being any."""
     policy = {**_BASIC, "epsilon": "1", "access": "members", "population": "city"}
-    told.owner("open circle", "open", "circle", policy=policy, owners=["owner", "olga"])
-    ends = at_text(told.ledger.clock.now() + WINDOW // 2)
+    log.owner("open circle", "open", "circle", policy=policy, owners=["owner", "olga"])
+    ends = at_text(log.ledger.clock.now() + WINDOW // 2)
     for name, roles, more in (
         ("ana", ["analyst"], {"team": "blue", "until": ends}),
         ("engine-1", ["engine"], {}),
         ("ben", ["auditor", "analyst"], {"as": "administrator", "by": "admin"}),
     ):
-        told.owner(f"enrol {name}", "member", "circle", member=name, roles=roles, **more)
-    told.ask("by a member", "circle", "0.01")
-    told.ask("through an engine", "circle", "0.01", via="engine-1")
-    told.ask("by a stranger", "circle", "0.01", analyst="eve")
-    told.ask("through a stranger", "circle", "0.01", via="eve")
-    told.owner("remove engine-1", "member", "circle", member="engine-1", roles=[])
-    told.ask("through a former engine", "circle", "0.01", via="engine-1")
-    told.owner("remove nobody", "member", "circle", member="eve", roles=[])
-    told.owner("enrol by a stranger", "member", "circle", by="eve", member="eve", roles=["owner"])
-    told.owner("remove an owner", "member", "circle", member="olga", roles=[])
-    told.owner("remove the last", "member", "circle", member="owner", roles=["analyst"])
-    told.owner("close by a stranger", "close", "circle", by="eve")
+        log.owner(f"enrol {name}", "member", "circle", member=name, roles=roles, **more)
+    log.ask("by a member", "circle", "0.01")
+    log.ask("through an engine", "circle", "0.01", via="engine-1")
+    log.ask("by a stranger", "circle", "0.01", analyst="eve")
+    log.ask("through a stranger", "circle", "0.01", via="eve")
+    log.owner("remove engine-1", "member", "circle", member="engine-1", roles=[])
+    log.ask("through a former engine", "circle", "0.01", via="engine-1")
+    log.owner("remove nobody", "member", "circle", member="eve", roles=[])
+    log.owner(
+        "enrol by a stranger", "member", "circle", by="eve", member="eve", roles=["owner"]
+    )
+    log.owner("remove an owner", "member", "circle", member="olga", roles=[])
+    log.owner("remove the last", "member", "circle", member="owner", roles=["analyst"])
+    log.owner("close by a stranger", "close", "circle", by="eve")
 
 
 class Forger:

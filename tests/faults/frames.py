@@ -38,8 +38,8 @@ class Action(enum.Enum):
     DELAY_RESPONSE = "done by the broker; this and later responses are late by `seconds`"
     RESET_AFTER = "done by the broker; the client sees its connection reset instead"
     RESET_BEFORE = "never reaches the broker; the client sees its connection reset"
-    ANSWER_ERROR = "done by the broker; the client is told of an error `code`"
-    STRANGE_VERSIONS = "the client is told that API_VERSIONS are all far above those it knows"
+    ANSWER_ERROR = "done by the broker; the client gets an error `code`"
+    STRANGE_VERSIONS = "the client gets API_VERSIONS far above those that it knows"
     FORWARD_LATE = "the client sees a reset at once; the broker gets it `seconds` later"
 
 

@@ -270,7 +270,7 @@ def opening(dataset: str, **policy: Any) -> bytes:
 
 
 class Watch:
-    """An observer that remembers what it was told.
+    """An observer that records its calls.
 
     Attributes:
         refolded_of: how often each partition was read back.

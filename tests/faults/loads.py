@@ -132,7 +132,7 @@ class Load:
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
     def steps(self, count: int) -> Iterator[Sent]:
-        """Yield so many inputs, the datasets' openings first, and whom they need as members."""
+        """Yield so many inputs, the datasets' openings and their members first."""
         first = [
             self._opening(name, POLICIES[i % len(POLICIES)]) for i, name in enumerate(self._names)
         ]

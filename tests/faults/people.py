@@ -1,4 +1,4 @@
-"""What a load says of people: owners of openings, members' records, and who asks for whom."""
+"""The people of a load: owners of datasets, records of members, engines that ask for analysts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class People:
         return [*analysts, {"member": ENGINES[0], "roles": ["engine"]}]
 
     def via(self) -> Body:
-        """Return the field of a request that says who asks for the analyst, mostly nobody."""
+        """Return the field of a request with the engine that asks for the analyst, mostly none."""
         if self._chance.random() > 0.1:
             return {}
         return {"via": self._chance.choice([*ENGINES, ENGINES[0], "stranger-1", ANALYSTS[0]])}

@@ -45,7 +45,7 @@ class FaultProxy:
         self._seen: list[Request] = []
         self._links: set[_Link] = set()
         self._refuse = False
-        self._told: dict[bytes, bytes] = {}
+        self._repeated: dict[bytes, bytes] = {}
         self._stale = False
         self._loop = asyncio.new_event_loop()
         self._thread = threading.Thread(target=self._loop.run_forever, name="fault-proxy")
@@ -124,7 +124,7 @@ class FaultProxy:
 
     @contextmanager
     def stale_ends(self) -> Iterator[None]:
-        """Tell readers of the ends that were told them last, however far the logs have come.
+        """Repeat the last answer about ends to readers, however far the logs have come.
 
         So answers a leader that was deposed and does not know it.
         """
@@ -134,12 +134,12 @@ class FaultProxy:
         finally:
             self._stale = False
 
-    def told(self, asked: bytes, response: bytes) -> bytes:
+    def repeated(self, asked: bytes, response: bytes) -> bytes:
         """Return the answer to a question about the ends of logs."""
         with self._lock:
             if self._stale:
-                return response[:4] + self._told.get(asked, response)[4:]
-            self._told[asked] = response
+                return response[:4] + self._repeated.get(asked, response)[4:]
+            self._repeated[asked] = response
             return response
 
     @contextmanager
@@ -291,7 +291,7 @@ class _Link:
             fault = self._due.pop(correlation, None)
             asked = self._asked.pop(correlation, None)
             if asked is not None:
-                response = self._proxy.told(asked, response)
+                response = self._proxy.repeated(asked, response)
             if fault is not None:
                 fault.struck.set()
                 if fault.action is Action.RESET_AFTER:

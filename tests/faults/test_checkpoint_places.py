@@ -126,11 +126,11 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
     for place in (str(receiver.directory), topic):
         evidence = evidence_of(place, [key.text], None)
         assert evidence is not None
-        told = tell(
+        report = tell(
             evidence, audited(log_source(str(file)), None, evidence), looked=True, is_meant=False
         )
-        assert told.ok, told
-        assert told.partitions[0].agree > KILLS
+        assert report.ok, report
+        assert report.partitions[0].agree > KILLS
     judged = verdict(file, tmp_path / "copy", was_sent, since(BORN))
     assert len(judged.decisions) > 10 * KILLS
 

@@ -14,10 +14,10 @@ import pytest
 
 from streams.testing import LocalBroker
 from tests.faults import oracle
-from tests.faults.door_process import Bodies, Clients, DoorProcess
 from tests.faults.edges import Edges
 from tests.faults.ledger import Ledger, new_id, opening, request
 from tests.faults.oracle import Answer
+from tests.faults.server_process import Bodies, Clients, ServerProcess
 from tests.faults.sqlite_life import copied
 from tests.faults.worker_process import WorkerProcess
 from tests.nightly import rounds
@@ -41,11 +41,11 @@ def bodies(edges: Edges, seed: int) -> Bodies:
     return Bodies(make, lambda: edges.take(1)[0], another, seed)
 
 
-def check_told(answers: list[Answer], decisions: list[bytes]) -> None:
+def check_answers(answers: list[Answer], decisions: list[bytes]) -> None:
     """Check the answers, and that there were some of every kind."""
-    told = oracle.check_answers(answers, decisions)
+    decided = oracle.check_answers(answers, decisions)
     statuses = Counter(answer.status for answer in answers)
-    assert told > 50
+    assert decided > 50
     assert statuses.keys() >= {200, 409, 422}, statuses
     shown = [json.loads(answer.content) for answer in answers if answer.status == 200]
     outcomes = {each["outcome"] for each in shown}
@@ -58,22 +58,22 @@ def test_a_killed_servers_answers_agree_with_its_log(tmp_path: Path) -> None:
     edges = Edges(lambda at: request("ds-0", epsilon="0.001", request_id=new_id(at)), begun)
     clients = Clients(bodies(edges, 1).draw)
     settings = {"ACCOUNTANT_URL": f"sqlite:///{file}"}
-    with DoorProcess("serve", tmp_path / "serve.log", settings) as door:
-        door.start()
+    with ServerProcess("serve", tmp_path / "serve.log", settings) as server:
+        server.start()
         for name in NAMES:
-            clients.open(door.address, opening(name, epsilon="1", delta="1e-6"))
-        with clients.asking(lambda: door.address):
+            clients.open(server.address, opening(name, epsilon="1", delta="1e-6"))
+        with clients.asking(lambda: server.address):
             for number in range(KILLS):
                 enough = len(clients.answers) + 150
                 while len(clients.answers) < enough:
                     time.sleep(0.01)
                 time.sleep(random.Random(number).uniform(0, 0.05))
-                door.kill()
-                door.start()
+                server.kill()
+                server.start()
     found = oracle.contents(copied(file, tmp_path / "copy"))
     now = time.time_ns() // 1_000_000
     judged = oracle.judge_file(found, oracle.inputs_of(found, clients.sent, (begun, now)))
-    check_told(clients.answers, list(found.decisions))
+    check_answers(clients.answers, list(found.decisions))
     assert len(judged.decisions) > len(clients.answers) / 2
 
 
@@ -92,29 +92,29 @@ async def test_a_gateways_answers_agree_with_the_log_though_its_worker_is_killed
         worker = WorkerProcess(ledger, "w1", tmp_path)
         worker.start()
         try:
-            with DoorProcess("gateway", tmp_path / "gateway.log", settings) as door:
-                await asyncio.to_thread(ask_across_kills, door, worker, clients)
+            with ServerProcess("gateway", tmp_path / "gateway.log", settings) as server:
+                await asyncio.to_thread(ask_across_kills, server, worker, clients)
             # The worker goes on: what a killed gateway had sent may reach the log late.
             verdict = await ledger.judged()
         finally:
             worker.kill()
         topic = oracle.read(broker.bootstrap, ledger.topic("decisions"), 2)
         decisions = [record.value or b"" for partition in topic for record in partition]
-        check_told(clients.answers, decisions)
+        check_answers(clients.answers, decisions)
         assert verdict.outcomes["granted"] > 20
 
 
-def ask_across_kills(door: DoorProcess, worker: WorkerProcess, clients: Clients) -> None:
-    door.start()
+def ask_across_kills(server: ServerProcess, worker: WorkerProcess, clients: Clients) -> None:
+    server.start()
     for name in NAMES:
-        clients.open(door.address, opening(name, epsilon="1", delta="1e-6"))
-    with clients.asking(lambda: door.address):
+        clients.open(server.address, opening(name, epsilon="1", delta="1e-6"))
+    with clients.asking(lambda: server.address):
         for number in range(KILLS):
             enough = len(clients.answers) + 100
             while len(clients.answers) < enough:
                 time.sleep(0.01)
             worker.kill()
             if number % 2:
-                door.kill()
-                door.start()
+                server.kill()
+                server.start()
             worker.start()

@@ -50,7 +50,7 @@ async def test_a_worker_waits_for_a_broker_that_was_killed_and_for_one_that_hang
                 stop.set()
                 await asyncio.wait_for(asking, 90)
             verdict = await ledger.judged()
-        # Who was told nothing of what it sent has sent it again, and is answered as the first time.
+        # Clients without an answer have sent their requests again, and get the first answers.
         assert verdict.plain.keys() - {"repeated"} == {"opened", "granted"}
         assert len(watch.reported) == len(set(watch.reported))
         assert set(watch.reported) <= verdict.by_place.keys()
@@ -80,7 +80,9 @@ async def test_a_worker_started_before_its_broker_waits_for_it(
         await ledger.open("ds")
         await kill(own_broker)
         async with working(ledger, ready=False) as worker:
-            await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
+            await until(
+                lambda: "does not answer" in str(worker.status.readiness()), "reported"
+            )
             await start(own_broker)
             await until(lambda: is_ready(worker), "ready")
             await ledger.settle()

@@ -44,7 +44,7 @@ _NAMES: Final = [
 
 
 class Signing(WorkerProcess):
-    """A worker that keeps checkpoints, with a door that tells how it is."""
+    """A worker that stores checkpoints, with an HTTP server that shows its health."""
 
     def __init__(self, ledger: Ledger, instance_id: str, directory: Path, place: Path) -> None:
         with socket.socket() as free:
@@ -255,13 +255,13 @@ async def test_an_unusable_sink_is_reported_and_catches_up_later(signed: Signed,
         begin(signed, worker)
         await signed.ledger.send_all(request(name, epsilon="0.00001") for name in _NAMES)
         await signed.ledger.settle()  # decisions go on
-        await until(lambda: len(worker.ready()[1]) == _PARTITIONS, "told of each partition")
+        await until(lambda: len(worker.ready()[1]) == _PARTITIONS, "each partition is reported")
         status, notes = worker.ready()
         assert status == 200
         assert all("checkpoints cannot be" in each for each in notes), notes
         end(signed, worker)
         await signed.kept_to_the_end()
-        await until(lambda: worker.ready() == (200, []), "told no more")
+        await until(lambda: worker.ready() == (200, []), "nothing is reported any more")
         assert not worker.events("partition_dropped")
         await signed.audited()
         assert worker.stop() == 0

@@ -80,8 +80,8 @@ async def test_a_worker_continues_while_one_broker_of_three_hangs(
                 await until(lambda: len(watch.decided_of) == _PARTITIONS, "decides")
                 hung = cluster.leaders(ledger.topic("decisions"))[0]
                 cluster.pause(hung)
-                told = "does not answer"
-                await until(lambda: told in str(worker.status.readiness()), "says so")
+                reason = "does not answer"
+                await until(lambda: reason in str(worker.status.readiness()), "says so")
                 # The rest of the cluster notices after nine seconds, and elects others.
                 await asyncio.sleep(10)
                 await until(lambda: is_ready(worker), "goes on without it")

@@ -28,7 +28,8 @@ async def test_an_owner_that_read_an_old_end_decides_nothing_again(
                 await ledger.send_all([request("ds", epsilon="0.01") for _ in range(count)])
                 await ledger.send_all(edges.take(5))
                 await ledger.settle()
-        # Told what the second worker was told: eight decisions ago, of `decisions` and `state`.
+        # It gets the same answer as the second worker: the ends of `decisions` and `state` eight
+        # decisions ago.
         with proxy.stale_ends():
             async with working(ledger, observers=[watch], ready=False):
                 await until(lambda: any(_SAYS in str(each) for each in watch.errors), "noticed")

@@ -103,14 +103,14 @@ def as_repeat_of(name: str, first: str) -> Plant:
 
     def plant(forger: Forger) -> None:
         of = forger[first]
-        told = {field: of[field] for field in ("partition_sequence", "decided_at", "outcome")}
-        forger[name].update(outcome="repeated", first={**told, "hash": "sha256:", "cost": {}})
+        named = {field: of[field] for field in ("partition_sequence", "decided_at", "outcome")}
+        forger[name].update(outcome="repeated", first={**named, "hash": "sha256:", "cost": {}})
 
     return plant
 
 
 def forgets(forger: Forger) -> None:
-    """Let a grant's totals and what is left be those of before it."""
+    """Set a grant's totals and remaining amounts to those before it."""
     for field in ("totals", "left"):
         forger["after crossing"][field] = forger["crossing"][field]
 
@@ -210,7 +210,7 @@ def first_of_another(forger: Forger) -> None:
 FORGED: dict[str, tuple[Plant, str, str]] = {
     # name: what is done, what it is noticed for, what is predicted there
     "an exhausted request is granted": (granted("exhausted"), "outcome", "refused exhausted"),
-    "a grant is told as refused": (refused("grant", "exhausted"), "outcome", "granted"),
+    "a grant shown as refused": (refused("grant", "exhausted"), "outcome", "granted"),
     "a repeat is charged once more": (granted("repeat"), "outcome", "repeated"),
     "a conflict is granted": (granted("conflict"), "outcome", "conflict"),
     "an expired id is granted": (granted("old"), "outcome", "expired"),
@@ -281,21 +281,21 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "a filter that has ended and does not say so": (
         set_in("ends the filter", "totals", filter_ended="0"), "totals", "'filter_ended': '1'"),
     "a filter that has ended goes on": (
-        in_both("let in by basic alone", filter_ended="0"), "totals", "'filter_ended': '1'"),
+        in_both("admitted by basic alone", filter_ended="0"), "totals", "'filter_ended': '1'"),
     "a filter that has not ended is said to have": (
-        set_in("let in by the filter", "totals", filter_ended="1"), "totals",
+        set_in("admitted by the filter", "totals", filter_ended="1"), "totals",
         "'filter_ended': '0'"),
-    "an end that is not told": (without("ends the filter", "ends"), "ends", "zcdp_tight"),
-    "an end that is told twice": (
-        changed("let in by basic alone", ends="zcdp_tight"), "ends", "None"),
+    "an end that is missing": (without("ends the filter", "ends"), "ends", "zcdp_tight"),
+    "an end that occurs twice": (
+        changed("admitted by basic alone", ends="zcdp_tight"), "ends", "None"),
     "an offer that does not tell of the end": (
         without("offers to end the filter", "ends"), "ends", "zcdp_tight"),
-    "a filter charged for what basic composition let in": (
+    "a filter charged for what basic composition admitted": (
         set_in("ends the filter", "cost", rho="0.07"), "cost", "'rho': '0 to 0'"),
-    "a filter not charged for what it let in": (
-        set_in("let in by the filter", "cost", rho="0"), "cost", "'rho': '0.0012"),
-    "basic composition not charged for what the filter let in": (
-        set_in("let in by the filter", "cost", epsilon="0"), "cost", "'epsilon': '0.05"),
+    "a filter not charged for what it admitted": (
+        set_in("admitted by the filter", "cost", rho="0"), "cost", "'rho': '0.0012"),
+    "basic composition not charged for what the filter admitted": (
+        set_in("admitted by the filter", "cost", epsilon="0"), "cost", "'epsilon': '0.05"),
     "a claim without an epsilon that is not counted": (
         set_in("noise", "totals", without_epsilon="0"), "totals", "'without_epsilon': '1'"),
     "basic composition goes on beside noise": (
@@ -336,11 +336,11 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
     "an `until` changed": (
         set_in("enrol ana", "member", until="2027-09-21T15:00:00.000Z"), "member", "2026-"),
     "a team changed": (set_in("enrol ana", "member", team="red"), "member", "blue"),
-    "a decision on a member that does not say on whom": (
+    "a decision on a member without a name": (
         without("enrol ana", "member"), "member", "'ana'"),
-    "an administrator's help that is not told": (
+    "an administrator's record without its mark": (
         without("enrol ben", "administrator"), "administrator", "True"),
-    "an owner's record told as an administrator's": (
+    "an owner's record shown as an administrator's": (
         changed("enrol ana", administrator=True), "administrator", "None"),
     "a removal dropped": (dropped("remove engine-1"), "outcome", "granted"),  # of what follows it
     "a removal not carried out": (

@@ -1,4 +1,4 @@
-"""The oracle notices each way to forge what a log tells of limits, paces and shares."""
+"""The oracle detects each forgery of limits, period limits and reserved shares in a log."""
 
 from __future__ import annotations
 
@@ -21,38 +21,44 @@ POLICY = {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]}
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Sound:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
     """Return a history in which each level charges, and each refuses."""
     with FedLedger(tmp_path_factory.mktemp("divided") / "ledger.db") as ledger:
-        told = History(ledger)
-        told.owner("open", "open", "ds", policy={**POLICY, "alert_at": ["0.5", "1"]})
+        log = History(ledger)
+        log.owner("open", "open", "ds", policy={**POLICY, "alert_at": ["0.5", "1"]})
         for name, team in (("ana", "blue"), ("ben", "blue"), ("cy", "red")):
-            told.owner(f"enrol {name}", "member", "ds", member=name, roles=["analyst"], team=team)
+            log.owner(
+                f"enrol {name}", "member", "ds", member=name, roles=["analyst"], team=team
+            )
         pace = {"part": "0.2", "period": "P1D"}
-        told.owner("pace", "limit", "ds", scope="dataset", pace=pace)
-        told.owner("team", "limit", "ds", scope="team", name="blue", part="0.5", reserved="0.45")
-        told.owner("share", "limit", "ds", scope="analyst", name="ana", part="0.4", reserved="0.1")
+        log.owner("pace", "limit", "ds", scope="dataset", pace=pace)
+        log.owner("team", "limit", "ds", scope="team", name="blue", part="0.5", reserved="0.45")
+        log.owner(
+            "share", "limit", "ds", scope="analyst", name="ana", part="0.4", reserved="0.1"
+        )
         own = {"filter": "zcdp", "rho": "0.01"}
-        told.owner("each", "limit", "ds", scope="each", name="blue", policy=own)
-        told.owner("too much", "limit", "ds", scope="team", name="red", reserved="0.8")
-        told.ask("grant", "ds", "0.1")
-        told.ask("under the default", "ds", "0.05", analyst="ben")
-        told.ask("beyond the pace", "ds", "0.1")
-        told.ask("beyond the default", "ds", "0.14", analyst="ben", later=DAY)
-        told.ask("next day", "ds", "0.15")
-        told.ask("another day", "ds", "0.1", later=DAY)
-        told.ask("beyond the limit", "ds", "0.06", later=DAY)
-        told.owner("no pace", "limit", "ds", scope="dataset")
-        told.ask("beyond what is free", "ds", "0.58", analyst="cy")
-        told.owner("move", "member", "ds", member="ana", roles=["analyst"], team="red")
-        told.owner("keep", "limit", "ds", scope="analyst", name="ben", reserved="0.01")
-        told.ask("through a share elsewhere", "ds", "0.01", analyst="ana")
-        told.owner("again", "limit", "ds", scope="analyst", name="ana", part="0.6", reserved="0.1")
-        told.owner("move ben", "member", "ds", member="ben", roles=["analyst"], team="red")
-        told.ask("from elsewhere", "ds", "0.005", analyst="ben")
-        told.owner("not lowered", "amend", "ds", policy={**POLICY, "epsilon": "0.9"})
-        told.owner("nothing to remove", "limit", "ds", scope="team", name="red")
-        return Sound(ledger.inputs, ledger.found(), told.places)
+        log.owner("each", "limit", "ds", scope="each", name="blue", policy=own)
+        log.owner("too much", "limit", "ds", scope="team", name="red", reserved="0.8")
+        log.ask("grant", "ds", "0.1")
+        log.ask("under the default", "ds", "0.05", analyst="ben")
+        log.ask("beyond the pace", "ds", "0.1")
+        log.ask("beyond the default", "ds", "0.14", analyst="ben", later=DAY)
+        log.ask("next day", "ds", "0.15")
+        log.ask("another day", "ds", "0.1", later=DAY)
+        log.ask("beyond the limit", "ds", "0.06", later=DAY)
+        log.owner("no pace", "limit", "ds", scope="dataset")
+        log.ask("beyond what is free", "ds", "0.58", analyst="cy")
+        log.owner("move", "member", "ds", member="ana", roles=["analyst"], team="red")
+        log.owner("keep", "limit", "ds", scope="analyst", name="ben", reserved="0.01")
+        log.ask("through a share elsewhere", "ds", "0.01", analyst="ana")
+        log.owner(
+            "again", "limit", "ds", scope="analyst", name="ana", part="0.6", reserved="0.1"
+        )
+        log.owner("move ben", "member", "ds", member="ben", roles=["analyst"], team="red")
+        log.ask("from elsewhere", "ds", "0.005", analyst="ben")
+        log.owner("not lowered", "amend", "ds", policy={**POLICY, "epsilon": "0.9"})
+        log.owner("nothing to remove", "limit", "ds", scope="team", name="red")
+        return Sound(ledger.inputs, ledger.found(), log.places)
 
 
 def entry(name: str, scope: str, forger: Forger) -> dict[str, Any]:
@@ -130,11 +136,11 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
         "levels", "'rho': '0.00124"),
     "a version changed": (
         in_level("grant", "team", lambda e: e.update(version=2)), "levels", "'version': 1"),
-    "a version not told": (
+    "a missing version": (
         in_level("grant", "analyst", lambda e: e.pop("version")), "levels", "'version': 1"),
     "a window moved": (
         in_level("next day", "dataset", lambda e: e.update(window=2)), "levels", "'window': 1"),
-    "what was paced begins anew": (
+    "the use of a period restarts": (
         in_level("under the default", "dataset", lambda e: e["paced"].update(epsilon="0.05")),
         "levels", "'epsilon': '0.15'"),
     "a share that was not drawn on": (
@@ -142,10 +148,10 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
         "levels", "'epsilon': '0.1'"),
     "a share that somebody takes along not drawn on": (
         lambda forger: forger["from elsewhere"]["levels"].pop(0), "levels", "'name': 'blue'"),
-    "a crossing that is not told": (
+    "a missing threshold": (
         in_level("next day", "team", lambda e: e.pop("crossed", None)), "levels", "'crossed'"),
     "a level left out": (without_level("grant", "team"), "levels", "'team'"),
-    "no level told": (without("grant", "levels"), "levels", "'team'"),
+    "no limit in the grant": (without("grant", "levels"), "levels", "'team'"),
     "a level that is none": (
         changed("from elsewhere", levels=[{"scope": "dataset", "version": 2}]),
         "levels", "'blue'"),
@@ -206,10 +212,10 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
 }  # fmt: skip
 
 
-def test_the_sound_log_is_as_predicted(history: Sound) -> None:
-    partition = oracle.judge_file(history.found, history.inputs)
-    told = [each["level"] for each in partition.decisions if "level" in each]
-    assert [(each["scope"], each["what"]) for each in told] == [
+def test_the_sound_log_is_as_predicted(sound: Sound) -> None:
+    partition = oracle.judge_file(sound.found, sound.inputs)
+    refusals = [each["level"] for each in partition.decisions if "level" in each]
+    assert [(each["scope"], each["what"]) for each in refusals] == [
         ("dataset", "pace"),
         ("each", "limit"),
         ("analyst", "limit"),
@@ -218,11 +224,11 @@ def test_the_sound_log_is_as_predicted(history: Sound) -> None:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_each_forgery_of_a_log_is_detected_and_named(history: Sound, name: str) -> None:
+def test_each_forgery_of_a_log_is_detected_and_named(sound: Sound, name: str) -> None:
     plant, about, predicted = FORGED[name]
-    forger = Forger(history)
+    forger = Forger(sound)
     plant(forger)
     with pytest.raises(Disagreement) as noticed:
-        oracle.judge_file(forger.found(), history.inputs)
+        oracle.judge_file(forger.found(), sound.inputs)
     assert noticed.value.about == about, noticed.value
     assert predicted in str(noticed.value.predicted), noticed.value

@@ -37,7 +37,7 @@ dataset and 1,000 limits."""
 
 
 def fed(ledger: FedLedger, load: Load, count: int) -> None:
-    """Send a load; start the ledger anew now and then, from its cache and from decision 0."""
+    """Send a load; restart the ledger now and then, from its cache and from decision 0."""
     for number, sent in enumerate(load.steps(count), 1):
         ledger.send(*sent)
         if number % 100 == 0:
@@ -98,18 +98,18 @@ def test_a_budget_filled_with_fractions_is_predicted_to_its_last_part(
 ) -> None:
     policy, (kind, knob, value), count = FULL[name]
     with FedLedger(tmp_path / "ledger.db") as ledger:
-        told = History(ledger)
-        told.owner("open", "open", "ds", policy=policy)
+        log = History(ledger)
+        log.owner("open", "open", "ds", policy=policy)
         granted = 0
         for number in range(200):
             claim = {"type": kind, knob: value, "sensitivity": "1"}
-            told.claim(str(number), "ds", claim)
+            log.claim(str(number), "ds", claim)
             if b'"refused"' in ledger.answers[-1]:
                 break
             granted += 1
             if number % 5 == 3:
                 ledger.reopen(without_rows=number % 2 == 0)
-        told.claim("less", "ds", {"type": kind, knob: "97.5", "sensitivity": "0.1"})
+        log.claim("less", "ds", {"type": kind, knob: "97.5", "sensitivity": "0.1"})
         partition = ledger.judged()
     assert count in (None, granted)
     assert any("rounded_up" in each for each in partition.decisions)
@@ -117,15 +117,15 @@ def test_a_budget_filled_with_fractions_is_predicted_to_its_last_part(
 
 def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
-        told = History(ledger)
+        log = History(ledger)
         budget = {"filter": "gdp_residue", "epsilon": "5", "delta": "1e-6", "odometers": ()}
-        told.owner("open", "open", "ds", policy=budget)
+        log.owner("open", "open", "ds", policy=budget)
         parts = [
             {"type": "pure", "epsilon": "0.1"},
             {"type": "gaussian", "sigma": "3", "sensitivity": "1"},
         ]
         for number in range(3):
-            told.claim(str(number), "ds", {"type": "all_of", "claims": parts})
+            log.claim(str(number), "ds", {"type": "all_of", "claims": parts})
             ledger.reopen(without_rows=number == 1)
         partition = ledger.judged()
     assert sum("rounded_up" in each for each in partition.decisions) == 3
@@ -134,10 +134,10 @@ def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Pa
 def test_an_interactive_offer_that_would_end_the_filter_is_predicted(tmp_path: Path) -> None:
     policy = {"filter": "fully_adaptive", "epsilon": "0.05", "delta": "1e-6", "beside": "basic"}
     with FedLedger(tmp_path / "ledger.db") as ledger:
-        told = History(ledger)
-        told.owner("open", "open", "ds", policy=policy)
+        log = History(ledger)
+        log.owner("open", "open", "ds", policy=policy)
         response = {"type": "randomized_response", "epsilon": "0.0743", "delta": "0"}
-        told.claim("too much", "ds", {"type": "interactive", "claim": response})
+        log.claim("too much", "ds", {"type": "interactive", "claim": response})
         partition = ledger.judged()
     (refused,) = [each for each in partition.decisions if each["outcome"] == "refused"]
     assert (refused["fits"][:12], refused["ends"]) == ("interactive:", "fully_adaptive")
@@ -145,15 +145,15 @@ def test_an_interactive_offer_that_would_end_the_filter_is_predicted(tmp_path: P
 
 def test_bounded_range_alone_and_in_batches_is_predicted_to_its_refusal(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
-        told = History(ledger)
+        log = History(ledger)
         for name in ("alone", "batches"):
             budget = {"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6"}
-            told.owner(f"open {name}", "open", name, policy=budget)
+            log.owner(f"open {name}", "open", name, policy=budget)
         each = {"type": "bounded_range", "eta": "0.1"}
         for number in range(22):
-            told.claim(f"alone {number}", "alone", each)
+            log.claim(f"alone {number}", "alone", each)
         for number in range(6):
-            told.claim(str(number), "batches", {"type": "repeat", "claim": each, "times": 4})
+            log.claim(str(number), "batches", {"type": "repeat", "claim": each, "times": 4})
         partition = ledger.judged()
     assert outcomes(partition)["granted", None] == 21 + 5
     assert outcomes(partition)["refused", "exhausted"] == 2

@@ -1,4 +1,4 @@
-"""The fault proxy strikes what it is told to, on a real broker and with a real client."""
+"""The fault proxy strikes the chosen requests, on a real broker and with a real client."""
 
 from __future__ import annotations
 

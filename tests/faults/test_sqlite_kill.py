@@ -223,22 +223,22 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
 
 
 class Other:
-    """A ledger in another process, that does what it is told over a pipe."""
+    """A ledger in another process, controlled over a pipe."""
 
     def __init__(self, act: Callable[[EmbeddedService], str], file: Path) -> None:
-        told, self._tell = os.pipe()
+        commands, self._tell = os.pipe()
         self._answers, answer = os.pipe()
 
         def run() -> None:
             service = EmbeddedService.open(file, Settings())
             service.publish_address("http://127.0.0.1:4711")
             os.write(answer, b"ready")
-            os.read(told, 1)
+            os.read(commands, 1)
             os.write(answer, act(service).encode())
 
         self.pid = forked(run)
         os.close(answer)
-        os.close(told)
+        os.close(commands)
         assert os.read(self._answers, 100) == b"ready"
 
     def act(self) -> str:

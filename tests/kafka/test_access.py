@@ -29,7 +29,7 @@ def now() -> int:
 
 
 class Gateway:
-    """A gateway that knows who asks."""
+    """A gateway with authentication."""
 
     def __init__(self, url: str, tokens: dict[str, str]) -> None:
         self._tokens = tokens
@@ -89,7 +89,7 @@ async def decided(ledger: Ledger) -> int:
     return await asyncio.to_thread(ledger.visible)
 
 
-async def told(server: Gateway, name: str, until: str) -> list[str]:
+async def events_until(server: Gateway, name: str, until: str) -> list[str]:
     """Return outcome and analyst of what a stream tells somebody, up to a purpose."""
     found: list[str] = []
     headers = server.shown(name)
@@ -140,7 +140,7 @@ async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
         assert (await server.ask("ben", "ben")).json()["outcome"] == "granted"
         assert (await server.ask("eng", "ben", via="eng")).json()["outcome"] == "granted"
         await reads(server)
-        reading = asyncio.create_task(told(server, "ana", until="last"))
+        reading = asyncio.create_task(events_until(server, "ana", until="last"))
         await asyncio.sleep(0)
         seen = await asyncio.wait_for(_sent_until_read(server, reading), 60)
         assert set(seen) == {"ana"}
@@ -153,7 +153,7 @@ async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
 
 
 async def _sent_until_read(server: Gateway, reading: asyncio.Task[list[str]]) -> list[str]:
-    """Ask until a stream that has just begun has told of it."""
+    """Ask until a stream that has just begun reports it."""
     while not reading.done():
         assert (await server.ask("ben", "ben")).json()["outcome"] == "granted"
         assert (await server.ask("ana", "ana", purpose="last")).json()["outcome"] == "granted"

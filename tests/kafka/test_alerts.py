@@ -193,17 +193,17 @@ async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats
         assert published(ledger) == []
         with process(ledger, tmp_path, "w1", **webhook(receiver)) as worker:
             idle = {f"{ANA}/0.5", f"{ANA}/0.8"}
-            await until(lambda: set(published(ledger)) == idle, "told by the state")
+            await until(lambda: set(published(ledger)) == idle, "found in the state")
             await ledger.send_all([request("census", epsilon="0.05")])
-            told = idle | {f"{RED}/1/0.5"}
-            await until(lambda: set(published(ledger)) == told, "told by the grant")
+            expected = idle | {f"{RED}/1/0.5"}
+            await until(lambda: set(published(ledger)) == expected, "found in the grant")
             at = time.time_ns() // 1_000_000
             smaller = limiting("census", at, 4, "team", "red:1", part="0.06")
             await ledger.send_all([smaller], topic="admin")
-            told |= {f"{RED}/2/0.5", f"{RED}/2/0.8"}
-            await until(lambda: set(published(ledger)) == told, "told by the record")
-            await until(lambda: set(receiver.taken) == told, "delivered")
-            await until(lambda: remembered(ledger, *told), "remembered")
+            expected |= {f"{RED}/2/0.5", f"{RED}/2/0.8"}
+            await until(lambda: set(published(ledger)) == expected, "found in the record")
+            await until(lambda: set(receiver.taken) == expected, "delivered")
+            await until(lambda: remembered(ledger, *expected), "remembered")
             worker.kill()
             worker.start()
             await until(lambda: len(worker.events("partition_refolded")) >= 8, "it decides again")
@@ -213,7 +213,7 @@ async def test_the_owner_reports_thresholds_of_limits_and_the_next_owner_repeats
         found = await asyncio.to_thread(published, ledger)
         await ledger.judged()
     receiver.down()
-    assert Counter(found) == Counter(told), "a restart repeats nothing"
+    assert Counter(found) == Counter(expected), "a restart repeats nothing"
     by_id = {post.key: post.body for post in receiver.posts}
     grown = by_id[f"{RED}/1/0.5"]
     assert (
@@ -242,7 +242,7 @@ async def test_another_worker_reports_thresholds_of_limits_if_the_owner_does_not
             finally:
                 await service.close()
             expected = [f"{name}/1/level/each/red:1/ana/1/{ratio}" for ratio in ("0.5", "0.8")]
-            await until(lambda: published(ledger) == expected, "told, each once")
+            await until(lambda: published(ledger) == expected, "each is published once")
     assert [alert.alert_id for alert in seen] == expected
     assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in seen)
 
@@ -415,7 +415,7 @@ async def test_a_foreign_record_on_the_topic_silences_no_alert(
             await ledger.open("before", **BASIC)
             await ledger.settle()
             await ledger.send_all([request("before", epsilon="0.6")])
-            await until(lambda: "before/1/0.5" in receiver.taken, "told past the record")
+            await until(lambda: "before/1/0.5" in receiver.taken, "delivered past the record")
             for partition in range(4):
                 await append(broker.bootstrap, ledger.topic("alerts"), partition, odd)
             await ledger.open("after", **BASIC)

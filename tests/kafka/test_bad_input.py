@@ -154,7 +154,7 @@ def bomb(ledger: Ledger, compression: str, size: int) -> str:
     )
     try:
         producer.flush(30)
-    except KafkaException as error:  # pragma: no cover (told by delivery)
+    except KafkaException as error:  # pragma: no cover (the delivery report has it)
         failed.append(str(error))
     return failed[0].upper().lstrip("_")
 
@@ -183,7 +183,7 @@ async def test_a_record_that_breaks_adjudication_becomes_a_dead_letter(
             for body, place in zip(bodies, places, strict=True):
                 found = (await ledger.decision(place))["outcome"]
                 assert found == ("invalid" if b"planted" in body else "granted")
-        # Nothing was remembered of it: once mended, the same request is decided anew.
+        # Nothing was remembered of it: once fixed, the same request is decided again.
         async with working(ledger):
             assert (await ledger.decided(bad))["outcome"] == "granted"
         failed = [first, *places[::5]]

@@ -217,7 +217,7 @@ async def test_a_key_is_rotated_in_every_partition(keeping: Keeping, tmp_path: P
     assert sound.returncode == 0, sound.stdout
     async with keeping.worker(ready=False) as worker:  # with the old key: it signs nothing
         await until(lambda: bool(worker.status.serving), "served")
-        await until(lambda: len(keeping.heads.notes) == PARTITIONS, "told")
+        await until(lambda: len(keeping.heads.notes) == PARTITIONS, "reported")
         assert all("ACCOUNTANT_CHECKPOINT_KEY" in note for note in keeping.heads.notes)
     sound = await keeping.ran("audit", "--checkpoints", str(keeping.place), "--key", first)
     assert sound.returncode == 0, sound.stdout

@@ -133,7 +133,7 @@ async def test_a_log_with_another_start_or_end_is_reported(
             assert await reader.read(0, 0, 10_000) == log
             operator.delete("decisions")
             operator.create_bare("decisions")
-            with pytest.raises(Unavailable, match="was made anew"):
+            with pytest.raises(Unavailable, match="was recreated"):
                 await reader.read(0, len(log), 5)
             assert await reader.read(0, len(log) - 1, 1) == []
             assert await reader.read(0, 0, 1) == []

@@ -62,7 +62,7 @@ def expected(values: list[bytes]) -> list[tuple[str, Any]]:
     return found
 
 
-def told(events: list[Event], partition: int) -> list[tuple[str, Any]]:
+def events_of(events: list[Event], partition: int) -> list[tuple[str, Any]]:
     return [
         (each.kind, each.json if each.kind == "decision" else each.json["alert_id"])
         for each in events
@@ -109,7 +109,7 @@ async def test_a_stream_resumes_at_any_server_of_the_ledger(
         parts = await asyncio.to_thread(logs, ledger)
         for partition, (log, number) in enumerate(zip(parts, position.numbers, strict=True)):
             wanted = expected(log[number + 1 :])
-            assert told(events, partition) == wanted
+            assert events_of(events, partition) == wanted
             assert [kind for kind, _ in wanted].count("alert") == 3
         # Some ids once more, and each within a decision: what comes after it is the rest of both.
         within = [n for n, each in enumerate(events) if each.id.count("-") == 3]
@@ -118,7 +118,7 @@ async def test_a_stream_resumes_at_any_server_of_the_ledger(
             count = len(events) - number - 1
             rest = await asyncio.to_thread(read_until, there, has(count), last=events[number].id)
             for partition in (0, 1):
-                assert told(rest, partition) == told(events[number + 1 :], partition)
+                assert events_of(rest, partition) == events_of(events[number + 1 :], partition)
 
 
 def has(count: int) -> Callable[[list[Event]], bool]:

@@ -39,13 +39,13 @@ class Analyst:
         """Append requests within the transaction; return where they stand."""
         places: list[Place] = []
 
-        def told(error: object, message: Message) -> None:
+        def on_delivery(error: object, message: Message) -> None:
             assert error is None, error
             places.append(("requests", message.partition() or 0, message.offset() or 0))
 
         for body in bodies:
             self._producer.produce(
-                self._topic, body, key=DATASET.encode(), partition=0, on_delivery=told
+                self._topic, body, key=DATASET.encode(), partition=0, on_delivery=on_delivery
             )
         assert self._producer.flush(30) == 0
         return places

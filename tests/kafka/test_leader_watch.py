@@ -67,7 +67,7 @@ async def test_only_partitions_of_a_silent_leader_are_not_ready_and_are_replayed
             muted = _Muted(worker)
             assert watch.refolded_of == {0: 1, 1: 1, 2: 1}
             muted.partitions = {1}
-            await until(lambda: not is_ready(worker), "told")
+            await until(lambda: not is_ready(worker), "reported")
             await muted.further()
             (why,) = worker.status.readiness().reasons
             assert why.startswith("partition 1: the broker that leads ")
@@ -92,7 +92,7 @@ async def test_after_an_outage_of_all_brokers_all_partitions_are_replayed_once(
     ):
         muted = _Muted(worker)
         muted.partitions = None
-        await until(lambda: "does not answer" in str(worker.status.readiness()), "told")
+        await until(lambda: "does not answer" in str(worker.status.readiness()), "reported")
         await muted.further()
         assert watch.refolded_of == {0: 1, 1: 1}
         muted.partitions = set()
@@ -134,6 +134,6 @@ async def test_a_worker_can_stop_while_leaders_are_silent(
         working(ledger) as worker,
     ):
         _Muted(worker).partitions = silent
-        await until(lambda: not is_ready(worker), "told")
+        await until(lambda: not is_ready(worker), "reported")
         async with asyncio.timeout(30):
             await worker.stop()

@@ -36,7 +36,7 @@ NOBODY: Final = "nobody-yet"
 LARGE: Final = "1.9"
 
 
-class Told(NamedTuple):
+class ShownLimits(NamedTuple):
     """What a gateway tells of a dataset that is divided."""
 
     levels: list[LevelView]
@@ -54,10 +54,10 @@ async def previewed(service: KafkaService, analyst: str, epsilon: str) -> Previe
     return shown
 
 
-async def told(service: KafkaService) -> Told:
+async def shown_limits(service: KafkaService) -> ShownLimits:
     names = (*TEAMS, NOBODY)
     previews = [await previewed(service, name, each) for name in names for each in ("0.01", LARGE)]
-    return Told(
+    return ShownLimits(
         await service.levels("census"),
         [await service.budget_for("census", name) for name in names],
         # A refusal is a decision, too, and changes no more than this number.
@@ -70,7 +70,7 @@ def sums(of: dict[str, str] | None) -> str | None:
 
 
 def check_left(decision: Decision, budget: AnalystBudget | None) -> None:
-    """Check that a refusal's `left_at` is what was told of each level that applies."""
+    """Check that a refusal's `left_at` equals the shown limits that apply."""
     assert budget is not None
     levels = {(each.scope, each.name): each for each in budget.levels}
     assert {(each.scope, each.name) for each in decision.left_at} == {("dataset", None), *levels}
@@ -94,7 +94,7 @@ def named(levels: list[LevelView]) -> list[str]:
     return [f"{each.scope} {each.name or ''}".strip() for each in levels]
 
 
-async def all_told(service: KafkaService) -> None:
+async def check_limits(service: KafkaService) -> None:
     """Return once a gateway tells of every limit."""
     deadline = asyncio.get_running_loop().time() + 60
     while (names := named(await service.levels("census"))) != ALL:
@@ -144,14 +144,14 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
             assert await early.levels("census") == []
             assert await early.budget_for("census", "ana") is None
             await divide(ledger)
-            await all_told(early)
+            await check_limits(early)
             for analyst, epsilon in (("ana", "0.4"), ("ben", "0.2"), ("cy", "0.1"), ("ana", "0.3")):
                 before = await previewed(early, analyst, epsilon)
                 decision = await decided(early, analyst, epsilon)
                 assert (decision.granted, before.granted) == (True, True)
                 assert (before.sequence + 1, before.cost) == (decision.sequence, decision.cost)
                 assert (await previewed(early, analyst, LARGE)).sequence == decision.sequence
-            seen = await told(early)
+            seen = await shown_limits(early)
             assert named(seen.levels) == ALL
             dataset, blue, each, cy = seen.levels
             assert dataset.pace is not None
@@ -159,7 +159,7 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
             assert (sums(blue.used), sums(blue.left), each.used) == ("0.9", "1.1", None)
             assert (sums(cy.used), sums(cy.left)) == ("0.1", "0.4")
             async with following(late) as started_later:
-                assert await told(started_later) == seen
+                assert await shown_limits(started_later) == seen
             for analyst in (*TEAMS, NOBODY):
                 shown = await previewed(early, analyst, LARGE)
                 decision = await decided(early, analyst, LARGE)
@@ -167,7 +167,7 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
                 assert (shown.level, shown.left_at) == (decision.level, decision.left_at)
                 assert (shown.fits, shown.asked) == (decision.fits, decision.asked)
                 check_left(decision, await early.budget_for("census", analyst))
-            assert await told(early) == seen
+            assert await shown_limits(early) == seen
         await damaged(ledger)
         async with following(late) as started_later:
             assert named(await started_later.levels("census")) == ALL[:3]
@@ -176,6 +176,6 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
             assert budget.levels == (dataset,)
             # The next owner writes the row again.
             async with working(ledger):
-                await all_told(started_later)
-                assert await told(started_later) == seen
+                await check_limits(started_later)
+                assert await shown_limits(started_later) == seen
         await ledger.judged()

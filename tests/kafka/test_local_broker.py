@@ -44,7 +44,7 @@ def committed(broker: LocalBroker, topic: str, *, count: int) -> list[bytes | No
     """Return what a committed reader sees of a topic, once it sees so many records.
 
     The broker acknowledges a commit before it has written the transaction's markers, so the end
-    that such a reader is told of may still lie before records that are committed already.
+    that such a reader gets may still lie before records that are committed already.
     """
     consumer = Consumer(
         {

@@ -135,17 +135,17 @@ async def test_a_recreated_topic_is_filled_up_and_nothing_is_decided_twice(
         await ledger.send_all([granted, early])
         assert "--topic requests --partition 0 --from 10 --reason WHY`" in await why_halted(ledger)
 
-        told: list[tuple[int, int]] = []
+        progress: list[tuple[int, int]] = []
         done = await accept_lost_inputs(
             ledger.deployment,
             "requests",
             0,
             first=10,
             reason=WHY,
-            progress=lambda count, of: told.append((count, of)),
+            progress=lambda count, of: progress.append((count, of)),
         )
         assert "Records before 10 are never decided (2 existed)" in done
-        assert told == [(8, 8)]
+        assert progress == [(8, 8)]
         with pytest.raises(Refused, match="nothing is lost"):
             await accept_lost_inputs(ledger.deployment, "requests", 0, first=10, reason=WHY)
 
@@ -180,10 +180,10 @@ async def test_a_setting_that_differs_from_the_genesis_is_named_and_not_called_d
         wrong = {"ACCOUNTANT_WINDOW_MS": "1800000"}
         done = await asyncio.to_thread(accepting, ledger, "requests", 0, **wrong)
         assert done.returncode == 4
-        told = " ".join(done.stderr.split())
-        assert "the setting is 1800000: set ACCOUNTANT_WINDOW_MS=3600000" in told
-        assert "damaged" not in told
-        assert "audit" not in told
+        message = " ".join(done.stderr.split())
+        assert "the setting is 1800000: set ACCOUNTANT_WINDOW_MS=3600000" in message
+        assert "damaged" not in message
+        assert "audit" not in message
 
 
 async def test_a_running_worker_is_not_disturbed_if_nothing_is_lost(

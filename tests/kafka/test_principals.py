@@ -139,11 +139,11 @@ def test_a_check_names_rules_that_allow_more_than_a_role(secured: Secured) -> No
 
 def writes(ledger: Secured, user: str, topic: str) -> bool:
     producer = Producer(ledger.foreign(user, **{"message.timeout.ms": 20_000}))
-    told: list[KafkaError | None] = []
-    heard = {"on_delivery": lambda error, _: told.append(error)}
+    errors: list[KafkaError | None] = []
+    heard = {"on_delivery": lambda error, _: errors.append(error)}
     producer.produce(topic, b"x", b"key", partition=0, **heard)  # a compacted one wants a key
     assert producer.flush(_PATIENCE_S) == 0
-    return allowed(told[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
+    return allowed(errors[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
 def reads(ledger: Secured, user: str, topic: str) -> bool:

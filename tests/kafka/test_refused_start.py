@@ -121,9 +121,9 @@ async def test_a_short_transaction_limit_of_the_broker_names_its_setting(
         limit()
         async with working(ledger, ready=False, looks_again=()) as worker:
             await until(lambda: "halted" in str(worker.status.readiness()), "halted")
-            (told,) = worker.status.readiness().reasons
-            assert why in told
-            assert "set it to 10000 or more on every broker" in told
+            (reason,) = worker.status.readiness().reasons
+            assert why in reason
+            assert "set it to 10000 or more on every broker" in reason
         async with working(ledger):
             await ledger.open("ds")
             assert (await ledger.decided(request("ds")))["outcome"] == "granted"

@@ -57,12 +57,12 @@ async def test_the_same_id_again_across_restarts(broker: LocalBroker, applicatio
                 for again in (body, b"  " + body + b"\n"):
                     repeated = await ledger.decided(again)
                     assert repeated["outcome"] == "repeated", restart
-                    told = repeated["first"]
-                    assert told["outcome"] == "granted"
-                    assert told["cost"] == first["cost"]
-                    assert told["partition_sequence"] == first["partition_sequence"]
-                    assert told["decided_at"] == first["decided_at"]
-                    assert told["hash"] == log_hash(ledger, told["partition_sequence"])
+                    named = repeated["first"]
+                    assert named["outcome"] == "granted"
+                    assert named["cost"] == first["cost"]
+                    assert named["partition_sequence"] == first["partition_sequence"]
+                    assert named["decided_at"] == first["decided_at"]
+                    assert named["hash"] == log_hash(ledger, named["partition_sequence"])
                 assert (await ledger.decided(refused))["first"]["reason"] == "exhausted"
                 assert (await ledger.decided(other))["outcome"] == "conflict"
                 assert (await ledger.decided(anothers))["outcome"] == "repeated"

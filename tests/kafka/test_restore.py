@@ -27,7 +27,7 @@ from tests.streams.cli.conftest import environment
 
 COMMANDS = Path(__file__).parents[2] / "docs/reference/commands.md"
 PARTITIONS = 3
-# Partition 0 never has a dataset: where its log is lost, `topics create` begins it anew.
+# Partition 0 never has a dataset: where its log is lost, `topics create` starts it again.
 DATASETS = [
     next(name for i in range(99) if partition_of((name := f"ds-{i}").encode(), PARTITIONS) == part)
     for part in (1, 2)
@@ -110,11 +110,11 @@ async def test_a_lost_log_comes_back_from_its_export(
         await asyncio.to_thread(lost.operator.delete, "decisions")
         with pytest.raises(Refused, match=r"is empty, but .*state is not"):
             await topics.create(ledger.deployment)
-        anew, *others = lost.read("decisions")
-        assert (len(anew), others) == (1, [[], []])
+        recreated, *others = lost.read("decisions")
+        assert (len(recreated), others) == (1, [[], []])
         done = await lost.restored()
         assert [each[:2] for each in done] == [(1, 0), *((0, n) for n in lost.counts[1:])]
-        assert lost.read("decisions") == [anew, *lost.records[1:]]
+        assert lost.read("decisions") == [recreated, *lost.records[1:]]
         assert lost.read("state") == lost.state
         assert (await lost.heads())[1:] == heads[1:]
         assert [each[:2] for each in await lost.restored()] == [(n, 0) for n in lost.counts]
@@ -190,10 +190,10 @@ async def test_a_copy_of_another_ledger_is_refused_and_nothing_written(
                 await topics.check(ledger.deployment)
 
         await topics.create(ledger.deployment)
-        anew = lost.read("decisions")
+        recreated = lost.read("decisions")
         async with working(ledger):
             await lost.refused("another decision 0")
-            assert lost.read("decisions") == anew
+            assert lost.read("decisions") == recreated
             # As the message says; but somebody would take half of it for the whole.
             await asyncio.to_thread(lost.operator.delete, "decisions")
             await lost.refused("run (1): stop them")

@@ -136,7 +136,7 @@ async def test_a_worker_without_a_state_topic_resumes_when_it_is_back(
             Operator(ledger).delete("state")
             await ledger.send_all(request(name, epsilon="0.01") for name in DATASETS)
             await until(
-                lambda: "`accountant topics create`" in str(worker.status.readiness()), "told"
+                lambda: "`accountant topics create`" in str(worker.status.readiness()), "reported"
             )
             await topics.create(ledger.deployment)
             await until(lambda: is_ready(worker), "ready")
@@ -153,11 +153,11 @@ async def test_an_idle_worker_without_a_state_topic_names_the_topic_and_not_the_
             Operator(ledger).delete("state")
             said: set[str] = set()
 
-            def told() -> bool:
+            def is_reported() -> bool:
                 said.update(worker.status.readiness().reasons)
                 return any("missing topics" in reason for reason in said)
 
-            await until(told, "told")
+            await until(is_reported, "reported")
             assert any(ledger.topic("state") in reason for reason in said)
             assert not any("does not answer" in reason for reason in said), said
             await topics.create(ledger.deployment)
@@ -280,7 +280,7 @@ async def test_decisions_and_state_both_missing_are_refused(
                 Operator(ledger).create_bare("decisions", "state")
                 await ledger.send_all(request(name) for name in DATASETS)
                 await until(lambda: str(worker.status.readiness()).count("halted") == 2, "halted")
-        # The inputs tell that this is no new ledger: a genesis would give the budgets anew.
+        # The inputs tell that this is no new ledger: a genesis would give full budgets again.
         with pytest.raises(Refused, match="the ledger was lost"):
             await topics.create(ledger.deployment)
         async with working(ledger, ready=False) as worker:

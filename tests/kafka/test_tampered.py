@@ -192,14 +192,14 @@ async def tampered(
 
 
 async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: Tampered) -> None:
-    told = await asyncio.to_thread(tampered.audited)
-    assert told["checkpoints"]["of_this_ledger"]
+    audit = await asyncio.to_thread(tampered.audited)
+    assert audit["checkpoints"]["of_this_ledger"]
     for number, (sound, drawn) in enumerate(zip(tampered.sound, tampered.drawn, strict=True)):
         wrong = shown(sound, drawn)
-        said = told["checkpoints"]["partitions"][number]["wrong"]
+        said = audit["checkpoints"]["partitions"][number]["wrong"]
         assert len(said) == len(wrong), (number, said, wrong)
         assert all(one.startswith(other) for one, other in zip(said, wrong, strict=True)), said
-        disagrees = told["partitions"][number]["report"]["first_disagreement"]
+        disagrees = audit["partitions"][number]["report"]["first_disagreement"]
         broken = broken_at(drawn.log)
         if broken is not None:
             assert drawn.first <= disagrees["partition_sequence"] <= broken, (number, disagrees)

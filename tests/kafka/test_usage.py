@@ -188,14 +188,14 @@ async def test_recreated_topics_restart_the_index(ledger: Ledger, tmp_path: Path
     operator.delete("requests", "admin", "decisions", "state")
     await topics.create(ledger.deployment)
     async with (
-        Ledger(ledger.bootstrap, ledger.deployment.application, **OPTIONS) as anew,
-        working(anew),
+        Ledger(ledger.bootstrap, ledger.deployment.application, **OPTIONS) as recreated,
+        working(recreated),
     ):
-        await open_both(anew)
+        await open_both(recreated)
         # As many decisions as before: only their hashes tell that they are other ones.
-        await ask_some(anew, analyst="new")
-        async with served(anew.deployment, index) as http:
-            await check(http, anew)
+        await ask_some(recreated, analyst="new")
+        async with served(recreated.deployment, index) as http:
+            await check(http, recreated)
             assert set(await used(http, "d0")) == {"new0", "new1", "new2"}
             await eventually_no_notes(http)
 

@@ -53,14 +53,14 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
         await ask_some(ledger)
         async with served(ledger.deployment, index) as http:
             for by in BYS:
-                told = (await http.get("/datasets/d1/usage", params={"by": by})).json()
+                shown = (await http.get("/datasets/d1/usage", params={"by": by})).json()
                 done = await asyncio.to_thread(command, ledger, "usage", "d1", "--by", by, "--json")
-                assert [json.loads(line) for line in done.stdout.splitlines()] == told, done.stderr
-            told = (await http.get("/datasets/d1/why")).json()
+                assert [json.loads(line) for line in done.stdout.splitlines()] == shown, done.stderr
+            shown = (await http.get("/datasets/d1/why")).json()
             done = await asyncio.to_thread(command, ledger, "why", "d1", "--json")
-            assert untimed(json.loads(done.stdout)) == untimed(told), done.stderr
-            assert told["by_analyst"]
-            assert told["largest"]
+            assert untimed(json.loads(done.stdout)) == untimed(shown), done.stderr
+            assert shown["by_analyst"]
+            assert shown["largest"]
         reached = index_state(index)
         await ask_some(ledger, 3, analyst="late")
     # It begins with a copy of the index, reads on from there, and leaves the file as it is.

@@ -88,16 +88,16 @@ def running(command: Sequence[object], log: Path, **more: Any) -> Iterator[subpr
 
 
 class Receiver:
-    """What Alertmanager calls; remembers what it was told, where, and when."""
+    """The receiver of Alertmanager's webhooks; it records each message, its path and its time."""
 
     def __init__(self) -> None:
-        self.told: list[tuple[float, str, dict[str, Any]]] = []
-        told = self.told
+        self.messages: list[tuple[float, str, dict[str, Any]]] = []
+        messages = self.messages
 
         class Handler(BaseHTTPRequestHandler):
             def do_POST(self) -> None:
                 body = self.rfile.read(int(self.headers["Content-Length"]))
-                told.append((time.time(), self.path, json.loads(body)))
+                messages.append((time.time(), self.path, json.loads(body)))
                 self.send_response(200)
                 self.end_headers()
 
@@ -110,10 +110,10 @@ class Receiver:
         self._thread.start()
 
     def of(self, alertname: str, status: str) -> list[tuple[float, str, dict[str, Any]]]:
-        """Return (time, path, alert) of each time one alert was told in one state."""
+        """Return (time, path, alert) of each delivery of one alert in one state."""
         return [
             (at, path, alert)
-            for at, path, message in self.told
+            for at, path, message in self.messages
             for alert in message["alerts"]
             if alert["labels"]["alertname"] == alertname and alert["status"] == status
         ]
@@ -173,7 +173,7 @@ class Watch:
         (self._home / "prometheus.yml").write_text(yaml.safe_dump(config))
         text = ALERTMANAGER.read_text().replace("http://webhook:9095", self.receiver.url)
         routes = yaml.safe_load(text)
-        # How soon a group is told of what has changed in it, such as that all is well again.
+        # How soon a group sends its changes, such as the end of an alert.
         routes["route"]["group_interval"] = "1s"
         (self._home / "alertmanager.yml").write_text(yaml.safe_dump(routes))
 

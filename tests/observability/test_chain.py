@@ -1,4 +1,4 @@
-"""A real ledger, Prometheus, Alertmanager and webhook: what runs out is told, and then resolved."""
+"""A real ledger, Prometheus, Alertmanager and webhook: an alert is delivered, then resolved."""
 
 from __future__ import annotations
 
@@ -68,8 +68,8 @@ def test_an_exhausted_budget_is_delivered_and_resolves(chain: tuple[str, Watch])
     assert last.outcome == "granted"
     spent_at = datetime.fromisoformat(last.decision.decided_at).timestamp()
 
-    told = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
-    at, path, alert = told[0]
+    delivered = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
+    at, path, alert = delivered[0]
     assert at - spent_at <= 2 * INTERVAL_S
     assert path == "/owners/statistics"
     assert alert["labels"]["owner"] == "statistics"
@@ -109,8 +109,8 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
         assert watch.receiver.of("PrivacyTeamShareAlmostUsed", "firing") == []
         for name in ("ana", "ben"):
             assert ledger.ask(DATASET, "pure:0.02", analyst=name).granted
-        told = until(
-            "both are told",
+        delivered = until(
+            "both are delivered",
             lambda: (
                 len(
                     found := {
@@ -125,9 +125,12 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
             ),
         )
         # Where a team has no route, its owner hears of it.
-        assert told["/teams/methods"]["team"] == "methods"
-        assert told["/owners/statistics"]["team"] == "field"
-        assert told["/teams/methods"].items() >= {"dataset": DATASET, "severity": "warning"}.items()
+        assert delivered["/teams/methods"]["team"] == "methods"
+        assert delivered["/owners/statistics"]["team"] == "field"
+        assert (
+            delivered["/teams/methods"].items()
+            >= {"dataset": DATASET, "severity": "warning"}.items()
+        )
         paced = until("the pace", lambda: watch.receiver.of("PrivacyPaceUsedUp", "firing"))
         assert {alert["labels"]["scope"] for _, _, alert in paced} == {"team"}
         ledger.set_limit(DATASET, "team", "methods", part="0.5", by="owner")

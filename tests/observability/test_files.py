@@ -117,11 +117,11 @@ def test_an_alert_goes_to_its_audience(
 
 def test_metrics_follow_the_conventions(programs: Programs, tmp_path: Path) -> None:
     shown = Settings(port=0, metrics_analysts=1, metrics_levels=1)
-    with LocalServer(tmp_path / "ledger.db", TestClock(NOON), shown) as door:
-        door.open(horizon="P30D", delta="1e-6", filter="zcdp_tight")
+    with LocalServer(tmp_path / "ledger.db", TestClock(NOON), shown) as server:
+        server.open(horizon="P30D", delta="1e-6", filter="zcdp_tight")
         pace = {"part": "0.1", "period": "P1D"}
         limit = limiting("census", NOON, 1, "team", "red", part="0.5", pace=pace, reserved="0.1")
-        assert door.service.decide_sync("admin", limit, 20) is not None
-        door.ask()
-        text = door.http.get("/metrics").text
+        assert server.service.decide_sync("admin", limit, 20) is not None
+        server.ask()
+        text = server.http.get("/metrics").text
     assert programs.run("promtool", "check", "metrics", stdin=text) == ""

@@ -74,12 +74,14 @@ def test_alerts_are_found_to_be_marked(loaded: World, name: str) -> None:
 
 
 def test_a_dataset_that_the_load_used_up_reaches_the_webhook(loaded: World) -> None:
-    told = until("delivery", lambda: loaded.watch.receiver.of("PrivacyBudgetExhausted", "firing"))
-    assert told[0][2]["labels"]["dataset"] in {"census", "clinic", "shop"}
+    delivered = until(
+        "delivery", lambda: loaded.watch.receiver.of("PrivacyBudgetExhausted", "firing")
+    )
+    assert delivered[0][2]["labels"]["dataset"] in {"census", "clinic", "shop"}
 
 
 def test_the_health_checks_of_the_compose_file_pass(loaded: World, programs: Programs) -> None:
-    # The one that was fenced reads its partition anew, and is not ready meanwhile.
+    # The one that was fenced replays its partition, and is not ready meanwhile.
     until("the first worker", lambda: check("worker", loaded.workers[0]) == 0)
     until("the second worker", lambda: check("worker-2", loaded.workers[1]) == 0)
     until("the gateway", lambda: check("gateway", loaded.gateway) == 0)

@@ -93,8 +93,8 @@ def test_each_dataset_has_one_exporter_and_a_killed_worker_leaves_no_series(flee
     until("all owned again", lambda: watch.value("job:privacy_partitions_unowned:count") == 0)
 
     fleet.accountant("ask", DATASETS[0], "pure:1", "--analyst", "ana")
-    told = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
-    assert told[0][1] == "/owners/statistics"
+    delivered = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
+    assert delivered[0][1] == "/owners/statistics"
 
     for block in KAFKA_BLOCKS.values():
         tools = os.pathsep.join((str(ACCOUNTANT.parent), os.environ["PATH"]))

@@ -36,10 +36,10 @@ LOAD_MINUTES = 0.5
 
 
 def check(service: str, address: str, programs: Programs | None = None) -> int:
-    """Run a service's health check as it stands in docker-compose.yml; return its exit code.
+    """Run a service's health check as in docker-compose.yml; return its exit code.
 
     Only its address is another one here, and the programs are those of this machine. Processes
-    started here speak no TLS: the doors of the compose file as it is are tested in tests/deploy.
+    started here do not use TLS: the servers of the compose file are tested in tests/deploy.
     """
     _, program, *arguments = SERVICES[service]["healthcheck"]["test"]
     if program == "python":

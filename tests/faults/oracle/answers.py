@@ -17,7 +17,7 @@ _NOT_DECIDED: Final = {202, 503}
 
 
 class Answer(NamedTuple):
-    """What a door has answered to a body."""
+    """A server's answer to a body."""
 
     body: bytes
     status: int
@@ -25,12 +25,12 @@ class Answer(NamedTuple):
 
 
 def check_answers(answers: Iterable[Answer], decisions: Iterable[bytes]) -> int:
-    """Check that each answer is what the log holds; return how many told of a decision.
+    """Check that each answer is what the log holds; return how many had a decision.
 
     Raises: Disagreement.
     """
     records = {_hash(record): record for record in decisions}
-    told = 0
+    decided = 0
     for answer in answers:
         if answer.status in _NOT_DECIDED:
             continue
@@ -41,8 +41,8 @@ def check_answers(answers: Iterable[Answer], decisions: Iterable[bytes]) -> int:
             raise Disagreement("answer", shown, "a decision of the log")
         agree("answer", canonical(answer.body), request_of(record), "the request that was sent")
         check_answer(answer.status, answer.content, record)
-        told += 1
-    return told
+        decided += 1
+    return decided
 
 
 def check_answer(status: int, content: bytes, record: bytes) -> None:

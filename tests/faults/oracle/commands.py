@@ -67,7 +67,7 @@ def _rollback(log: Log, said: Fields) -> Fields:
         f"head {said['head']}\nafter {log.head}\nkey {said['key']}\n"
     )
     return {
-        "branch": Holds(f"above {branch}", lambda told: told > branch),
+        "branch": Holds(f"above {branch}", lambda found: found > branch),
         "first": Holds(f"1 to {own}", lambda first: 0 < first <= own),
         "last": Holds(f"{said['first']} or above", lambda last: last >= said["first"]),
         "head": said["head"],

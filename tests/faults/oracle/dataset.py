@@ -152,11 +152,11 @@ class Dataset:
         reason = self.division.refusal(record, team, self.totals)
         if reason is not None:
             return "refused", reason, {}
-        told = self.division.take(record, team, at, said, self.sequence + 1)
+        fields = self.division.take(record, team, at, said, self.sequence + 1)
         outcome = (
-            "limit_set" if len(told.keys() - {"scope", "name", "version"}) else "limit_removed"
+            "limit_set" if len(fields.keys() - {"scope", "name", "version"}) else "limit_removed"
         )
-        return outcome, None, {"limit": told}
+        return outcome, None, {"limit": fields}
 
     def terms(self) -> Fields:
         """Return what an opening or an amendment repeats."""
@@ -225,8 +225,8 @@ class Dataset:
             return "refused", reason, {**asked, **more, **offer}
         if self.granted_at is None:
             self.granted_at = clock.at
-        told = levels.charge(text, said.get("levels", []), policy["alert_at"], self.sequence + 1)
-        return "granted", None, {**self._grant(claim, charged, said), **told}
+        fields = levels.charge(text, said.get("levels", []), policy["alert_at"], self.sequence + 1)
+        return "granted", None, {**self._grant(claim, charged, said), **fields}
 
     def _charged(
         self, claim: Fields, cost: dict[str, Range], said: Fields

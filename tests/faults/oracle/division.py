@@ -1,7 +1,7 @@
 """How one dataset's budget is divided: plain, slow, unshared.
 
 Each rule is that of docs/reference/records/limits.md. Sums that the product keeps are added up
-anew here each time.
+again each time.
 """
 
 from __future__ import annotations
@@ -162,31 +162,31 @@ class Division:
         part, policy, pace, share = (body.get(each) for each in SAYS)
         before = limit.share
         limit.removed()
-        told = limit.told
+        fields = limit.fields
         if part is not None:
             limit.meter, limit.capacity = self.meter, self.meter.parts_of_whole(part)
-            told |= {"part": part, "budget": texts(limit.capacity)}
+            fields |= {"part": part, "budget": texts(limit.capacity)}
         if policy is not None:
             full = resolved(policy)
             kept = {key for key, value in policy.items() if value is not None}
             kept |= {"filter", "delta_for_claims"}
-            told["policy"] = {key: value for key, value in full.items() if key in kept}
-            told["budget"] = said.get("limit", {}).get("budget", {})
-            agree("budget", told["budget"], budget_of(json.dumps(full)), (scope, name))
-            limit.capacity = read(told["budget"])
+            fields["policy"] = {key: value for key, value in full.items() if key in kept}
+            fields["budget"] = said.get("limit", {}).get("budget", {})
+            agree("budget", fields["budget"], budget_of(json.dumps(full)), (scope, name))
+            limit.capacity = read(fields["budget"])
             limit.meter = type(self.meter)(full, limit.capacity)
         if limit.meter is not None and limit.meter.kind != limit.kind:
             limit.kind, limit.counted_since = limit.meter.kind, limit.version
         if pace is not None:
             limit.pace, limit.period = self.meter.parts_of_whole(pace["part"]), pace["period"]
-            told["pace"] = {"part": pace["part"], "period": pace["period"]}
-            told["pace"]["budget"] = texts(limit.pace)
+            fields["pace"] = {"part": pace["part"], "period": pace["period"]}
+            fields["pace"]["budget"] = texts(limit.pace)
             limit.periods.say(pace["period"], at)
         if share is not None:
             limit.share = self.meter.parts_of_whole(share)
-            told["reserved"] = {"part": share, "budget": texts(limit.share)}
+            fields["reserved"] = {"part": share, "budget": texts(limit.share)}
             if scope == "analyst" and team is not None:
-                limit.booked = told["reserved"]["team"] = team
+                limit.booked = fields["reserved"]["team"] = team
             if before is None:
                 limit.shared_since = limit.version
-        return told
+        return fields

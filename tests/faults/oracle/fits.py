@@ -137,7 +137,7 @@ class Fits:
             # It costs what it is claimed by, alone.
             inner = self._within(self._claim["claim"])
             if said is None:
-                return inner == None  # noqa: E711 (what `__eq__` is told)
+                return inner == None  # noqa: E711 (the argument of `__eq__`)
             kind, _, rest = str(said).partition(":")
             return kind == "interactive" and inner == rest
         knob = _KNOBS[self._claim["type"]]

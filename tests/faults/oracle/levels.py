@@ -12,7 +12,7 @@ from tests.faults.oracle.amounts import Range
 from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Clock, Limit, Use
-from tests.faults.oracle.meter import Amounts, amounts_told, down, grown
+from tests.faults.oracle.meter import Amounts, amount_fields, down, grown
 from tests.faults.oracle.texts import at_text
 
 _NOTHING: Fields = {}
@@ -75,7 +75,7 @@ class Levels:
         return None
 
     def refusal(self, claim: str) -> tuple[str | None, Fields]:
-        """Return why a claim is refused that the dataset itself would take, and what is told."""
+        """Return why a limit refuses a claim that fits the dataset, and the refusal's fields."""
         level = self.unfit(claim)
         if level is not None:
             return "claim_not_accepted", {"level": level}
@@ -124,7 +124,7 @@ class Levels:
             said: what the ledger tells, of which amounts within the rounding are taken.
             sequence: of the decision.
         """
-        told = []
+        entries = []
         price = self._meter.price(claim)
         cost = {name: price[name] for name in self._meter.sums}
         own = self._division.share_of("analyst", self._analyst)
@@ -141,16 +141,16 @@ class Levels:
                 entry |= self._hasten(limit, use, claim, right)
             if limit.share is not None:
                 entry |= _draw(limit, use, cost, right)
-            told.append(entry)
+            entries.append(entry)
         booked = own.booked if own is not None else None
         pot = self._division.share_of("team", booked) if booked is not None else None
         if pot is not None and booked != self._team:
             pot.use.sequence = sequence
             drawn = {n: (min(cost[n][0], spare[n]), min(cost[n][1], spare[n])) for n in cost}
             moved = _draw(pot, pot.use, drawn, _entry(said, pot))
-            place = sum(each["scope"] in {"dataset", "team"} for each in told)
-            told.insert(place, {**pot.head, "version": pot.version, **moved})
-        return {"levels": told} if told else {}
+            place = sum(each["scope"] in {"dataset", "team"} for each in entries)
+            entries.insert(place, {**pot.head, "version": pot.version, **moved})
+        return {"levels": entries} if entries else {}
 
     def _count(
         self, limit: Limit, use: Use, claim: str, right: Fields, alerts: list[str]
@@ -158,12 +158,12 @@ class Levels:
         assert limit.meter is not None
         before = limit.counted(use)
         after = limit.meter.charged(limit.capacity, before, claim, right.get("totals"))
-        if after is None:  # another decision than the ledger's, which is told of its outcome
+        if after is None:  # another decision than the ledger's, whose outcome is known
             return {}
         use.counted = limit.counted_since, after
         was, now = (limit.meter.part(limit.capacity, each) for each in (before, after))
         crossed = [ratio for ratio in alerts if was < Fraction(ratio) <= now]
-        return amounts_told("totals", after) | ({"crossed": crossed} if crossed else {})
+        return amount_fields("totals", after) | ({"crossed": crossed} if crossed else {})
 
     def _hasten(self, limit: Limit, use: Use, claim: str, right: Fields) -> Fields:
         assert limit.pace is not None
@@ -172,7 +172,7 @@ class Levels:
         if after is None:
             return {}
         use.paced, use.resets = (begin, after), self._clock.resets
-        return {"window": limit.periods.number(begin), **amounts_told("paced", after)}
+        return {"window": limit.periods.number(begin), **amount_fields("paced", after)}
 
 
 def _entry(said: list[Fields], limit: Limit) -> Fields:
@@ -183,10 +183,10 @@ def _entry(said: list[Fields], limit: Limit) -> Fields:
 
 
 def _draw(limit: Limit, use: Use, cost: dict[str, Range], right: Fields) -> Fields:
-    told = right.get("used", {})
-    used = {name: grown(was, cost[name], told.get(name)) for name, was in limit.used().items()}
+    entries = right.get("used", {})
+    used = {name: grown(was, cost[name], entries.get(name)) for name, was in limit.used().items()}
     use.used = limit.shared_since, used
-    return amounts_told("used", used)
+    return amount_fields("used", used)
 
 
 def as_json(claim: Fields) -> str:

@@ -16,7 +16,7 @@ def level_rows(dataset: str, division: Division) -> dict[bytes, Fields]:
     rows: dict[bytes, Fields] = {}
     for limit in division.limits.values():
         key = {"dataset": dataset, "scope": limit.scope, "name": limit.name}
-        rule = {"limit": limit.told, "rule": _rule(limit)}
+        rule = {"limit": limit.fields, "rule": _rule(limit)}
         use = limit.use
         rows[_key(key)] = _row(key, use.sequence, {**rule, **_used(limit, use)})
         for analyst, use in limit.uses.items():
@@ -53,7 +53,7 @@ def _used(limit: Limit, use: Use) -> Fields:
         row["counted"] = _amounts(*use.counted)
     if use.paced is not None:
         begins_at, amounts = use.paced
-        row["paced"] = {"begins_at": begins_at, **told_amounts(amounts)}
+        row["paced"] = {"begins_at": begins_at, **row_amounts(amounts)}
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] == limit.shared_since:
         row["used"] = _amounts(*use.used)
@@ -61,9 +61,9 @@ def _used(limit: Limit, use: Use) -> Fields:
 
 
 def _amounts(since: int, amounts: Amounts) -> dict[str, Any]:
-    return {"since": since, **told_amounts(amounts)}
+    return {"since": since, **row_amounts(amounts)}
 
 
-def told_amounts(amounts: Amounts) -> dict[str, Any]:
+def row_amounts(amounts: Amounts) -> dict[str, Any]:
     over = rounded_up(amounts)
     return {"totals": texts(amounts), **({"rounded_up": over} if over else {})}

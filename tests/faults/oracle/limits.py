@@ -31,7 +31,7 @@ class Limit:
     """All that was ever said of one scope and name.
 
     Attributes:
-        told: `limit` of the last record's decision.
+        fields: `limit` of the last record's decision.
         kind: of the filter whose sums are counted, also while no limit is in force.
         counted_since, shared_since: the version from which each counts.
         periods: of the pace, also while there is none.
@@ -43,7 +43,7 @@ class Limit:
     name: str
     version: int = 0
     sequence: int = 0
-    told: Fields = field(default_factory=dict)
+    fields: Fields = field(default_factory=dict)
     meter: Meter | None = None
     capacity: Amounts = field(default_factory=dict)
     kind: str | None = None
@@ -99,7 +99,7 @@ class Limit:
     def removed(self) -> None:
         """Take a record that says nothing."""
         self.version += 1
-        self.told = {**self.head, "version": self.version}
+        self.fields = {**self.head, "version": self.version}
         self.meter = self.pace = self.period = self.share = self.booked = None
 
 

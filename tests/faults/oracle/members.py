@@ -58,7 +58,7 @@ class Members:
         return found.team
 
     def may_ask(self, request: Fields, access: str, at: int) -> bool:
-        """Tell whether an analyst may ask, and who asks for the analyst, if anybody."""
+        """Return whether an analyst may ask, perhaps through an engine."""
         if "via" in request and not self.has(request["via"], "engine", at):
             return False
         return access != "members" or self.has(request["analyst"], "analyst", at)

@@ -170,7 +170,7 @@ def texts(amounts: Amounts) -> Texts:
     return {name: as_text(whole_up(amount)) for name, amount in amounts.items()}
 
 
-def amounts_told(name: str, amounts: Amounts) -> dict[str, Any]:
+def amount_fields(name: str, amounts: Amounts) -> dict[str, Any]:
     """Return amounts as `levels` has them, and by how much they are rounded up."""
     over = rounded_up(amounts)
     prefix = "" if name == "totals" else f"{name}_"

@@ -17,7 +17,7 @@ Setting = tuple[str, Fraction, tuple[str, ...], tuple[Fraction, ...]]
 
 _HALVINGS: Final = 60
 _PARTS: Final = 10**8
-"""The spent part is told in so many parts of the whole, rounded up."""
+"""The spent part is given in this many parts of the whole, rounded up."""
 
 
 def log_proved(setting: Setting, totals: tuple[float, ...]) -> Real:

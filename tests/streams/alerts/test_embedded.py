@@ -1,4 +1,4 @@
-"""An embedded ledger's alerts: told as they come, posted, remembered over restarts."""
+"""An embedded ledger's alerts: published at once, posted, remembered over restarts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Alerts of limits of an embedded ledger: told, posted, and given again after a restart."""
+"""Alerts of limits of an embedded ledger: published, posted, and posted again after a restart."""
 
 from __future__ import annotations
 

@@ -23,11 +23,11 @@ from streams.kafka.wire.errors import translate_error, translate_errors
     ],
 )
 def test_an_error_without_a_message_is_only_named(error: Exception, said: str) -> None:
-    told = translate_error(error)
-    assert isinstance(told, Unavailable)
-    assert str(told) == said
-    assert not str(told).rstrip().endswith(":")
-    assert str(told).count(type(error).__name__) == 1
+    fault = translate_error(error)
+    assert isinstance(fault, Unavailable)
+    assert str(fault) == said
+    assert not str(fault).rstrip().endswith(":")
+    assert str(fault).count(type(error).__name__) == 1
 
 
 def test_within_a_commit_the_outcome_is_unknown() -> None:

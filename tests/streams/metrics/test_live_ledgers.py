@@ -199,7 +199,7 @@ def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
 
     assert burn() == pytest.approx(2)  # a fifth of the budget in the first tenth
     clock.pass_(seconds=86_400)
-    assert burn() == pytest.approx(2)  # of the first day no pace could be told
+    assert burn() == pytest.approx(2)  # the first day counts as a whole one
     clock.pass_(seconds=86_400)
     assert burn() == pytest.approx(1)
 
@@ -247,7 +247,7 @@ def test_usage_of_a_partition_that_leaves_after_a_fault_is_dropped(
     assert [used.analyst for used in views_of("census", made.rows("census"))] == ["ana"]
     assert views._made
     made.dropped(0, None)
-    made.dropped(0, fault)  # of its task, which ends after it was let go
+    made.dropped(0, fault)  # from its task, which ends after the release
     assert views_of("census", made.rows("census")) == []
     assert made.snapshot().analysts == []
     assert views.datasets() == {}

@@ -1,4 +1,4 @@
-"""Who used what, as an observer counts it: how many are told apart, and how many are shown."""
+"""Usage as an observer counts it: the limits of counted and of shown analysts."""
 
 from __future__ import annotations
 

@@ -42,16 +42,16 @@ def following() -> ViewFolder:
 async def served(following: ViewFolder, **more: Any) -> AsyncIterator[httpx.AsyncClient]:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    door = WorkerHttpServer(
+    server = WorkerHttpServer(
         Settings(metrics_port=port, **more), source=LiveLedgers(), readiness=Status().readiness
     )
-    door.show(following.budgets, following.usage)
-    await door.start()
+    server.show(following.budgets, following.usage)
+    await server.start()
     try:
         async with httpx.AsyncClient(base_url=f"http://127.0.0.1:{port}") as client:
             yield client
     finally:
-        await door.stop()
+        await server.stop()
 
 
 async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -> None:

@@ -1,4 +1,4 @@
-"""A door in a process of its own, which is killed, and clients that ask it all the while."""
+"""An HTTP server in a process of its own, which the test kills, and clients that keep asking."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PATIENCE_S: Final = 60.0
 _HEADERS: Final = {"content-type": "application/json", "prefer": "wait=2"}
 
 
-class DoorProcess:
+class ServerProcess:
     """`accountant serve` or `accountant gateway`, on a port of its own at each start."""
 
     def __init__(self, command: str, log: Path, settings: Mapping[str, str]) -> None:
@@ -31,7 +31,7 @@ class DoorProcess:
         self._process: subprocess.Popen[str] | None = None
         self.address = ""
 
-    def __enter__(self) -> DoorProcess:
+    def __enter__(self) -> ServerProcess:
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -88,7 +88,7 @@ class Clients:
         """Ask until the block ends, across kills: a lost answer is asked for again.
 
         Args:
-            address: where the door is now.
+            address: its present address.
         """
         stop = threading.Event()
         threads = [
