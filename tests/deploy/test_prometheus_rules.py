@@ -85,9 +85,7 @@ def test_every_alert_is_tested_silent_then_firing_then_resolved(name: str) -> No
     assert numbers, f"{name} is in no test of deploy/prometheus/tests"
 
     def states(number: int) -> str:
-        ours = [
-            (at, bool(on)) for alert, at, on, n in cases() if (alert, n) == (name, number)
-        ]
+        ours = [(at, bool(on)) for alert, at, on, n in cases() if (alert, n) == (name, number)]
         return "".join("F" if fires else "s" for _, fires in sorted(ours))
 
     every = [states(number) for number in sorted(numbers)]

@@ -168,9 +168,7 @@ def _members(log: History) -> None:
     log.owner("remove engine-1", "member", "circle", member="engine-1", roles=[])
     log.ask("through a former engine", "circle", "0.01", via="engine-1")
     log.owner("remove nobody", "member", "circle", member="eve", roles=[])
-    log.owner(
-        "enrol by a stranger", "member", "circle", by="eve", member="eve", roles=["owner"]
-    )
+    log.owner("enrol by a stranger", "member", "circle", by="eve", member="eve", roles=["owner"])
     log.owner("remove an owner", "member", "circle", member="olga", roles=[])
     log.owner("remove the last", "member", "circle", member="owner", roles=["analyst"])
     log.owner("close by a stranger", "close", "circle", by="eve")

@@ -80,9 +80,7 @@ async def test_a_worker_started_before_its_broker_waits_for_it(
         await ledger.open("ds")
         await kill(own_broker)
         async with working(ledger, ready=False) as worker:
-            await until(
-                lambda: "does not answer" in str(worker.status.readiness()), "reported"
-            )
+            await until(lambda: "does not answer" in str(worker.status.readiness()), "reported")
             await start(own_broker)
             await until(lambda: is_ready(worker), "ready")
             await ledger.settle()

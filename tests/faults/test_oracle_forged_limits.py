@@ -27,15 +27,11 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
         log = History(ledger)
         log.owner("open", "open", "ds", policy={**POLICY, "alert_at": ["0.5", "1"]})
         for name, team in (("ana", "blue"), ("ben", "blue"), ("cy", "red")):
-            log.owner(
-                f"enrol {name}", "member", "ds", member=name, roles=["analyst"], team=team
-            )
+            log.owner(f"enrol {name}", "member", "ds", member=name, roles=["analyst"], team=team)
         pace = {"part": "0.2", "period": "P1D"}
         log.owner("pace", "limit", "ds", scope="dataset", pace=pace)
         log.owner("team", "limit", "ds", scope="team", name="blue", part="0.5", reserved="0.45")
-        log.owner(
-            "share", "limit", "ds", scope="analyst", name="ana", part="0.4", reserved="0.1"
-        )
+        log.owner("share", "limit", "ds", scope="analyst", name="ana", part="0.4", reserved="0.1")
         own = {"filter": "zcdp", "rho": "0.01"}
         log.owner("each", "limit", "ds", scope="each", name="blue", policy=own)
         log.owner("too much", "limit", "ds", scope="team", name="red", reserved="0.8")
@@ -51,9 +47,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
         log.owner("move", "member", "ds", member="ana", roles=["analyst"], team="red")
         log.owner("keep", "limit", "ds", scope="analyst", name="ben", reserved="0.01")
         log.ask("through a share elsewhere", "ds", "0.01", analyst="ana")
-        log.owner(
-            "again", "limit", "ds", scope="analyst", name="ana", part="0.6", reserved="0.1"
-        )
+        log.owner("again", "limit", "ds", scope="analyst", name="ana", part="0.6", reserved="0.1")
         log.owner("move ben", "member", "ds", member="ben", roles=["analyst"], team="red")
         log.ask("from elsewhere", "ds", "0.005", analyst="ben")
         log.owner("not lowered", "amend", "ds", policy={**POLICY, "epsilon": "0.9"})
