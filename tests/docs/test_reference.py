@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -184,3 +185,14 @@ def test_every_route_is_in_the_matrix_of_access():
         named = (f"`{method} {path}`", f"`{method} ...{last}`", f"`...{last}`")
         named += (f"`{method} .../{{dataset}}`",) if not last else ()
         assert any(name in text for name in named), (method, path)
+
+
+def test_the_example_of_an_error_is_a_real_response():
+    (example,) = re.findall(
+        r"^```json\n(.*?)^```", page("http/errors.md"), re.MULTILINE | re.DOTALL
+    )
+    example = json.loads(example)
+    bodies = re.findall(
+        r"^HTTP/1.1 404.*?\n\n(\{.*?)\n```", page("http/routes.md"), re.DOTALL | re.MULTILINE
+    )
+    assert example in [json.loads(body.replace("\n", " ")) for body in bodies]

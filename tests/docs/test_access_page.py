@@ -1,0 +1,181 @@
+"""The matrix of docs/reference/http/access.md says what a real server lets each role do."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.streams.auth.roles_server import RolesServer, setting
+from tests.streams.gateway.local_server import amending, closing, eventually, opening, request
+
+PAGE = Path(__file__).parents[2] / "docs" / "reference" / "http" / "access.md"
+COLUMNS = ("olga", "ana", "eng", "aud", "root", "zoe")
+CLOSED, OPEN = "closed-own", "open-own"
+CLAIM = {"type": "pure", "epsilon": "0.1"}
+Call = Callable[[RolesServer, str, str], str]
+
+
+def matrix() -> dict[str, list[str]]:
+    """Return the cells of each row, by the route as the page writes it."""
+    text = PAGE.read_text(encoding="utf-8").split("## Who may do what", 1)[1]
+    rows = re.findall(r"^\| (`.*?) \| (.*) \|$", text, re.MULTILINE)
+    return {route: cells.split(" | ") for route, cells in rows if cells.count(" | ") == 5}
+
+
+MATRIX = matrix()
+
+
+def said(cell: str) -> str:
+    """Return what a cell says: `no`, `all`, or `own` for what concerns the caller."""
+    if cell == "–":
+        return "no"
+    return "all" if re.match(r"all\b|for anybody|✓$", cell) else "own"
+
+
+def found(answer: httpx.Response) -> str:
+    assert answer.status_code in {200, 403, 404}, answer.text
+    return "all" if answer.status_code == 200 else "no"
+
+
+def ask(server: RolesServer, name: str, dataset: str) -> str:
+    more = {"analyst": "ana", "via": name} if name == "eng" else {"analyst": name}
+    answer = server.send(name, "/requests", request(server.clock, dataset=dataset, **more))
+    return "own" if found(answer) == "all" else "no"
+
+
+def open_new(server: RolesServer, name: str, _dataset: str) -> str:
+    body = opening(server.clock, f"of-{name}") | {"by": name, "owners": [name]}
+    return found(server.send(name, "/datasets", body))
+
+
+def amend(server: RolesServer, name: str, dataset: str) -> str:
+    body = amending(server.clock, dataset, alert_at=["0.5"]) | {"by": name}
+    return found(server.send(name, f"/datasets/{dataset}/amend", body))
+
+
+def help_owners(server: RolesServer, name: str, dataset: str) -> str:
+    body = setting(name, dataset, "zed", "auditor") | {"as": "administrator"}
+    return found(server.send(name, f"/datasets/{dataset}/members", body))
+
+
+def preview(server: RolesServer, name: str, dataset: str) -> str:
+    def sent(analyst: str) -> bool:
+        body = {"claim": CLAIM, "unit": "person", "neighbours": "add_remove", "analyst": analyst}
+        body |= {"via": name} if name == "eng" else {}
+        path = f"/datasets/{dataset}/preview"
+        answer = server.http.post(path, json=body, headers=server.shown(name))
+        return answer.status_code == 200
+
+    if sent("ben"):
+        return "own" if name == "eng" else "all"
+    return "own" if sent(name) else "no"
+
+
+def look(path: str) -> Call:
+    def looked(server: RolesServer, name: str, dataset: str) -> str:
+        return found(server.see(name, path.replace("{dataset}", dataset)))
+
+    return looked
+
+
+def requests(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/requests")
+    if answer.status_code != 200:
+        return "no"
+    asked = {d["request"].get("analyst") for d in answer.json()["decisions"]} - {None}
+    return "all" if asked == {"ana", "ben"} else "own"
+
+
+def members(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/members")
+    if answer.status_code != 200:
+        return "no"
+    return "all" if len(answer.json()) > 1 else "own"
+
+
+def budgets(server: RolesServer, name: str, dataset: str) -> str:
+    if found(server.see(name, f"/datasets/{dataset}/budgets/ben")) == "all":
+        return "all"
+    return (
+        "own" if found(server.see(name, f"/datasets/{dataset}/budgets/{name}")) == "all" else "no"
+    )
+
+
+def usage(server: RolesServer, name: str, dataset: str) -> str:
+    if found(server.see(name, f"/datasets/{dataset}/usage")) == "no":
+        return "no"
+    return (
+        "all" if found(server.see(name, f"/datasets/{dataset}/usage", by="day")) == "all" else "own"
+    )
+
+
+def why(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/why")
+    if answer.status_code != 200:
+        return "no"
+    return "all" if answer.json()["largest"] else "own"
+
+
+# Without what a stream or a page needs; those have tests of their own.
+CALLS: dict[str, Call] = {
+    "`POST /requests`": ask,
+    "`POST /datasets`": open_new,
+    "`POST .../amend`, `.../close`, `.../members`, `.../limits`": amend,
+    "`POST .../members` with `as: administrator`": help_owners,
+    "`POST .../preview`": preview,
+    "`GET /datasets`, `GET .../{dataset}`, `.../overview`": look("/datasets/{dataset}"),
+    "`GET .../requests`": requests,
+    "`GET .../members`": members,
+    "`GET .../budgets/{analyst}`": budgets,
+    "`GET .../usage`": usage,
+    "`GET .../why`": why,
+    "`GET /me`, `GET /me/budgets`, `GET /head`, `/schema/openapi.json`, pages": look("/head"),
+    "`GET /metrics`": look("/metrics"),
+}
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
+    with RolesServer(tmp_path_factory.mktemp("access")) as running:
+        running.furnish()
+        for dataset in (CLOSED, OPEN):
+            for analyst in ("ana", "ben"):
+                running.granted(dataset, analyst)
+            running.granted(dataset, "ana", via="eng")
+            path = f"/datasets/{dataset}/usage"
+            eventually(lambda path=path: running.see("olga", path).status_code == 200)
+        yield running
+
+
+def test_every_call_is_a_row_of_the_page() -> None:
+    assert set(CALLS) <= set(MATRIX)
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("route", CALLS)
+def test_a_cell_says_what_the_server_does(server: RolesServer, route: str, name: str) -> None:
+    cell = MATRIX[route][COLUMNS.index(name)]
+    dataset = CLOSED
+    if name == "zoe":
+        # A caller without a role: allowed where `access` is `anyone`, or a setting names them.
+        dataset = OPEN
+        if "ACCOUNTANT_" in cell:
+            cell = "–"
+        elif "if `access`" in cell and not cell.startswith(("own", "totals", "those")):
+            cell = "✓"
+    elif name == "root" and route == "`POST /datasets`":
+        cell = "✓"
+    assert CALLS[route](server, name, dataset) == said(cell)
+
+
+def test_a_closed_dataset_is_hidden_from_callers_without_a_role(server: RolesServer) -> None:
+    assert server.see("zoe", f"/datasets/{CLOSED}").status_code == 404
+
+
+def test_only_owners_close(server: RolesServer) -> None:
+    body = closing(server.clock, CLOSED) | {"by": "ana"}
+    assert server.send("ana", f"/datasets/{CLOSED}/close", body).status_code == 403
