@@ -30,9 +30,9 @@ class ThreadedLogReader:
         """Return single decisions; see `DecisionReader.decisions`."""
         return await self._run(lambda: self._reader.decisions(partition, sequences))
 
-    async def read(self, partition: int, first: int, most: int) -> list[bytes]:
+    async def read(self, partition: int, first: int, limit: int) -> list[bytes]:
         """Return decisions from number `first` on; see `DecisionReader.read`."""
-        return await self._run(lambda: self._reader.read(partition, first, most))
+        return await self._run(lambda: self._reader.read(partition, first, limit))
 
     async def last(self, partition: int) -> tuple[int, bytes]:
         """Return the last decision, with its number; see `DecisionReader.last`."""
@@ -80,9 +80,9 @@ class BlockingLogReader:
         self._open.add(partition)
         return PartitionLog(self, partition)
 
-    def read(self, partition: int, first: int, most: int) -> list[bytes]:
+    def read(self, partition: int, first: int, limit: int) -> list[bytes]:
         """As `DecisionReader.read`."""
-        return self._event_loop().run(self._reader.read(partition, first, most))
+        return self._event_loop().run(self._reader.read(partition, first, limit))
 
     def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
         """As `DecisionReader.decisions`."""
@@ -125,12 +125,12 @@ class PartitionLog:
         self._logs = logs
         self._partition = partition
 
-    def read(self, first: int, most: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+    def read(self, first: int, limit: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on, fewer than `limit` only where the log ends.
 
         Raises: LogDamaged, Unavailable, Refused.
         """
-        return self._logs.read(self._partition, first, most)
+        return self._logs.read(self._partition, first, limit)
 
     def beginning(self) -> Beginning | None:
         """Return None: a log on Kafka has no archive."""

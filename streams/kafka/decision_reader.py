@@ -73,20 +73,20 @@ class KafkaDecisionReader:
         self._ahead: OrderedDict[int, _Slice] = OrderedDict()
         self.left: dict[int, int] = {}
 
-    async def read(self, partition: int, first: int, most: int) -> list[bytes]:
-        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+    async def read(self, partition: int, first: int, limit: int) -> list[bytes]:
+        """Return decisions from number `first` on, fewer than `limit` only where the log ends.
 
         Raises:
             LogDamaged: the log has a later decision and not this one.
             Unavailable, Refused: it cannot be read, or was recreated meanwhile.
         """
         found: list[bytes] = []
-        while len(found) < most:
+        while len(found) < limit:
             some = await self._at(partition, first + len(found))
             if some is None:
                 break
             begin = first + len(found) - some.first
-            found += some.values[begin : begin + most - len(found)]
+            found += some.values[begin : begin + limit - len(found)]
             if first + len(found) == some.first + len(some.values):
                 self._ahead.pop(partition, None)
         return found

@@ -156,13 +156,13 @@ class KafkaJournal:
                     f"{tp.partition} --from {offset} --reason WHY`"
                 )
 
-    async def read(self, most: int, wait: float) -> list[Input]:
+    async def read(self, limit: int, wait: float) -> list[Input]:
         with translate_errors():
             got = await self._inputs.getmany(
                 self._tp["admin"],
                 self._tp["requests"],
                 timeout_ms=int(wait * 1000),
-                max_records=most,
+                max_records=limit,
             )
         sources: tuple[Source, Source] = ("admin", "requests")
         return [

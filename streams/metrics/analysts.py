@@ -21,7 +21,7 @@ class AnalystSource(Protocol):
         """Return how far it lags."""
         ...
 
-    def first_analysts(self, most: int) -> tuple[list[UsageRow], int] | None:
+    def first_analysts(self, limit: int) -> tuple[list[UsageRow], int] | None:
         """Return the first pairs of dataset and analyst, and the number of others' requests.
 
         None while it lags.

@@ -34,17 +34,19 @@ class _LimitInForce(NamedTuple):
     partition: Partition
 
 
-def shown_levels(partitions: Iterable[Partition], at: int, most: int) -> tuple[list[LevelUse], int]:
+def shown_levels(
+    partitions: Iterable[Partition], at: int, limit: int
+) -> tuple[list[LevelUse], int]:
     """Return the current limits to show, and how many others are in force.
 
     Another thread may change the partitions meanwhile; each limit is as after some commit.
 
     Args:
         at: the time, milliseconds since 1970.
-        most: how many to show: of datasets and teams before those of analysts, by name.
+        limit: how many to show: of datasets and teams before those of analysts, by name.
     """
     found = [each for partition in partitions for each in _in_force(partition)]
-    shown = nsmallest(most, found, key=lambda each: each[:4])
+    shown = nsmallest(limit, found, key=lambda each: each[:4])
     uses = [LevelUse(dataset=each.dataset, level=_view_now(each, at)) for each in shown]
     return uses, len(found) - len(uses)
 

@@ -51,13 +51,13 @@ class LocalBroker:
     in any order: `kill` then `start` keeps data and ports. Only one thread may use it.
 
     Args:
-        directory: holds data, log and configuration, and is kept; default a temporary one that
-            `close` removes. The same Kafka version can continue on a directory used before.
+        directory: for data, log and configuration; `close` does not remove it. The default is a
+            temporary one that `close` removes. The same Kafka version can reuse a directory.
         version: of Kafka; default the environment variable KAFKA_VERSION, else 4.2.0.
         port: for clients, on 127.0.0.1; default a free one.
         settings: broker settings that override those of `server_properties`.
-        users: names of users; with them clients must come by TLS and SASL, and may do what ACLs
-            allow. `security` then has the passwords and the certificates' authority.
+        users: names of users; with them clients need TLS and SASL, and their rights come from ACLs.
+            `security` then has the passwords and the certificates' authority.
         heap_mb: size of the Java heap, in MiB.
         short_lived: whether Java compiles quickly rather than well. The start then takes half the
             processor time, but long runs are slower: for tests, not for measurements.
@@ -83,9 +83,9 @@ class LocalBroker:
         cache: Path | None = None,
     ) -> None:
         self.version = version or kafka_version()
-        self._given_directory = directory
+        self._user_directory = directory
         self._directory = directory.resolve() if directory is not None else None
-        self._given_port = port
+        self._user_port = port
         self._ports: Ports | None = None
         self._settings = dict(settings or {})
         self._users = users
@@ -127,10 +127,10 @@ class LocalBroker:
 
     @property
     def security(self) -> BrokerSecurity:
-        """The users and certificates of a broker that was given users."""
+        """The users and certificates of a broker with users."""
         if self._security is None:
             if not self._users:
-                raise BrokerError("the broker has no users: whoever reaches it may do everything")
+                raise BrokerError("the broker has no security: pass `users` to LocalBroker")
             self._security = BrokerSecurity(self.directory / "security", self._users)
         return self._security
 
@@ -159,7 +159,7 @@ class LocalBroker:
             raise BrokerError("the broker is already running")
         for tries_left in (2, 1, 0):
             first = self._ports is None
-            self._ports = self._ports or free_ports(clients=self._given_port)
+            self._ports = self._ports or free_ports(clients=self._user_port)
             self._log_start = self._log.stat().st_size if self._log.exists() else 0
             try:
                 self._format()
@@ -210,7 +210,7 @@ class LocalBroker:
     def close(self) -> None:
         """Stop, and remove the directory if it is temporary."""
         self.stop()
-        if self._given_directory is None and self._directory is not None:
+        if self._user_directory is None and self._directory is not None:
             shutil.rmtree(self._directory, ignore_errors=True)
             self._directory = None
 
@@ -218,7 +218,7 @@ class LocalBroker:
         """Return when the broker lists itself in the metadata that it gives to clients."""
         deadline = steady() + self._start_timeout
         cluster = self._cluster()
-        # Where clients need TLS, the broker answers without it on a port of its own.
+        # A broker with TLS for clients answers without TLS on another port.
         port = self.ports.proxied if self._users else self.ports.clients
         while not answers(port, cluster):
             if self._process is None or self._process.poll() is not None:
@@ -268,7 +268,7 @@ class LocalBroker:
         heap = (f"-Xms{self._heap_mb}m", f"-Xmx{self._heap_mb}m")
         options = (*heap, *COLLECTOR, *self._compiler)
         self._process = spawn(self._command(program, options=options), self._log)
-        temporary = self.directory if self._given_directory is None else None
+        temporary = self.directory if self._user_directory is None else None
         self._watchdog = watchdog(self._process.pid, temporary)
 
     def _cluster(self) -> str:

@@ -1,4 +1,4 @@
-"""The process of the local broker: its command, its watchdog, a check that it answers."""
+"""The process of the local broker: its command, its watchdog, its readiness check."""
 
 from __future__ import annotations
 
@@ -42,9 +42,8 @@ COLLECTOR: Final = (
     "-XX:InitiatingHeapOccupancyPercent=35",
     "-XX:+ExplicitGCInvokesConcurrent",
 )
-"""The options of Kafka's own start script, whose heap has its full size from the beginning, too.
-The Java machine keeps a growing heap so small that it marks all of it about every second: at 500
-requests/s the p99 then doubles."""
+"""The options of Kafka's own start script, which also sets the full heap size at the start.
+With a growing heap, Java marks all of it about every second: at 500 requests/s the p99 doubles."""
 
 QUICK_COMPILER: Final = ("-XX:TieredStopAtLevel=1",)
 """For a Java program that ends before its second compiler would have paid for itself."""

@@ -1,4 +1,4 @@
-"""A local broker that lets in only those it knows: TLS, SCRAM-SHA-512, and Kafka's authorizer."""
+"""A local broker with authentication: TLS, SCRAM-SHA-512, and Kafka's authorizer."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from streams.clock import SystemClock
 from streams.testing.broker_settings import HOST, Ports
 
 SUPER_USER: Final = "root"
-"""The user whom no ACL concerns: it sets up what a test needs."""
+"""The super user, exempt from ACLs: it sets up a test's topics and users."""
 
 _VALID_DAYS: Final = 2
 
 
 class BrokerSecurity:
-    """The certificates and users of one broker, kept in its directory.
+    """The certificates and users of one broker, stored in its directory.
 
     Args:
         directory: of the broker.
-        users: names of the users besides `SUPER_USER`; none may do anything until ACLs say so.
+        users: names of further users besides `SUPER_USER`; they have no rights without ACLs.
 
     Attributes:
         ca: file of the authority that signs the broker's certificate.
@@ -41,7 +41,7 @@ class BrokerSecurity:
         self._keystore = directory / "broker.pem"
         self.ca = directory / "ca.pem"
         known = directory / "passwords.json"
-        if not known.exists():  # else the broker has been formatted with these
+        if not known.exists():  # otherwise the broker's storage has these users already
             made = {user: secrets.token_urlsafe(24) for user in (SUPER_USER, *users)}
             self._make_certificates()
             known.touch(mode=0o600)
@@ -49,7 +49,7 @@ class BrokerSecurity:
         self.passwords: Mapping[str, str] = json.loads(known.read_text(encoding="utf-8"))
 
     def environment(self, user: str) -> dict[str, str]:
-        """Return the settings with which a command or a client is this user."""
+        """Return the settings of a command or a client for this user."""
         return {
             "ACCOUNTANT_KAFKA_SECURITY_PROTOCOL": "SASL_SSL",
             "ACCOUNTANT_KAFKA_USERNAME": user,
@@ -58,7 +58,7 @@ class BrokerSecurity:
         }
 
     def format_arguments(self) -> list[str]:
-        """Return what makes the users when the broker's storage is formatted."""
+        """Return the arguments that create the users when the broker's storage is formatted."""
         return [
             argument
             for name, password in self.passwords.items()
@@ -68,8 +68,8 @@ class BrokerSecurity:
     def properties(self, ports: Ports) -> dict[str, str]:
         """Return the broker's settings.
 
-        The listener INTERNAL is the broker's own, without TLS, for what it says to itself, and
-        takes the port that a broker without security has for a proxy.
+        The listener INTERNAL has no TLS and is for the broker's own connections. It uses the port
+        that a broker without security has for a proxy.
         """
         clients, internal = (
             f"CLIENTS://{HOST}:{ports.clients}",
@@ -87,7 +87,7 @@ class BrokerSecurity:
             "ssl.keystore.type": "PEM",
             "ssl.keystore.location": str(self._keystore),
             "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
-            "super.users": f"User:{SUPER_USER};User:ANONYMOUS",  # who came by INTERNAL
+            "super.users": f"User:{SUPER_USER};User:ANONYMOUS",  # clients of INTERNAL
         }
 
     def _make_certificates(self) -> None:
@@ -119,7 +119,7 @@ def _signed(
     key: ec.EllipticCurvePrivateKey,
     signer: ec.EllipticCurvePrivateKey,
 ) -> x509.Certificate:
-    """Return a certificate: of an authority where a key signs itself, else of this loopback."""
+    """Return a certificate: an authority's if a key signs itself, otherwise one for loopback."""
     is_authority = key is signer
     now = dt.datetime.fromtimestamp(SystemClock().now() / 1000, dt.UTC)
     day = dt.timedelta(days=1)

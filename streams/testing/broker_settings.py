@@ -36,18 +36,18 @@ def free_ports(*, clients: int | None = None) -> Ports:
     Raises:
         BrokerError: another process listens on `clients`.
     """
-    if clients is not None and not _free(clients):
+    if clients is not None and not _is_free(clients):
         raise BrokerError(f"port {clients} of {HOST} is already in use")
     chosen: list[int] = [] if clients is None else [clients]
     while len(chosen) < len(Ports._fields):
         # Random, so that two processes rarely choose the same port; it is no secret.
         port = random.choice(_PORTS)  # noqa: S311
-        if port not in chosen and _free(port):
+        if port not in chosen and _is_free(port):
             chosen.append(port)
     return Ports(*chosen)
 
 
-def _free(port: int) -> bool:
+def _is_free(port: int) -> bool:
     with socket.socket() as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:

@@ -1,7 +1,7 @@
-"""Doubles for programs that run a ledger in their tests: clock, background, crashes, observer.
+"""Test doubles for programs that run a ledger in their tests: clock, background, crashes, observer.
 
-`MemoryJournal` on a `MemoryLog` is the journal for them. The contract tests that hold the journals
-on a disk and on a broker hold it, too.
+Their journal is `MemoryJournal` on a `MemoryLog`. It passes the same contract tests as the
+journals on a disk and on a broker.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ class ManualClock:
         return self.wall
 
     def monotonic(self) -> float:
-        """Return seconds that never jump."""
+        """Return the seconds of the clock that never jumps."""
         return self.steady
 
     def pass_(self, ms: int) -> None:
@@ -69,7 +69,7 @@ class ManualRunner:
     """Calls the steps of one task when `ManualBackground` says so.
 
     Attributes:
-        due: when the next step is; infinite: once the task is woken.
+        due: the time of the next step; infinite until the task is woken.
     """
 
     def __init__(self, task: BackgroundTask, name: str, clock: ManualClock) -> None:
@@ -94,7 +94,7 @@ class ManualRunner:
         self.is_stopping = True
 
     def join(self, within: float | None) -> None:
-        """Have the task finish now."""
+        """Finish the task now."""
         if self.is_running:
             self.is_running, self.due = False, math.inf
             self._task.finish()
@@ -148,14 +148,14 @@ class Crash:
         point: `owned`, `decided` or `committed` of a `Processor`; `commit_begun` or
             `commit_done` of a `MemoryJournal`.
         nth: 1 is the first time.
-        how: `raise` an error; `cancel` the task; `kill` the process by SIGKILL; `pause`
+        action: `raise` an error; `cancel` the task; `kill` the process by SIGKILL; `pause`
             until `CrashPoints.resume`, as SIGSTOP does.
         error: makes the error that `raise` raises.
     """
 
     point: str
     nth: int = 1
-    how: Literal["raise", "cancel", "kill", "pause"] = "raise"
+    action: Literal["raise", "cancel", "kill", "pause"] = "raise"
     error: Callable[[], BaseException] = lambda: CommitUnknown("scripted crash")
 
 
@@ -179,7 +179,7 @@ class CrashPoints:
         crash = self._crashes.get((point, self.reached[point]))
         if crash is None:
             return
-        match crash.how:
+        match crash.action:
             case "raise":
                 raise crash.error()
             case "kill":
@@ -203,8 +203,8 @@ class RecordingObserver:
     """Records the calls of a processor to its observer.
 
     Attributes:
-        partition: the state while it is valid, else None.
-        refolds: number of refolds.
+        partition: the state while it is valid, otherwise None.
+        refolds: number of replays.
         commits: the inputs and decisions of each commit.
         drops: the reason of each drop of the state; None where the task was cancelled.
         halt: why the processor decides nothing more, None while it decides.
@@ -234,7 +234,7 @@ class RecordingObserver:
                 await self._changed.wait()
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """The processor has refolded the state."""
+        """The processor has replayed the log."""
         self.partition = partition
         self.refolds += 1
         self._changed.set()

@@ -62,7 +62,7 @@ class LeaderWatch:
         shrunk = {tp.partition for tp, end in look.ends.items() if end < self._ends.get(tp, 0)}
         self._ends.update(look.ends)
         for partition in shrunk:
-            _log.warning("topic_recreated", partition=partition, then="refold")
+            _log.warning("topic_recreated", partition=partition, then="replay")
         return shrunk | away - self._away
 
     def forget(self, partition: int) -> None:

@@ -55,4 +55,4 @@ class LimitAlertObserver:
                 self.tell(number, alerts)
         except Exception:
             # Admission matters more than alerts, and the other workers check as well.
-            _log.exception("levels_not_told", partition=number)
+            _log.exception("limit_alerts_not_sent", partition=number)

@@ -51,7 +51,7 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
             required=False,
         )
         # The second commit is the one of the requests: it is paused, and then never made.
-        points = CrashPoints(Crash(point="commit_begun", nth=2, how="pause"))
+        points = CrashPoints(Crash(point="commit_begun", nth=2, action="pause"))
         observer = Signing(heads)
         journal = MemoryJournal(stage.log, reach=points)
         processor = Processor(journal, stage.genesis, observer, clock=stage.clock, reach=points)

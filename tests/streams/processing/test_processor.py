@@ -36,7 +36,7 @@ def test_a_crash_anywhere_decides_every_input_once(
         stage.ask(12)
         crashes = [Crash(point="owned", nth=1)] if point == "owned" and nth > 1 else []
         crashes += [Crash(point="owned", nth=2)] if point == "owned" and nth > 2 else []
-        points = CrashPoints(*crashes, Crash(point=point, nth=nth, how=how))
+        points = CrashPoints(*crashes, Crash(point=point, nth=nth, action=how))
         task, observer = stage.start(points, batch=3)
         await asyncio.wait([task], timeout=20)
         assert points.reached[point] >= nth
@@ -56,7 +56,7 @@ def test_nothing_of_a_paused_owner_becomes_visible_after_its_successor() -> None
             stage = Stage()
             stage.open()
             stage.ask(12)
-            points = CrashPoints(Crash(point=point, how="pause"))
+            points = CrashPoints(Crash(point=point, action="pause"))
             task, observer = stage.start(points, batch=5)
             await asyncio.sleep(1)
             assert points.paused == point
@@ -302,7 +302,7 @@ def test_while_a_commit_is_under_way_nobody_is_told_and_the_state_is_that_of_the
     async def story() -> None:
         stage = Stage()
         await stage.settle()
-        points = CrashPoints(Crash(point="commit_begun", how="pause"))
+        points = CrashPoints(Crash(point="commit_begun", action="pause"))
         task, observer = stage.start(points)
         stage.open()
         stage.ask(3)

@@ -76,7 +76,7 @@ class Life:
             Crash(
                 point=chance.choice(POINTS),
                 nth=chance.randrange(1, 6),
-                how=chance.choice(["raise", "raise", "cancel", "pause"]),
+                action=chance.choice(["raise", "raise", "cancel", "pause"]),
                 error=chance.choice([CommitUnknown, Unavailable, KeyError]),
             )
             for _ in range(chance.randrange(4))
