@@ -1,1 +1,1 @@
-"""How fast the ledger is, against the parts that it is made of, measured in one run."""
+"""Benchmarks of the ledger, each compared in the same run with the parts that it uses."""

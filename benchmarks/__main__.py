@@ -75,7 +75,7 @@ def _table(measured: list[Row]) -> Table:
 
 
 def main() -> int:
-    """Run the benchmarks named, or all; return 1 if a figure is not what it must be."""
+    """Run the named benchmarks, or all; return 1 if a figure misses its target."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_ALL)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, rough figures")

@@ -1,4 +1,4 @@
-"""Adjudication alone: from a decoded request to the verdict, with every reading."""
+"""Adjudication alone: from a decoded request to the decision, with every odometer."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def _plan(policy: object) -> CompiledPolicy:
 
 
 def _past(plan: CompiledPolicy, requests: int) -> Ledger:
-    """Return a ledger on which so many requests were decided."""
+    """Return a ledger with this number of decided requests."""
     ledger = Ledger.opened("census", plan, 0)
     claim = checked(parse_claim("pure:0.0001"))
     for at in range(requests):

@@ -1,4 +1,4 @@
-"""500 requests a second on the broker: from a decision to the record on `alerts` that it causes."""
+"""500 requests a second on a broker: from a decision to its record on `alerts`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _RATE = 500
 _PARTITIONS = 4
 _DATASETS = 200
 _PATIENCE_S = 30.0
-# Twenty thresholds, the most there can be: nearly every other request crosses one.
+# Twenty thresholds, the maximum: nearly every other request reaches one.
 _POLICY = {
     "filter": "basic",
     "epsilon": "1",
@@ -33,7 +33,7 @@ _POLICY = {
 
 
 class _Seen:
-    """Alerts as somebody reads them off the topic: those that came, and when each came first."""
+    """A reader of the topic: the alerts, and the time at which each came first."""
 
     def __init__(self) -> None:
         self.first: dict[str, tuple[Alert, float]] = {}
@@ -73,7 +73,7 @@ async def _reader(deployment: Deployment, topic: str) -> AIOKafkaConsumer:
 
 
 async def _crossings(deployment: Deployment, asked: int) -> set[str]:
-    """Return what the log itself says was crossed, once every request is decided."""
+    """Return the thresholds that the log says were reached, once every request is decided."""
     consumer = await _reader(deployment, deployment.topics.decisions)
     found: set[str] = set()
     expected, decided = _PARTITIONS + _DATASETS + asked, 0
@@ -92,9 +92,9 @@ async def _crossings(deployment: Deployment, asked: int) -> set[str]:
 
 
 async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int]:
-    """Return the seconds from each crossing decision to its record, and how many records came.
+    """Return the seconds from each decision to its alert, and the number of alerts.
 
-    They begin with the decision's own time, before it is committed, and end where a consumer
+    They start at the decision's own time, before its commit, and end when a consumer
     has the alert: the commit, the read side and the alert's own append all lie in between.
     """
     seen = _Seen()
@@ -121,7 +121,7 @@ async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield how long after a crossing it is on the topic, at the tail."""
+    """Yield the tail of the delay from a reached threshold to its alert on the topic."""
     seconds = 8 if scale.quick else 20
     with LocalBroker() as broker:
         deployment = asyncio.run(deploy(broker, "a.", _PARTITIONS))

@@ -29,7 +29,7 @@ _AT_MOST = 100
 
 @contextlib.contextmanager
 def _provider(key: rsa.RSAPrivateKey) -> Iterator[str]:
-    """Within the block, answer discovery and keys at the address that is given."""
+    """Serve discovery and keys during the block, at the yielded address."""
     public = {"kid": "one"} | RSAAlgorithm.to_jwk(key.public_key(), as_dict=True)
 
     class Handler(BaseHTTPRequestHandler):

@@ -1,4 +1,4 @@
-"""The client library's own transactional producer: what all on the broker is held against."""
+"""The client library's own transactional producer: the baseline of all benchmarks on a broker."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ sender.BACKOFF_OVERRIDE = RETRY_BACKOFF_MS / 1000
 
 
 def bare_producer(bootstrap: str, transactional_id: str, **options: Any) -> AIOKafkaProducer:
-    """Return a producer that asks again as soon as ours does.
+    """Return a producer that retries as soon as ours does.
 
     Args:
         options: further ones of `AIOKafkaProducer`.

@@ -1,4 +1,4 @@
-"""Filters alone: one decision on a claim whose price is known, whatever the history."""
+"""Filters alone: one decision on a claim with a known price, after different histories."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ _POLICIES: dict[str, dict[str, object]] = {
     "renyi_mixture": {**_EPSILON, "orders": ["16", "22", "32", "64"]},
     "split": {**_EPSILON, "epsilon_ex_post": "1"},
 }
-# What is already spent when the decisions are timed, in parts of the budget.
+# The spent parts of the budget at which the decisions are timed.
 _SPENT = (0.0, 0.3, 0.9, 0.999)
-_DIFFERENT = 64  # claims, taken in turns: none is to profit from the one before it
+_DIFFERENT = 64  # different claims in turn, so that none profits from the one before it
 _AT_MOST = 20
-_AT_MOST_RESIDUE = 30  # it solves an equation where others add
+_AT_MOST_RESIDUE = 30  # it solves an equation; the others add
 _MICROSECONDS = 1e6
 
 
@@ -40,7 +40,7 @@ def _plan(name: str) -> CompiledPolicy:
 
 
 def _after(plan: CompiledPolicy, kind: str, part: float) -> tuple[Units, ...]:
-    """Return totals that small claims have brought to a part of the budget."""
+    """Return totals after small claims have used a part of the budget."""
     nothing: tuple[Units, ...] = (0,) * plan.width
     small = parse_claim(f"{kind}:1e-4")
     most = plan.kind.count(plan.capacity, nothing, price(checked(small), plan.priced)) or 0
@@ -62,7 +62,7 @@ def _microseconds(
         totals, taken = spent, 0
         while taken < count:
             for one in asked:
-                # One that does not fit is refused; the others go on from where it stood.
+                # A claim that does not fit is refused; the others continue from the same state.
                 totals = charge(capacity, totals, one) or spent
             taken += len(asked)
 
@@ -70,7 +70,7 @@ def _microseconds(
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield the time of one decision of each filter, at the state where it takes longest."""
+    """Yield the time of one decision of each filter, at its slowest state."""
     count = scale.of(10_000) // _DIFFERENT * _DIFFERENT
     for name in FILTERS:
         plan = _plan(name)

@@ -1,4 +1,4 @@
-"""The limit: the least that any program on aiokafka does to copy records exactly once.
+"""The baseline: the minimal work of any aiokafka program that copies records exactly once.
 
 The same batches, records and bytes go out as the worker writes, one producer a partition, one
 transaction a batch; nothing is decoded, decided, hashed or remembered.
@@ -20,7 +20,7 @@ _FETCH_WAIT_MS = 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shape:
-    """What a worker wrote.
+    """The output of a worker.
 
     Attributes:
         batch: most records a transaction.

@@ -1,4 +1,4 @@
-"""The way of a request without Kafka, by stage: processor time a decision."""
+"""The stages of a request without Kafka: CPU time a decision."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _written(draft: Draft, decided: list[EncodedDecision]) -> None:
 
 
 def _round(state: Partition, inputs: list[Input], at: int) -> list[float]:
-    """Return the seconds of processor time that each stage takes of so many inputs."""
+    """Return the seconds of CPU time of each stage, over this number of inputs."""
     took = [0.0] * len(_STAGES)
     for first in range(0, len(inputs), _BATCH):
         draft = Draft(state)
@@ -59,7 +59,7 @@ def _round(state: Partition, inputs: list[Input], at: int) -> list[float]:
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield the microseconds of each stage, of the round that others disturbed least."""
+    """Yield the microseconds of each stage, of the least disturbed round."""
     count, at = scale.of(20_000), requests.now()
     state = _opened(at)
     best: list[float] = []

@@ -25,7 +25,7 @@ _Row = tuple[Any, ...]
 
 
 def _ask(client: Accountant, bodies: list[bytes]) -> float:
-    """Return requests a second, each waited for before the next is sent."""
+    """Return requests a second, one after another."""
     started = time.perf_counter()
     for body in bodies:
         client.submit(body)
@@ -33,7 +33,7 @@ def _ask(client: Accountant, bodies: list[bytes]) -> float:
 
 
 class _Bare:
-    """A file like a ledger's, with the same settings and nothing that decides."""
+    """A file with a ledger's settings, but without decisions."""
 
     def __init__(self, path: Path, like: Path) -> None:
         with ledger_file.reader(like) as db:
@@ -83,7 +83,7 @@ def _rounds(directory: Path, count: int) -> tuple[list[float], list[float]]:
             with ledger_file.reader(path) as db:
                 query = "SELECT value FROM decisions ORDER BY sequence DESC LIMIT ?"
                 values = [bytes(value) for (value,) in db.execute(query, (count,))]
-                # The partition's key sorts behind all names.
+                # The partition's key sorts after all names.
                 *rows, head = db.execute("SELECT * FROM state ORDER BY key").fetchall()
             like = like or _Bare(directory / "bare.db", path)
             bare.append(like.commit(values, rows, head))
@@ -95,7 +95,7 @@ def _rounds(directory: Path, count: int) -> tuple[list[float], list[float]]:
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the rate of a client in process and of bare commits, and their ratio."""
     count = scale.of(5_000)
-    # On the disk that a ledger would be on: /tmp may be memory.
+    # On a real disk, as a ledger: /tmp may be memory.
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:
         asked, bare = _rounds(Path(directory), count)
     note = f"median of {_ROUNDS} rounds of {count:,}, taken in turns"

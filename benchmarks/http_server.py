@@ -50,7 +50,7 @@ async def _connected(port: int) -> AsyncIterator[_Connection]:
 
 
 async def _load(port: int, count: int) -> tuple[float, list[float]]:
-    """Return requests a second and the seconds that each took."""
+    """Return requests a second, and the seconds of each."""
     took: list[float] = []
     names = requests.names(_DATASETS)
 

@@ -1,4 +1,4 @@
-"""500 requests a second on the broker: from one's append to seeing its decision."""
+"""500 requests a second on a broker: from a request's append to its visible decision."""
 
 from __future__ import annotations
 
@@ -22,8 +22,7 @@ _PARTITIONS = 4
 _DATASETS = 200
 _TRANSACTIONS = 1_000
 _TURNS = 5
-# Until then the broker's Java machine takes a core to compile what the load has made hot, and a
-# transaction takes thrice as long.
+# Until then the broker's JIT compiler takes a core, and a transaction takes three times as long.
 _WARM_S = 90
 
 
@@ -61,14 +60,14 @@ def _run(
         datasets = requests.names(_DATASETS)
         latencies(deployment, datasets, _RATE, warm)
         took, empty = [], []
-        for _ in range(_TURNS):  # in turns, so that whoever else uses the machine slows both
+        for _ in range(_TURNS):  # alternate, so that other load on the machine slows both
             empty += asyncio.run(_empty_transactions(deployment))
             took += latencies(deployment, datasets, _RATE, seconds / _TURNS)
     return took, empty
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield the tail of the latency against an empty transaction's, in one process and apart."""
+    """Yield the tail of the latency and of an empty transaction's, in one process and in two."""
     seconds, warm = (6, 3) if scale.quick else (40, _WARM_S)
     with LocalBroker() as broker:
         for name, apart in (("one process", False), ("roles apart", True)):

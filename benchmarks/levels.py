@@ -1,4 +1,4 @@
-"""Limits at their largest: many analysts under defaults, each with use of their own."""
+"""Limits at scale: many analysts under per-analyst defaults, each with their own use."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ class _WithClaim:
 
 
 def _restarted(genesis: Genesis, rows: list[tuple[bytes, bytes]], last: bytes) -> tuple[float, int]:
-    """Return the seconds and the bytes that it takes to read rows back."""
+    """Return the seconds and the bytes of reading rows back."""
     tracemalloc.start()
     refold = Replay(genesis)
     for key, value in rows:
@@ -102,7 +102,7 @@ def _restarted(genesis: Genesis, rows: list[tuple[bytes, bytes]], last: bytes) -
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield what an analyst's use under a default costs; aims, none of them asked for."""
+    """Yield the cost of an analyst's use under a default; these figures have no targets."""
     analysts = scale.of(100_000)
     genesis = load().genesis(0, 1)
     without = _WithClaim(analysts, genesis, limited=False)

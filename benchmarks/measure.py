@@ -1,4 +1,4 @@
-"""What a benchmark reports, and the few statistics it needs."""
+"""The figures of a benchmark, and their statistics."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ class Row:
 
     @property
     def met(self) -> bool | None:
-        """Whether the figure is what it must be, None if nothing is asked of it."""
+        """Whether the figure meets its target; None without a target."""
         if self.at_most is not None:
             return self.value <= self.at_most
         return None if self.at_least is None else self.value >= self.at_least
 
     @property
     def wanted(self) -> str:
-        """What the figure must be, in words."""
+        """The target of the figure, in words."""
         if self.at_most is not None:
             return f"at most {self.at_most:g}"
         return "" if self.at_least is None else f"at least {self.at_least:g}"
@@ -43,7 +43,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How much work the benchmarks do.
+    """The amount of work of the benchmarks.
 
     Attributes:
         quick: a tenth, to see that they run; the figures are then rough.
@@ -65,7 +65,7 @@ def percentile(values: Sequence[float], part: float) -> float:
 def best_of(rounds: int, work: Callable[[], object]) -> float:
     """Return the shortest time of several rounds, in seconds.
 
-    The shortest is the one that others on the machine disturbed least.
+    The shortest round is the least disturbed by other load.
     """
     seconds = []
     for _ in range(rounds):

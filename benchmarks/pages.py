@@ -1,4 +1,4 @@
-"""The page of one dataset with many decisions, as its owner and as two analysts look at it."""
+"""The page of one dataset with many decisions, for its owner and for two analysts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _POLICY = {"epsilon": "1", "delta": "1e-6", "access": "members"}
 _ASKED = {
     "owner": "the owner's",
     "busy": "of an analyst who has asked all but one",
-    # The worst case: their request is the first of all, and no look reaches it.
+    # The worst case: this analyst's request is the first of all, and no search reaches it.
     "rare": "of an analyst who has asked once, before all others",
 }
 
@@ -60,7 +60,7 @@ async def _fill(path: Path, count: int) -> None:
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield how long the page of a dataset takes, from the request to the last byte."""
+    """Yield the time of a dataset's page, from the request to the last byte."""
     count, port = scale.of(10_000), free_port()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:
         path, tokens = Path(directory).absolute() / "ledger.db", Path(directory) / "tokens.json"

@@ -1,4 +1,4 @@
-"""The command in processes of its own."""
+"""The `accountant` command in separate processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _READY_S = 40.0
 
 
 def free_port() -> int:
-    """Return a TCP port that nobody listens at."""
+    """Return a free TCP port."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
@@ -69,7 +69,7 @@ def command(
 
 
 def processor_seconds(process: int) -> float:
-    """Return the processor time that all threads of a process have taken (Linux only)."""
+    """Return the CPU time of all threads of a process (Linux only)."""
     tasks = Path(f"/proc/{process}/task")
     return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks.iterdir()) / 1e9
 

@@ -1,4 +1,4 @@
-"""Odometers alone: one reading, whatever the history."""
+"""Odometers alone: one reading, after different histories."""
 
 from __future__ import annotations
 

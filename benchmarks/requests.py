@@ -19,7 +19,7 @@ def now() -> int:
 
 
 def opening(dataset: str, at: int, policy: object = None) -> bytes:
-    """Return an owner's record that opens a dataset, under the default policy."""
+    """Return an admin request that opens a dataset, under the default policy."""
     return msgspec.json.encode(
         {
             "version": 1,

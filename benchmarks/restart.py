@@ -1,4 +1,4 @@
-"""A restart: datasets and remembered ids read back from rows and decisions."""
+"""A restart: read datasets and remembered ids from rows and decisions."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ _Rows = list[tuple[bytes, bytes]]
 
 
 class _Log:
-    """One partition with so many datasets opened long ago, asked evenly since."""
+    """One partition with datasets that were opened long ago and have had even load since."""
 
     def __init__(self, datasets: int, genesis: Genesis, first: bytes | None = None) -> None:
         self.genesis = genesis
         self.now = requests.now()
         self.names = requests.names(datasets)
-        begun = self.now - 3 * _HOUR_MS  # so the openings' own ids are forgotten by now
+        begun = self.now - 3 * _HOUR_MS  # old enough for the openings' ids to be forgotten
         self.first = genesis_decision(genesis, begun)
         refold = Replay(genesis)
         refold.take_decision(self.first.value if first is None else first)
@@ -61,7 +61,7 @@ class _Log:
         yield from self._decide("admin", bodies, self._begun)
 
     def asked(self, count: int) -> Iterator[EncodedDecision]:
-        """Decide so many requests."""
+        """Decide this number of requests."""
         names = self.names
         bodies = (requests.request(names[i % len(names)], self.now, i) for i in range(count))
         yield from self._decide("requests", bodies, self.now)
@@ -79,7 +79,7 @@ class _Log:
 
 
 def _allocated() -> int:
-    """Return the bytes allocated since `tracemalloc` began."""
+    """Return the bytes allocated since `tracemalloc` started."""
     gc.collect()
     return tracemalloc.get_traced_memory()[0]
 
@@ -89,7 +89,7 @@ def _genesis() -> Genesis:
 
 
 async def _in_memory(genesis: Genesis, decisions: list[EncodedDecision], rows: _Rows) -> float:
-    """Return how long a processor takes from owning a memory journal to serving."""
+    """Return the time of a processor from owning a memory journal to serving."""
     log = MemoryLog()
     log.decisions += [decided.value for decided in decisions]
     log.state += rows
@@ -110,7 +110,7 @@ async def _fill(path: Path, decisions: list[EncodedDecision], rows: _Rows) -> No
 
 
 def _in_file(genesis: Genesis, decisions: list[EncodedDecision], rows: _Rows) -> float:
-    """Return how long an embedded ledger takes to open."""
+    """Return the time of opening an embedded ledger."""
     with tempfile.TemporaryDirectory() as directory:
         path = Path(directory) / "ledger.db"
         ledger_file.create(path, genesis, decisions[0].decided_at)
@@ -123,7 +123,7 @@ def _in_file(genesis: Genesis, decisions: list[EncodedDecision], rows: _Rows) ->
 
 
 async def _on_broker(broker: LocalBroker, datasets: int) -> float:
-    """Return how long a worker refolds one partition, which remembers its openings' ids."""
+    """Return the time of a worker's replay of one partition that remembers its openings' ids."""
     deployment = await deploy(broker, "r.", 1)
     await _fill_topics(deployment, datasets)
     counter = Counter()
@@ -146,7 +146,7 @@ async def _fill_topics(deployment: Deployment, datasets: int) -> None:
         decided = log.openings()
         while page := list(islice(decided, _BATCH)):
             await journal.commit(Commit(page, [], [], {}, 0))
-        # What was decided without inputs: as many as the log says that it has read.
+        # Decided without inputs: the number that the log has read.
         async with producer(deployment.bootstrap) as client:
             for _ in range(datasets):
                 await client.send(names.admin, b".", partition=0)
@@ -158,9 +158,9 @@ async def _fill_topics(deployment: Deployment, datasets: int) -> None:
 
 
 def _many_ids(genesis: Genesis, datasets: int, ids: int) -> tuple[float, int]:
-    """Return the seconds that a refold spends on the decisions of so many ids, and how many.
+    """Return the seconds that a replay spends on the decisions of ids, and their number.
 
-    Decided and folded in turns: a million decisions at once would take a gigabyte.
+    Decide and replay in turns: a million decisions at once would take a gigabyte.
     """
     log = _Log(datasets, genesis)
     refold = Replay(genesis)

@@ -1,4 +1,4 @@
-"""What watching costs: a scrape of ten thousand datasets, and its share of a worker's time."""
+"""The cost of metrics: a scrape of ten thousand datasets, and its share of a worker's time."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _DATASETS = 10_000
 _DECISIONS = 100_000
 _BATCH = 500
 _WARM = 20  # batches that only warm the caches
-_INTERVAL_S = 15.0  # between two scrapes, as deploy/prometheus/prometheus.yml has it
-_SCRAPE_EVERY_S = 3.0  # here, to see several
+_INTERVAL_S = 15.0  # between two scrapes, as in deploy/prometheus/prometheus.yml
+_SCRAPE_EVERY_S = 3.0  # shorter in this benchmark, for several scrapes
 _OPENMETRICS = "application/openmetrics-text; version=1.0.0"
 
 
 class _Log:
-    """One partition's decisions, made in batches as a processor makes them."""
+    """One partition's decisions, in batches like a processor's."""
 
     def __init__(self) -> None:
         self.now = requests.now()
@@ -56,7 +56,7 @@ class _Log:
 
 
 def _count(log: _Log, live_ledgers: LiveLedgers, names: list[str], count: int) -> float:
-    """Return the processor time that the observer took for each decision, in seconds."""
+    """Return the observer's CPU time for each decision, in seconds."""
     drawn = requests.any_of(names, 1, count)
     bodies = (requests.request(name, log.now, i) for i, name in enumerate(drawn))
     spent = []
@@ -69,7 +69,7 @@ def _count(log: _Log, live_ledgers: LiveLedgers, names: list[str], count: int) -
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield the cost of counting a decision, and of a scrape after all, some, no changes."""
+    """Yield the cost of counting a decision, and of a scrape after all, some or no changes."""
     log, live_ledgers = _Log(), LiveLedgers()
     live_ledgers.refolded(log.partition, 0.1)
     names = requests.names(_DATASETS)
@@ -99,7 +99,7 @@ def rows(scale: Scale) -> Iterator[Row]:
 
 
 class _Timed(LiveLedgers):
-    """LiveLedgers, and the processor time that it took in the thread that decides."""
+    """LiveLedgers, with its CPU time in the deciding thread."""
 
     spent = 0.0
 
@@ -110,7 +110,7 @@ class _Timed(LiveLedgers):
 
 
 class _Scraper(threading.Thread):
-    """Scrapes beside a worker, and keeps the processor time that it took."""
+    """Scrapes next to a worker, and records its CPU time."""
 
     def __init__(self, live_ledgers: LiveLedgers) -> None:
         super().__init__()
@@ -120,7 +120,7 @@ class _Scraper(threading.Thread):
         self.scrapes = 0
 
     def run(self) -> None:
-        exposition(self._registry, _OPENMETRICS)  # the first is of a start, and measured above
+        exposition(self._registry, _OPENMETRICS)  # the first scrape is measured above
         ended = False
         while not ended:  # once at least, however short the run
             ended = self._enough.wait(_SCRAPE_EVERY_S)
@@ -135,10 +135,10 @@ class _Scraper(threading.Thread):
 
 
 async def _watched(count: int) -> Row:
-    """Return the share of a worker's processor time that observer and scrapes take, in one run.
+    """Return the share of observer and scrapes in a worker's CPU time, in one run.
 
-    Of time and not of throughput: of two runs of the same, one is 5 % faster than the other.
-    Here every dataset changes between two scrapes, as in a quarter of a minute of full load.
+    This measures time, not throughput: throughput differs by 5 % between two equal runs. Every
+    dataset changes between two scrapes, as in 15 seconds of full load.
     """
     names = requests.names(_DATASETS)
     with LocalBroker() as broker:

@@ -1,4 +1,4 @@
-"""Requests at a steady rate, whatever comes back, and when their decisions are seen.
+"""Requests at a steady rate, independent of the answers, and the times of their decisions.
 
 With librdkafka, whose threads take a tenth of a core at 500/s where clients in Python take a third:
 the load shares the machine with what is measured.
@@ -35,7 +35,7 @@ _decided = msgspec.json.Decoder(_Decided).decode
 
 
 class Watch:
-    """When each decision was seen first, in seconds since 1970, by request id."""
+    """By request id: when its decision was read first, in seconds since 1970."""
 
     def __init__(self, consumer: Consumer) -> None:
         self.seen: dict[str, float] = {}
@@ -62,11 +62,11 @@ class Watch:
 
 
 def watch(deployment: Deployment) -> Watch:
-    """Return what watches the decisions that come from now on, once it is entered."""
+    """Return a context that watches the decisions from its start on."""
     consumer = Consumer(
         {
             "bootstrap.servers": deployment.bootstrap,
-            "group.id": "benchmark",  # demanded, and joined by nobody
+            "group.id": "benchmark",  # required by the client, but unused
             "isolation.level": "read_committed",
             "enable.auto.commit": False,
             "fetch.wait.max.ms": 20,
@@ -90,7 +90,7 @@ def _appended(into: dict[str, float], request_id: str, error: Any, message: Any)
 def ask_steadily(
     deployment: Deployment, datasets: list[str], rate: int, seconds: float
 ) -> dict[str, float]:
-    """Append so many requests a second, whatever comes back.
+    """Append this number of requests a second, independent of the answers.
 
     Returns: the broker's own time of each append, in seconds since 1970 (it has whole
         milliseconds), by request id.
@@ -121,7 +121,7 @@ def ask_steadily(
 def latencies(
     deployment: Deployment, datasets: list[str], rate: int, seconds: float
 ) -> list[float]:
-    """Return how many seconds each request took from its append to seeing its decision."""
+    """Return the seconds of each request from its append to its visible decision."""
     with watch(deployment) as watching:
         appended = ask_steadily(deployment, datasets, rate, seconds)
         deadline = time.monotonic() + _PATIENCE_S

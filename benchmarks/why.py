@@ -1,4 +1,4 @@
-"""Why a budget is as it is: the index that it is read from, and the answer over HTTP."""
+"""The `why` report: its index, and the response over HTTP."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _ASKED: Final = 50
 
 
 def _filled(path: Path, count: int, analysts: int) -> None:
-    """Make a ledger with so many decisions on one dataset."""
+    """Make a ledger with this number of decisions on one dataset."""
     service = EmbeddedService.open(path, load())
     try:
         service.submit_sync("admin", requests.opening("census", requests.now(), _POLICY), 10)
@@ -50,7 +50,7 @@ def _take_in(log: list[bytes]) -> None:
 
 
 def rows(scale: Scale) -> Iterator[Row]:
-    """Yield what a decision costs the index, and how long an answer takes."""
+    """Yield the index's cost of a decision, and the time of a response."""
     count = scale.of(_DECISIONS)
     for analysts in _ANALYSTS:
         with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:

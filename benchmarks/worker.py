@@ -29,11 +29,11 @@ _ROUNDS = 3
 _POLL_S = 0.02
 _PATIENCE_S = 40.0
 _MICROSECONDS = 1e6
-_QUIET_S = 3.0  # after which a worker has decided all there is
+_QUIET_S = 3.0  # without a commit: then the worker has decided everything
 
 
 class Speed(NamedTuple):
-    """How fast a worker decides.
+    """The speed of a worker.
 
     Attributes:
         rate: decisions a second.
@@ -45,7 +45,7 @@ class Speed(NamedTuple):
 
 
 async def _shape(deployment: Deployment) -> Shape:
-    """Return what a worker writes, seen from within one that decides a sample."""
+    """Return the output of a worker, measured inside one that decides a sample."""
     counter = Counter()
     worker = Worker(deployment, instance_id="bench", observers=[counter])
     await worker.start()
@@ -62,7 +62,7 @@ async def _shape(deployment: Deployment) -> Shape:
 
 
 async def _decide(deployment: Deployment, *, read_side: bool) -> Speed:
-    """Return how fast `accountant worker` decides, from its first commit to its last."""
+    """Return the speed of `accountant worker`, from its first commit to its last."""
     decisions = [TopicPartition(deployment.topics.decisions, i) for i in range(_PARTITIONS)]
     port = free_port()
     settings = worker_settings(deployment, port, read_side=read_side)
@@ -73,7 +73,7 @@ async def _decide(deployment: Deployment, *, read_side: bool) -> Speed:
             given_up = time.perf_counter() + _PATIENCE_S
             while last is None or time.perf_counter() - last[0] < _QUIET_S:
                 await asyncio.sleep(_POLL_S)
-                # Each transaction's marker takes an offset, too: one in some five hundred.
+                # Transaction markers take offsets, too: about one in five hundred.
                 come = sum((await follower.end_offsets(decisions)).values())
                 if come > before and (last is None or come > last[1]):
                     last = time.perf_counter(), come, processor_seconds(process)
@@ -86,7 +86,7 @@ async def _decide(deployment: Deployment, *, read_side: bool) -> Speed:
 
 
 async def _filled(broker: LocalBroker, prefix: str, count: int) -> Deployment:
-    """Return a deployment whose datasets are open, with so many requests to decide."""
+    """Return a deployment with open datasets and this number of undecided requests."""
     deployment = await deploy(broker, prefix, _PARTITIONS)
     datasets = requests.names(_DATASETS)
     await open_all(deployment, datasets)
@@ -115,7 +115,7 @@ async def _copies(deployment: Deployment, target: Deployment, count: int, shape:
 async def _rounds(count: int, rounds: int) -> tuple[list[tuple[Speed, Speed, float]], Shape]:
     """Return the speed of a worker, of one without the read side, and copies/s, of each round.
 
-    Each goes first in a third of the rounds: the broker is the faster the longer it runs.
+    Each goes first in a third of the rounds, since the broker speeds up as it runs.
     """
     done = []
     with LocalBroker() as broker:
