@@ -12,12 +12,12 @@ from accountant.amounts import format_units
 from accountant.records.header import decode_header
 from accountant.records.members import Member
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import asked_by
+from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, why_as_seen
+from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, visible_why
 from accountant.views.why import (
     UsageByKey,
     UsageSums,
@@ -140,7 +140,7 @@ async def _overview(
     if sums is None:
         return overview
     why = await _why(service, view, sums, members, limits, now, analyst)
-    overview = msgspec.structs.replace(overview, why=why_as_seen(why, access))
+    overview = msgspec.structs.replace(overview, why=visible_why(why, access))
     if not access.sees_requests:
         return overview
     return msgspec.structs.replace(
@@ -252,7 +252,7 @@ def _seen(
         line = decode_header(value)
         if line.outcome not in _REQUESTS or not sees_decision(access, line):
             continue
-        asked = asked_by(line.request)
+        asked = names_in_request(line.request)
         if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
             found.append(msgspec.Raw(shown(access, line, value)))
             if len(found) == limit:

@@ -12,7 +12,7 @@ from typing import Final, Literal
 import msgspec
 
 from accountant.advice.offline import OfflineLedger
-from accountant.advice.tune import guaranteed_epsilon, in_place_of, odometers_for
+from accountant.advice.tune import guaranteed_epsilon, odometers_for, replace_filter
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
@@ -105,7 +105,7 @@ class Comparison:
     def _add_filter(self, name: str, policy: Policy) -> None:
         own = name == policy.filter
         try:
-            made = resolve(policy if own else in_place_of(policy, name))
+            made = resolve(policy if own else replace_filter(policy, name))
             open_plan(made)
         except RequestInvalid as error:
             why = f"{error.field.removeprefix('policy.')} {error.rule}"

@@ -36,7 +36,7 @@ _SMALL_RHO: Final = Decimal("1e-6")
 """rho of a request so small that the best Renyi order no longer depends on it."""
 
 
-def in_place_of(policy: Policy, name: str) -> Policy:
+def replace_filter(policy: Policy, name: str) -> Policy:
     """Return the policy with another filter: its budget, units and thresholds stay.
 
     Raises: RequestInvalid: no order lets filter renyi spend this delta, or only an owner can say

@@ -7,7 +7,7 @@ from typing import Final
 
 from msgspec import UNSET
 
-from accountant.display.limits import whose
+from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, spent_amount, spent_percent
 from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import Alert, State
@@ -75,7 +75,9 @@ def alert_words(alert: Alert) -> str:
     """Return what an alert says."""
     subject, what = alert.dataset, "budget"
     if alert.scope is not None:
-        spender = f"analyst {alert.analyst}" if alert.analyst else whose(alert.scope, alert.name)
+        spender = (
+            f"analyst {alert.analyst}" if alert.analyst else scope_words(alert.scope, alert.name)
+        )
         subject, what = f"{spender} in {alert.dataset}", "limit"
     return (
         f"{subject} has reached {exact_percent(alert.threshold)} of its {what}: "

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from accountant.display.limits import whose
+from accountant.display.limits import scope_words
 from accountant.display.times import day
 from accountant.views.why import Forecast
 
 
-def forecast_whose(forecast: Forecast, own: str | None) -> str:
+def forecast_scope_words(forecast: Forecast, own: str | None) -> str:
     """Return whose use a forecast covers.
 
     Args:
@@ -17,7 +17,7 @@ def forecast_whose(forecast: Forecast, own: str | None) -> str:
         return "all together"
     if forecast.scope == "analyst" and forecast.name == own:
         return "you"
-    return whose(forecast.scope, forecast.name)
+    return scope_words(forecast.scope, forecast.name)
 
 
 def window_words(days: int) -> str:

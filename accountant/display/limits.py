@@ -11,7 +11,7 @@ from accountant.display.times import each_period
 from accountant.limits.wire import LevelLeft, LimitRecord, Pace, ReservedRecord, Scope
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
-_WHOSE: Final[dict[Scope, str]] = {
+_SCOPE_WORDS: Final[dict[Scope, str]] = {
     "dataset": "the whole dataset",
     "team": "team {name}",
     "analyst": "analyst {name}",
@@ -19,9 +19,9 @@ _WHOSE: Final[dict[Scope, str]] = {
 }
 
 
-def whose(scope: Scope, name: str | None) -> str:
+def scope_words(scope: Scope, name: str | None) -> str:
     """Return the scope of a limit in words: `team red`."""
-    return _WHOSE[scope].format(name=name)
+    return _SCOPE_WORDS[scope].format(name=name)
 
 
 def budget_words(limit: LimitRecord | LevelView) -> str:
@@ -44,7 +44,7 @@ def share_words(share: ReservedRecord | ShareView) -> str:
 
 def limit_sentence(limit: LimitRecord) -> str:
     """Return what an owner has set, without a full stop."""
-    who = whose(limit.scope, limit.name)
+    who = scope_words(limit.scope, limit.name)
     said = []
     if allowed := budget_words(limit):
         said.append(f"may use {allowed}")
@@ -72,7 +72,7 @@ def _left_at(each: LevelLeft, left: Texts | None) -> str:
         said.append(f"{left_line(each.left)} left{beside}")
     if each.pace_left is not None:
         said.append(f"{left_line(each.pace_left)} left in this period")
-    return f"{whose(each.scope, each.name)}: {', '.join(said)}"
+    return f"{scope_words(each.scope, each.name)}: {', '.join(said)}"
 
 
 def room_words(room: LimitRoom) -> str:
@@ -80,4 +80,4 @@ def room_words(room: LimitRoom) -> str:
     if room.level is None:
         return "what is left of the dataset, and not reserved for others"
     what = "period limit" if room.what == "pace" else room.what
-    return f"the {what} of {whose(room.level.scope, room.level.name)}"
+    return f"the {what} of {scope_words(room.level.scope, room.level.name)}"

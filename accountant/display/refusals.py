@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
-from accountant.display.limits import whose
+from accountant.display.limits import scope_words
 from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
@@ -22,8 +22,8 @@ from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import PaceView
 
 _TOO_LITTLE_AT: Final = {
-    "limit": "The limit of {whose} has too little left.",
-    "pace": "The period limit of {whose} has too little left in this period.",
+    "limit": "The limit of {scope} has too little left.",
+    "pace": "The period limit of {scope} has too little left in this period.",
     "reserved": "The rest of the budget is reserved for others.",
 }
 _WAITING: Final = "Waiting will not help: "
@@ -77,12 +77,16 @@ def refusal_words(
         return too_much
     level = refused.level
     if level is not None and level.what is not None:
-        said = _TOO_LITTLE_AT[level.what].format(whose=whose(level.scope, level.name))
+        said = _TOO_LITTLE_AT[level.what].format(scope=scope_words(level.scope, level.name))
         return _with_amounts(said, refused) if amounts else said
     if reason is Reason.EXHAUSTED:
         return _with_amounts(NO_ROOM, refused) if amounts else NO_ROOM
     words = REASONS[reason]
-    by = "" if level is None else f" The limit of {whose(level.scope, level.name)} decides this."
+    by = (
+        ""
+        if level is None
+        else f" The limit of {scope_words(level.scope, level.name)} decides this."
+    )
     meaning = _meaning(refused, policy) if isinstance(refused, Decision) else ""
     return f"{meaning or words.meaning}{by} {words.remedy}"
 

@@ -51,7 +51,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
     )
 
 
-def restored(row: Snapshot) -> Ledger:
+def ledger_of_row(row: Snapshot) -> Ledger:
     """Return the ledger that a row holds.
 
     Raises: LogDamaged: the row does not fit its own policy.

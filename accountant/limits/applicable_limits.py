@@ -7,7 +7,7 @@ from typing import NamedTuple
 from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
 from accountant.limits.compiled_limit import CompiledLimit, CompiledLimits, reserved_of
-from accountant.limits.reserved_totals import Sums, is_any, minus, plus
+from accountant.limits.reserved_totals import Sums, any_reserved, minus, plus
 from accountant.limits.state import Key, Level, LimitState
 from accountant.limits.store import LimitStore, of_team
 from accountant.limits.wire import LevelLeft, Texts
@@ -179,7 +179,7 @@ def applicable_limits(
 def _others(levels: LimitStore, dataset: str, own: Level | None, team: str) -> Sums:
     """Return what is reserved for others than an analyst, empty for nothing."""
     reserved = levels.reserved(dataset)
-    if not is_any(reserved):
+    if not any_reserved(reserved):
         return ()
     share = own.unused if own is not None else ()
     here = bool(team) and own is not None and own.within == team
@@ -189,7 +189,7 @@ def _others(levels: LimitStore, dataset: str, own: Level | None, team: str) -> S
         reserved = plus(reserved_for_other_teams(levels, dataset, team), rest)
     if not here:
         reserved = minus(reserved, share)
-    return reserved if is_any(reserved) else ()
+    return reserved if any_reserved(reserved) else ()
 
 
 def reserved_for_other_teams(levels: LimitStore, dataset: str, team: str) -> Sums:

@@ -200,12 +200,12 @@ def refund(store: LimitStore, charges: Iterable[LevelCharge], ledger: Ledger) ->
 def _less(level: Level, charge: LevelCharge, sequence: int, *, shares: bool) -> Level:
     counted, paced, used, unused = level.counted, level.paced, level.used, level.unused
     if counted is not None and charge.counted and counted.since == charge.counted_since:
-        counted = Count(counted.since, counted.sums, returned(counted.amounts, charge.counted))
+        counted = Count(counted.since, counted.sums, after_refund(counted.amounts, charge.counted))
     if paced is not None and charge.paced and _is_period_of(paced, charge):
-        amounts = returned(paced.amounts, charge.paced)
+        amounts = after_refund(paced.amounts, charge.paced)
         paced = PeriodUsage(paced.begins_at, paced.sums, amounts, paced.resets)
     if shares and used is not None and charge.used and used.since == charge.shared_since:
-        used = Count(used.since, used.sums, returned(used.amounts, charge.used))
+        used = Count(used.since, used.sums, after_refund(used.amounts, charge.used))
         unused = unused_of(level.rule, used)
     return level.moved(sequence, counted, paced, used, unused)
 
@@ -218,7 +218,7 @@ def _grown(before: Sums, after: Sums) -> Sums:
     return tuple([b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)])
 
 
-def returned(amounts: Sums, charged: Sums) -> Sums:
+def after_refund(amounts: Sums, charged: Sums) -> Sums:
     """Return amounts after what was charged comes back; an infinite amount never does."""
     return tuple([_without(a, c) for a, c in zip(amounts, charged, strict=True)])
 

@@ -52,12 +52,12 @@ def smaller(one: Sums, other: Sums) -> Sums:
     return minus(plus(one, other), larger(one, other))
 
 
-def rest_of(share: Sums, used: Sums) -> Sums:
+def unused_share(share: Sums, used: Sums) -> Sums:
     """Return what is left of a share, nothing below 0."""
     return larger(minus(share, used), (0,) * len(share))
 
 
-def is_any(amounts: Sums) -> bool:
+def any_reserved(amounts: Sums) -> bool:
     """Tell whether something is reserved."""
     return any(amounts)
 

@@ -11,7 +11,7 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.fractional import Fractional, excess_text, less_excess
 from accountant.limits.compiled_limit import CompiledLimits, amounts_of, compile_limit
 from accountant.limits.periods import Periods
-from accountant.limits.reserved_totals import Sums, rest_of
+from accountant.limits.reserved_totals import Sums, unused_share
 from accountant.limits.wire import (
     DAY_MS,
     CountRow,
@@ -177,7 +177,7 @@ def unused_of(rule: LimitState | None, used: Count | None) -> Sums:
     """Return what a level's share still reserves by itself."""
     if rule is None or not rule.share:
         return ()
-    return rest_of(rule.share, used.amounts if used is not None else ())
+    return unused_share(rule.share, used.amounts if used is not None else ())
 
 
 _NO_RULE: Final = RuleRow()

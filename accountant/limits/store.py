@@ -58,7 +58,7 @@ class LevelTable:
         """Return what all shares of a dataset reserve together, empty for nothing."""
         return self._reserved.get(dataset, ())
 
-    def of_one(self, dataset: str, analyst: str, team: str) -> LevelTable:
+    def for_analyst(self, dataset: str, analyst: str, team: str) -> LevelTable:
         """Return a copy of what an analyst's requests are checked at, which nothing moves.
 
         Args:

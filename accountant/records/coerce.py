@@ -167,7 +167,7 @@ def coerce_id(request_id: object) -> str:
     text = str(request_id) if isinstance(request_id, str | UUID) else ""
     if issued_at(text) is None:
         rule = "must be a UUID of version 7, lower case"
-        raise RequestInvalid("request_id", rule, text or request_id, hint=_leave_it_out)
+        raise RequestInvalid("request_id", rule, text or request_id, hint=_id_hint)
     return text
 
 
@@ -198,7 +198,7 @@ def coerce_until(until: object) -> str:
     raise RequestInvalid("until", _UNTIL_RULE, until)
 
 
-def _leave_it_out() -> str:
+def _id_hint() -> str:
     return "a new request needs none, and `accountant id` prints one"
 
 

@@ -85,7 +85,7 @@ class Me(msgspec.Struct, frozen=True):
     datasets: tuple[Membership, ...] = ()
 
 
-def served(value: bytes, digest: bytes | None = None) -> bytes:
+def served_decision(value: bytes, digest: bytes | None = None) -> bytes:
     """Return a decision's bytes with `granted` and `hash` beside `outcome`, and `first.granted`.
 
     Args:
@@ -115,7 +115,7 @@ def _with_first(value: bytes, hashed: str) -> bytes:
     return encode(shown)
 
 
-def as_logged(value: bytes) -> tuple[bytes, bool]:
+def logged_decision(value: bytes) -> tuple[bytes, bool]:
     """Return a served decision exactly as the log holds it, and whether its hash says so, too.
 
     What an older version served, which is the log's record itself, comes back as it is.

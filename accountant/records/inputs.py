@@ -29,7 +29,7 @@ from accountant.records.limit_fields import check_limit
 from accountant.records.members import MOST_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
-from accountant.records.texts import check_texts, may_break
+from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 from accountant.times import from_iso, iso, issued_at
 
@@ -133,7 +133,7 @@ def check(source: Source, body: bytes) -> Checked:
     """
     try:
         decoded = _DECODERS[source](body)
-        if may_break(body):
+        if may_break_text_rule(body):
             check_texts(_parse(body))
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body)

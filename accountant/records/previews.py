@@ -13,7 +13,7 @@ from accountant.policy import Neighbours
 from accountant.records.inputs import Undecodable, _parse, canonical
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
-from accountant.records.texts import check_texts, may_break
+from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 
 
@@ -41,7 +41,7 @@ _decode_wish: Final = msgspec.json.Decoder(_Wish).decode
 _decode: Final = msgspec.json.Decoder(PreviewRequest).decode
 
 
-def asked_in(body: bytes) -> PreviewRequest:
+def preview_request_of(body: bytes) -> PreviewRequest:
     """Return what a request, whose body is sound, would ask for."""
     return _decode_wish(body)
 
@@ -62,7 +62,7 @@ def check_preview(value: bytes) -> PreviewRequest:
         _parse(body)
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
     parsed = _parse(body)
-    if may_break(body):
+    if may_break_text_rule(body):
         check_texts(parsed)
     try:
         checked(asked.claim)

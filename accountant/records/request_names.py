@@ -35,7 +35,7 @@ _decode_asked = msgspec.json.Decoder(_WithClaim).decode
 _NOBODY: Final = RequestNames()
 
 
-def asked_by(request: msgspec.Raw | bytes) -> RequestNames:
+def names_in_request(request: msgspec.Raw | bytes) -> RequestNames:
     """Return the names in an input of any kind; none where it is no request."""
     try:
         return _decode_names(request)

@@ -41,7 +41,7 @@ def check_texts(value: object, path: str = "") -> None:
             check_texts(each, f"{path}[{i}]")
 
 
-def may_break(body: bytes) -> bool:
+def may_break_text_rule(body: bytes) -> bool:
     """Tell whether a body has to be looked at text by text; most requests have not."""
     if _BACKSLASH in body:  # which may be an escape of such a character
         return True

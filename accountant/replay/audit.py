@@ -29,8 +29,13 @@ from accountant.records import (
 from accountant.records.operator_records import AcceptedRollback, KeyChangeRecord
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
-from accountant.replay.decide_again import decided_again
-from accountant.replay.notable_records import AdminMemberRecord, accepted, administered, changed
+from accountant.replay.decide_again import redecide
+from accountant.replay.notable_records import (
+    AdminMemberRecord,
+    accepted_rollback,
+    admin_member_record,
+    key_change_record,
+)
 from accountant.replay.plain_text import plain
 from accountant.replay.sealed_log import Sealed, SealedStart, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
@@ -257,11 +262,11 @@ class Auditor:
             self._start = None
         partition = self.partition
         previous = NO_PREVIOUS if partition is None else partition.head
-        _insist(same("partition_sequence", self._next, decision.partition_sequence))
-        _insist(same("previous", previous, decision.previous))
+        _raise_first(same("partition_sequence", self._next, decision.partition_sequence))
+        _raise_first(same("previous", previous, decision.previous))
         # Each record is decided again by the rules that it names: one that is only added up could
         # claim to have spent almost nothing.
-        _insist(same("rules", RULES, decision.rules))
+        _raise_first(same("rules", RULES, decision.rules))
         if encode(decision) != value:
             raise _FindingRaised("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)
@@ -286,25 +291,25 @@ class Auditor:
         if genesis is None or decision.outcome is not Outcome.GENESIS:
             raise _FindingRaised("genesis", "decision 0", decision.outcome)
         if self._genesis is not None:
-            _insist(same("genesis", self._genesis.settings, genesis.settings))
-        _insist(same("sequence", None, decision.sequence))
+            _raise_first(same("genesis", self._genesis.settings, genesis.settings))
+        _raise_first(same("sequence", None, decision.sequence))
         self.partition = Partition(genesis, most_ids=self._most_ids)
 
     def _check(self, partition: Partition, decision: Decision) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _FindingRaised("genesis", "one genesis", "another one")
-        _insist(check_record(partition, decision, gapless=self._gapless))
+        _raise_first(check_record(partition, decision, gapless=self._gapless))
         if decision.outcome is Outcome.SEALED:
-            _insist(self._check_seal(partition, decision))
+            _raise_first(self._check_seal(partition, decision))
         if decision.rollback is not None:
-            self._rollbacks.append(accepted(decision, decision.rollback))
+            self._rollbacks.append(accepted_rollback(decision, decision.rollback))
         if decision.key_change is not None:
-            self._key_changes.append(changed(partition, decision, decision.key_change))
+            self._key_changes.append(key_change_record(partition, decision, decision.key_change))
         if bytes(decision.request):
-            _insist(decided_again(partition, decision))
+            _raise_first(redecide(partition, decision))
             self._decided_again += 1
         if decision.administrator and decision.member is not None:
-            self._administered.append(administered(decision, decision.member))
+            self._administered.append(admin_member_record(decision, decision.member))
 
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal
@@ -355,6 +360,6 @@ def audit(
     return auditor.report(expected_head=expected_head)
 
 
-def _insist(findings: Findings) -> None:
+def _raise_first(findings: Findings) -> None:
     for finding in findings:
         raise _FindingRaised(*finding)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import restored
+from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
 from accountant.limits.state import Key, Level, level_of, row_of
 from accountant.limits.wire import LevelRow
@@ -83,7 +83,7 @@ class _AdminState:
     def begin(self, row: object) -> None:
         """Take a row of a seal's snapshot."""
         if isinstance(row, Snapshot):
-            ledger = restored(row)
+            ledger = ledger_of_row(row)
             self._datasets[row.dataset] = _dataset_of(ledger)
             self._sealed[row.dataset] = ledger.sequence
         elif isinstance(row, MemberRow):

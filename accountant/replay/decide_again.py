@@ -51,7 +51,7 @@ _DECIDED: Final = (
 )
 
 
-def decided_again(partition: Partition, decision: Decision) -> Findings:
+def redecide(partition: Partition, decision: Decision) -> Findings:
     """Yield the findings about a decision on a request, decided again from the log's alone."""
     source = decision.source
     assert source is not None

@@ -71,7 +71,7 @@ def take_member_row(partition: Partition, key: bytes, value: bytes | None) -> No
     partition.checksum.put(key.decode(), crc_of_row(value))
 
 
-def miscounted(partition: Partition) -> str | None:
+def wrong_member_counts(partition: Partition) -> str | None:
     """Return which dataset's row counts other members than there are rows, in words."""
     counted = 0
     for name, ledger in partition.ledgers.items():

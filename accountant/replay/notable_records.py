@@ -42,7 +42,7 @@ class _WithReason(msgspec.Struct):
 _decode_given = msgspec.json.Decoder(_WithReason).decode
 
 
-def administered(decision: Decision, member: Member) -> AdminMemberRecord:
+def admin_member_record(decision: Decision, member: Member) -> AdminMemberRecord:
     """Return an administrator's record as an audit tells it."""
     return AdminMemberRecord(
         partition_sequence=decision.partition_sequence,
@@ -55,7 +55,7 @@ def administered(decision: Decision, member: Member) -> AdminMemberRecord:
     )
 
 
-def accepted(decision: Decision, rollback: Rollback) -> AcceptedRollback:
+def accepted_rollback(decision: Decision, rollback: Rollback) -> AcceptedRollback:
     """Return a rollback with the decision that says it."""
     return AcceptedRollback(
         partition_sequence=decision.partition_sequence,
@@ -66,7 +66,9 @@ def accepted(decision: Decision, rollback: Rollback) -> AcceptedRollback:
     )
 
 
-def changed(partition: Partition, decision: Decision, change: KeyChange) -> KeyChangeRecord:
+def key_change_record(
+    partition: Partition, decision: Decision, change: KeyChange
+) -> KeyChangeRecord:
     """Return a change of key with the decision that says it.
 
     Args:

@@ -19,7 +19,7 @@ from accountant.errors import (
     MadeByNewerVersion,
     MadeByOtherVersion,
 )
-from accountant.ledger.snapshots import restored, snapshot
+from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.limits.state import row_of
 from accountant.limits.wire import is_level_row_key, level_row_key
 from accountant.partition import NO_PREVIOUS, Partition, hash_of
@@ -42,10 +42,10 @@ from accountant.replay.apply import apply, remember, source_named
 from accountant.replay.check_admin_records import check_administered
 from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
 from accountant.replay.members_and_limits import (
-    miscounted,
     miscounted_levels,
     take_level_row,
     take_member_row,
+    wrong_member_counts,
 )
 from accountant.replay.state_witness import StateWitness, check_reaches
 from accountant.times import from_iso
@@ -108,7 +108,7 @@ class Replay:
         self._set_back = ResetsRead()
 
     @classmethod
-    def going_on(cls, partition: Partition, *, instead_of: Replay | None = None) -> Replay:
+    def resume(cls, partition: Partition, *, instead_of: Replay | None = None) -> Replay:
         """Return a refold of the decisions that follow those of a state."""
         refold = cls(partition.genesis, instead_of=instead_of)
         refold._partition = partition
@@ -135,7 +135,7 @@ class Replay:
                 partition.ledgers.pop(name, None)
                 partition.checksum.forget(name)
             else:
-                ledger = restored(decode_snapshot(value))
+                ledger = ledger_of_row(decode_snapshot(value))
                 if ledger.dataset.encode() != key:
                     raise ValueError(f"it holds dataset {ledger.dataset}")
                 partition.ledgers[ledger.dataset] = ledger
@@ -168,7 +168,7 @@ class Replay:
         ):
             if held != said:
                 raise StateMismatch(f"state holds {held} {what}, its row says {said}")
-        wrong = miscounted(self._partition) or miscounted_levels(self._partition)
+        wrong = wrong_member_counts(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
             raise StateMismatch(wrong)
         resets = row.resets or 0, row.reset_at or 0

@@ -276,7 +276,7 @@ class SealedReplay:
             partition = self._begin.take(value)
             if partition is None:
                 return
-            self._refold = Replay.going_on(partition, instead_of=self._instead_of)
+            self._refold = Replay.resume(partition, instead_of=self._instead_of)
         self._refold.take_decision(value)
 
     def finish(self) -> Partition:

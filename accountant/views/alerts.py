@@ -23,7 +23,7 @@ from accountant.records.encoded_decision import CountedDecision, EncodedDecision
 from accountant.records.outcomes import Outcome
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView, SeenAlerts, alerts, view_of_ledger
-from accountant.views.follow import fold_alerts, runs
+from accountant.views.follow import alerts_of_run, runs
 from accountant.views.limit_views import LevelView
 
 MOST_USES_AGAIN: Final = 1_000
@@ -374,7 +374,7 @@ class OwnAlerts:
             self._ledgers[name] = after
             if before is None or before.crossed != after.crossed or before.plan is not after.plan:
                 view = None if before is None else view_of_ledger(before)
-                found += fold_alerts(view, run)[1]
+                found += alerts_of_run(view, run)[1]
             if after.levels:
                 found += limit_alerts_of_commit(run, partition)
         return self._told.take(found) if found else found

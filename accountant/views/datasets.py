@@ -14,9 +14,9 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
+    ledger_of_row,
     left_wire,
     odometers_wire,
-    restored,
     rounded_up_wire,
     totals_from,
     totals_wire,
@@ -128,7 +128,7 @@ def view_of_snapshot(row: Snapshot) -> DatasetView:
 
     Raises: LogDamaged: the row does not fit its own policy.
     """
-    return view_of_ledger(restored(row))
+    return view_of_ledger(ledger_of_row(row))
 
 
 def view_of_ledger(ledger: Ledger) -> DatasetView:

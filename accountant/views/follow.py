@@ -37,7 +37,7 @@ Run = Sequence[CountedDecision]
 """Decisions on one dataset in the order of the log."""
 
 
-def counted(line: DecisionHeader, value: bytes, *, usage: bool = True) -> CountedDecision:
+def counted_decision(line: DecisionHeader, value: bytes, *, usage: bool = True) -> CountedDecision:
     """Return a decision that was read, as far as counting takes it; `usage`: also by analyst."""
     analyst, charged = None, None
     granted = line.outcome is Outcome.GRANTED
@@ -101,7 +101,7 @@ class ViewFolder:
     def take_run(self, dataset: str, run: Run) -> list[Alert]:
         """Take in a run; return the thresholds newly seen to be crossed, in their order."""
         before = self.budgets.get(dataset)
-        view, crossed = fold_alerts(before, run)
+        view, crossed = alerts_of_run(before, run)
         if view is None:
             return crossed
         if view is not before:
@@ -111,7 +111,7 @@ class ViewFolder:
         return crossed
 
 
-def fold_alerts(view: DatasetView | None, run: Run) -> tuple[DatasetView | None, list[Alert]]:
+def alerts_of_run(view: DatasetView | None, run: Run) -> tuple[DatasetView | None, list[Alert]]:
     """Return the view after a run, and the thresholds newly seen to be crossed, in their order."""
     crossed: list[Alert] = []
     for after in fold_run(view, run):

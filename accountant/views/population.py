@@ -124,7 +124,7 @@ def joint_guarantee(
     def broken(why: str) -> JointGuarantee:
         return JointGuarantee(population=population, datasets=names, others=others, why=why)
 
-    why = _differing(views, named) or _opened_after_a_look(views, certain, named)
+    why = _differing(views, named) or _opened_after_a_grant(views, certain, named)
     if why is not None:
         return broken(why)
     promised = [guarantee_of(view.policy) for view in views]
@@ -172,7 +172,7 @@ def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:
     return None
 
 
-def _opened_after_a_look(views: Sequence[DatasetView], certain: str, named: _Named) -> str | None:
+def _opened_after_a_grant(views: Sequence[DatasetView], certain: str, named: _Named) -> str | None:
     """Return which dataset was opened, or may have been, once something was granted on another.
 
     Partitions have clocks of their own: the same millisecond counts as after.

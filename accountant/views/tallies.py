@@ -190,7 +190,7 @@ def add(counted: DecisionTally, value: bytes) -> None:
         each.clear()
 
 
-def add_kept(counted: DecisionTally, value: bytes) -> None:
+def add_archived(counted: DecisionTally, value: bytes) -> None:
     """Add the place of a decision whose sums the seal of an archive has, and what that lacks.
 
     Raises: DECODE_ERRORS.

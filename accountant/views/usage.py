@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.amounts import Units, format_units
 from accountant.records.encoded_decision import CountedDecision
-from accountant.records.request_names import asked_by
+from accountant.records.request_names import names_in_request
 from accountant.times import iso
 
 MOST_ANALYSTS: Final = 10_000
@@ -90,7 +90,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def of_named(cls, row: dict[str, Any], by: By) -> Self:
+    def from_named(cls, row: dict[str, Any], by: By) -> Self:
         """Return what `named` has made a row of.
 
         Raises: DECODE_ERRORS: it is no such row.
@@ -105,7 +105,7 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 def analyst_in(request: msgspec.Raw) -> str | None:
     """Return the analyst of a decided request, None for an owner's record."""
-    return asked_by(request).analyst or None
+    return names_in_request(request).analyst or None
 
 
 class Usage(msgspec.Struct, gc=False):

@@ -8,12 +8,12 @@ import msgspec
 
 from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader
-from accountant.records.http_bodies import served
+from accountant.records.http_bodies import served_decision
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import asked_by
+from accountant.records.request_names import names_in_request
 from accountant.views.datasets import Alert
-from accountant.views.why import Why, own_alone, without_members
+from accountant.views.why import Why, own_rows, without_members
 
 _EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED})
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
@@ -78,7 +78,7 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
         return True
     if line.member is not None:
         return line.member.member == access.name
-    asked = asked_by(line.request)
+    asked = names_in_request(line.request)
     if asked.analyst:
         return access.sees_requests or access.name in {asked.analyst, asked.via}
     return asked.by == access.name
@@ -107,22 +107,22 @@ def shown(
     Args:
         digest: SHA-256 of the value, where it is known.
     """
-    told = served(value, digest)
+    told = served_decision(value, digest)
     is_conflict = line.outcome is Outcome.CONFLICT
     if (
         not is_conflict
         or access.sees_requests
-        or asked_by(line.request).analyst in {"", access.name}
+        or names_in_request(line.request).analyst in {"", access.name}
     ):
         return told
     left = {name: raw for name, raw in _members(told).items() if name not in {"first", "hash"}}
     return _encode(left)
 
 
-def why_as_seen(why: Why, access: DatasetAccess) -> Why:
+def visible_why(why: Why, access: DatasetAccess) -> Why:
     """Return what a caller sees of who used a dataset."""
     if access.sees_all:
         return why
     if access.sees_requests:
         return without_members(why, access.name)
-    return own_alone(why, access.name)
+    return own_rows(why, access.name)

@@ -22,7 +22,7 @@ from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
 from accountant.records.http_bodies import Me
 from accountant.records.members import Member
-from accountant.records.previews import asked_in
+from accountant.records.previews import preview_request_of
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
@@ -361,7 +361,7 @@ class Accountant:
     def _cost(self, draft: RequestDraft, name: str | None, wait: float) -> Preview:
         call = self._prepare(draft, wait)
         # With a token and no analyst, the server fills in the name.
-        asked = asked_in(call.body)
+        asked = preview_request_of(call.body)
         asked = msgspec.structs.replace(asked, analyst=name, via=asked.via if name else UNSET)
         found = self._connection.read(lambda service: service.preview(draft.dataset, asked))
         if found is None:

@@ -70,7 +70,7 @@ class LiveLimits:
             if ledger is None:
                 return None, {}
             rows = {name: held.members.get(dataset, name) for name in (analyst, via)}
-            levels = held.levels.of_one(dataset, analyst, team_of(rows[analyst], now))
+            levels = held.levels.for_analyst(dataset, analyst, team_of(rows[analyst], now))
             divided = DatasetLimits(ledger, levels, now, held.resets)
             if held.moves == moves and moves % 2 == 0:
                 return divided, rows

@@ -38,7 +38,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.replay.sealed_log import partition_row as sealed_partition_row
 from accountant.times import issued_at
 from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
-from accountant.views.follow import counted, fold_run, runs
+from accountant.views.follow import counted_decision, fold_run, runs
 from accountant.views.heads import Head
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import (
@@ -149,7 +149,7 @@ class _Fold:
                     if line.sequence is not None and line.dataset.encode() == self._within:
                         self.latest.append((line.sequence, value))
                     try:
-                        yield counted(line, value, usage=False)
+                        yield counted_decision(line, value, usage=False)
                     except ValueError as error:
                         what = f"decision {number} cannot be read: {error}"
                         raise LogDamaged(what) from error

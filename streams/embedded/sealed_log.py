@@ -11,7 +11,7 @@ from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operator_records import Seal
 from accountant.replay.sealed_log import Sealed, counted_from, hash_of_lines, partition_row
-from accountant.views.tallies import add_kept
+from accountant.views.tallies import add_archived
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
 from streams.index import Beginning, Reached
 
@@ -89,7 +89,7 @@ def usage_of_seal(db: apsw.Connection) -> Beginning | None:
     first, last = seal.archived + 1, row.partition_sequence
     behind = dict[str, tuple[int, str]]()
     for _, value in numbered_decisions(db, first=first, most=last + 1 - first):
-        add_kept(counted, value)
+        add_archived(counted, value)
     # Of a dataset without a decision among those, the finer rows begin behind its last one.
     for (dataset, _), tally in counted.days.items():
         begin = tally.sequence + 1, tally.decided_at

@@ -194,7 +194,7 @@ class Evidence:
         accepted = self._accepted(partition, report, keys, wrong)
         # Those need no key: one that was changed in a branch that was given up is not known.
         notes = self._notes_of_ledger(partition)
-        going_on = [
+        resume = [
             note
             for note in notes
             if not _is_given_up(note.checkpoint, accepted)
@@ -203,8 +203,8 @@ class Evidence:
                 and _is_believed(note, keys)
             )
         ]
-        given_up = len(notes) - len(going_on)
-        self._ours[partition] = self._signed(going_on, keys, wrong)
+        given_up = len(notes) - len(resume)
+        self._ours[partition] = self._signed(resume, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
         for each in self._ours[partition]:
             other = places.setdefault((each.branch, each.sequence), each)

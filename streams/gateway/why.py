@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.foreign_text import csv_text
 from accountant.records import encode
 from accountant.records.names import is_name
-from accountant.views.visibility import why_as_seen
+from accountant.views.visibility import visible_why
 from accountant.views.why import WHY_BYS, columns, rows
 from streams.auth.decision_pages import log_reading
 from streams.auth.unknown_dataset import unknown_dataset
@@ -83,7 +83,7 @@ async def show_why(
     why = await context_of(request).service.why(dataset, analyst=whose)
     if why is None:
         return await unknown_dataset(request, dataset)
-    seen = why_as_seen(why, access)
+    seen = visible_why(why, access)
     if form == "json":
         return Response(encode(seen), media_type=JSON)
     body = await asyncio.to_thread(csv_text, columns(table), rows(seen, table))

@@ -21,7 +21,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.records.state_rows import Row
 from accountant.times import from_iso
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import ViewFolder, counted, runs
+from accountant.views.follow import ViewFolder, counted_decision, runs
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
@@ -359,7 +359,7 @@ class KafkaService:
         last = lines[-1]
         self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         crossed: list[Alert] = []
-        decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
+        decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
             crossed += self._view_folder.take_run(dataset, run)
         self._limits.take_lines(partition, lines, self._views)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from accountant.display.limits import budget_words, pace_words, share_words, whose
+from accountant.display.limits import budget_words, pace_words, scope_words, share_words
 from accountant.display.numbers import (
     Amount,
     Tone,
@@ -119,7 +119,7 @@ def _level(view: LevelView, now: int) -> LevelBars:
     return LevelBars(
         scope=view.scope,
         name=view.name or "",
-        whose=whose(view.scope, view.name),
+        whose=scope_words(view.scope, view.name),
         about="" if view.analyst is None else f"as used by {view.analyst}",
         version=view.version,
         limit=_limit(view),

@@ -13,7 +13,7 @@ from accountant.display.datasets import (
     guarantee,
     joint_sentence,
 )
-from accountant.display.limits import room_words, whose
+from accountant.display.limits import room_words, scope_words
 from accountant.display.numbers import (
     Amount,
     counted,
@@ -173,7 +173,9 @@ def _is_own(level: LevelView, name: str) -> bool:
 
 
 def _own(level: LevelView) -> str:
-    return f"of the budget of {whose(level.scope, level.name)}, {left_line(level.left)} is left"
+    return (
+        f"of the budget of {scope_words(level.scope, level.name)}, {left_line(level.left)} is left"
+    )
 
 
 def _team(budget: AnalystBudget, name: str, whole: str) -> str:

@@ -13,7 +13,7 @@ from accountant.display.numbers import left_line, spent_line
 from accountant.display.texts import capital, cut
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
-from accountant.records.http_bodies import as_logged
+from accountant.records.http_bodies import logged_decision
 from accountant.records.members import Member, Role
 from accountant.records.names import check_name
 from accountant.records.previews import PreviewRequest
@@ -94,7 +94,7 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> Read:
         levels=overview.limits,
         budget=overview.budget,
         latest=msgspec.structs.replace(latest, trouble=cut(latest.trouble)),
-        decisions=[decode_decision(as_logged(raw)[0]) for raw in latest.decisions],
+        decisions=[decode_decision(logged_decision(raw)[0]) for raw in latest.decisions],
         used=_used(overview, viewer, now),
         now=now,
     )

@@ -7,7 +7,12 @@ from datetime import date
 from typing import Final, NamedTuple
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.display.forecasts import earliest_to_latest, forecast_whose, runs_out, window_words
+from accountant.display.forecasts import (
+    earliest_to_latest,
+    forecast_scope_words,
+    runs_out,
+    window_words,
+)
 from accountant.display.numbers import part_of, spent_amount, spent_percent, symbol
 from accountant.display.times import day
 from accountant.views.datasets import DatasetView
@@ -174,7 +179,7 @@ def lasting(why: Why, own: str) -> tuple[Lasting, ...]:
 
 def _lasting(each: Forecast, why: Why, own: str) -> Lasting:
     return Lasting(
-        whose=forecast_whose(each, own),
+        whose=forecast_scope_words(each, own),
         pace=window_words(each.days),
         spent=f"{symbol(why.unit)} {spent_amount(each.spent)}",
         runs_out=runs_out(each),

@@ -20,7 +20,7 @@ from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from accountant.views.alerts import limit_alerts_of_grants
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import Run, ViewFolder, counted, runs
+from accountant.views.follow import Run, ViewFolder, counted_decision, runs
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopicReader
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
@@ -171,7 +171,7 @@ class ReadSide:
         decided: list[CountedDecision] = []
         for i in range(0, len(values), VALUES_PER_TURN):
             some = values[i : i + VALUES_PER_TURN]
-            decided += [counted(decode_header(value), value) for value in some]
+            decided += [counted_decision(decode_header(value), value) for value in some]
             await asyncio.sleep(0)
         async with self._order:
             await self._send(partition, decided)

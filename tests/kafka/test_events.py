@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from accountant.partition.key_hash import partition_of
-from accountant.records.http_bodies import served
+from accountant.records.http_bodies import served_decision
 from streams.gateway.events.position import Position
 from streams.kafka.service import KafkaService
 from streams.server.serve import GatewayServer, run_gateway
@@ -55,7 +55,7 @@ def expected(values: list[bytes]) -> list[tuple[str, Any]]:
     found: list[tuple[str, Any]] = []
     for value in values:
         decision = json.loads(value)
-        found.append(("decision", json.loads(served(value))))
+        found.append(("decision", json.loads(served_decision(value))))
         found += [
             ("alert", f"{decision['dataset']}/1/{each}") for each in decision.get("crossed", ())
         ]

@@ -9,7 +9,7 @@ from accountant.views.why.report import (
     WhyBy,
     columns,
     decode_why,
-    own_alone,
+    own_rows,
     rows,
     without_members,
 )
@@ -28,7 +28,7 @@ __all__ = [
     "columns",
     "decode_why",
     "left_of_dataset",
-    "own_alone",
+    "own_rows",
     "remaining_by_scope",
     "rows",
     "since_day",

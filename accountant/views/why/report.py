@@ -203,7 +203,7 @@ def without_members(why: Why, name: str) -> Why:
     )
 
 
-def own_alone(why: Why, name: str) -> Why:
+def own_rows(why: Why, name: str) -> Why:
     """Return what is seen by who sees their own requests alone.
 
     The dataset's totals are everybody's who sees the dataset; of all else `name`'s alone is left,

@@ -89,8 +89,8 @@ def spenders(
     teams = _teams(members)
     own_team = teams.get(analyst) if analyst else None
     return (
-        _most_spent(_by_team_and_day(sums, teams), own_team),
-        _most_spent(_apart(sums), analyst),
+        _top_spenders(_by_team_and_day(sums, teams), own_team),
+        _top_spenders(_apart(sums), analyst),
     )
 
 
@@ -268,7 +268,7 @@ def _by_team_and_day(sums: UsageSums, teams: Mapping[str, str]) -> dict[str, dic
     return found
 
 
-def _most_spent(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | None) -> list[str]:
+def _top_spenders(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | None) -> list[str]:
     """Return the names that spent most, and one that is asked for in any case."""
     spent = {name: sum(days.values()) for name, days in by_day.items()}
     found = sorted((name for name in spent if spent[name]), key=lambda name: (-spent[name], name))

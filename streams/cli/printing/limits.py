@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.room import tightest
-from accountant.display.limits import budget_words, pace_words, room_words, share_words, whose
+from accountant.display.limits import budget_words, pace_words, room_words, scope_words, share_words
 from accountant.display.numbers import left_amount, left_line, left_percent, part_of, symbol
 from accountant.display.times import each_period, moment
 from streams.cli.printing.output import spent_bar
@@ -27,7 +27,7 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
     """Return the table of limits as they stand, without columns of what none of them has."""
     rows = [
         (
-            whose(level.scope, level.name),
+            scope_words(level.scope, level.name),
             budget_words(level),
             "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
             left_line(level.left, level.budget),
@@ -60,7 +60,7 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
         f"left, and not reserved for others, {left_line(budget.left, budget.budget)}",
     )
     for level in budget.levels:
-        name = f"  {whose(level.scope, level.name)}"
+        name = f"  {scope_words(level.scope, level.name)}"
         if level.budget is not None:
             left = f"left {left_line(level.left, level.budget)}"
             grid.add_row(name, spent_bar(level.spent_ratio or 0.0), left)

@@ -17,13 +17,13 @@ def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
         then: what people are told besides.
     """
     from accountant.records import encode
-    from accountant.records.http_bodies import served
+    from accountant.records.http_bodies import served_decision
     from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import stdout, write_lines
     from streams.cli.printing.tables import explain, id_of
 
     if as_json:
-        write_lines([served(encode(decision))])
+        write_lines([served_decision(encode(decision))])
     else:
         for line in explain(decision):
             stdout().print(line, soft_wrap=True)

@@ -9,7 +9,12 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 from rich.text import Text
 
-from accountant.display.forecasts import earliest_to_latest, forecast_whose, runs_out, window_words
+from accountant.display.forecasts import (
+    earliest_to_latest,
+    forecast_scope_words,
+    runs_out,
+    window_words,
+)
 from accountant.display.numbers import left_amount, spent_amount, spent_percent, symbol
 from accountant.display.reasons import REFUSED_AT
 from accountant.display.times import moment
@@ -57,7 +62,7 @@ def _is(forecast: Forecast, me: str | None) -> bool:
 
 
 def _sentence(forecast: Forecast) -> str:
-    whose, window = forecast_whose(forecast, None), window_words(forecast.days)
+    whose, window = forecast_scope_words(forecast, None), window_words(forecast.days)
     per_day = spent_amount(forecast.per_day)
     begin = f"at the pace of {window}, {per_day} a day by {whose}, it"
     if forecast.left is None:
@@ -150,7 +155,7 @@ def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
         left = "" if first.left is None else left_amount(first.left)
         cells = [_when(windows_of[days]) for days in WINDOWS]
         own = "bold" if name == me and scope == "analyst" else ""
-        table.add_row(forecast_whose(first, None), left, *cells, style=own)
+        table.add_row(forecast_scope_words(first, None), left, *cells, style=own)
     if len(found) > _MOST:
         table.caption = f"and {len(found) - _MOST:,} more: --by forecast --csv has all"
     return table

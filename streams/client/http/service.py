@@ -13,7 +13,7 @@ import msgspec
 from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
-from accountant.records.http_bodies import Me, Problem, as_logged
+from accountant.records.http_bodies import Me, Problem, logged_decision
 from accountant.records.inputs import Checked
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
@@ -201,7 +201,7 @@ class HttpService:
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         def decode(content: bytes) -> list[UsageRow]:
-            return [UsageRow.of_named(row, by) for row in _decode_rows(content)]
+            return [UsageRow.from_named(row, by) for row in _decode_rows(content)]
 
         rows = await self._list(dataset, f"usage?by={by}", decode) or []
         check_names(self._url, rows, dataset=dataset)
@@ -313,7 +313,7 @@ class HttpService:
 
     def _decode_logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
         """Return a decision that the gateway answers as the log holds it, and what it says."""
-        logged, is_whole = self._decode(content, as_logged)
+        logged, is_whole = self._decode(content, logged_decision)
         decision = self._decode(logged, decode_decision)
         if not is_whole:
             raise self._not_a_gateway("a decision that its own hash is not of")

@@ -115,7 +115,7 @@ class FollowerLimits:
         divided, analyst = self._dataset_limits(view), asked.analyst or ""
         rows = {name: self._members.get(view.dataset, name) for name in (analyst, asked.via or "")}
         team = team_of(rows[analyst], divided.at)
-        levels = divided.levels.of_one(view.dataset, analyst, team)
+        levels = divided.levels.for_analyst(view.dataset, analyst, team)
         divided = divided._replace(levels=levels)
         return partial(preview, view, asked, divided, lambda _, name: rows.get(name))
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.display.limits import left_at_words, limit_sentence, whose
+from accountant.display.limits import left_at_words, limit_sentence, scope_words
 from accountant.limits.wire import LevelLeft, LimitRecord, PaceRecord, ReservedRecord
 
 
 def test_whom_a_limit_holds_for() -> None:
-    assert whose("each", "red") == "each analyst of team red"
-    assert whose("dataset", None) == "the whole dataset"
+    assert scope_words("each", "red") == "each analyst of team red"
+    assert scope_words("dataset", None) == "the whole dataset"
 
 
 @pytest.mark.parametrize(

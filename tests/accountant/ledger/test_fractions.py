@@ -22,7 +22,7 @@ from accountant.fractional import PARTS, parts_of
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.settlement import settle_brownian, settle_ex_post, void
-from accountant.ledger.snapshots import restored, snapshot
+from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Decision
@@ -202,7 +202,7 @@ def test_a_fraction_in_a_batch_with_a_pure_mechanism_is_in_the_log(
     granted = world.ask(claim)
     ledger = world.ledger()
     assert granted.rounded_up is not None
-    assert restored(snapshot(ledger)).totals == ledger.totals
+    assert ledger_of_row(snapshot(ledger)).totals == ledger.totals
     room = ledger.plan.capacity[0] - parse_units(str((granted.totals or {})["mu_squared"]))
     assert parse_units((granted.left or {})["mu_squared"]) == room
     assert world.ask("gaussian:sigma=3,sensitivity=1").granted
@@ -222,7 +222,7 @@ def test_a_row_is_bounded_whatever_is_asked() -> None:
         for text in (snapshot(ledger).rounded_up or {}).values():
             assert len(text) <= 153
     assert granted > 1_000
-    assert restored(snapshot(ledger)).totals == ledger.totals
+    assert ledger_of_row(snapshot(ledger)).totals == ledger.totals
 
 
 class Load(NamedTuple):

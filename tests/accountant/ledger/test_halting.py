@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from accountant.ledger.snapshots import restored
+from accountant.ledger.snapshots import ledger_of_row
 from accountant.partition import hash_of
 from accountant.records import Decision, decode_decision, decode_snapshot, encode
 from accountant.records.outcomes import Outcome, Reason
@@ -71,7 +71,7 @@ def test_a_row_and_the_log_both_bring_a_halt_back() -> None:
     rows = world.rows()
     assert state_rows(world.refolded()) == rows
     row = decode_snapshot(rows[0][1])
-    assert restored(row).halted
+    assert ledger_of_row(row).halted
     # A row of before there were halts says nothing of them.
     assert b"halted" not in state_rows(opened().refolded())[0][1]
 

@@ -14,7 +14,7 @@ from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.applicable_limits import ApplicableLimits, applicable_limits, team_of
-from accountant.limits.charge import LevelCharge, charges_of, refund, returned
+from accountant.limits.charge import LevelCharge, after_refund, charges_of, refund
 from accountant.limits.reserved_totals import Sums, minus, plus
 from accountant.limits.store import LimitOverlay
 from accountant.records.outcomes import Outcome
@@ -70,7 +70,7 @@ class Trial:
         return Held(minus(after.totals, before.totals), charges)
 
     def refund(self, held: Held) -> None:
-        totals = returned(self.ledger.totals, held.totals)
+        totals = after_refund(self.ledger.totals, held.totals)
         self.ledger = moved(self.ledger, totals)
         for level in refund(self.store, held.levels, self.ledger):
             self.store.put(level)

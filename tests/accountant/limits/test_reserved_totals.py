@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.fractional import PARTS, amount_of, parts_of
-from accountant.limits.reserved_totals import larger, rest_of, smaller
+from accountant.limits.reserved_totals import larger, smaller, unused_share
 
 # Around whole units, where amounts that differ are the same rounded up.
 _PARTS = st.builds(
@@ -25,6 +25,6 @@ def test_the_larger_and_the_smaller_and_what_is_left_are_exact(
         return [parts_of(each) for each in amounts if isinstance(each, int)]
 
     pairs = list(zip(one, other, strict=True))
-    found = [parts(each(here, there)) for each in (larger, smaller, rest_of)]
+    found = [parts(each(here, there)) for each in (larger, smaller, unused_share)]
     left = [max(share - used, 0) for share, used in pairs]
     assert found == [list(map(max, pairs)), list(map(min, pairs)), left]

@@ -14,7 +14,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted, runs
+from accountant.views.follow import ViewFolder, counted_decision, runs
 from tests.accountant.world import SKEW, START, WINDOW, World, opened
 
 DAY = 86_400_000
@@ -198,7 +198,9 @@ def test_views_and_usage_go_on_by_the_number_of_the_decision(ahead: World) -> No
     ahead.ask("pure:0.1")
     views: dict[str, DatasetView] = {}
     folder = ViewFolder(views, {})
-    for dataset, run in runs(counted(decode_header(value), value) for value in ahead.log).items():
+    for dataset, run in runs(
+        counted_decision(decode_header(value), value) for value in ahead.log
+    ).items():
         folder.take_run(dataset, run)
     assert views["census"].last_decided_at == iso(ahead.now)
     (usage,) = folder.usage["census"].values()

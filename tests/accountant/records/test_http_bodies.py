@@ -8,7 +8,7 @@ import json
 import pytest
 
 from accountant.records.header import decode_header
-from accountant.records.http_bodies import as_logged, served
+from accountant.records.http_bodies import logged_decision, served_decision
 from tests.golden.played import LOGS, played
 
 
@@ -16,8 +16,8 @@ from tests.golden.played import LOGS, played
 def test_every_golden_decision_is_served_whole(name: str) -> None:
     kinds = set()
     for value in played(name).log:
-        shown, digest = served(value), hashlib.sha256(value)
-        assert served(value, digest.digest()) == shown
+        shown, digest = served_decision(value), hashlib.sha256(value)
+        assert served_decision(value, digest.digest()) == shown
         record, told = json.loads(value), json.loads(shown)
         assert told.pop("granted") is (record["outcome"] == "granted")
         assert told.pop("hash") == f"sha256:{digest.hexdigest()}"
@@ -28,7 +28,7 @@ def test_every_golden_decision_is_served_whole(name: str) -> None:
         assert [*json.loads(shown)][: [*record].index("outcome") + 3][-3:] == [
             *("outcome", "granted", "hash")
         ]
-        assert as_logged(shown) == (value, True)
+        assert logged_decision(shown) == (value, True)
         kinds.add(record["outcome"])
     assert "granted" in kinds
 
@@ -50,6 +50,6 @@ def test_what_a_record_holds_is_not_taken_for_its_outcome() -> None:
         b'{"type":"decision","outcome":"refused","request":'
         b'{"purpose":"\\"outcome\\":\\"granted\\"","outcome":"granted"}}'
     )
-    assert json.loads(served(value))["granted"] is False
+    assert json.loads(served_decision(value))["granted"] is False
     spaced = b'{ "type": "decision", "outcome": "granted" }'
-    assert json.loads(served(spaced))["granted"] is True
+    assert json.loads(served_decision(spaced))["granted"] is True

@@ -15,7 +15,7 @@ from accountant.records import decode_decision, encode
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView, alerts, fold_decision
-from accountant.views.follow import Run, ViewFolder, counted, fold_run, runs
+from accountant.views.follow import Run, ViewFolder, counted_decision, fold_run, runs
 from accountant.views.usage import (
     MOST_ANALYSTS,
     OTHERS,
@@ -30,7 +30,7 @@ from tests.accountant.world import World, opened
 
 
 def runs_of(values: list[bytes]) -> Mapping[str, Run]:
-    return runs([counted(decode_header(value), value) for value in values])
+    return runs([counted_decision(decode_header(value), value) for value in values])
 
 
 def followed(values: list[bytes], cuts: list[int]) -> tuple[ViewFolder, list[str]]:
@@ -94,7 +94,7 @@ def test_what_was_decided_here_is_counted_as_what_was_read(
     history: tuple[World, list[bytes]],
 ) -> None:
     for made in history[0].encoded:
-        read = counted(decode_header(made.value), made.value)
+        read = counted_decision(decode_header(made.value), made.value)
         assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 
@@ -200,7 +200,7 @@ def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> 
             world.ask("pure:0.01", dataset=dataset, analyst=analyst)
     following = ViewFolder({}, {}, Vacancies(4))
 
-    def counted() -> dict[str, dict[str, int]]:
+    def counted_decision() -> dict[str, dict[str, int]]:
         for value in world.log:
             for dataset, run in runs_of([value]).items():
                 following.take_run(dataset, run)
@@ -209,9 +209,9 @@ def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> 
             for dataset, views in used(following).items()
         }
 
-    found = counted()
+    found = counted_decision()
     assert found == {
         "census": {"a": 2, "b": 1, "c": 1, OTHERS: 1},
         "adult": {"a": 2, OTHERS: 2},
     }
-    assert counted() == found  # what is read again finds its own row
+    assert counted_decision() == found  # what is read again finds its own row

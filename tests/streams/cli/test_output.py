@@ -114,13 +114,13 @@ def furnished(nursery: Any, tmp_path_factory: pytest.TempPathFactory) -> Path:
     directory = tmp_path_factory.mktemp("hostile")
     accountant = Command(nursery, directory, tmp_path_factory.mktemp("made"))
     assert accountant("dataset", "open", "census", *OPENING, "--by", "owner").code == 0
-    kept, inputs.may_break = inputs.may_break, lambda _body: False
+    kept, inputs.may_break_text_rule = inputs.may_break_text_rule, lambda _body: False
     try:
         with Accountant(f"sqlite:///{directory}/accountant.db") as ledger:
             for purpose in (HOSTILE, *FORMULAS):
                 assert ledger.ask("census", "pure:0.001", analyst="ana", purpose=purpose).granted
     finally:
-        inputs.may_break = kept
+        inputs.may_break_text_rule = kept
     (directory / "policy.json").write_text('{"epsilon": "1", "delta": "1e-6"}')
     (directory / "members.csv").write_text(f"member,roles\nowner,owner\n{HOSTILE},analyst\n")
     (directory / "tokens.json").write_text("[]")

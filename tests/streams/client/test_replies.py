@@ -13,7 +13,7 @@ import pytest
 from accountant.errors import RequestInvalid
 from accountant.partition import hash_of
 from accountant.records import decode_decision
-from accountant.records.http_bodies import as_logged, served
+from accountant.records.http_bodies import logged_decision, served_decision
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant, Reply
 from tests.accountant.world import World
@@ -164,11 +164,11 @@ def test_what_a_server_adds_comes_off_again_to_the_byte() -> None:
     for raw in (mine, mine, world.request(claim="pure:5"), b"{]", world.request(analyst="")):
         world.send("requests", raw)
     for value in world.log:
-        shown = served(value)
-        assert as_logged(shown) == (value, True)
-        assert as_logged(value) == (value, True)
+        shown = served_decision(value)
+        assert logged_decision(shown) == (value, True)
+        assert logged_decision(value) == (value, True)
         assert decode_decision(shown) == decode_decision(value)
-        assert as_logged(shown.replace(b"sha256:", b"sha256:0", 3))[1] is False
+        assert logged_decision(shown.replace(b"sha256:", b"sha256:0", 3))[1] is False
     outcomes = [decode_decision(value).outcome for value in world.log]
     assert {Outcome.GRANTED, Outcome.REPEATED, Outcome.REFUSED, Outcome.INVALID} <= {*outcomes}
 

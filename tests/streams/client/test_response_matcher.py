@@ -15,7 +15,7 @@ import msgspec
 import pytest
 
 from accountant.records import NO_REQUEST, Decision, Source, decode_decision, encode
-from accountant.records.http_bodies import served
+from accountant.records.http_bodies import served_decision
 from accountant.records.inputs import Checked
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissing, Unanswered
@@ -122,7 +122,7 @@ def http_stub(ledger: MixedUp) -> Iterator[str]:
             body = self.rfile.read(int(self.headers["content-length"]))
             source: Source = "requests" if self.path == "/requests" else "admin"
             decision = ledger.submit_sync(source, body, 9).decision
-            self._send(200 if decision else 202, served(decision) if decision else b"{}")
+            self._send(200 if decision else 202, served_decision(decision) if decision else b"{}")
 
         def do_GET(self) -> None:
             path, _, analyst = self.path.partition("?analyst=")
@@ -132,7 +132,7 @@ def http_stub(ledger: MixedUp) -> Iterator[str]:
                 problem = {"error": "unknown_dataset", "field": "dataset", "value": dataset}
                 self._send(404, json.dumps(problem).encode())
             else:
-                self._send(200, served(found))
+                self._send(200, served_decision(found))
 
         def _send(self, status: int, content: bytes) -> None:
             self.send_response(status)

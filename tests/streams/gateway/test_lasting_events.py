@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from accountant.records.http_bodies import served
+from accountant.records.http_bodies import served_decision
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.gateway.events.position import Position
@@ -49,7 +49,7 @@ def expected(values: list[bytes]) -> Expected:
     found: Expected = []
     for value in values:
         decision = json.loads(value)
-        found.append(("decision", json.loads(served(value))))
+        found.append(("decision", json.loads(served_decision(value))))
         place = f"{decision.get('dataset')}/{decision.get('generation')}"
         found += [("alert", f"{place}/{each}") for each in decision.get("crossed", ())]
     return found

@@ -17,7 +17,7 @@ from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.previews import PreviewRequest
 from accountant.records.state_rows import Row, decode_row
 from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted, runs
+from accountant.views.follow import ViewFolder, counted_decision, runs
 from accountant.views.members import MemberViews
 from streams.kafka.follower.limits import FollowerLimits
 from tests.accountant.partition.division import days, divide, divided, limit
@@ -58,7 +58,7 @@ class Gateway:
         for line, value in zip(lines, values, strict=True):
             if line.outcome in SETS_MEMBERS:
                 self.members.take_decision(decode_decision(value))
-        decided = (counted(*each, usage=False) for each in zip(lines, values, strict=True))
+        decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
         for dataset, run in runs(decided).items():
             self.folder.take_run(dataset, run)
         self.limits.take_lines(0, lines, self.views)

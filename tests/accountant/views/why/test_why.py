@@ -21,7 +21,7 @@ from accountant.views.why import (
     Why,
     columns,
     decode_why,
-    own_alone,
+    own_rows,
     rows,
     spenders,
     why_of,
@@ -211,13 +211,13 @@ def test_who_knows_no_members_sees_their_own_team_alone() -> None:
 
 
 def test_who_sees_their_own_sees_totals_and_nothing_else_of_others() -> None:
-    seen = own_alone(told(), "ben")
+    seen = own_rows(told(), "ben")
     assert [row.analyst for row in seen.by_analyst] == ["ben"]
     assert (seen.spent, seen.only) == ("0.85", "ben")
     hidden = (seen.by_team, seen.by_purpose, seen.by_week, seen.refusals, seen.largest)
     assert hidden == ((),) * 5
     assert {(each.scope, each.name) for each in seen.forecasts} == {("analyst", "ben")}
-    assert own_alone(told(), "ana").largest == ()
+    assert own_rows(told(), "ana").largest == ()
     text = msgspec.json.encode(seen).decode()
     for other in ('"ana"', '"cy"', '"dan"', '"blue"', "district", '"id7"'):
         assert other not in text
