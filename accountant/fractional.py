@@ -13,13 +13,13 @@ from fractions import Fraction
 from functools import lru_cache
 from typing import Any, Final
 
-MOST_DIGITS: Final = 2
+MAX_DIGITS: Final = 2
 """Every whole number of so many digits, but for its factors 2 and 5, divides `PARTS`, and so does
 its square: that of a Gaussian's standard deviation."""
 
 
 def _parts() -> int:
-    common = math.lcm(*range(1, 10**MOST_DIGITS))
+    common = math.lcm(*range(1, 10**MAX_DIGITS))
     for factor in (2, 5):
         while common % factor == 0:
             common //= factor

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from typing import Final
 
 _LONGEST: Final = 40
-_MOST_KNOWN: Final = 1000
+_MAX_KNOWN: Final = 1000
 """More words, or longer ones, are not compared: somebody waits for the error."""
 
 
@@ -22,7 +22,7 @@ def closest(word: object, known: Iterable[str]) -> str:
     by_form: dict[str, str] = {}
     for name in known:
         by_form.setdefault(_form(name), name)
-    if len(by_form) > _MOST_KNOWN:
+    if len(by_form) > _MAX_KNOWN:
         return ""
     near = get_close_matches(_form(word), by_form, n=1)
     return by_form[near[0]] if near and by_form[near[0]] != word else ""

@@ -78,7 +78,7 @@ class Service(Protocol):
         """
         ...
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+    async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         """Return the decision of a recent request (index of the window), None if unknown."""
         ...
 

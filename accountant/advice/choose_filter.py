@@ -23,7 +23,7 @@ from accountant.claims.promises import promise
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
+from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.policy import PARAMETERS, Policy, parse_budget, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
@@ -134,8 +134,8 @@ def _order(policy: Policy, claim: Claim, share: int) -> str:
         epsilon=budget.epsilon,
         delta=budget.delta_for_filter / share,
         curve=_curve(claim) or _small_gaussian,
-        least=LEAST_ORDER,
-        most=MOST_ORDER,
+        least=MIN_ORDER,
+        most=MAX_ORDER,
     )
     if best is None:
         rule = "must be larger: it leaves no Renyi order anything to spend"

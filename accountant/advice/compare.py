@@ -16,7 +16,7 @@ from accountant.advice.tune import guaranteed_epsilon, odometers_for, replace_fi
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
-from accountant.policy import MOST_ODOMETERS, PARAMETERS, Policy, resolve
+from accountant.policy import MAX_ODOMETERS, PARAMETERS, Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
@@ -196,8 +196,8 @@ class _Odometers:
             unit=own.unit,
             neighbours=own.neighbours,
         )
-        for start in range(0, len(odometers), MOST_ODOMETERS):
-            some = odometers[start : start + MOST_ODOMETERS]
+        for start in range(0, len(odometers), MAX_ODOMETERS):
+            some = odometers[start : start + MAX_ODOMETERS]
             for policy, ledgers in ((own, self._own), (alone, self._alone)):
                 made = resolve(msgspec.structs.replace(policy, odometers=some))
                 ledgers.append(OfflineLedger(made, "compare"))

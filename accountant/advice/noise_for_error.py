@@ -20,7 +20,7 @@ from accountant.errors import RequestInvalid
 _DIGITS: Final = 6
 _DOWN: Final = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
 _UP: Final = Context(prec=_DIGITS, rounding=ROUND_CEILING)
-_MOST_RESPONSE: Final = 30.0
+_MAX_RESPONSE: Final = 30.0
 """The largest epsilon: there randomized response lies with probability 1e-13 only."""
 
 _SAFER: Final = 1 - 1e-12
@@ -168,7 +168,7 @@ def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Dec
     def keeps(epsilon: float) -> bool:
         return response_error(epsilon=epsilon, confidence=confidence, people=people) <= most
 
-    low, high = 1e-9, _MOST_RESPONSE
+    low, high = 1e-9, _MAX_RESPONSE
     if not keeps(high):
         return None
     for _ in range(100):

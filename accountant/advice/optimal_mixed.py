@@ -19,8 +19,8 @@ import numpy.typing as npt
 
 from accountant.amounts import precise
 
-MOST_MECHANISMS: Final = 20_000
-LEAST_TARGET, MOST_TARGET = Decimal("0.001"), Decimal(100)
+MAX_MECHANISMS: Final = 20_000
+MIN_TARGET, MAX_TARGET = Decimal("0.001"), Decimal(100)
 
 _CELLS: Final = 4_096  # up to the target
 _LOWEST, _HIGHEST = -3 * _CELLS, 5 * _CELLS
@@ -70,8 +70,8 @@ class OptimalComposition:
     """
 
     def __init__(self, target: Decimal) -> None:
-        if not LEAST_TARGET <= target <= MOST_TARGET:
-            raise ValueError(f"target must be {LEAST_TARGET} to {MOST_TARGET}, got {target}")
+        if not MIN_TARGET <= target <= MAX_TARGET:
+            raise ValueError(f"target must be {MIN_TARGET} to {MAX_TARGET}, got {target}")
         self._target = Fraction(target)
         self._step = self._target / _CELLS
         law: _Law = np.zeros(_HIGHEST - _LOWEST + 1)
@@ -97,8 +97,8 @@ class OptimalComposition:
         for epsilon, delta, times in parts:
             if epsilon < 0 or not 0 <= delta <= 1:
                 raise ValueError(f"epsilon must be at least 0 and delta 0 to 1: {epsilon}, {delta}")
-            if then.mechanisms + times > MOST_MECHANISMS:
-                raise ValueError(f"there are more than {MOST_MECHANISMS:,} mechanisms")
+            if then.mechanisms + times > MAX_MECHANISMS:
+                raise ValueError(f"there are more than {MAX_MECHANISMS:,} mechanisms")
             for _ in range(times):
                 then = self._with(then, Fraction(epsilon), Fraction(delta))
         found = self._delta_of(then)

@@ -156,8 +156,8 @@ def _asked(number: int, line: bytes, at: int | None, place: int) -> Asked:
     at = issued_at(request.request_id) if at is None else at
     if at is None or not 0 <= at <= LAST_MS:
         raise _Elsewhere(reason=Reason.ISSUED_IN_FUTURE)
-    who = f"{request.dataset}/{request.analyst}/{request.request_id}"
-    known_as = hashlib.sha256(who.encode()).digest()
+    caller = f"{request.dataset}/{request.analyst}/{request.request_id}"
+    known_as = hashlib.sha256(caller.encode()).digest()
     renamed = msgspec.structs.replace(request, request_id=uuid7(at, known_as[:10]))
     digest = hashlib.sha256(encode(request)).digest()
     return Asked(

@@ -15,7 +15,7 @@ from accountant.amounts import format_units, precise, units_down
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.filters.renyi import LEAST_ORDER
+from accountant.filters.renyi import MIN_ORDER
 from accountant.odometers import AnyOdometer
 from accountant.odometers.advanced_2016 import Advanced2016
 from accountant.odometers.advanced_2016_n import Advanced2016N
@@ -65,7 +65,7 @@ def _order(policy: Policy) -> str:
         epsilon=Decimal(policy.epsilon),
         delta=Decimal(policy.delta) or USUAL_DELTA,
         curve=lambda order: order * _SMALL_RHO,
-        least=LEAST_ORDER,
+        least=MIN_ORDER,
         most=Decimal(1000),
     )
     if order is None:

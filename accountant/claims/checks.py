@@ -6,7 +6,7 @@ from functools import lru_cache
 from typing import Any
 
 from accountant.claims.claims import (
-    MOST_DEPTH,
+    MAX_DEPTH,
     AllOf,
     Claim,
     Interactive,
@@ -34,8 +34,8 @@ class CheckedClaim:
     __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
 
     def __init__(self, claim: Claim) -> None:
-        if depth(claim) > MOST_DEPTH:
-            raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", depth(claim))
+        if depth(claim) > MAX_DEPTH:
+            raise RequestInvalid("claim", f"must nest at most {MAX_DEPTH} deep", depth(claim))
         claim.check()
         self.claim = claim
         self.mechanisms = sum(times for _, times in atoms(claim))

@@ -13,10 +13,10 @@ from msgspec import UNSET, UnsetType
 
 from accountant.amounts import parse
 from accountant.claims.fields import (
-    LEAST_EPSILON,
-    LEAST_RHO,
-    MOST_EPSILON,
-    MOST_RHO,
+    MAX_EPSILON,
+    MAX_RHO,
+    MIN_EPSILON,
+    MIN_RHO,
     ClaimFields,
     check_delta,
     check_epsilon,
@@ -27,9 +27,9 @@ from accountant.claims.fields import (
 )
 from accountant.errors import RequestInvalid
 
-MOST_TIMES: Final = 1_000_000
-MOST_CLAIMS: Final = 100
-MOST_DEPTH: Final = 3
+MAX_TIMES: Final = 1_000_000
+MAX_CLAIMS: Final = 100
+MAX_DEPTH: Final = 3
 
 
 class Pure(ClaimFields, frozen=True, tag="pure"):
@@ -115,7 +115,7 @@ class Laplace(ClaimFields, frozen=True, tag="laplace"):
     def check(self) -> None:
         scale = check_noise(self.scale, "scale")
         epsilon = Fraction(parse(self.sensitivity, field="sensitivity")) / Fraction(scale)
-        check_result(epsilon, "sensitivity / scale", LEAST_EPSILON, MOST_EPSILON)
+        check_result(epsilon, "sensitivity / scale", MIN_EPSILON, MAX_EPSILON)
 
 
 class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
@@ -130,7 +130,7 @@ class Gaussian(ClaimFields, frozen=True, tag="gaussian"):
         sigma = check_noise(self.sigma, "sigma")
         rho = Fraction(parse(self.sensitivity, field="sensitivity")) ** 2
         rho /= 2 * Fraction(sigma) ** 2
-        check_result(rho, "sensitivity^2 / (2 sigma^2)", LEAST_RHO, MOST_RHO)
+        check_result(rho, "sensitivity^2 / (2 sigma^2)", MIN_RHO, MAX_RHO)
 
 
 class SubsampledGaussian(Gaussian, frozen=True, tag="subsampled_gaussian"):
@@ -168,7 +168,7 @@ class Brownian(ClaimFields, frozen=True, tag="brownian"):
             raise RequestInvalid("variance", "must be below previous", self.variance)
         parse(self.sensitivity, field="sensitivity")
         what = "sensitivity^2 / 2 (1 / variance - 1 / previous)"
-        check_result(self.rho(), what, LEAST_RHO, MOST_RHO)
+        check_result(self.rho(), what, MIN_RHO, MAX_RHO)
 
     def rho(self) -> Fraction:
         """Return (sensitivity^2 / 2) (1/variance - 1/previous), exactly (docs/theory.md P4)."""
@@ -223,8 +223,8 @@ class Repeat(ClaimFields, frozen=True, tag="repeat"):
     knob = "times"
 
     def check(self) -> None:
-        if not 1 <= self.times <= MOST_TIMES:
-            raise RequestInvalid("times", f"must be between 1 and {MOST_TIMES}", self.times)
+        if not 1 <= self.times <= MAX_TIMES:
+            raise RequestInvalid("times", f"must be between 1 and {MAX_TIMES}", self.times)
         _check_nested(self.claim, "claim")
 
 
@@ -234,8 +234,8 @@ class AllOf(ClaimFields, frozen=True, tag="all_of"):
     claims: tuple[Claim, ...]
 
     def check(self) -> None:
-        if not 1 <= len(self.claims) <= MOST_CLAIMS:
-            rule = f"must hold 1 to {MOST_CLAIMS} claims"
+        if not 1 <= len(self.claims) <= MAX_CLAIMS:
+            rule = f"must hold 1 to {MAX_CLAIMS} claims"
             raise RequestInvalid("claims", rule, f"{len(self.claims)} claims")
         for i, claim in enumerate(self.claims):
             _check_nested(claim, f"claims[{i}]")

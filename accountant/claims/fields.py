@@ -11,10 +11,10 @@ import msgspec
 from accountant.amounts import parse, parse_in
 from accountant.errors import RequestInvalid
 
-LEAST_EPSILON: Final = Decimal("1e-12")
-MOST_EPSILON: Final = Decimal("1e3")
-LEAST_RHO: Final = Decimal("1e-25")
-MOST_RHO: Final = Decimal("1e6")
+MIN_EPSILON: Final = Decimal("1e-12")
+MAX_EPSILON: Final = Decimal("1e3")
+MIN_RHO: Final = Decimal("1e-25")
+MAX_RHO: Final = Decimal("1e6")
 
 
 class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -42,7 +42,7 @@ def check_epsilon(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=LEAST_EPSILON, most=MOST_EPSILON, zero=True)
+    return parse_in(text, field=field, least=MIN_EPSILON, most=MAX_EPSILON, zero=True)
 
 
 def check_rho(text: str, field: str) -> Decimal:
@@ -50,7 +50,7 @@ def check_rho(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=LEAST_RHO, most=MOST_RHO, zero=True)
+    return parse_in(text, field=field, least=MIN_RHO, most=MAX_RHO, zero=True)
 
 
 def check_delta(text: str, field: str) -> Decimal:
@@ -80,7 +80,7 @@ def check_rate(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=LEAST_EPSILON, most=Decimal(1), zero=False)
+    return parse_in(text, field=field, least=MIN_EPSILON, most=Decimal(1), zero=False)
 
 
 def check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:

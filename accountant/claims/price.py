@@ -27,12 +27,12 @@ from accountant.claims import CheckedClaim, Claim, SubsampledGaussian, atoms, pl
 from accountant.claims.promises import Amount, Promise, promise
 from accountant.conversions.mean_loss import mean_loss
 from accountant.conversions.renyi_subsampled import terms
-from accountant.conversions.residue_step import MOST_EPSILON_IN_DOUBLES
+from accountant.conversions.residue_step import MAX_EPSILON_IN_DOUBLES
 from accountant.fractional import Fractional
 
 Family = Callable[[Promise, str], Units]
 
-MOST_WORK: Final = 1 << 20
+MAX_WORK: Final = 1 << 20
 """The most terms of series that the price of one batch may take: about 0.7 s, in which the
 partition decides nothing else. A batch beyond it costs `INFINITE`, so that it is refused."""
 _EXACT_ROOT: Final = 1 << 17  # terms that a pure mechanism counts for where it needs decimals
@@ -166,7 +166,7 @@ def is_too_much(claim: CheckedClaim, sums: tuple[str, ...]) -> bool:
     if claim.mechanisms == 1:
         return False
     kinds = {atom for atom, _ in atoms(claim.claim)}
-    return sum(_work(atom, sums) for atom in kinds) > MOST_WORK
+    return sum(_work(atom, sums) for atom in kinds) > MAX_WORK
 
 
 def _work(atom: Claim, sums: tuple[str, ...]) -> int:
@@ -175,7 +175,7 @@ def _work(atom: Claim, sums: tuple[str, ...]) -> int:
         return sum(terms(Decimal(order)) for order in orders)
     if "pure_epsilon" in sums:
         epsilon = promise(atom).pure_epsilon
-        return _EXACT_ROOT if epsilon is not None and epsilon > MOST_EPSILON_IN_DOUBLES else 0
+        return _EXACT_ROOT if epsilon is not None and epsilon > MAX_EPSILON_IN_DOUBLES else 0
     return 0
 
 

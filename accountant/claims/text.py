@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import is_wire
-from accountant.claims import ATOMS, MOST_DEPTH, AllOf, Claim, Interactive, Repeat, checked
+from accountant.claims import ATOMS, MAX_DEPTH, AllOf, Claim, Interactive, Repeat, checked
 from accountant.errors import RequestInvalid
 from accountant.suggest import did_you_mean
 
@@ -57,8 +57,8 @@ def parse_claim(text: str) -> Claim:
 
 
 def _parse(text: str, whole: str, level: int) -> Claim:
-    if level > 2 * MOST_DEPTH + 1:  # each level of nesting takes an operator and a parenthesis
-        raise RequestInvalid("claim", f"must nest at most {MOST_DEPTH} deep", whole)
+    if level > 2 * MAX_DEPTH + 1:  # each level of nesting takes an operator and a parenthesis
+        raise RequestInvalid("claim", f"must nest at most {MAX_DEPTH} deep", whole)
     parts = _split(text, "+", whole)
     if len(parts) > 1:
         if not parts[-1]:

@@ -15,7 +15,7 @@ from accountant.conversions.outward import working
 _GUARD = 10
 # Below this x the power series needs fewer operations, above it the continued fraction.
 _FRACTION_FROM = 5
-_MOST_TERMS = 200_000
+_MAX_TERMS = 200_000
 
 
 @lru_cache(maxsize=64)
@@ -51,7 +51,7 @@ def odd_series(x: Decimal, *, digits: int) -> Decimal:
             k += 2
             term = term * square / k
             total += term
-            if k > _MOST_TERMS:
+            if k > _MAX_TERMS:
                 raise ArithmeticError(f"no normal distribution at {x:.6g}")
         return total
 

@@ -24,7 +24,7 @@ _MARGIN: Final = Decimal("1e-60")
 """Of the masses that are added up: logarithms of 1e10 leave 70 of 80 digits, and 1e5 products of
 the terms before take at most six more."""
 _OMITTED: Final = Decimal("1e-62")
-_LEAST: Final = Decimal("1e-900000")  # for what is not 0, but smaller than any Decimal
+_MIN: Final = Decimal("1e-900000")  # for what is not 0, but smaller than any Decimal
 
 _EXACT_BELOW: Final = 1000
 _BERNOULLI: Final = tuple(
@@ -67,7 +67,7 @@ def composed_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Dec
         mass = here + up_here + low_here
         # The analyst's gain is each mass less e^target times that of the neighbour.
         less = there + up_there + low_there
-        return max(_LEAST, mass - less + mass * _MARGIN)
+        return max(_MIN, mass - less + mass * _MARGIN)
 
 
 def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, most: int) -> int | None:

@@ -31,12 +31,12 @@ from accountant.conversions.outward import log1p
 
 _DIGITS: Final = 60
 # Above u = 17, at most 16 terms of at most 1/0.000001 each are less than e^u - 1.
-_MOST_U: Final = 17
+_MAX_U: Final = 17
 # Newton's method ends where the square of its error is below the margin. The margin exceeds the
 # rounding errors of 60 digits: 1e-50 at the smallest order.
 _CLOSE: Final = Decimal("1e-25")
 _MARGIN: Final = Decimal("1e-45")
-_MOST_ROUNDS: Final = 100
+_MAX_ROUNDS: Final = 100
 # The relative error of a sum of floats: ten times what rounding to 2^-53 and a library whose
 # `exp` is off by a few last digits can make of it, for an exponent of alpha u.
 _ERROR: Final = 1e-11
@@ -84,7 +84,7 @@ class RenyiMixtureRule:
             (a, p, c - p * (s / UNIT)) for (a, p, c), s in zip(self._floats, over, strict=True)
         ]
         most = min([-line / a for a, _, line in terms])
-        if most > _MOST_U:
+        if most > _MAX_U:
             return False
         u = min(near, most)
         for _ in range(_ROUNDS_IN_FLOATS):
@@ -115,9 +115,9 @@ class RenyiMixtureRule:
                 if s != inf
             ]
             u = min(-line / a for a, _, line in terms)
-            if u > _MOST_U:
+            if u > _MAX_U:
                 return False
-            for _ in range(_MOST_ROUNDS):
+            for _ in range(_MAX_ROUNDS):
                 each = [(line + a * u).exp() for a, _, line in terms]
                 total = sum(each, Decimal(0))
                 if abs(total - 1) <= _CLOSE:

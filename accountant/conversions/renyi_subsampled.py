@@ -18,9 +18,9 @@ from accountant.conversions.renyi_arithmetic import (
     working,
 )
 
-MOST_TERMS: Final = 4096
+MAX_TERMS: Final = 4096
 """The largest order with a sum; orders above it are charged as without sampling."""
-_MOST: Final = 10**15  # a moment with a larger exponent is charged as without sampling
+_MAX: Final = 10**15  # a moment with a larger exponent is charged as without sampling
 _PARTS: Final = 8  # of the way from order 1 to 2, at each of which a bound is computed
 _BELOW_TWO: Final = 1536  # terms that take as long as those bounds
 
@@ -30,7 +30,7 @@ def terms(order: Decimal) -> int:
     below = int(order)
     if below == 1:
         return _BELOW_TWO
-    if order > MOST_TERMS - 1:
+    if order > MAX_TERMS - 1:
         return 0
     return below if order == below else 2 * below + 1
 
@@ -40,7 +40,7 @@ def subsampled_gaussian_renyi(order: Real, *, rate: Fraction, noise: Fraction) -
 
     An order between integers gets the chord of (alpha - 1) D_alpha, which is convex (the
     logarithm of a moment); one below 2 that of bounds at 9/8, 10/8 and so on. An order above
-    `MOST_TERMS` is charged as without sampling: an upper bound, since sampling is post-processing
+    `MAX_TERMS` is charged as without sampling: an upper bound, since sampling is post-processing
     of the pair without it.
 
     Args:
@@ -56,7 +56,7 @@ def subsampled_gaussian_renyi(order: Real, *, rate: Fraction, noise: Fraction) -
         return Fraction(0)
     with working():
         alpha = exact_or_up(order)
-        if exact_or_up(rate) >= 1 or alpha > MOST_TERMS - 1 or alpha * exact_or_up(plain) > _MOST:
+        if exact_or_up(rate) >= 1 or alpha > MAX_TERMS - 1 or alpha * exact_or_up(plain) > _MAX:
             return plain
         if below == 1:
             log_moment = _below_two(alpha, rate, noise)

@@ -21,7 +21,7 @@ from accountant.conversions.outward import Real, decimal_down, decimal_up, expm1
 from accountant.conversions.roots import increasing_root
 
 _HALF: Final = Decimal("0.5")
-_MOST_DIGITS: Final = 600
+_MAX_DIGITS: Final = 600
 
 
 def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal | None:
@@ -99,5 +99,5 @@ def _target(m: Decimal, epsilon: Decimal, *, digits: int) -> tuple[Decimal | Non
                     return log1p(-log_rest.exp(), digits=digits), log_rest
                 return target.ln(), log1p(-target, digits=digits)
         more *= 2
-        if more > _MOST_DIGITS:
+        if more > _MAX_DIGITS:
             return None, log_rest  # 0 to hundreds of digits: a refusal is safe

@@ -36,22 +36,22 @@ from accountant.conversions.residue import has_residue, residue_after_pure
 # above the smallest that admits the mechanism. The terms of T are at most four times their
 # sum and at most 40 of them count, so both sides together have an error of less than 150
 # roundings of 2^-53 each: 1.7e-14.
-MOST_EPSILON_IN_DOUBLES: Final = 2
-_MOST_X: Final = 3.0
+MAX_EPSILON_IN_DOUBLES: Final = 2
+_MAX_X: Final = 3.0
 _ERROR: Final = 4e-14
 _AIM: Final = 6e-14
 _LOOSEST: Final = 1e-13
 _NEGLIGIBLE: Final = 1e-17
-_MOST_ROUNDS: Final = 16
+_MAX_ROUNDS: Final = 16
 # Every mechanism with a larger h/s is refused (above 2/pi for small m, 0.72 at epsilon = 2).
-_MOST_Y: Final = 0.73
+_MAX_Y: Final = 0.73
 # Relative distance to the refusal within which decimals decide instead of doubles.
 _NEAR: Final = 1e-13
 _TWO_BY_ROOT_PI: Final = 1.1283791670955126
 # Costs keep 16 digits, so that records stay short; this rounds them up by at most 1e-15 of them.
 _KEPT_DIGITS: Final = 16
 _BLOCKS: Final = 10**6
-_LEAST_BLOCK: Final = 8
+_MIN_BLOCK: Final = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def pure_step(epsilon: int) -> PureStep:
     """
     with precise():
         exact = Decimal(epsilon) / UNIT
-        if exact > MOST_EPSILON_IN_DOUBLES:
+        if exact > MAX_EPSILON_IN_DOUBLES:
             return PureStep(exact)
         rounded = math.nextafter(epsilon / UNIT, math.inf)
         half = (Decimal(rounded) / 2).exp()
@@ -103,7 +103,7 @@ def admits(state: int, step: PureStep) -> bool:
     """
     if step.square:
         s = state / UNIT
-        if step.square > _MOST_Y * s:
+        if step.square > _MAX_Y * s:
             return False
         # Compare 2 Phi(m/2) - 1 = erf(sqrt(s/8)) with tanh(epsilon/2). For m >= 3 the first is
         # above 0.86, while tanh(1) is 0.76.
@@ -142,12 +142,12 @@ def _by_doubles(s: float, step: PureStep) -> float | None:
     times e^(c/8) has the logarithmic derivative 1/8 + (1/2 - x)/v.
     """
     h = step.square
-    if h > _MOST_Y * s:
+    if h > _MAX_Y * s:
         return None
     c = _start(h / s, h, step.far) * (1 + _AIM)
-    for _ in range(_MOST_ROUNDS):
+    for _ in range(_MAX_ROUNDS):
         left = s - c
-        if left <= 0 or h > 2 * _MOST_X * left:
+        if left <= 0 or h > 2 * _MAX_X * left:
             return None
         over, slope = excess(c, s, step)
         if _ERROR <= over <= _LOOSEST:
@@ -271,7 +271,7 @@ def repeated(
         many = 1
         if done >= singly:
             many = min(times - done, state // (2 * each), 6 * state**2 // (_BLOCKS * each**2))
-        if many >= _LEAST_BLOCK:
+        if many >= _MIN_BLOCK:
             low = state - many * (each + each // (_BLOCKS // 2))
             last = cost(low)
             if last is not None:

@@ -8,7 +8,7 @@ from decimal import Decimal
 from accountant.conversions.outward import working
 
 Evaluate = Callable[[Decimal], tuple[Decimal, Decimal]]
-_MOST_STEPS = 2_000
+_MAX_STEPS = 2_000
 
 
 def increasing_root(
@@ -26,7 +26,7 @@ def increasing_root(
     with working(digits + 10):
         x, before = start, high - low
         close = Decimal(10) ** -digits
-        for _ in range(_MOST_STEPS):
+        for _ in range(_MAX_STEPS):
             value, slope = evaluate(x)
             if not value:
                 return x

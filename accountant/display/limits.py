@@ -44,15 +44,15 @@ def share_words(share: ReservedRecord | ShareView) -> str:
 
 def limit_sentence(limit: LimitRecord) -> str:
     """Return what an owner has set, without a full stop."""
-    who = scope_words(limit.scope, limit.name)
-    said = []
+    subject = scope_words(limit.scope, limit.name)
+    parts = []
     if allowed := budget_words(limit):
-        said.append(f"may use {allowed}")
+        parts.append(f"may use {allowed}")
     if limit.pace is not None:
-        said.append(f"may use {pace_words(limit.pace)}")
+        parts.append(f"may use {pace_words(limit.pace)}")
     if limit.reserved is not None:
-        said.append(f"has {share_words(limit.reserved)} reserved")
-    return f"{who} {', '.join(said)}" if said else f"{who} has no limit any more"
+        parts.append(f"has {share_words(limit.reserved)} reserved")
+    return f"{subject} {', '.join(parts)}" if parts else f"{subject} has no limit any more"
 
 
 def left_at_words(left_at: Iterable[LevelLeft], left: Texts | None) -> tuple[str, ...]:
@@ -65,14 +65,14 @@ def left_at_words(left_at: Iterable[LevelLeft], left: Texts | None) -> tuple[str
 
 
 def _left_at(each: LevelLeft, left: Texts | None) -> str:
-    said = []
+    parts = []
     if each.left is not None:
         reserves = each.scope == "dataset" and each.left != left
         beside = " and not reserved for others" if reserves else ""
-        said.append(f"{left_line(each.left)} left{beside}")
+        parts.append(f"{left_line(each.left)} left{beside}")
     if each.pace_left is not None:
-        said.append(f"{left_line(each.pace_left)} left in this period")
-    return f"{scope_words(each.scope, each.name)}: {', '.join(said)}"
+        parts.append(f"{left_line(each.pace_left)} left in this period")
+    return f"{scope_words(each.scope, each.name)}: {', '.join(parts)}"
 
 
 def room_words(room: LimitRoom) -> str:

@@ -10,7 +10,7 @@ from operator import add, gt
 from typing import Final
 
 from accountant.amounts import UNIT, Units, above, below, budget_down, parse_in, precise, units_down
-from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claims.fields import MAX_EPSILON, MIN_EPSILON, check_delta
 from accountant.claims.price import Price
 from accountant.conversions.outward import decimal_up
 from accountant.errors import RequestInvalid
@@ -46,7 +46,7 @@ class Advanced2016Filter(SummedFilter):
         if epsilon is None:
             raise RequestInvalid("epsilon", "must be given for filter advanced_2016", None)
         self._epsilon = parse_in(
-            epsilon, field="epsilon", least=LEAST_EPSILON, most=MOST_EPSILON, zero=False
+            epsilon, field="epsilon", least=MIN_EPSILON, most=MAX_EPSILON, zero=False
         )
         self._delta = check_delta(delta, "delta")
         with precise():

@@ -7,13 +7,13 @@ from functools import lru_cache
 from typing import ClassVar, Final
 
 from accountant.amounts import UNIT, Units, parse_in, units_down
-from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON
+from accountant.claims.fields import MAX_EPSILON, MIN_EPSILON
 from accountant.conversions.optimal_composition import most_composed
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
 from accountant.filters.base import Budget, Parameter, Parameters, own_delta, required, sum_name
 
-MOST_MECHANISMS: Final = 10_000_000
+MAX_MECHANISMS: Final = 10_000_000
 """The number is found at opening, in about 0.2 s where it is so large."""
 
 
@@ -40,7 +40,7 @@ class OptimalHomogeneousFilter(AdditiveFilter):
             raise RequestInvalid("epsilon_each", "must be given for this filter", None)
         self._text = epsilon_each
         self.epsilon_each = parse_in(
-            epsilon_each, field="epsilon_each", least=LEAST_EPSILON, most=MOST_EPSILON, zero=False
+            epsilon_each, field="epsilon_each", least=MIN_EPSILON, most=MAX_EPSILON, zero=False
         )
         self.sums = (sum_name("within", self.epsilon_each), "delta")
 
@@ -48,7 +48,7 @@ class OptimalHomogeneousFilter(AdditiveFilter):
         epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
         count = _most(self.epsilon_each, epsilon, delta)
         if count is None:
-            rule = f"must be larger: the budget holds more than {MOST_MECHANISMS:,} of it"
+            rule = f"must be larger: the budget holds more than {MAX_MECHANISMS:,} of it"
             raise RequestInvalid("epsilon_each", rule, self._text)
         if not count:
             rule = "must be smaller: not one fits the budget"
@@ -58,4 +58,4 @@ class OptimalHomogeneousFilter(AdditiveFilter):
 
 @lru_cache(maxsize=4096)
 def _most(each: Decimal, epsilon: Decimal, delta: Decimal) -> int | None:
-    return most_composed(epsilon=each, target=epsilon, delta=delta, most=MOST_MECHANISMS)
+    return most_composed(epsilon=each, target=epsilon, delta=delta, most=MAX_MECHANISMS)

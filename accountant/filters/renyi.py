@@ -18,8 +18,8 @@ from accountant.filters.base import (
     sum_name,
 )
 
-LEAST_ORDER: Final = Decimal("1.000001")
-MOST_ORDER: Final = Decimal("1e9")
+MIN_ORDER: Final = Decimal("1.000001")
+MAX_ORDER: Final = Decimal("1e9")
 _KEPT: Final = Context(prec=20, rounding=ROUND_FLOOR)  # so that records stay short
 
 
@@ -52,11 +52,11 @@ class RenyiFilter(AdditiveFilter):
 def parse_order(text: str | None, *, field: str) -> Decimal:
     """Return an order of Renyi divergence.
 
-    Raises: RequestInvalid: it is missing, or not between `LEAST_ORDER` and `MOST_ORDER`.
+    Raises: RequestInvalid: it is missing, or not between `MIN_ORDER` and `MAX_ORDER`.
     """
     if text is None:
         raise RequestInvalid(field, "must be given for this filter", None)
-    return parse_in(text, field=field, least=LEAST_ORDER, most=MOST_ORDER, zero=False)
+    return parse_in(text, field=field, least=MIN_ORDER, most=MAX_ORDER, zero=False)
 
 
 def whole_delta(budget: Budget) -> Decimal:

@@ -15,7 +15,7 @@ from accountant.filters.base import Budget, Parameter, Parameters, required, sum
 from accountant.filters.renyi import order_budget, parse_order, whole_delta
 from accountant.filters.summed import SummedFilter
 
-MOST_ORDERS: Final = 16
+MAX_ORDERS: Final = 16
 _NAMES: Final = "renyi_weighted and renyi_mixture"
 
 
@@ -81,8 +81,8 @@ class RenyiWeightedFilter(SummedFilter):
 def _orders(texts: tuple[str, ...] | None) -> tuple[Decimal, ...]:
     if not texts:
         raise RequestInvalid("orders", "must be given for this filter", None)
-    if len(texts) > MOST_ORDERS:
-        rule = f"must hold at most {MOST_ORDERS}"
+    if len(texts) > MAX_ORDERS:
+        rule = f"must hold at most {MAX_ORDERS}"
         raise RequestInvalid("orders", rule, f"{len(texts)} orders")
     orders = tuple(parse_order(text, field=f"orders[{j}]") for j, text in enumerate(texts))
     for j, (before, after) in enumerate(pairwise(orders), start=1):

@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import ClassVar
 
 from accountant.amounts import Units, budget_down, parse_in, precise, units_down
-from accountant.claims.fields import LEAST_EPSILON, MOST_EPSILON, check_delta
+from accountant.claims.fields import MAX_EPSILON, MIN_EPSILON, check_delta
 from accountant.conversions.tight_zcdp import capacity
 from accountant.errors import RequestInvalid
 from accountant.filters.base import (
@@ -47,7 +47,7 @@ class SplitFilter(SummedFilter):
         if epsilon_ex_post is None:
             raise RequestInvalid(field, "must be given for filter split", None)
         self._epsilon = parse_in(
-            epsilon_ex_post, field=field, least=LEAST_EPSILON, most=MOST_EPSILON, zero=False
+            epsilon_ex_post, field=field, least=MIN_EPSILON, most=MAX_EPSILON, zero=False
         )
         self._delta = check_delta(delta_ex_post, "delta_ex_post")
 

@@ -14,9 +14,9 @@ Scope = Literal["dataset", "team", "analyst", "each"]
 What = Literal["limit", "pace", "reserved"]
 """What of a level has no room: its limit, its pace, or what others are promised."""
 
-MOST_LIMITS: Final = 1_000
+MAX_LIMITS: Final = 1_000
 """In force on one dataset at a time."""
-MOST_DAYS: Final = 36_500
+MAX_DAYS: Final = 36_500
 DAY_MS: Final = 86_400_000
 
 _BEGIN: Final = b'{"dataset":"'

@@ -11,8 +11,8 @@ from accountant.errors import RequestInvalid
 from accountant.odometers.advanced_2016 import half_of
 from accountant.odometers.base import ULPS_UP, Boundary, Odometer, to_float
 
-LEAST_N: Final = 4
-MOST_N: Final = 10**12
+MIN_N: Final = 4
+MAX_N: Final = 10**12
 
 
 class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
@@ -40,8 +40,8 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
         return units_down(half_of(self.delta))
 
     def boundary(self) -> Boundary:
-        if not LEAST_N <= self.n <= MOST_N:
-            raise RequestInvalid("n", f"must be between {LEAST_N} and {MOST_N}", self.n)
+        if not MIN_N <= self.n <= MAX_N:
+            raise RequestInvalid("n", f"must be between {MIN_N} and {MAX_N}", self.n)
         with precise():
             # ln(4 log2(n)/delta), where 4/delta = 2/(delta/2).
             log = float((2 * Decimal(self.n).ln() / Decimal(2).ln() / half_of(self.delta)).ln())

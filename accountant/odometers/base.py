@@ -25,7 +25,7 @@ Read = Callable[[tuple[Units, ...]], float]
 ULPS_UP = 1 + 1e-14
 """A factor that exceeds the error of a dozen correctly rounded or 1-ulp float operations."""
 
-LEAST_PARAMETER: Final = Decimal("1e-25")
+MIN_PARAMETER: Final = Decimal("1e-25")
 
 _APART = "apart_"
 
@@ -211,6 +211,6 @@ def parameter(text: str, field: str) -> float:
     Raises: RequestInvalid: it is not between 1e-25 and 1e9.
     """
     value = parse(text, field=field)
-    if value < LEAST_PARAMETER:
+    if value < MIN_PARAMETER:
         raise RequestInvalid(field, "must be between 1e-25 and 1e9", text)
     return float(value)

@@ -29,7 +29,7 @@ SingleOdometer = (
 )
 """Every odometer except `Combined`."""
 
-MOST_PARTS = 8
+MAX_PARTS = 8
 
 
 class Combined(Odometer, frozen=True, tag="combined"):
@@ -81,8 +81,8 @@ class Combined(Odometer, frozen=True, tag="combined"):
         return lambda totals: min([read(totals) for read in reads])
 
     def _check(self) -> None:
-        if not 2 <= len(self.odometers) <= MOST_PARTS:
-            rule = f"must hold 2 to {MOST_PARTS} odometers"
+        if not 2 <= len(self.odometers) <= MAX_PARTS:
+            rule = f"must hold 2 to {MAX_PARTS} odometers"
             raise RequestInvalid("odometers", rule, len(self.odometers))
         for i, part in enumerate(self.odometers):
             try:

@@ -15,12 +15,12 @@ from accountant.limits.apply import apply_record, is_possible, record_of
 from accountant.limits.reserved_totals import plus
 from accountant.limits.state import Level
 from accountant.limits.store import LimitStore, reserved_after
-from accountant.limits.wire import MOST_LIMITS
+from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.draft import Draft
 from accountant.partition.permits import may_decide
 from accountant.records import AdminRecord, Amend, Close, Open, SetLimit, SetMember
 from accountant.records.members import (
-    MOST_MEMBERS,
+    MAX_MEMBERS,
     Member,
     MemberRow,
     in_order,
@@ -115,7 +115,7 @@ def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember)
     owned = before is not None and "owner" in before.roles
     if owned and ledger.owners == 1 and "owner" not in record.roles:
         return Reason.LAST_OWNER
-    if before is None and ledger.members >= MOST_MEMBERS:
+    if before is None and ledger.members >= MAX_MEMBERS:
         return Reason.TOO_MANY_MEMBERS
     return None
 
@@ -142,7 +142,7 @@ def apply_limit(
     level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
     if level.share and _is_over_reserved(ledger, levels, before, level):
         return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
-    if not was_in_force and level.is_in_force and ledger.limits >= MOST_LIMITS:
+    if not was_in_force and level.is_in_force and ledger.limits >= MAX_LIMITS:
         return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.TOO_MANY_LIMITS), None
     after = msgspec.structs.replace(
         moved(ledger, at),

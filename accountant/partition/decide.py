@@ -39,7 +39,7 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import (
-    MOST_BYTES,
+    MAX_BYTES,
     Checked,
     Input,
     Undecodable,
@@ -107,7 +107,7 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
         return _append_of(draft, record, checked, body, Outcome.EXPIRED)
     if issued > draft.decided_at + genesis.skew_ms:
         return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE)
-    key = id_key(record.source, dataset, checked.who, request.request_id)
+    key = id_key(record.source, dataset, checked.caller, request.request_id)
     body_hash = hashlib.sha256(body).digest()
     known = draft.remembered(issued, key)
     if known is not None:
@@ -278,7 +278,7 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
     Its control characters become escapes, so that no reader of the log gets them raw.
     """
     reason, body = Reason.INVALID_FIELD, escaped_json(body)
-    if len(body) > MOST_BYTES:
+    if len(body) > MAX_BYTES:
         return _append(draft, record, Outcome.INVALID, reason, error=wrong)
     sequence, head = draft.sequence, draft.head
     raw = msgspec.Raw(body)

@@ -16,16 +16,16 @@ from accountant.records import First, Source
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso, issued_at
 
-MOST_IDS: Final = 1_000_000
+MAX_IDS: Final = 1_000_000
 """How many ids one partition remembers; about 400 bytes each."""
 
 _BUCKET_MS: Final = 1000
 _ID_LENGTH: Final = 36
 
 
-def id_key(source: Source, dataset: str, who: str, request_id: str) -> str:
+def id_key(source: Source, dataset: str, caller: str, request_id: str) -> str:
     """Return the key of an id: names hold no `/`, so no two ids share one."""
-    return f"{source}/{dataset}/{who}/{request_id}"
+    return f"{source}/{dataset}/{caller}/{request_id}"
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -37,7 +37,7 @@ class Identity(msgspec.Struct, frozen=True):
     by: str = ""
 
     @property
-    def who(self) -> str:
+    def caller(self) -> str:
         """Who asks, or which owner orders."""
         return self.analyst or self.by
 
@@ -82,7 +82,7 @@ class IdTable:
 
     __slots__ = ("_buckets", "_most", "_seconds", "_size")
 
-    def __init__(self, most: int = MOST_IDS) -> None:
+    def __init__(self, most: int = MAX_IDS) -> None:
         self._buckets: dict[int, dict[str, RememberedDecision]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
         self._most = most

@@ -16,7 +16,7 @@ from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
 from accountant.times import iso
 
-MOST_NOTE: Final = 200
+MAX_NOTE: Final = 200
 
 
 def reset_clock(draft: Draft, at: int, note: str) -> EncodedDecision:
@@ -90,8 +90,8 @@ def check_note(note: str) -> None:
 
     Raises: RequestInvalid.
     """
-    if not note or len(note) > MOST_NOTE:
-        raise RequestInvalid("reason", f"must be 1 to {MOST_NOTE} characters", note)
+    if not note or len(note) > MAX_NOTE:
+        raise RequestInvalid("reason", f"must be 1 to {MAX_NOTE} characters", note)
     check_text("reason", note)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from accountant.policy.policy import (
     DEFAULT_ALERTS,
-    MOST_ALERTS,
-    MOST_ODOMETERS,
+    MAX_ALERTS,
+    MAX_ODOMETERS,
     PARAMETERS,
     Access,
     Neighbours,
@@ -25,8 +25,8 @@ from accountant.policy.policy import (
 
 __all__ = [
     "DEFAULT_ALERTS",
-    "MOST_ALERTS",
-    "MOST_ODOMETERS",
+    "MAX_ALERTS",
+    "MAX_ODOMETERS",
     "PARAMETERS",
     "Access",
     "Neighbours",

@@ -12,7 +12,7 @@ from accountant.errors import RequestInvalid
 from accountant.filters import Filter
 
 _NOTHING: Final = 0
-_MOST_KNOWN: Final = 64  # prices: thousands of policies may each keep so many
+_MAX_KNOWN: Final = 64  # prices: thousands of policies may each keep so many
 
 
 class CappedFilter:
@@ -47,7 +47,7 @@ class CappedFilter:
         if known is not None:
             return known[1]
         admitted = self._is_within(price)
-        if len(self.known) >= _MOST_KNOWN:
+        if len(self.known) >= _MAX_KNOWN:
             self.known.clear()
         self.known[id(price)] = price, admitted
         return admitted

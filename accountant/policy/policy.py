@@ -13,7 +13,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from accountant.amounts import format_units, parse, parse_in, precise, units_down
-from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO, check_delta
+from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, BesideBasic, Filter, Guarantee
 from accountant.filters.beside import BESIDE
@@ -29,8 +29,8 @@ Visibility = Literal["own", "members"]
 """Whose decisions an analyst may see: the analyst's own, or those of all members."""
 
 DEFAULT_ALERTS: Final = ("0.5", "0.8", "0.95", "1")
-MOST_ALERTS: Final = 20
-MOST_ODOMETERS: Final = 8
+MAX_ALERTS: Final = 20
+MAX_ODOMETERS: Final = 8
 _HORIZON = re.compile(r"P([1-9][0-9]{0,4})D")
 _UNIT = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 HORIZON_PATTERN: Final = _HORIZON.pattern
@@ -172,8 +172,8 @@ def parse_budget(policy: Policy) -> ParsedBudget:
     with precise():
         for_filter = delta - for_claims
     return ParsedBudget(
-        epsilon=_bounded(policy.epsilon, "epsilon", LEAST_EPSILON, MOST_EPSILON),
-        rho=_bounded(policy.rho, "rho", LEAST_RHO, MOST_RHO),
+        epsilon=_bounded(policy.epsilon, "epsilon", MIN_EPSILON, MAX_EPSILON),
+        rho=_bounded(policy.rho, "rho", MIN_RHO, MAX_RHO),
         delta_for_claims=for_claims,
         delta_for_filter=for_filter,
     )
@@ -231,8 +231,8 @@ def resolve(policy: Policy) -> Policy:
     odometers = policy.odometers
     if odometers is None:
         odometers = _default_odometers(budget)
-    if len(odometers) > MOST_ODOMETERS:
-        rule = f"must hold at most {MOST_ODOMETERS}"
+    if len(odometers) > MAX_ODOMETERS:
+        rule = f"must hold at most {MAX_ODOMETERS}"
         raise RequestInvalid("policy.odometers", rule, f"{len(odometers)} odometers")
     for i, odometer in enumerate(odometers):
         try:
@@ -275,8 +275,8 @@ def check_ratio(text: str, *, field: str) -> None:
 
 def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:
     """Raise RequestInvalid unless the ratios increase within (0, 1]."""
-    if len(alert_at) > MOST_ALERTS:
-        raise RequestInvalid(field, f"must hold at most {MOST_ALERTS} ratios", len(alert_at))
+    if len(alert_at) > MAX_ALERTS:
+        raise RequestInvalid(field, f"must hold at most {MAX_ALERTS} ratios", len(alert_at))
     before = Decimal(0)
     for i, text in enumerate(alert_at):
         ratio = parse(text, field=f"{field}[{i}]")

@@ -24,7 +24,7 @@ from accountant.errors import RequestInvalid
 from accountant.exact_numbers import exact_text, whole_number
 from accountant.odometers import AnyOdometer
 from accountant.policy import Policy
-from accountant.records.inputs import MOST_NESTED
+from accountant.records.inputs import MAX_NESTED
 from accountant.records.records import encode
 from accountant.records.translate import translate
 from accountant.times import issued_at, utc_iso
@@ -235,8 +235,8 @@ def _wire(
         return value
     if isinstance(value, str):
         return coerce_text(path, value)
-    if level > MOST_NESTED:
-        raise RequestInvalid(path, f"must nest at most {MOST_NESTED} deep", type(value).__name__)
+    if level > MAX_NESTED:
+        raise RequestInvalid(path, f"must nest at most {MAX_NESTED} deep", type(value).__name__)
     fields = _fields(value, path)
     if fields is not None:
         wire = {

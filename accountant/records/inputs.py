@@ -26,16 +26,16 @@ from accountant.records import (
     Source,
 )
 from accountant.records.limit_fields import check_limit
-from accountant.records.members import MOST_OWNERS_NAMED
+from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 from accountant.times import from_iso, iso, issued_at
 
-MOST_BYTES: Final = 65_536
-MOST_NESTED: Final = 16
-MOST_PURPOSE: Final = 200
+MAX_BYTES: Final = 65_536
+MAX_NESTED: Final = 16
+MAX_PURPOSE: Final = 200
 
 _SPACE: Final = b" \t\r\n"
 _NEWLINE: Final = ord("\n")
@@ -67,13 +67,13 @@ class Checked(msgspec.Struct, frozen=True, gc=False):
 
     Attributes:
         body: the decoded record.
-        who: the analyst, or the owner.
+        caller: the analyst, or the owner.
         issued: the time in its id, milliseconds since 1970.
         claim: of a mechanism request, None for an admin record.
     """
 
     body: Body
-    who: str
+    caller: str
     issued: int
     claim: CheckedClaim | None
 
@@ -106,9 +106,9 @@ def canonical(value: bytes | None) -> bytes:
     """
     if not value:
         raise Undecodable(Reason.UNDECODABLE, "the record has no value")
-    if len(value) > MOST_BYTES:
+    if len(value) > MAX_BYTES:
         raise Undecodable(
-            Reason.OVERSIZE, f"the body must be at most {MOST_BYTES} bytes, got {len(value)}"
+            Reason.OVERSIZE, f"the body must be at most {MAX_BYTES} bytes, got {len(value)}"
         )
     try:
         value.decode()
@@ -159,8 +159,8 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
     keys = _REQUEST_KEYS + claim.keys
     if request.purpose or b'"purpose":' in body:  # clients write it where it is empty, too
         keys += 1
-        if len(request.purpose) > MOST_PURPOSE:
-            rule = f"must be at most {MOST_PURPOSE} characters"
+        if len(request.purpose) > MAX_PURPOSE:
+            rule = f"must be at most {MAX_PURPOSE} characters"
             raise RequestInvalid("purpose", rule, request.purpose)
     if request.via is not UNSET:
         keys += 1
@@ -181,8 +181,8 @@ def _colons_in_names(request: MechanismRequest) -> int:
 
 def _check_admin(record: AdminRecord, body: bytes) -> Checked:
     issued = _check_names(record, "by", record.by)
-    if len(record.reason) > MOST_PURPOSE:
-        rule = f"must be at most {MOST_PURPOSE} characters"
+    if len(record.reason) > MAX_PURPOSE:
+        rule = f"must be at most {MAX_PURPOSE} characters"
         raise RequestInvalid("reason", rule, record.reason)
     if isinstance(record, SetMember):
         _check_member(record)
@@ -215,8 +215,8 @@ def _check_policy(policy: Policy) -> None:
 def _check_owners(owners: tuple[str, ...]) -> None:
     for i, name in enumerate(owners):
         check_name(f"owners[{i}]", name)
-    if not 1 <= len(owners) <= MOST_OWNERS_NAMED or len(set(owners)) < len(owners):
-        rule = f"must be 1 to {MOST_OWNERS_NAMED} names, each once"
+    if not 1 <= len(owners) <= MAX_OWNERS_NAMED or len(set(owners)) < len(owners):
+        rule = f"must be 1 to {MAX_OWNERS_NAMED} names, each once"
         raise RequestInvalid("owners", rule, f"{len(owners)} names")
 
 
@@ -252,13 +252,13 @@ def _check_lower(record: Amend) -> None:
             raise RequestInvalid(field, "must be left out where policy is given", value)
 
 
-def _check_names(body: Body, who_field: str, who: str) -> int:
+def _check_names(body: Body, caller_field: str, caller: str) -> int:
     issued = issued_at(body.request_id)
     if issued is None:
         rule = "must be a UUID of version 7, lower case"
         raise RequestInvalid("request_id", rule, body.request_id)
     check_name("dataset", body.dataset)
-    check_name(who_field, who)
+    check_name(caller_field, caller)
     return issued
 
 
@@ -278,8 +278,8 @@ def _parse(body: bytes) -> object:
     except (ValueError, RecursionError) as error:
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise Undecodable(Reason.UNDECODABLE, f"the body must be JSON: {what}") from None
-    if _nested(value) > MOST_NESTED:
-        rule = f"the body must nest at most {MOST_NESTED} deep"
+    if _nested(value) > MAX_NESTED:
+        rule = f"the body must nest at most {MAX_NESTED} deep"
         raise Undecodable(Reason.UNDECODABLE, rule)
     return value
 

@@ -10,7 +10,7 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.errors import RequestInvalid
-from accountant.limits.wire import MOST_DAYS, LimitPolicy, Pace
+from accountant.limits.wire import MAX_DAYS, LimitPolicy, Pace
 from accountant.policy import PARAMETERS, Policy, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
 from accountant.records.names import check_name
@@ -70,8 +70,8 @@ def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
 
 def _check_period(pace: Pace) -> None:
     found = _PERIOD.fullmatch(pace.period)
-    if found is None or int(found[1]) > MOST_DAYS:
-        rule = f"must be a number of days such as P30D, at most P{MOST_DAYS}D"
+    if found is None or int(found[1]) > MAX_DAYS:
+        rule = f"must be a number of days such as P30D, at most P{MAX_DAYS}D"
         raise RequestInvalid("pace.period", rule, pace.period)
 
 

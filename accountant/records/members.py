@@ -15,9 +15,9 @@ Role = Literal["owner", "analyst", "engine", "auditor"]
 """What a member may do: decide about the dataset, ask for oneself, ask for others, read all."""
 
 ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor")
-MOST_MEMBERS: Final = 10_000
+MAX_MEMBERS: Final = 10_000
 """Of one dataset, those whose time is over among them."""
-MOST_OWNERS_NAMED: Final = 100
+MAX_OWNERS_NAMED: Final = 100
 """By the record that opens a dataset."""
 
 

@@ -27,7 +27,7 @@ def check_texts(value: object, path: str = "") -> None:
     """Check every text of a record, whatever the field; names of fields, too.
 
     Args:
-        value: the record as plain values, nested at most `inputs.MOST_NESTED` deep.
+        value: the record as plain values, nested at most `inputs.MAX_NESTED` deep.
     Raises: RequestInvalid.
     """
     if isinstance(value, str):

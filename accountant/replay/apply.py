@@ -144,9 +144,9 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     issued = issued_at(identity.request_id)
     if issued is None or issued <= partition.floor:
         return
-    who = identity.analyst or identity.by
+    caller = identity.analyst or identity.by
     source = source_named(decision.source.topic)
-    key = id_key(source, identity.dataset, who, identity.request_id)
+    key = id_key(source, identity.dataset, caller, identity.request_id)
     remembered = RememberedDecision(
         body_hash=hashlib.sha256(body).digest(),
         hash=bytes.fromhex(digest[7:]),

@@ -26,7 +26,7 @@ from accountant.views.datasets import Alert, DatasetView, SeenAlerts, alerts, vi
 from accountant.views.follow import alerts_of_run, runs
 from accountant.views.limit_views import LevelView
 
-MOST_USES_AGAIN: Final = 1_000
+MAX_USES_AGAIN: Final = 1_000
 """Analysts under defaults, of each dataset, whose crossings the state tells: those who used it
 last, since what they crossed is what may not have got out."""
 
@@ -145,7 +145,7 @@ def limit_alerts_of_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
 
 
 def limit_alerts_of_state(
-    partition: Partition, dataset: str | None = None, *, most_uses: int = MOST_USES_AGAIN
+    partition: Partition, dataset: str | None = None, *, most_uses: int = MAX_USES_AGAIN
 ) -> list[Alert]:
     """Return the alerts of every limit in force, and of analysts under defaults those used last.
 

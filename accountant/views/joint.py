@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-_MOST_NAMED: Final = 20
+_MAX_NAMED: Final = 20
 
 
 class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -36,9 +36,9 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
     @property
     def names(self) -> str:
         """The datasets as a text, the first of very many; what has no name there is counted."""
-        parts = list(self.datasets[:_MOST_NAMED])
-        if len(self.datasets) > _MOST_NAMED:
-            parts.append(f"{len(self.datasets) - _MOST_NAMED:,} more")
+        parts = list(self.datasets[:_MAX_NAMED])
+        if len(self.datasets) > _MAX_NAMED:
+            parts.append(f"{len(self.datasets) - _MAX_NAMED:,} more")
         if self.others:
             parts.append(f"{self.others:,} other dataset{'s' if self.others > 1 else ''}")
         if len(parts) > 1 and parts[-1] not in self.datasets:

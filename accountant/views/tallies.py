@@ -17,7 +17,7 @@ from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.outcomes import Outcome
 from accountant.records.request_names import DecidedRequest, decode_decided_request
 
-MOST_LARGEST: Final = 20
+MAX_LARGEST: Final = 20
 """Grants of a dataset that are kept with their requests: those that cost most."""
 
 
@@ -90,17 +90,17 @@ class Largest:
     def take(self, cost: Units, sequence: int, asked: DecidedRequest, decided_at: str) -> None:
         """Take one whose cost exceeds `least`."""
         self._found.append((-cost, sequence, asked, decided_at))
-        if len(self._found) >= 2 * MOST_LARGEST:
-            self._found = sorted(self._found)[:MOST_LARGEST]
+        if len(self._found) >= 2 * MAX_LARGEST:
+            self._found = sorted(self._found)[:MAX_LARGEST]
             self.least = -self._found[-1][0]
 
     def sorted(self) -> list[LargeGrant]:
-        """Return the largest, `MOST_LARGEST` at most."""
+        """Return the largest, `MAX_LARGEST` at most."""
         return [
             LargeGrant(
                 -cost, sequence, asked.request_id, asked.analyst or "", asked.purpose, decided_at
             )
-            for cost, sequence, asked, decided_at in sorted(self._found)[:MOST_LARGEST]
+            for cost, sequence, asked, decided_at in sorted(self._found)[:MAX_LARGEST]
         ]
 
 

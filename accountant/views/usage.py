@@ -12,10 +12,10 @@ from accountant.records.encoded_decision import CountedDecision
 from accountant.records.request_names import names_in_request
 from accountant.times import iso
 
-MOST_ANALYSTS: Final = 10_000
+MAX_ANALYSTS: Final = 10_000
 """The most analysts with a row of their own in one dataset: the first to come."""
 
-MOST_ROWS: Final = 1_000_000
+MAX_ROWS: Final = 1_000_000
 """The most rows of all datasets together; a row takes about 280 bytes."""
 
 OTHERS: Final = "(others)"
@@ -26,9 +26,9 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     """What one analyst asked of one dataset, as far as this view was given decisions.
 
     It says who was granted what, not what an analyst knows: colleagues talk. Only the
-    dataset's budget is a guarantee. Of a dataset the first `MOST_ANALYSTS` analysts that came
+    dataset's budget is a guarantee. Of a dataset the first `MAX_ANALYSTS` analysts that came
     are shown one by one, and all others together as one called `OTHERS`; so are those that come
-    when `MOST_ROWS` are told apart in the process.
+    when `MAX_ROWS` are told apart in the process.
 
     Attributes:
         sequence: number of the dataset's last decision taken in.
@@ -176,7 +176,7 @@ class Vacancies:
 
     __slots__ = ("left",)
 
-    def __init__(self, most: int = MOST_ROWS) -> None:
+    def __init__(self, most: int = MAX_ROWS) -> None:
         self.left = most
 
 
@@ -194,7 +194,7 @@ def row_of(rows: Rows, analyst: str, vacancies: Vacancies, unit: Unit) -> Usage:
     """
     row = rows.get(analyst)
     if row is None:
-        apart = len(rows) < MOST_ANALYSTS and vacancies.left > 0 and OTHERS not in rows
+        apart = len(rows) < MAX_ANALYSTS and vacancies.left > 0 and OTHERS not in rows
         name = analyst if apart else OTHERS
         row = rows.get(name)
         if row is None:

@@ -11,7 +11,7 @@ import os
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any, Final
 
-MOST_BYTES: Final = 1 << 20
+MAX_BYTES: Final = 1 << 20
 LABELS: Final = ("severity", "dataset", "owner", "topic", "partition", "instance")
 
 
@@ -29,7 +29,7 @@ class Receiver(BaseHTTPRequestHandler):
 
     def do_POST(self) -> None:
         size = int(self.headers.get("Content-Length", 0))
-        if not 0 < size <= MOST_BYTES:
+        if not 0 < size <= MAX_BYTES:
             self.send_error(413 if size else 411)
             return
         try:

@@ -9,7 +9,7 @@ from typing import Final
 from accountant.amounts import above, precise
 from accountant.conversions.optimal_composition import composed_delta, most_composed
 
-MOST_MECHANISMS: Final = 1_000_000
+MAX_MECHANISMS: Final = 1_000_000
 # A million products lose 7 of 60 digits.
 _PRODUCTS: Final = Decimal("1e-50")
 _DIGITS: Final = 20
@@ -70,18 +70,18 @@ def optimal_count(*, epsilon: Decimal, target: Decimal, delta: Decimal) -> int:
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
     found = (
-        most_composed(epsilon=epsilon, target=target, delta=delta, most=MOST_MECHANISMS)
+        most_composed(epsilon=epsilon, target=target, delta=delta, most=MAX_MECHANISMS)
         if epsilon
         else None
     )
     if found is None:
-        raise ValueError(f"epsilon {epsilon} fits more than {MOST_MECHANISMS:,} times")
+        raise ValueError(f"epsilon {epsilon} fits more than {MAX_MECHANISMS:,} times")
     return found
 
 
 def _check(mechanisms: int, epsilon: Decimal, target: Decimal = Decimal(0)) -> None:
-    if not 0 <= mechanisms <= MOST_MECHANISMS:
-        raise ValueError(f"mechanisms must be between 0 and {MOST_MECHANISMS:,}, got {mechanisms}")
+    if not 0 <= mechanisms <= MAX_MECHANISMS:
+        raise ValueError(f"mechanisms must be between 0 and {MAX_MECHANISMS:,}, got {mechanisms}")
     if epsilon < 0:
         raise ValueError(f"epsilon must be at least 0, got {epsilon}")
     if target < 0:

@@ -11,7 +11,7 @@ from accountant.claims import Claim, Gaussian, Pure
 from accountant.claims.promises import Amount, promise
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
-from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
+from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from research.comparators import optimal_count
@@ -62,8 +62,8 @@ def best_order_for(claim: Claim, epsilon: str = EPSILON, delta: str = DELTA) -> 
         epsilon=Decimal(epsilon),
         delta=Decimal(delta),
         curve=curve,
-        least=LEAST_ORDER,
-        most=MOST_ORDER,
+        least=MIN_ORDER,
+        most=MAX_ORDER,
     )
     assert order is not None
     return f"{order:f}"

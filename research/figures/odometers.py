@@ -101,7 +101,7 @@ def odometers() -> Picture:
     for odometer in _NEW[:3] + _NEW[4:]:
         curve = over_time(odometer, wide)
         kept = [(v, u / reference[v]) for v, u in zip(curve.x, curve.y, strict=True)]
-        finite = [(v, ratio) for v, ratio in kept if ratio <= _MOST_RATIO]
+        finite = [(v, ratio) for v, ratio in kept if ratio <= _MAX_RATIO]
         ratios.append(_curve(odometer, *zip(*finite, strict=True)))
     return Picture(
         name="odometers",
@@ -121,13 +121,13 @@ def odometers() -> Picture:
                 y_label="bound / bound of the exact one-sided mixture",
                 curves=tuple(ratios),
                 x_scale="log",
-                y_range=(0.6, _MOST_RATIO),
+                y_range=(0.6, _MAX_RATIO),
             ),
         ),
     )
 
 
-_MOST_RATIO: Final = 2.0
+_MAX_RATIO: Final = 2.0
 
 
 def odometers_2016() -> Picture:

@@ -82,13 +82,13 @@ def _take_all(
 ) -> None:
     """Decide every request, and count what became of each line."""
     from accountant.advice.request_file import in_order
-    from accountant.records.inputs import MOST_BYTES
+    from accountant.records.inputs import MAX_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.cli.reading.json_lines import numbered_lines
 
     # A decision repeats its request and adds about as much again.
-    asked = in_order(numbered_lines(stream, 4 * MOST_BYTES), columns)
+    asked = in_order(numbered_lines(stream, 4 * MAX_BYTES), columns)
     with progress() as shown:
         for each in shown.track(asked, description="deciding"):
             encoded = comparison.take(each.body)

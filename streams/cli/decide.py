@@ -43,7 +43,7 @@ def decide(
 
     from accountant.advice.request_file import Columns
     from accountant.policy import resolve
-    from accountant.records.inputs import MOST_BYTES
+    from accountant.records.inputs import MAX_BYTES
     from streams.cli.printing.output import stderr, write_lines
     from streams.cli.reading.json_lines import numbered_lines
 
@@ -51,7 +51,7 @@ def decide(
         wanted = None if policy is None else resolve(policy_in(policy))
         counts: Counter[str] = Counter()
         columns = Columns()
-        lines = numbered_lines(sys.stdin.buffer, MOST_BYTES)
+        lines = numbered_lines(sys.stdin.buffer, MAX_BYTES)
         write_lines(_decided(lines, wanted, application, counts, columns))
     if json:
         first = {"first_not_decided": columns.first} if columns.not_decided else {}

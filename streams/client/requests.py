@@ -65,7 +65,7 @@ class PreparedRequest(NamedTuple):
     """One body, checked, and where its decision can be looked up.
 
     Attributes:
-        who: the analyst, or the owner.
+        caller: the analyst, or the owner.
         opens: it opens a dataset, so that a ledger may be made for it.
         checked: what the body asks for, where that is known of the body as a whole, which is
             canonical then.
@@ -122,7 +122,7 @@ def prepare_body(body: bytes) -> PreparedRequest:
     request = checked.body
     opens = isinstance(request, Open)
     return PreparedRequest(
-        source, body, request.dataset, checked.who, request.request_id, opens, checked
+        source, body, request.dataset, checked.caller, request.request_id, opens, checked
     )
 
 

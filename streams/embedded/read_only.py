@@ -243,8 +243,8 @@ class FileReader:
         """
         raise Refused(_READ_ONLY)
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return await self._in_thread(self._find, dataset, who, request_id)
+    async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
+        return await self._in_thread(self._find, dataset, caller, request_id)
 
     async def datasets(self) -> list[DatasetView]:
         return await self._in_thread(self._datasets)
@@ -478,12 +478,15 @@ class FileReader:
             raise _archived(dataset, after, view.sequence)
         return found
 
-    def _find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+    def _find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         if issued_at(request_id) is None:
             return None
         for value, line in self._lines(dataset, within=request_id.encode()):
             asked = decode_identity(bytes(line.request))
-            if line.sequence is not None and (asked.who, asked.request_id) == (who, request_id):
+            if line.sequence is not None and (asked.caller, asked.request_id) == (
+                caller,
+                request_id,
+            ):
                 return value
         return None
 

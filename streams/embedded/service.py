@@ -221,19 +221,19 @@ class EmbeddedService:
         value, digest = decided.value, decided.digest
         return Answer(decision=value, partition=0, offset=waiter.offset, digest=digest)
 
-    def find_sync(self, dataset: str, who: str, request_id: str) -> bytes | None:
+    def find_sync(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         """Do as `find` does, in this thread."""
         issued = issued_at(request_id)
         if issued is None:
             return None
         for source in _SOURCES:
-            known = self._partition().ids.get(issued, id_key(source, dataset, who, request_id))
+            known = self._partition().ids.get(issued, id_key(source, dataset, caller, request_id))
             if known is not None:
                 return self._reader.decision(known.partition_sequence)
         return None
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self.find_sync(dataset, who, request_id)
+    async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
+        return self.find_sync(dataset, caller, request_id)
 
     async def datasets(self) -> list[DatasetView]:
         self._last()

@@ -16,7 +16,7 @@ from accountant.claims import (
     SubsampledGaussian,
     Zcdp,
 )
-from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO
+from accountant.claims.fields import MIN_EPSILON, MIN_RHO
 from accountant.errors import RequestInvalid
 from streams.client.requests import ScopedClaim
 from streams.engines.rounding import scoped_claim, text_down, text_up
@@ -67,7 +67,7 @@ def _claim(event: Any, field: str) -> Claim:
     if kind is e.DiscreteLaplaceDpEvent:
         return _discrete_laplace(event, field)
     if kind is e.ZCDpEvent and event.xi == 0:
-        return Zcdp(text_up(event.rho, f"{field}.rho", least=LEAST_RHO))
+        return Zcdp(text_up(event.rho, f"{field}.rho", least=MIN_RHO))
     if kind is e.PoissonSampledDpEvent:
         return _sampled(event, field)
     if kind is e.SelfComposedDpEvent:
@@ -91,9 +91,9 @@ def _sampled(event: Any, field: str) -> Claim:
     if not isinstance(inner, Gaussian) or isinstance(inner, SubsampledGaussian):
         raise RequestInvalid(f"{field}.event", _NO_CLAIM, type(event.event).__name__)
     name = f"{field}.sampling_probability"
-    rate = text_up(event.sampling_probability, name, least=LEAST_EPSILON)
+    rate = text_up(event.sampling_probability, name, least=MIN_EPSILON)
     # Without a record in any sample there is nothing to protect, but rate has no 0.
-    rate = text_up(LEAST_EPSILON, name) if rate == "0" else rate
+    rate = text_up(MIN_EPSILON, name) if rate == "0" else rate
     return SubsampledGaussian(inner.sigma, inner.sensitivity, rate)
 
 
@@ -102,7 +102,7 @@ def _discrete_laplace(event: Any, field: str) -> Claim:
     if not parameter:
         raise RequestInvalid(f"{field}.noise_parameter", "must be greater than 0", 0)
     sensitivity = _whole(event.sensitivity, f"{field}.sensitivity")
-    return Pure(text_up(parameter * sensitivity, f"{field} epsilon", least=LEAST_EPSILON))
+    return Pure(text_up(parameter * sensitivity, f"{field} epsilon", least=MIN_EPSILON))
 
 
 def _whole(value: Any, field: str) -> int:

@@ -7,7 +7,7 @@ from operator import index
 from typing import Any, Final, SupportsIndex
 
 from accountant.claims import ApproximateZcdp, Claim, Zcdp
-from accountant.claims.fields import LEAST_RHO, check_delta
+from accountant.claims.fields import MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.requests import ScopedClaim
@@ -118,10 +118,10 @@ def _claim(measurement: Any, distance: int, delta: str | Decimal | float | None)
             epsilon, its_delta = found
             return pure_or_approximate(epsilon, its_delta)
         case "ZeroConcentratedDivergence":
-            return Zcdp(text_up(found, "rho", least=LEAST_RHO))
+            return Zcdp(text_up(found, "rho", least=MIN_RHO))
         case "Approximate<ZeroConcentratedDivergence>":
             rho, its_delta = found
-            rho_text, delta_text = text_up(rho, "rho", least=LEAST_RHO), text_up(its_delta, "delta")
+            rho_text, delta_text = text_up(rho, "rho", least=MIN_RHO), text_up(its_delta, "delta")
             return Zcdp(rho_text) if delta_text == "0" else ApproximateZcdp(rho_text, delta_text)
         case "SmoothedMaxDivergence":
             return _on_curve(found, delta)

@@ -10,7 +10,7 @@ from typing import Any, Final, get_args
 
 from accountant.amounts import LARGEST, budget_down, cost_up, format_units
 from accountant.claims import Approximate, Claim, Pure, checked
-from accountant.claims.fields import LEAST_EPSILON
+from accountant.claims.fields import MIN_EPSILON
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.requests import ScopedClaim
@@ -68,7 +68,7 @@ def float_down(value: Decimal) -> float:
 
 def pure_or_approximate(epsilon: Any, delta: Any) -> Claim:
     """Return the claim of (epsilon, delta)-DP, pure where delta is 0."""
-    epsilon_text = text_up(epsilon, "epsilon", least=LEAST_EPSILON)
+    epsilon_text = text_up(epsilon, "epsilon", least=MIN_EPSILON)
     delta_text = text_up(delta, "delta")
     return Pure(epsilon_text) if delta_text == "0" else Approximate(epsilon_text, delta_text)
 

@@ -181,7 +181,7 @@ def _check_kind(
 
 def _location(checked: Checked) -> str:
     body = checked.body
-    return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.who)}"
+    return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.caller)}"
 
 
 async def _response_to(

@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.amounts import INFINITE, Units, format_units, parse_units
 from accountant.views.tallies import LargeGrant
-from accountant.views.usage import MOST_ANALYSTS, OTHERS, By, UsageRow
+from accountant.views.usage import MAX_ANALYSTS, OTHERS, By, UsageRow
 from accountant.views.why import UsageByKey, UsageSums
 
 TABLES: Final[dict[str, str]] = {
@@ -123,7 +123,7 @@ class Rows:
 
 def most_apart(by: By) -> int | None:
     """Return how many rows a door shows apart: names and purposes are free text."""
-    return MOST_ANALYSTS if by in {"analyst", "purpose"} else None
+    return MAX_ANALYSTS if by in {"analyst", "purpose"} else None
 
 
 def _row(columns: Any) -> UsageRow:

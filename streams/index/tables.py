@@ -9,11 +9,11 @@ from typing import Any, Final
 import apsw
 
 from accountant.amounts import format_units, parse_units
-from accountant.views.tallies import MOST_LARGEST, DecisionTally, Largest, Tallies, Tally
+from accountant.views.tallies import MAX_LARGEST, DecisionTally, Largest, Tallies, Tally
 from accountant.views.usage import OTHERS
 from streams.index.rows import TABLES, padded
 
-MOST_DAYS: Final = 62
+MAX_DAYS: Final = 62
 """The last days with requests on a dataset, of which each analyst's are kept apart: two months, so
 that the last thirty days are among them whatever the clock did."""
 MOST_A_DAY: Final = 1_000
@@ -172,9 +172,9 @@ def _write_analyst_days(
     db.executemany(_ADD_DAY, rows)
     # Of a dataset that has gone on to another day: fewer days than these lie in a shorter span.
     too_many = [
-        (dataset, MOST_DAYS)
+        (dataset, MAX_DAYS)
         for dataset, (begin, end) in spans.items()
-        if (date.fromisoformat(end) - date.fromisoformat(begin)).days >= MOST_DAYS
+        if (date.fromisoformat(end) - date.fromisoformat(begin)).days >= MAX_DAYS
     ]
     db.executemany(_FORGET_OLD_DAYS, too_many)
 
@@ -204,9 +204,9 @@ def _write_largest(
         dataset = numbers[name]
         new = [(dataset, padded(grant.cost), *grant[1:]) for grant in largest.sorted()]
         count, least = db.execute(_KNOWN_LARGEST, (dataset,)).get
-        if count >= MOST_LARGEST:
+        if count >= MAX_LARGEST:
             new = [row for row in new if row[1] > least]
-        surplus = count + len(new) - MOST_LARGEST
+        surplus = count + len(new) - MAX_LARGEST
         if new and surplus > 0:
             known: list[Any] = db.execute(_LARGEST, (dataset,)).fetchall()
             # Of equal ones the later is the smaller.

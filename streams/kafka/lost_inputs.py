@@ -17,7 +17,7 @@ from accountant.partition import Partition
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import Source
-from accountant.records.inputs import MOST_PURPOSE, Input
+from accountant.records.inputs import MAX_PURPOSE, Input
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
 from accountant.replay.replay import Replay
@@ -65,8 +65,8 @@ async def accept_lost_inputs(
         RequestInvalid: of the reason.
         JournalFault: try again; completed steps are not repeated.
     """
-    if len(reason) > MOST_PURPOSE:
-        raise Refused(f"the reason must be at most {MOST_PURPOSE} characters, got {len(reason)}")
+    if len(reason) > MAX_PURPOSE:
+        raise Refused(f"the reason must be at most {MAX_PURPOSE} characters, got {len(reason)}")
     check_text("reason", reason)
     if not 0 <= partition < deployment.partitions:
         raise Refused(f"there is no partition {partition} of {deployment.partitions}")

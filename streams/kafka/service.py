@@ -194,8 +194,8 @@ class KafkaService:
             async with asyncio.timeout(_PAUSE_S):
                 await self._wanted.wait()
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
-        return self._recent.by_request.get((dataset, who, request_id))
+    async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
+        return self._recent.by_request.get((dataset, caller, request_id))
 
     async def datasets(self) -> list[DatasetView]:
         # Sorting very many views takes 0.2 s, which would block the event loop.

@@ -12,7 +12,7 @@ import msgspec
 from accountant.display.numbers import percent_digits
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
-from accountant.limits.wire import MOST_DAYS, days_of
+from accountant.limits.wire import MAX_DAYS, days_of
 from accountant.records import VERSION, encode
 from accountant.records.coerce import coerce_until
 from accountant.records.inputs import Checked, check_body
@@ -185,8 +185,8 @@ def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
         return None
     if part is None:
         raise RequestInvalid("pace_part", "must be given with its days, such as 1", "")
-    if not re.fullmatch(r"[1-9][0-9]{0,4}", days) or int(days) > MOST_DAYS:
-        rule = f"must be a whole number of days from 1 to {MOST_DAYS:,}"
+    if not re.fullmatch(r"[1-9][0-9]{0,4}", days) or int(days) > MAX_DAYS:
+        rule = f"must be a whole number of days from 1 to {MAX_DAYS:,}"
         raise RequestInvalid("pace_days", rule, days)
     return {"part": part, "period": f"P{days}D"}
 

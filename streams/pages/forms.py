@@ -16,7 +16,7 @@ from streams.pages.sessions import session_of
 
 FIELD: Final = "form_token"
 """The hidden field of each form."""
-MOST_BYTES: Final = 65_536
+MAX_BYTES: Final = 65_536
 """Of a form that is sent; a provider's token alone may take 24 KiB of it."""
 _MOST_FIELDS: Final = 200
 _FORM: Final = "application/x-www-form-urlencoded"

@@ -13,7 +13,7 @@ from streams.auth.principal import Principal
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import Refusal, refusal_response
 from streams.logs import get_logger
-from streams.pages.forms import MOST_BYTES, checked_form, stranger_token
+from streams.pages.forms import MAX_BYTES, checked_form, stranger_token
 from streams.pages.paths import HOME, SIGN_IN, SIGN_OUT, local
 from streams.pages.render import problem_page, rendered
 from streams.pages.session_auth import Browsers, browsers_of, cookie_of
@@ -36,7 +36,7 @@ async def sign_in_page(request: HttpRequest) -> Response[Any]:
     return _form(request, browsers, wanted)
 
 
-@post(SIGN_IN, include_in_schema=False, status_code=200, request_max_body_size=MOST_BYTES)
+@post(SIGN_IN, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
 async def sign_in(request: HttpRequest) -> Response[Any]:
     """Begin a session for a token that holds, under an id that the browser has not had before."""
     browsers = browsers_of(request)
@@ -63,7 +63,7 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     return _go(wanted, begun, browsers.no_cookie(browsers.form_cookie))
 
 
-@post(SIGN_OUT, include_in_schema=False, status_code=200, request_max_body_size=MOST_BYTES)
+@post(SIGN_OUT, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
 async def sign_out(request: HttpRequest) -> Response[Any]:
     """End the session; its cookie is worth nothing from now on, wherever a copy of it is."""
     await checked_form(request)

@@ -20,7 +20,7 @@ from pydantic_settings import (
 )
 
 from accountant.records import Genesis
-from accountant.records.inputs import MOST_BYTES
+from accountant.records.inputs import MAX_BYTES
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
 from streams.clock import DAY_MS
 from streams.errors import Refused
@@ -237,9 +237,9 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         description="most requests that wait for their decision, of an embedded ledger",
     )
     most_body: int = Field(
-        MOST_BYTES,
+        MAX_BYTES,
         ge=1_024,
-        le=MOST_BYTES,
+        le=MAX_BYTES,
         description="most bytes of a request's body",
     )
     read_side: bool = Field(

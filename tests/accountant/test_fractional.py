@@ -19,7 +19,7 @@ from accountant.amounts import (
     parse_units,
 )
 from accountant.fractional import (
-    MOST_DIGITS,
+    MAX_DIGITS,
     PARTS,
     Fractional,
     amount_of,
@@ -58,8 +58,8 @@ def test_thirds_add_up_to_the_whole() -> None:
 
 
 def test_every_whole_number_of_two_digits_and_its_square_has_parts() -> None:
-    assert MOST_DIGITS == 2
-    for bottom in range(1, 10**MOST_DIGITS):
+    assert MAX_DIGITS == 2
+    for bottom in range(1, 10**MAX_DIGITS):
         assert exact(exact_cost(Fraction(1, bottom))) == Fraction(UNIT, bottom)
         assert exact(exact_cost(Fraction(1, 2 * bottom**2))) == Fraction(UNIT, 2 * bottom**2)
 

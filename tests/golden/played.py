@@ -28,7 +28,7 @@ from tests.accountant.world import World
 
 HERE: Final = Path(__file__).parent
 DECIDED: Final = HERE / "decided.json"
-MOST_IDS: Final = {"ids": 200}
+MAX_IDS: Final = {"ids": 200}
 """The most ids that the partition remembers, where that is not its default."""
 LOGS: Final = {"ids": 25, "fractions": 10, "members": 10, "limits": 10}
 """The logs, each with the inputs of a transaction."""
@@ -37,7 +37,7 @@ _EVERY: Final = 10
 
 def played(name: str) -> World:
     """Return the partition that has decided the inputs of a golden log."""
-    world = World(batch=LOGS[name], most_ids=MOST_IDS.get(name))
+    world = World(batch=LOGS[name], most_ids=MAX_IDS.get(name))
     for text in (HERE / f"{name}.jsonl").read_text().splitlines():
         line = json.loads(text)
         if "source" in line:

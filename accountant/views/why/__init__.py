@@ -3,7 +3,7 @@
 from accountant.views.why.forecast import Forecast, RemainingAmount, SpenderKey
 from accountant.views.why.remaining import left_of_dataset, remaining_by_scope
 from accountant.views.why.report import (
-    MOST_SHOWN,
+    MAX_SHOWN,
     WHY_BYS,
     Why,
     WhyBy,
@@ -16,7 +16,7 @@ from accountant.views.why.report import (
 from accountant.views.why.why import UsageByKey, UsageSums, since_day, spenders, why_of
 
 __all__ = [
-    "MOST_SHOWN",
+    "MAX_SHOWN",
     "WHY_BYS",
     "Forecast",
     "RemainingAmount",

@@ -23,10 +23,10 @@ NEVER_DAYS: Final = 36_525.0
 """What would last longer, a hundred years, counts as not running out."""
 
 _DAY_MS: Final = 86_400_000
-_LEAST_DAYS: Final = 1 / 24  # of a window: the first request of a dataset is no pace
+_MIN_DAYS: Final = 1 / 24  # of a window: the first request of a dataset is no pace
 _EPOCH: Final = date(1970, 1, 1)
 _ERRORS: Final = 2  # standard errors of the mean to either side
-_LEAST_WHOLE: Final = 2  # whole days that a spread can be taken of
+_MIN_WHOLE: Final = 2  # whole days that a spread can be taken of
 
 Scope = Literal["all", "team", "analyst"]
 
@@ -117,7 +117,7 @@ def _forecast(
     start = min(now, max((today - days) * _DAY_MS, begin))
     used = {day: by_day.get(day_text(day), 0) for day in range(day_of(start), today + 1)}
     spent: Units = sum(used.values())
-    elapsed = max(_LEAST_DAYS, (now - start) / _DAY_MS)
+    elapsed = max(_MIN_DAYS, (now - start) / _DAY_MS)
     per_day = _ratio(spent, UNIT) / elapsed
     times: list[str | None] = [None, None, None]
     if left.units is not None and math.isfinite(per_day):
@@ -148,7 +148,7 @@ def _ratio(units: Units, whole: Units) -> float:
 
 def _spread(whole: list[float]) -> float | None:
     """Return two standard errors of the mean of daily sums, None of too few."""
-    if len(whole) < _LEAST_WHOLE:
+    if len(whole) < _MIN_WHOLE:
         return None
     return _ERRORS * statistics.stdev(whole) / math.sqrt(len(whole))
 

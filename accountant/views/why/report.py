@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.views.why.forecast import Forecast
 
-MOST_SHOWN: Final = 1_000
+MAX_SHOWN: Final = 1_000
 """Analysts and purposes with a row of their own: those that spent most. All others are one row,
 called `OTHERS`."""
 
@@ -110,7 +110,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
         spent: exact sum of what all grants cost.
         spent_ratio: part of the budget that is spent, rounded up, as the dataset tells it.
         state: `open`, `exhausted`, `halted` or `closed`; of the last two there is no forecast.
-        by_analyst, by_purpose: at most `MOST_SHOWN` apart.
+        by_analyst, by_purpose: at most `MAX_SHOWN` apart.
         refusals: the most frequent reason first.
         largest: at most 20.
         forecasts: of all, then of teams, then of analysts, three each.

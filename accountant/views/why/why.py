@@ -24,7 +24,7 @@ from accountant.views.why.forecast import (
 )
 from accountant.views.why.remaining import left_of_dataset
 from accountant.views.why.report import (
-    MOST_SHOWN,
+    MAX_SHOWN,
     AnalystSpending,
     LargestGrant,
     PurposeSpending,
@@ -34,7 +34,7 @@ from accountant.views.why.report import (
     Why,
 )
 
-MOST_FORECAST: Final = 100
+MAX_FORECAST: Final = 100
 """Teams, and analysts, with a forecast of their own: those that spent most in the last month."""
 
 
@@ -190,7 +190,7 @@ def _sorted(rows: Iterable[UsageByKey]) -> list[UsageByKey]:
 def _most(rows: Sequence[UsageByKey], asked_for: str | None) -> list[UsageByKey]:
     """Return the rows that spent most, and the others as one."""
     found = _sorted(rows)
-    apart, rest = found[:MOST_SHOWN], found[MOST_SHOWN:]
+    apart, rest = found[:MAX_SHOWN], found[MAX_SHOWN:]
     own = [row for row in rest if row.key == asked_for]
     rest = [row for row in rest if row.key != asked_for]
     if asked_for is not None and all(row.key != asked_for for row in found):
@@ -272,5 +272,5 @@ def _top_spenders(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | No
     """Return the names that spent most, and one that is asked for in any case."""
     spent = {name: sum(days.values()) for name, days in by_day.items()}
     found = sorted((name for name in spent if spent[name]), key=lambda name: (-spent[name], name))
-    most = found[:MOST_FORECAST]
+    most = found[:MAX_FORECAST]
     return most if asked_for is None or asked_for in most else [*most, asked_for]

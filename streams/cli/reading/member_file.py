@@ -26,7 +26,7 @@ def members_in(path: Path) -> list[Member]:
 
     It must be whole: each member once, an owner among them, no more than a dataset may have.
     """
-    from accountant.records.members import MOST_MEMBERS
+    from accountant.records.members import MAX_MEMBERS
 
     found: dict[str, Member] = {}
     for place, row in _rows(path):
@@ -37,8 +37,8 @@ def members_in(path: Path) -> list[Member]:
     if not any("owner" in member.roles for member in found.values()):
         hint = "give somebody the role owner"
         fail(Exit.USAGE, f"{path} names no owner, and a dataset must have one", hint=hint)
-    if len(found) > MOST_MEMBERS:
-        fail(Exit.USAGE, f"{path} has {len(found):,} members; a dataset has {MOST_MEMBERS:,}")
+    if len(found) > MAX_MEMBERS:
+        fail(Exit.USAGE, f"{path} has {len(found):,} members; a dataset has {MAX_MEMBERS:,}")
     return list(found.values())
 
 

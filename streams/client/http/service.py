@@ -142,10 +142,10 @@ class HttpService:
             raise self._not_a_gateway(f"{response.status_code} ({problem.message})")
         raise self._to_exception(response, problem)
 
-    async def find(self, dataset: str, who: str, request_id: str) -> bytes | None:
+    async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         path = f"{_path(dataset)}/requests/{quote(request_id, safe='')}"
         found = self._body_or_none(
-            await self._send("GET", path, params={"analyst": who}), request_id
+            await self._send("GET", path, params={"analyst": caller}), request_id
         )
         return None if found is None else self._decode_logged(found)[0]
 

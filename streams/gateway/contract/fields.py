@@ -11,22 +11,22 @@ from decimal import Decimal
 from typing import Any, Final, get_args
 
 from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
-from accountant.claims.claims import MOST_CLAIMS, MOST_TIMES
-from accountant.claims.fields import LEAST_EPSILON, LEAST_RHO, MOST_EPSILON, MOST_RHO
+from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
+from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO
 from accountant.filters import FILTERS
 from accountant.filters.beside import BESIDE
-from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
-from accountant.filters.renyi_weighted import MOST_ORDERS
+from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
+from accountant.filters.renyi_weighted import MAX_ORDERS
 from accountant.foreign_text import PLAIN_PATTERN
 from accountant.fractional import EXCESS_PATTERN
-from accountant.limits.wire import MOST_DAYS
+from accountant.limits.wire import MAX_DAYS
 from accountant.odometers import AnyOdometer
-from accountant.odometers.advanced_2016_n import LEAST_N, MOST_N
-from accountant.odometers.base import LEAST_PARAMETER
-from accountant.odometers.combined import MOST_PARTS
-from accountant.policy.policy import HORIZON_PATTERN, MOST_ALERTS, MOST_ODOMETERS, UNIT_PATTERN
-from accountant.records.inputs import MOST_PURPOSE
-from accountant.records.members import MOST_OWNERS_NAMED
+from accountant.odometers.advanced_2016_n import MAX_N, MIN_N
+from accountant.odometers.base import MIN_PARAMETER
+from accountant.odometers.combined import MAX_PARTS
+from accountant.policy.policy import HORIZON_PATTERN, MAX_ALERTS, MAX_ODOMETERS, UNIT_PATTERN
+from accountant.records.inputs import MAX_PURPOSE
+from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
 from accountant.times import ID_PATTERN
 from accountant.views.usage import OTHERS
@@ -104,20 +104,20 @@ PRIMITIVES: Final[dict[str, JsonSchema]] = {
         UNIT_PATTERN, "the unit of privacy: what neighbouring datasets differ in, such as person"
     ),
     "Horizon": text(HORIZON_PATTERN, "a number of days, such as P365D"),
-    "Period": text(f"P(?:{_counted(MOST_DAYS)})D", f"days, such as P30D, at most P{MOST_DAYS}D")
+    "Period": text(f"P(?:{_counted(MAX_DAYS)})D", f"days, such as P30D, at most P{MAX_DAYS}D")
     | {"examples": ["P30D"]},
-    "Epsilon": _amount("epsilon", "0.1", LEAST_EPSILON, MOST_EPSILON, zero=True),
-    "EpsilonBudget": _amount("epsilon-budget", "1", LEAST_EPSILON, MOST_EPSILON),
-    "Rho": _amount("rho", "0.005", LEAST_RHO, MOST_RHO, zero=True),
-    "RhoBudget": _amount("rho-budget", "0.5", LEAST_RHO, MOST_RHO),
+    "Epsilon": _amount("epsilon", "0.1", MIN_EPSILON, MAX_EPSILON, zero=True),
+    "EpsilonBudget": _amount("epsilon-budget", "1", MIN_EPSILON, MAX_EPSILON),
+    "Rho": _amount("rho", "0.005", MIN_RHO, MAX_RHO, zero=True),
+    "RhoBudget": _amount("rho-budget", "0.5", MIN_RHO, MAX_RHO),
     "Delta": _amount("delta", "1e-6", SMALLEST, _ONE, zero=True, below=True),
     "OdometerDelta": _amount("odometer-delta", "1e-7", SMALLEST, _ONE, below=True),
-    "OdometerParameter": _amount("odometer-parameter", "0.01", LEAST_PARAMETER, LARGEST),
+    "OdometerParameter": _amount("odometer-parameter", "0.01", MIN_PARAMETER, LARGEST),
     "Ratio": _amount("ratio", "0.5", SMALLEST, _ONE),
-    "Rate": _amount("rate", "0.01", LEAST_EPSILON, _ONE),
+    "Rate": _amount("rate", "0.01", MIN_EPSILON, _ONE),
     "Noise": _amount("noise", "10", SMALLEST, LARGEST),
     "Sensitivity": _amount("sensitivity", "1", SMALLEST, LARGEST, zero=True),
-    "Order": _amount("order", "22", LEAST_ORDER, MOST_ORDER),
+    "Order": _amount("order", "22", MIN_ORDER, MAX_ORDER),
     "LedgerAmount": text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "a sum of the ledger"),
     "PartOfAUnit": text(EXCESS_PATTERN, "the part of 1e-40 by which a sum was rounded up"),
 }
@@ -133,9 +133,9 @@ def _between(least: int, most: int) -> JsonSchema:
 
 
 _PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
-_NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MOST_PURPOSE}
+_NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MAX_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
-_OWNERS: Final[JsonSchema] = _listed("Name", MOST_OWNERS_NAMED, 1) | {"uniqueItems": True}
+_OWNERS: Final[JsonSchema] = _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True}
 _MEMBER: Final[dict[str, JsonSchema]] = {
     **dict.fromkeys(("member", "team"), reference("Name")),
     "roles": {"uniqueItems": True},
@@ -171,11 +171,11 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "delta": reference("Delta"),
     "rate": reference("Rate"),
     "sensitivity": reference("Sensitivity"),
-    "times": _between(1, MOST_TIMES),
-    "n": _between(LEAST_N, MOST_N),
+    "times": _between(1, MAX_TIMES),
+    "n": _between(MIN_N, MAX_N),
     "purpose": _NOTE,
     "reason": _NOTE,
-    "alert_at": _listed("Ratio", MOST_ALERTS),
+    "alert_at": _listed("Ratio", MAX_ALERTS),
     "horizon": reference("Horizon"),
     "most_per_request": reference("Ratio"),
     "totals": _TOTALS,
@@ -185,9 +185,9 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
 }
 # By component, before those; `Odometer` is each of the odometers.
 _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
-    "AllOf": {"claims": {"minItems": 1, "maxItems": MOST_CLAIMS}},
+    "AllOf": {"claims": {"minItems": 1, "maxItems": MAX_CLAIMS}},
     "Odometer": {"delta": reference("OdometerDelta")},
-    "Combined": {"odometers": {"minItems": 2, "maxItems": MOST_PARTS}},
+    "Combined": {"odometers": {"minItems": 2, "maxItems": MAX_PARTS}},
     "Policy": {
         "filter": {"enum": list(FILTERS)},
         "beside": {"enum": [BESIDE]},
@@ -195,10 +195,10 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "rho": reference("RhoBudget"),
         "delta_for_claims": reference("Delta"),
         "unit": reference("Unit"),
-        "odometers": {"maxItems": MOST_ODOMETERS},
+        "odometers": {"maxItems": MAX_ODOMETERS},
         "order": reference("Order"),
-        "orders": _listed("Order", MOST_ORDERS, 1),
-        "weights": _listed("Ratio", MOST_ORDERS, 1),
+        "orders": _listed("Order", MAX_ORDERS, 1),
+        "weights": _listed("Ratio", MAX_ORDERS, 1),
         "epsilon_ex_post": reference("EpsilonBudget"),
         "delta_ex_post": reference("Delta"),
         "epsilon_each": reference("EpsilonBudget"),

@@ -26,7 +26,7 @@ from accountant.records import (
     SetMember,
 )
 from accountant.records.http_bodies import Me, Problem
-from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
@@ -116,7 +116,7 @@ _ANSWERS: Final = (
     Pending,
 )
 USAGE_BY: Final[dict[str, JsonSchema]] = {
-    "purpose": {"type": "string", "maxLength": MOST_PURPOSE},
+    "purpose": {"type": "string", "maxLength": MAX_PURPOSE},
     "day": text(r"[0-9]{4}-[0-9]{2}-[0-9]{2}", "a day of the ledger's clock, in UTC"),
     "month": text(r"[0-9]{4}-[0-9]{2}", "a month of the ledger's clock, in UTC"),
 }

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from typing import Any, Final
 
-from accountant.records.inputs import MOST_PURPOSE
+from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.names import NAME_PATTERN
 from accountant.views.usage import OTHERS
 from accountant.views.why.forecast import WINDOWS
-from accountant.views.why.report import MOST_SHOWN
+from accountant.views.why.report import MAX_SHOWN
 
 _Schema = dict[str, Any]
 _COUNT: Final[_Schema] = {"type": "integer", "minimum": 0}
@@ -37,8 +37,8 @@ OF_WHY: Final[dict[str, dict[str, _Schema]]] = {
         "left": _AMOUNT,
         "at": _TIME,
         "state": {"enum": ["open", "exhausted", "halted", "closed"]},
-        "by_analyst": {"maxItems": MOST_SHOWN + 2},
-        "by_purpose": {"maxItems": MOST_SHOWN + 1},
+        "by_analyst": {"maxItems": MAX_SHOWN + 2},
+        "by_purpose": {"maxItems": MAX_SHOWN + 1},
         "since": _COUNT,
         "only": _NAME,
     },
@@ -49,7 +49,7 @@ OF_WHY: Final[dict[str, dict[str, _Schema]]] = {
     },
     "TeamSpending": _SPENDING
     | {"team": _text(f"(?:{NAME_PATTERN})?", "a team, or none"), "analysts": _COUNT},
-    "PurposeSpending": _SPENDING | {"purpose": {"type": "string", "maxLength": MOST_PURPOSE}},
+    "PurposeSpending": _SPENDING | {"purpose": {"type": "string", "maxLength": MAX_PURPOSE}},
     "WeekSpending": _SPENDING
     | {
         "week": _text(r"[0-9]{4}-W[0-9]{2}", "an ISO week of the ledger's clock, in UTC"),

@@ -142,7 +142,7 @@ class LogEvent:
         if analyst is None:
             return True
         try:
-            return decode_identity(self._line.request).who == analyst
+            return decode_identity(self._line.request).caller == analyst
         except DECODE_ERRORS:  # what was asked is no request
             return False
 

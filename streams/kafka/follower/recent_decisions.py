@@ -33,7 +33,7 @@ class RecentDecisions:
         self.by_position[position] = value
         if line.outcome in _FINAL:
             asked = decode_identity(line.request)
-            self.by_request[asked.dataset, asked.who, asked.request_id] = value
+            self.by_request[asked.dataset, asked.caller, asked.request_id] = value
 
     def forget_old(self) -> None:
         """Drop requests older than the window; the log still has them."""

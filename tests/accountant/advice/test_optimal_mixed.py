@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from accountant.advice.optimal_mixed import MOST_MECHANISMS, OptimalComposition
+from accountant.advice.optimal_mixed import MAX_MECHANISMS, OptimalComposition
 from research.comparators import optimal_count, optimal_delta
 
 Pair = tuple[str, str]
@@ -99,4 +99,4 @@ def test_arguments_out_of_range_are_refused() -> None:
         with pytest.raises(ValueError, match="epsilon must be at least 0"):
             found([(epsilon, delta)], "1")
     with pytest.raises(ValueError, match="more than 20,000"):
-        found([], "1").fits([(Decimal(1), Decimal(0), MOST_MECHANISMS + 1)], Decimal(1))
+        found([], "1").fits([(Decimal(1), Decimal(0), MAX_MECHANISMS + 1)], Decimal(1))

@@ -15,7 +15,7 @@ from accountant.errors import RequestInvalid
 from accountant.ledger.snapshots import snapshot
 from accountant.policy import Policy
 from accountant.records import Decision
-from accountant.records.inputs import MOST_BYTES, Undecodable
+from accountant.records.inputs import MAX_BYTES, Undecodable
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.views.datasets import view_of_ledger
 from accountant.views.ledgers import ledger_of
@@ -172,7 +172,7 @@ def test_every_field_of_a_body_must_be_given(field: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    [b"", b"[", b"\xff", b'{"unit":"a","unit":"b"}', b'"' + b"x" * MOST_BYTES + b'"'],
+    [b"", b"[", b"\xff", b'{"unit":"a","unit":"b"}', b'"' + b"x" * MAX_BYTES + b'"'],
 )
 def test_what_is_no_object_is_refused(body: bytes) -> None:
     with pytest.raises((Undecodable, RequestInvalid)):

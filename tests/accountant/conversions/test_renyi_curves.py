@@ -17,7 +17,7 @@ from accountant.conversions.renyi import (
     randomized_response_renyi,
     zcdp_renyi,
 )
-from accountant.conversions.renyi_subsampled import MOST_TERMS, subsampled_gaussian_renyi
+from accountant.conversions.renyi_subsampled import MAX_TERMS, subsampled_gaussian_renyi
 from tests.accountant.strategies import decimals
 
 LOOSE = Fraction(1, 10**25)
@@ -180,7 +180,7 @@ def test_sampling_never_costs_more_than_none(order: str, rate: str, noise: str) 
 
 
 def test_orders_too_large_to_sum_are_charged_without_the_sample() -> None:
-    order, noise = Fraction(MOST_TERMS), Fraction(50)
+    order, noise = Fraction(MAX_TERMS), Fraction(50)
     ours = subsampled_gaussian_renyi(order, rate=Fraction(1, 100), noise=noise)
     assert ours == order / (2 * noise**2)
 

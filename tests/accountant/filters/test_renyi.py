@@ -19,7 +19,7 @@ from accountant.claims.promises import Promise, promise
 from accountant.claims.text import parse_claim
 from accountant.conversions.renyi_order import best_order
 from accountant.errors import RequestInvalid
-from accountant.filters.renyi import LEAST_ORDER, MOST_ORDER
+from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.ledger.adjudicate import adjudicate
 from accountant.policy import Policy
 from accountant.records.outcomes import Outcome, Reason
@@ -49,8 +49,8 @@ def best(claim: str, epsilon: str = "1", delta: str = "1e-6") -> Decimal | None:
         epsilon=Decimal(epsilon),
         delta=Decimal(delta),
         curve=partial(curve_of, worth),
-        least=LEAST_ORDER,
-        most=MOST_ORDER,
+        least=MIN_ORDER,
+        most=MAX_ORDER,
     )
 
 

@@ -53,12 +53,12 @@ class Trial:
         self.ledger = world.ledger()
         self.at = world.now
 
-    def limits(self, who: str) -> ApplicableLimits | None:
-        team = team_of(self.members.get("census", who), self.at)
-        return applicable_limits(self.ledger, self.store, who, team, self.at, self.resets)
+    def limits(self, caller: str) -> ApplicableLimits | None:
+        team = team_of(self.members.get("census", caller), self.at)
+        return applicable_limits(self.ledger, self.store, caller, team, self.at, self.resets)
 
-    def grant(self, who: str, claim: str) -> Held | None:
-        limits, before = self.limits(who), self.ledger
+    def grant(self, caller: str, claim: str) -> Held | None:
+        limits, before = self.limits(caller), self.ledger
         asked = checked(parse_claim(claim))
         after, verdict = adjudicate(before, asked, "person", "add_remove", self.at, limits)
         if verdict.outcome is not Outcome.GRANTED:
@@ -80,10 +80,10 @@ class Trial:
 
     def shown(self) -> object:
         """Return all that later decisions depend on."""
-        return self.ledger.totals, self.reserved(), [self.used(who) for who in PEOPLE]
+        return self.ledger.totals, self.reserved(), [self.used(caller) for caller in PEOPLE]
 
-    def used(self, who: str) -> object:
-        limits = self.limits(who)
+    def used(self, caller: str) -> object:
+        limits = self.limits(caller)
         if limits is None:
             return None
         former = limits.former_team

@@ -107,8 +107,8 @@ class Model:
             return {"outcome": "expired"}
         if issued > self.at + self._skew:
             return {"outcome": "invalid", "reason": "issued_in_future"}
-        who = body["analyst"] if source == "requests" else body["by"]
-        key = source, body["dataset"], who, body["request_id"]
+        caller = body["analyst"] if source == "requests" else body["by"]
+        key = source, body["dataset"], caller, body["request_id"]
         if key in self._ids:
             return {"outcome": "repeated" if self._ids[key] == value else "conflict"}
         self._ids[key] = value

@@ -168,8 +168,8 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
         raise bad
     if isinstance(found["version"], bool):
         raise bad
-    who = found["analyst"] if kind == "request" else found["by"]
-    names = [found["dataset"], who, *([found["via"]] if "via" in found else [])]
+    caller = found["analyst"] if kind == "request" else found["by"]
+    names = [found["dataset"], caller, *([found["via"]] if "via" in found else [])]
     if not all(isinstance(name, str) and re.fullmatch(NAME, name) for name in names):
         raise bad
     if not isinstance(found["request_id"], str) or not re.fullmatch(ID, found["request_id"]):
@@ -186,7 +186,7 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
                 raise bad
             return found, CheckedClaim(msgspec.convert(found["claim"], Claim))
         if kind == "open":
-            owners = found.get("owners", [who])
+            owners = found.get("owners", [caller])
             if not isinstance(owners, list) or not 1 <= len(owners) <= 100:
                 raise bad
             if not all(isinstance(each, str) and re.fullmatch(NAME, each) for each in owners):
@@ -347,7 +347,7 @@ class Plain:
 
     def sound(self, origin: tuple[str, int], body: str, found: dict[str, Any], worth: Any) -> bytes:
         source, dataset = origin[0], found["dataset"]
-        who = found["analyst"] if source == "requests" else found["by"]
+        caller = found["analyst"] if source == "requests" else found["by"]
         ledger = self.datasets.get(dataset)
 
         def only(outcome: str, **fields: object) -> bytes:
@@ -363,7 +363,7 @@ class Plain:
             return only("expired")
         if issued > self.decided_at + self.genesis.skew_ms:
             return only("invalid", reason="issued_in_future")
-        key = (source, dataset, who, found["request_id"])
+        key = (source, dataset, caller, found["request_id"])
         digest = hashlib.sha256(body.encode()).digest()
         if key in self.ids and self.ids[key][0] > self.floor:
             _, before, first = self.ids[key]

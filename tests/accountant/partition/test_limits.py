@@ -31,7 +31,8 @@ def test_a_team_uses_its_part_and_no_more() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.3")
     said_to = [
-        said(world, who, "0.1") for who in ("ana", "ben", "ana", "ben", "cy", "eve", "dan", "cy")
+        said(world, caller, "0.1")
+        for caller in ("ana", "ben", "ana", "ben", "cy", "eve", "dan", "cy")
     ]
     assert said_to == ["granted"] * 3 + ["team/blue limit"] + ["granted"] * 4
     assert sound(world)
@@ -114,8 +115,8 @@ def test_a_refusal_moves_nothing_at_any_level() -> None:
     divide(world, "each", "blue", part="0.1")
     asked(world, "ana", "0.05")
     before = level_rows(world)
-    for who, epsilon in (("ana", "0.06"), ("ana", "0.4"), ("eve", "0.5"), ("ben", "2")):
-        assert said(world, who, epsilon) != "granted"
+    for caller, epsilon in (("ana", "0.06"), ("ana", "0.4"), ("eve", "0.5"), ("ben", "2")):
+        assert said(world, caller, epsilon) != "granted"
     assert level_rows(world) == before
     assert sound(world)
 
@@ -420,8 +421,8 @@ def test_a_dataset_without_limits_decides_as_before_in_the_same_bytes() -> None:
             world.open("other", **BASIC)
             limit(world, "team", "blue", part="0.01", dataset="other")
         start = len(world.log)
-        for epsilon, who in itertools.product(("0.1", "0.3", "2"), ("ana", "cy")):
-            asked(world, who, epsilon)
+        for epsilon, caller in itertools.product(("0.1", "0.3", "2"), ("ana", "cy")):
+            asked(world, caller, epsilon)
         logs.append([(d.outcome, d.cost, d.totals, d.levels) for d in world.decisions[start:]])
     assert logs[0] == logs[1]
 
@@ -454,5 +455,7 @@ def test_the_order_of_the_log_decides_who_gets_the_last_of_a_level() -> None:
         world = divided(batch=100)
         divide(world, "team", "blue", **fields)
         divide(world, "team", "red", reserved="0.9" if "reserved" in fields else "0.1")
-        assert [said(world, who, "0.1") for who in ("ana", "ben", "ana")].count("granted") == 1
+        assert [said(world, caller, "0.1") for caller in ("ana", "ben", "ana")].count(
+            "granted"
+        ) == 1
         assert sound(world)

@@ -72,7 +72,7 @@ def test_a_refused_request_moves_no_period() -> None:
 def test_each_analyst_under_a_default_has_the_pace_alone() -> None:
     world = divided()
     divide(world, "each", "blue", pace=DAILY)
-    assert [said(world, who, "0.1") for who in ("ana", "ben", "ana", "cy")] == [
+    assert [said(world, caller, "0.1") for caller in ("ana", "ben", "ana", "cy")] == [
         *("granted", "granted", "each/blue pace", "granted")
     ]
     moved = asked(world, "cy", "0.1")
@@ -153,9 +153,12 @@ def test_use_under_a_default_that_nobody_rewrote_counts_in_the_period_that_still
     assert said(world, "ben", "0.1") == "granted"
     divide(world, "each", "blue", pace={"part": "0.1", "period": "P7D"})
     # ana's period was over, ben's runs for seven days now
-    assert [said(world, who, "0.1") for who in ("ana", "ben")] == ["granted", "each/blue pace"]
+    assert [said(world, caller, "0.1") for caller in ("ana", "ben")] == [
+        "granted",
+        "each/blue pace",
+    ]
     world.now = START + days(8)
-    assert [said(world, who, "0.1") for who in ("ana", "ben")] == ["granted", "granted"]
+    assert [said(world, caller, "0.1") for caller in ("ana", "ben")] == ["granted", "granted"]
     assert sound(world)
 
 

@@ -20,7 +20,7 @@ from accountant.times import uuid7
 from tests.accountant.partition.plain_reading import Plain, at_text
 
 START = 1_795_255_200_000
-MOST_IDS = 6
+MAX_IDS = 6
 GENESIS = Genesis("test", 0, 2, 61_000, 5_000)
 DATASETS = ("d0", "d1", "d3", "d4", "d2")
 POLICIES: tuple[dict[str, Any], ...] = (
@@ -216,10 +216,10 @@ class Pair:
 
     def __init__(self) -> None:
         first = genesis_decision(GENESIS, START)
-        self.state = Partition(GENESIS, most_ids=MOST_IDS)
+        self.state = Partition(GENESIS, most_ids=MAX_IDS)
         self.state.sequence, self.state.decided_at = 0, START
         self.state.head = f"sha256:{first.digest.hex()}"
-        self.plain = Plain(GENESIS, first.value, START, MOST_IDS)
+        self.plain = Plain(GENESIS, first.value, START, MAX_IDS)
         self.clock = START
         self.said: list[bytes | None] = []
 
@@ -277,10 +277,10 @@ class Pair:
             assert json.loads(kept[key.encode()]) == row
         assert all(kept.get(key) == value for key, value in rows)
         alive = 0
-        for (source, dataset, who, request_id), (issued, digest, _) in plain.ids.items():
+        for (source, dataset, caller, request_id), (issued, digest, _) in plain.ids.items():
             if issued > plain.floor:
                 alive += 1
-                known = state.ids.get(issued, f"{source}/{dataset}/{who}/{request_id}")
+                known = state.ids.get(issued, f"{source}/{dataset}/{caller}/{request_id}")
                 assert known is not None
                 assert known.body_hash == digest
         assert state.ids.count_by_second(state.floor).total() == alive

@@ -210,13 +210,13 @@ class Kept:
         self.teams: dict[str, list[Fraction]] = {}
         self.analysts: dict[str, tuple[list[Fraction], str]] = {}
 
-    def rest(self, who: str) -> Fraction:
-        (share, used), _ = self.analysts.get(who, ([ZERO, ZERO], ""))
+    def rest(self, caller: str) -> Fraction:
+        (share, used), _ = self.analysts.get(caller, ([ZERO, ZERO], ""))
         return max(share - used, ZERO)
 
     def within(self, team: str, but: str = "") -> Fraction:
-        inside = [who for who, (_, booked) in self.analysts.items() if booked == team != ""]
-        return sum((self.rest(who) for who in inside if who != but), ZERO)
+        inside = [caller for caller, (_, booked) in self.analysts.items() if booked == team != ""]
+        return sum((self.rest(caller) for caller in inside if caller != but), ZERO)
 
     def withheld(self, team: str) -> Fraction:
         share, used = self.teams.get(team, [ZERO, ZERO])
@@ -227,21 +227,21 @@ class Kept:
         alone = sum((self.rest(w) for w, (_, team) in self.analysts.items() if not team), ZERO)
         return alone + sum((self.withheld(team) for team in booked if team), ZERO)
 
-    def own(self, who: str) -> Fraction:
-        team, booked = self.team_of.get(who, ""), self.analysts.get(who, ([], ""))[1]
-        own = self.withheld(team) - self.within(team, but=who) if team else ZERO
-        return own if team and booked == team else own + self.rest(who)
+    def own(self, caller: str) -> Fraction:
+        team, booked = self.team_of.get(caller, ""), self.analysts.get(caller, ([], ""))[1]
+        own = self.withheld(team) - self.within(team, but=caller) if team else ZERO
+        return own if team and booked == team else own + self.rest(caller)
 
-    def grant(self, who: str, cost: Fraction) -> bool:
-        if self.spent + cost > 1 - (self.whole() - self.own(who)):
+    def grant(self, caller: str, cost: Fraction) -> bool:
+        if self.spent + cost > 1 - (self.whole() - self.own(caller)):
             return False
-        team, (_, booked) = self.team_of.get(who, ""), self.analysts.get(who, ([], ""))
+        team, (_, booked) = self.team_of.get(caller, ""), self.analysts.get(caller, ([], ""))
         if booked and booked != team and booked in self.teams:
-            self.teams[booked][1] += min(cost, self.rest(who))
+            self.teams[booked][1] += min(cost, self.rest(caller))
         if team in self.teams:
             self.teams[team][1] += cost
-        if who in self.analysts:
-            self.analysts[who][0][1] += cost
+        if caller in self.analysts:
+            self.analysts[caller][0][1] += cost
         self.spent += cost
         return True
 
@@ -285,9 +285,9 @@ def play(world: World, kept: Kept, chance: random.Random) -> tuple[Decision, str
     people = [*TEAMS, "eve", "fay"]
     draw = chance.random()
     if draw < 0.06:
-        who, team = chance.choice(people), chance.choice(["blue", "red", "green", ""])
-        kept.team_of[who] = team
-        enrol(world, who, "analyst", **({"team": team} if team else {}))
+        caller, team = chance.choice(people), chance.choice(["blue", "red", "green", ""])
+        kept.team_of[caller] = team
+        enrol(world, caller, "analyst", **({"team": team} if team else {}))
         return world.decisions[-1], "member_set"
     if draw < 0.25:
         scope = chance.choice(["team", "analyst", "analyst"])
@@ -296,10 +296,10 @@ def play(world: World, kept: Kept, chance: random.Random) -> tuple[Decision, str
         fields = {} if share == "0" else {"reserved": share}
         due = kept.set(scope, name, Fraction(share))
         return limit(world, scope, name, **fields), due
-    who = chance.choice(people)
+    caller = chance.choice(people)
     text, cost = chance.choice(COSTS)
-    due = "granted" if kept.grant(who, Fraction(cost)) else "exhausted"
-    return world.ask(text, analyst=who), due
+    due = "granted" if kept.grant(caller, Fraction(cost)) else "exhausted"
+    return world.ask(text, analyst=caller), due
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -312,11 +312,11 @@ def test_shares_are_those_of_lists_added_up_and_always_there(seed: int) -> None:
         assert kept.holds()
     whole: Any = world.draft.levels.reserved("census")
     assert Fraction(int(whole[0]) if whole else 0, 10**40) >= kept.whole() - Fraction(1, 10**40)
-    for who in kept.analysts:
+    for caller in kept.analysts:
         # Whatever the others did, what is left of one's own share is granted now.
-        left = kept.rest(who)
+        left = kept.rest(caller)
         if left and str(float(left)) == f"{float(left):.3g}":
-            assert said(world, who, str(float(left))) == "granted"
-            assert kept.grant(who, left)
+            assert said(world, caller, str(float(left))) == "granted"
+            assert kept.grant(caller, left)
     assert sound(world)
     assert json.loads(world.rows()[-1][1]).get("levels", 0) == world.ledger().levels

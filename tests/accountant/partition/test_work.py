@@ -7,8 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from accountant.claims import MOST_CLAIMS
-from accountant.claims.price import MOST_WORK
+from accountant.claims import MAX_CLAIMS
+from accountant.claims.price import MAX_WORK
 from accountant.conversions.renyi_subsampled import terms
 from accountant.replay.audit import audit
 from tests.accountant.world import World, code
@@ -22,7 +22,7 @@ RESIDUE: Wire = {"filter": "gdp_residue", "epsilon": "1000", "delta": "0.5"}
 def batch(parts: Iterable[Wire]) -> Wire:
     """Return one claim of all parts, nested where they are many."""
     all_parts = list(parts)
-    groups = [all_parts[i : i + MOST_CLAIMS] for i in range(0, len(all_parts), MOST_CLAIMS)]
+    groups = [all_parts[i : i + MAX_CLAIMS] for i in range(0, len(all_parts), MAX_CLAIMS)]
     return {
         "type": "all_of",
         "claims": [{"type": "all_of", "claims": group} for group in groups],
@@ -85,4 +85,4 @@ def test_what_is_alike_or_quick_to_price_is_taken(policy: Wire, claim: Wire) -> 
 
 
 def test_one_mechanism_is_never_too_much() -> None:
-    assert terms(Decimal(HIGH[-1])) * len(HIGH) < MOST_WORK
+    assert terms(Decimal(HIGH[-1])) * len(HIGH) < MAX_WORK

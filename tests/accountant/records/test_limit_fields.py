@@ -42,7 +42,7 @@ def body(**fields: object) -> bytes:
 def test_a_sound_record_is_taken(fields: dict[str, Any]) -> None:
     checked = check("admin", body(**fields))
     assert isinstance(checked.body, SetLimit)
-    assert checked.who == "olga"
+    assert checked.caller == "olga"
 
 
 @pytest.mark.parametrize(

@@ -25,7 +25,7 @@ from accountant.records import (
     encode,
     partition_row_key,
 )
-from accountant.records.inputs import MOST_BYTES, Undecodable, check
+from accountant.records.inputs import MAX_BYTES, Undecodable, check
 from accountant.records.names import _NAME, check_name, is_name
 from accountant.replay.replay import state_rows
 from accountant.views.datasets import alerts, view_of_ledger
@@ -52,10 +52,10 @@ def test_the_separators_tried_are_those_of_the_grammar() -> None:
     assert not any(map(is_name, ["", *SEPARATORS, ":a", "@a", "a" * 101]))
 
 
-def inverse_of_id_key(source: Source, dataset: str, who: str) -> bool:
+def inverse_of_id_key(source: Source, dataset: str, caller: str) -> bool:
     """Tell whether the parts of an id's key can be read back from it."""
     request_id = "019a0000-0000-7000-8000-000000000000"
-    parts = (source, dataset, who, request_id)
+    parts = (source, dataset, caller, request_id)
     return tuple(id_key(*parts).split("/")) == parts
 
 
@@ -66,9 +66,9 @@ def test_an_ids_key_tells_source_dataset_who_and_id(source: Source) -> None:
 
 @given(st.sampled_from(["requests", "admin"]), names, names)
 def test_an_ids_key_tells_its_parts_over_the_whole_grammar(
-    source: Source, dataset: str, who: str
+    source: Source, dataset: str, caller: str
 ) -> None:
-    assert inverse_of_id_key(source, dataset, who)
+    assert inverse_of_id_key(source, dataset, caller)
 
 
 def test_an_alerts_id_tells_dataset_generation_and_threshold() -> None:
@@ -182,6 +182,6 @@ def test_a_key_that_stands_twice_is_found_however_many_colons_names_hold(
     ]
     for key in again:
         twice = sound.replace(b'"version"', key + b'"version"')
-        assert len(twice) < MOST_BYTES
+        assert len(twice) < MAX_BYTES
         with pytest.raises(Undecodable, match="stands twice"):
             check("requests", twice)

@@ -14,7 +14,7 @@ from msgspec.inspect import DictType, LiteralType, StructType, Type, UnionType, 
 from accountant.errors import RequestInvalid
 from accountant.partition.operate import check_note
 from accountant.records import Body, decode_decision
-from accountant.records.inputs import MOST_BYTES, check
+from accountant.records.inputs import MAX_BYTES, check
 from accountant.times import uuid7
 from tests.accountant.world import code, opened
 
@@ -195,7 +195,7 @@ def test_a_hidden_character_in_the_name_of_a_field_is_shown_as_its_escape() -> N
 
 def test_a_body_that_its_escapes_would_make_too_long_is_not_repeated() -> None:
     world = opened()
-    raw = world.request(purpose="")[:-2] + b"\x7f" * (MOST_BYTES - 1_000) + b'"}'
+    raw = world.request(purpose="")[:-2] + b"\x7f" * (MAX_BYTES - 1_000) + b'"}'
     decision = world.send("requests", raw)
     assert (code(decision), bytes(decision.request)) == ("invalid_field", b"")
 

@@ -15,7 +15,7 @@ from accountant.claims.price import price
 from accountant.conversions.optimal_composition import most_composed
 from accountant.filters import FILTERS
 from accountant.filters.advanced_2016 import advanced_2016_bound
-from accountant.filters.optimal_homogeneous import MOST_MECHANISMS
+from accountant.filters.optimal_homogeneous import MAX_MECHANISMS
 from accountant.policy import ParsedBudget
 from tests.accountant.reference.common import Bound, Inputs, Inverse, total
 
@@ -71,7 +71,7 @@ def equal_claims(inputs: Inputs) -> int:
         epsilon=Decimal(inputs["e"]),
         target=Decimal(inputs["eg"]),
         delta=Decimal(inputs["d"]),
-        most=MOST_MECHANISMS,
+        most=MAX_MECHANISMS,
     )
     assert count is not None
     return count

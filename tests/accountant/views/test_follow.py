@@ -17,7 +17,7 @@ from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView, alerts, fold_decision
 from accountant.views.follow import Run, ViewFolder, counted_decision, fold_run, runs
 from accountant.views.usage import (
-    MOST_ANALYSTS,
+    MAX_ANALYSTS,
     OTHERS,
     UsageView,
     Vacancies,
@@ -155,7 +155,7 @@ def crowd() -> World:
     """Return a log of four analysts more than are told apart, each of whom asks twice."""
     world = World(batch=500)
     world.open(**BASIC)
-    names = [f"a{number}" for number in range(MOST_ANALYSTS + 4)]
+    names = [f"a{number}" for number in range(MAX_ANALYSTS + 4)]
     for claim in ("pure:0.00001", "pure:5"):
         for name in names:
             world.ask(claim, analyst=name)
@@ -167,9 +167,9 @@ def crowd() -> World:
 def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
     following, _ = followed(crowd.log, [5_000, 12_000])
     views = views_of("census", following.usage["census"])
-    assert len(views) == MOST_ANALYSTS + 1
+    assert len(views) == MAX_ANALYSTS + 1
     assert {(view.granted, view.refused) for view in views[:-1]} == {(1, 1)}
-    assert not {f"a{MOST_ANALYSTS + i}" for i in range(4)} & {view.analyst for view in views}
+    assert not {f"a{MAX_ANALYSTS + i}" for i in range(4)} & {view.analyst for view in views}
     others, last = views[-1], crowd.decisions[-1]
     assert (others.analyst, others.granted, others.refused) == (OTHERS, 4, 4)
     assert others.spent == "0.00004"

@@ -63,8 +63,8 @@ def test_a_budget_shows_every_limit_in_the_order_in_which_it_is_checked() -> Non
     divide(world, "team", "blue", part="0.4")
     divide(world, "each", "blue", part="0.2", pace=DAILY)
     divide(world, "analyst", "ben", part="0.3", reserved="0.05")
-    assert [said(world, who, "0.05") for who in ("ana", "ben", "cy")] == ["granted"] * 3
-    ana, ben, cy, eve = (budget(world, who) for who in ("ana", "ben", "cy", "eve"))
+    assert [said(world, caller, "0.05") for caller in ("ana", "ben", "cy")] == ["granted"] * 3
+    ana, ben, cy, eve = (budget(world, caller) for caller in ("ana", "ben", "cy", "eve"))
     assert places(ana) == ["dataset", "team/blue", "each/blue of ana"]
     assert places(ben) == ["dataset", "team/blue", "analyst/ben"]
     assert (places(cy), places(eve)) == (["dataset"], ["dataset"])
@@ -109,11 +109,11 @@ def test_what_is_reserved_for_others_is_kept_back_of_the_rest() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     divide(world, "analyst", "ana", reserved="0.1")
-    assert [amount(budget(world, who).left) for who in ("ana", "ben", "cy", "eve")] == [
+    assert [amount(budget(world, caller).left) for caller in ("ana", "ben", "cy", "eve")] == [
         *("1", "0.9", "0.6", "0.6"),
     ]
     assert said(world, "ana", "0.25") == "granted"
-    assert [amount(budget(world, who).left) for who in ("ana", "ben", "cy", "eve")] == [
+    assert [amount(budget(world, caller).left) for caller in ("ana", "ben", "cy", "eve")] == [
         *("0.75", "0.75", "0.6", "0.6"),
     ]
     refused = asked(world, "cy", "0.61")

@@ -180,7 +180,7 @@ def test_no_reset_of_the_clock_makes_a_sum_that_does_not_hold(
         looks = {name: at["grant"] for name, at in order.items() if "grant" in at}
         for name, at in order.items():
             if name in found.datasets:
-                assert all(at["open"] < look for who, look in looks.items() if who != name)
+                assert all(at["open"] < look for caller, look in looks.items() if caller != name)
             else:
                 assert all(at["close"] < look for look in looks.values())
 

@@ -18,7 +18,7 @@ from tests.faults.oracle.members import (
 from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
 from tests.faults.oracle.texts import amount, is_delta, is_hidden, is_name, within
 
-MOST_BYTES: Final = 65_536
+MAX_BYTES: Final = 65_536
 MOST_DEEP: Final = 16
 _ID: Final = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 _TOKEN: Final = re.compile(r'"(?:[^"\\]|\\.)*"|[^\s"]+')
@@ -91,7 +91,7 @@ def read(source: str, value: bytes | None) -> Read:
     """Return what is in an input record."""
     if not value:
         return Read("undecodable")
-    if len(value) > MOST_BYTES:
+    if len(value) > MAX_BYTES:
         return Read("oversize")
     try:
         found, text = _parsed(value)
@@ -102,7 +102,7 @@ def read(source: str, value: bytes | None) -> Read:
         shown = "".join(map(_escaped, text.decode())).encode()
         # What outgrows a body is not repeated.
         return Read(
-            "invalid_field", shown if len(shown) <= MOST_BYTES else None, broken=frozenset(broken)
+            "invalid_field", shown if len(shown) <= MAX_BYTES else None, broken=frozenset(broken)
         )
     return Read(None, text, found)
 

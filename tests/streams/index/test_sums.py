@@ -16,11 +16,11 @@ import pytest
 
 from accountant.amounts import UNIT, Units
 from accountant.partition.operate import reset_clock
-from accountant.views.tallies import MOST_LARGEST
+from accountant.views.tallies import MAX_LARGEST
 from accountant.views.usage import OTHERS
 from accountant.views.why import UsageSums
 from streams.index import UsageIndex
-from streams.index.tables import MOST_A_DAY, MOST_DAYS
+from streams.index.tables import MAX_DAYS, MOST_A_DAY
 from streams.index.usage_index import NOTHING, VERSION
 from tests.accountant.world import World
 from tests.streams.index.logs import DAY_MS, PURPOSES, busy_world, filled, rows_of
@@ -72,7 +72,7 @@ def recount(log: Sequence[bytes], dataset: str) -> tuple[Any, ...]:
             who = request["request_id"], request["analyst"], request.get("purpose", "")
             grants.append((cost(decision), decision["sequence"], *who, decision["decided_at"]))
     largest = sorted((each for each in grants if each[0]), key=lambda each: (-each[0], each[1]))
-    return days, dict(reasons), largest[:MOST_LARGEST]
+    return days, dict(reasons), largest[:MAX_LARGEST]
 
 
 def said(sums: UsageSums) -> tuple[Any, ...]:
@@ -126,7 +126,7 @@ def test_sums_are_what_the_whole_log_says(path: Path, seed: int, slices: int) ->
         days, reasons, largest = recount(log, dataset)
         assert said(sums) == (days, reasons, largest)
         assert "exhausted analyst" in reasons or dataset == "adult"
-        assert len(largest) == MOST_LARGEST
+        assert len(largest) == MAX_LARGEST
         for by, rows in (("analyst", sums.analysts), ("purpose", sums.purposes)):
             usage = rows_of(index).usage(dataset, by)  # type: ignore[arg-type]
             told = {(row.key, row.granted, row.refused, Fraction(row.spent)) for row in usage}
@@ -175,15 +175,15 @@ def long_world(days: int, *, a_day: int = 1) -> World:
 
 @pytest.mark.parametrize("slices", [1, 10, 1_000])
 def test_days_of_longer_ago_are_forgotten(path: Path, slices: int) -> None:
-    world = long_world(MOST_DAYS + 30)
+    world = long_world(MAX_DAYS + 30)
     index = filled(path, world.log, slices=slices)
     sums = sums_of(index, "census")
     days = sorted(sums.analyst_days["a0"])
-    assert len(days) == MOST_DAYS
+    assert len(days) == MAX_DAYS
     last = date.fromisoformat(days[-1])
-    assert days[0] == (last - timedelta(MOST_DAYS - 1)).isoformat()
+    assert days[0] == (last - timedelta(MAX_DAYS - 1)).isoformat()
     # The sums have all of them.
-    assert sum(day.granted for day in sums.days) == MOST_DAYS + 30
+    assert sum(day.granted for day in sums.days) == MAX_DAYS + 30
 
 
 def test_days_of_a_clock_that_ran_ahead_drop_none_of_the_others(path: Path) -> None:

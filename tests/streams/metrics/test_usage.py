@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.views.usage import MOST_ANALYSTS, OTHERS, Vacancies, views_of
+from accountant.views.usage import MAX_ANALYSTS, OTHERS, Vacancies, views_of
 from streams.metrics.live_ledgers import LiveLedgers
 from streams.metrics.usage import LiveUsage
 from tests.accountant.world import World
@@ -29,14 +29,14 @@ def test_analysts_beyond_the_limit_are_counted_together(clock: TestClock) -> Non
     made, state = LiveLedgers(clock, usage=True, analysts=2), partition(clock)
     made.refolded(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="2"), opening(clock, "adult"))
-    names = [f"a{number}" for number in range(MOST_ANALYSTS + 3)]
+    names = [f"a{number}" for number in range(MAX_ANALYSTS + 3)]
     for claim in (SMALL, REFUSED):
         for i in range(0, len(names), 500):
             bodies = [request(clock, analyst=name, claim=claim) for name in names[i : i + 500]]
             commit(made, state, clock, *bodies)
     commit(made, state, clock, request(clock, analyst=names[-1], dataset="adult"))
     used = views_of("census", made.rows("census"))
-    assert len(used) == MOST_ANALYSTS + 1
+    assert len(used) == MAX_ANALYSTS + 1
     assert {(each.granted, each.refused, each.spent) for each in used[:-1]} == {(1, 1, "0.0001")}
     others = used[-1]
     assert (others.analyst, others.granted, others.refused) == (OTHERS, 3, 3)

@@ -12,7 +12,7 @@ from litestar.testing import TestClient
 from streams.http.context import HttpRequest
 from streams.http.problems import HANDLERS
 from streams.pages import checked_form, form_token
-from streams.pages.forms import MOST_BYTES, keep_secret
+from streams.pages.forms import MAX_BYTES, keep_secret
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.pages.people import Person
 
@@ -87,7 +87,7 @@ def test_what_is_no_form_is_told(ana: Person) -> None:
         (b"a=1&a=2", 400),
         (b"\xff", 400),
         (b"&".join(b"a%d=" % number for number in range(300)), 400),
-        (b"a=" + b"x" * MOST_BYTES, 413),
+        (b"a=" + b"x" * MAX_BYTES, 413),
     ):
         answer = ana.http.post("/sign-out", content=body, headers=kind)
         assert answer.status_code == status

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from accountant.views.follow import ViewFolder, runs
-from accountant.views.usage import MOST_ANALYSTS, OTHERS
+from accountant.views.usage import MAX_ANALYSTS, OTHERS
 from streams.auth import token_file
 from streams.clock import SystemClock
 from streams.metrics.live_ledgers import LiveLedgers
@@ -28,7 +28,7 @@ def following() -> ViewFolder:
     world = World(batch=500)
     for name in "census", "adult":
         world.open(name, epsilon="1", filter="basic")
-    for number in range(MOST_ANALYSTS + 2):
+    for number in range(MAX_ANALYSTS + 2):
         world.ask("pure:5", analyst=f"a{number}")
     world.ask("pure:0.1", dataset="adult", analyst="eve")
     world.ask("pure:0.1", dataset="adult", analyst="ana")
@@ -75,7 +75,7 @@ async def test_a_dataset_is_shown_with_its_own_analysts(following: ViewFolder) -
 async def test_excess_analysts_are_shown_together_at_the_end(following: ViewFolder) -> None:
     async with served(following) as client:
         usage = (await client.get("/datasets/census")).json()["usage"]
-    assert len(usage) == MOST_ANALYSTS + 1
+    assert len(usage) == MAX_ANALYSTS + 1
     assert usage[:-1] == sorted(usage[:-1], key=lambda use: use["analyst"])
     assert (usage[-1]["analyst"], usage[-1]["refused"]) == (OTHERS, 2)
 

@@ -14,7 +14,7 @@ from accountant.views.datasets import DatasetView, view_of_ledger
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import OTHERS
 from accountant.views.why import (
-    MOST_SHOWN,
+    MAX_SHOWN,
     WHY_BYS,
     UsageByKey,
     UsageSums,
@@ -142,17 +142,17 @@ def test_forecasts_are_of_all_of_teams_and_of_analysts() -> None:
 
 
 def test_who_is_asked_for_is_there_however_little_they_spent() -> None:
-    many = [used(f"a{number:04}", 1, 0, "0.1") for number in range(MOST_SHOWN)]
+    many = [used(f"a{number:04}", 1, 0, "0.1") for number in range(MAX_SHOWN)]
     few = [used("zoe", 1, 0, "0.01"), used("zed", 1, 0, "0.02")]
     sums = msgspec.structs.replace(SUMS, analysts=[*few, *many])
     for name in ("zoe", "nobody"):
         why = why_of(view(), sums, MEMBERS, now=NOW, analyst=name)
         *apart, own, others = why.by_analyst
-        assert (len(apart), own.analyst, others.analyst) == (MOST_SHOWN, name, OTHERS)
+        assert (len(apart), own.analyst, others.analyst) == (MAX_SHOWN, name, OTHERS)
         assert [each.name for each in why.forecasts if each.scope == "analyst"][-3:] == [name] * 3
     assert others.spent == "0.03"
     why = why_of(view(), sums, MEMBERS, now=NOW)
-    assert (len(why.by_analyst), why.by_analyst[-1].granted) == (MOST_SHOWN + 1, 2)
+    assert (len(why.by_analyst), why.by_analyst[-1].granted) == (MAX_SHOWN + 1, 2)
     everyone = sum(Fraction(row.spent) for row in why.by_analyst)
     assert everyone == sum(Fraction(row.spent) for row in why.by_team)
 
