@@ -19,6 +19,7 @@ def named(page: Path) -> str:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(600)  # dozens of commands, on a machine that may be busy
 @pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "on-kafka"], ids=named)
 def test_a_tutorial_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
     work_through(page, tmp_path)

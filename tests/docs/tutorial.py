@@ -148,7 +148,7 @@ class Reader:
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
-            timeout=60,
+            timeout=120,
         )
         code = EXIT.search(line)
         assert done.returncode == (int(code[1]) if code else 0), f"{line}\n{done.stdout}"
