@@ -118,7 +118,7 @@ reference: $(READY)  ## write the reference of commands, HTTP routes and reasons
 
 docs: export NO_MKDOCS_2_WARNING := 1
 docs: $(READY)  ## build the documentation as a site in build/site, with search; a broken link fails
-	@$(BIN)/python -m mkdocs build --strict --quiet
+	@$(BIN)/python -m mkdocs build --strict
 	@echo "open build/site/index.html"
 
 figures: $(READY)  ## draw docs/figures again from the functions that decide

@@ -17,6 +17,8 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).resolve().parent.parent
 DOCS = ROOT / "docs"
 LINK = re.compile(r"\[(?P<text>(?:[^\[\]]|\[[^\]]*\])*)\]\((?P<target>[^)\s]+)\)")
+# GitHub wants `\|` for a pipe in a table's code, and Python-Markdown shows the backslash.
+CODE = re.compile(r"`[^`\n]*`")
 # Where the source can be browsed, such as https://git.example.org/accountant/blob/main. Without
 # it a link to a file outside of docs/ becomes its text.
 SOURCE = os.environ.get("DOCS_SOURCE_URL", "").rstrip("/")
@@ -78,7 +80,7 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
             return link["text"]
         return f"[{link['text']}]({SOURCE}/{path}{'#' + anchor if anchor else ''})"
 
-    return LINK.sub(outside, markdown)
+    return CODE.sub(lambda code: code[0].replace(r"\|", "|"), LINK.sub(outside, markdown))
 
 
 def on_nav(nav: Navigation, config: MkDocsConfig, files: Files) -> Navigation:

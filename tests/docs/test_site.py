@@ -18,7 +18,8 @@ DOCS = ROOT / "docs"
 def build(site: Path, config: Path = ROOT / "mkdocs.yml") -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [
-            *(sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet"),
+            # --quiet would hide the warnings that --strict counts.
+            *(sys.executable, "-m", "mkdocs", "build", "--strict"),
             *("--config-file", str(config), "--site-dir", str(site)),
         ],
         cwd=ROOT,
