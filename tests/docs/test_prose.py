@@ -23,6 +23,7 @@ LONG = {
     "docs/residue.md",
     "docs/reference/commands.md",
     "docs/reference/http/routes.md",
+    "docs/reference/reasons.md",
 }
 STEPS = ("docs/tutorials/", "docs/how-to/")
 BANNED = re.compile(
@@ -32,10 +33,7 @@ BANNED = re.compile(
 )
 # Pages and directories that are not done. Each leaves the list with the commit that finishes it.
 UNFINISHED = (
-    "docs/decisions/",
-    "docs/reference/",
-    "docs/runbooks.md",
-    "docs/theory.md",
+    "docs/reference/commands.md",  # help and outputs of commands
     "docs/tutorials/divide-a-budget.md",  # outputs of commands
 )
 
