@@ -37,16 +37,21 @@ async def unknown_dataset(request: HttpRequest, dataset: str) -> Response[bytes]
 
 
 async def did_you_mean(request: HttpRequest, dataset: str) -> str:
-    """Return "; did you mean NAME?", or "". Only names that the caller sees are suggested."""
+    """Return "; did you mean NAME?", or ""."""
+    meant = await closest_dataset(request, dataset)
+    return f"; did you mean {meant}?" if meant else ""
+
+
+async def closest_dataset(request: HttpRequest, dataset: str) -> str:
+    """Return the most similar name among the datasets that the caller sees, or ""."""
     try:
         views = await context_of(request).service.datasets()
         if len(views) > _MAX_DATASETS:
             return ""
         visibility = visibility_of(request)
         # In a thread: membership checks of thousands of datasets would delay other requests.
-        meant = await asyncio.to_thread(
+        return await asyncio.to_thread(
             lambda: closest(dataset, [view.dataset for view in visibility.among(views)])
         )
     except Unavailable:  # the answer itself does not depend on a suggestion
         return ""
-    return f"; did you mean {meant}?" if meant else ""

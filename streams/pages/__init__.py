@@ -1,9 +1,9 @@
-"""Pages for people: rendered here, without a script; who signs in by which token is known."""
+"""Pages for people, without scripts: the list of datasets, a dataset's page, and signing in."""
 
 from __future__ import annotations
 
-from streams.pages.forms import checked_form, form_token
-from streams.pages.render import rendered
-from streams.pages.routes import PAGES, add_pages, told_in_html
+from streams.pages.csrf import form_token, read_form
+from streams.pages.render import render_page
+from streams.pages.routes import PAGES, add_pages, html_problems
 
-__all__ = ["PAGES", "add_pages", "checked_form", "form_token", "rendered", "told_in_html"]
+__all__ = ["PAGES", "add_pages", "form_token", "html_problems", "read_form", "render_page"]

@@ -1,4 +1,4 @@
-"""What pages are drawn with: two sheets of styles and one picture, from this package alone."""
+"""The pages' static files: two style sheets and an icon, from this package alone."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ _KINDS: Final = {
 }
 _FILES: Final = {name: (_FOLDER / name).read_bytes() for name in _KINDS}
 _HEADERS: Final = {
-    # For a year: the address changes with the content.
+    # A year: the address changes with the content.
     "Cache-Control": "public, max-age=31536000, immutable",
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "X-Content-Type-Options": "nosniff",
 }
 ADDRESSES: Final = frozenset(f"{_BELOW}/{name}" for name in _KINDS)
-"""Open to strangers: they are in every copy of this package."""
+"""Public paths: the files are in every copy of this package."""
 
 
 def address_of(name: str) -> str:
-    """Return the address of a file, another one for other content."""
+    """Return the address of a file; it changes with the content."""
     digest = hashlib.sha256(_FILES[name]).hexdigest()[:12]
     return f"{_BELOW}/{name}?v={digest}"
 
@@ -38,17 +38,17 @@ def _answer(name: str) -> Response[bytes]:
 
 @get(f"{_BELOW}/page.css", include_in_schema=False)
 async def style() -> Response[bytes]:
-    """Return how pages look."""
+    """Return the style sheet of all pages."""
     return _answer("page.css")
 
 
 @get(f"{_BELOW}/dataset.css", include_in_schema=False)
 async def dataset_style() -> Response[bytes]:
-    """Return how the page of one dataset looks."""
+    """Return the style sheet of a dataset's page."""
     return _answer("dataset.css")
 
 
 @get(f"{_BELOW}/icon.svg", include_in_schema=False)
 async def icon() -> Response[bytes]:
-    """Return the picture of a browser's tab."""
+    """Return the icon for a browser's tab."""
     return _answer("icon.svg")

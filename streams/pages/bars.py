@@ -1,4 +1,4 @@
-"""Shares of a budget as bars: each limit, its pace, and what is reserved."""
+"""Bars: how much of each limit, period limit and reserved share is used."""
 
 from __future__ import annotations
 
@@ -24,13 +24,12 @@ from accountant.views.limit_views import LevelView, PaceView, ShareView
 
 
 class Bar(NamedTuple):
-    """How much of something is used.
+    """How much of a budget is used.
 
     Attributes:
-        width: of what is used, in hundredths of the whole, at least 0.5 of what is not nothing.
-        used, left: as percentages; used rounded up, left rounded down.
-        tone: `near` from four fifths on, `full` where nothing is left. Colour is not all that
-            tells it: `used` does.
+        width: the used percentage; at least 0.5 if anything is used.
+        used, left: percentages; used is rounded up, left down.
+        tone: `near` from 80 % on, `full` if nothing is left. The colour only repeats `used`.
     """
 
     width: float
@@ -40,11 +39,11 @@ class Bar(NamedTuple):
 
 
 class LimitBar(NamedTuple):
-    """What may be used in all, or within a period.
+    """A limit in total, or within a period.
 
     Attributes:
-        said: as its owner has said, such as `20 % of the budget`.
-        bar: None where nothing is used of it, as of a default.
+        said: as the owner set it, such as `20 % of the budget`.
+        bar: None for a default, which nobody uses directly.
     """
 
     said: str
@@ -54,10 +53,10 @@ class LimitBar(NamedTuple):
 
 
 class PaceBar(NamedTuple):
-    """What may be used in one period.
+    """A period limit.
 
     Attributes:
-        ends: when more comes, as the log has it. `in_words`: in how long.
+        ends: when more is available, in the log's format. `in_words`: in how long.
     """
 
     limit: LimitBar
@@ -66,10 +65,10 @@ class PaceBar(NamedTuple):
 
 
 class ShareBar(NamedTuple):
-    """What nobody else may use.
+    """A reserved share, which nobody else may use.
 
     Attributes:
-        said: the part, and within whose share it lies. `left`: what is still kept.
+        said: the part, and the share that it lies in. `left`: what is still reserved.
     """
 
     said: str
@@ -81,7 +80,7 @@ class LevelBars(NamedTuple):
     """A limit in force.
 
     Attributes:
-        whose: whom it holds for, in words; `about`: what is said beside.
+        whose: its scope in words; `about`: a remark.
     """
 
     scope: Scope
@@ -101,7 +100,7 @@ def bar_of(ratio: float | Decimal) -> Bar:
 
 
 def levels_of(views: Sequence[LevelView], now: int) -> tuple[LevelBars, ...]:
-    """Return limits as they stand, in their order.
+    """Return the bars of limits, in their order.
 
     Args:
         now: milliseconds since 1970.
@@ -110,7 +109,7 @@ def levels_of(views: Sequence[LevelView], now: int) -> tuple[LevelBars, ...]:
 
 
 def first_of(texts: Texts) -> str:
-    """Return the amount of the additive sum, which comes first."""
+    """Return the amount in the additive sum, which comes first."""
     return next(iter(texts.values()), "0")
 
 
@@ -143,8 +142,8 @@ def _pace(view: PaceView, now: int, *, is_default: bool) -> PaceBar:
 
 
 def _share(view: ShareView) -> ShareBar:
-    kept, whole = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
-    used = whole - kept if kept.is_finite() and whole.is_finite() else whole
-    # To use up what is kept for one is what it is for.
+    left, whole = Decimal(first_of(view.left)), Decimal(first_of(view.budget))
+    used = whole - left if left.is_finite() and whole.is_finite() else whole
+    # A fully used share is normal: no warning colour.
     bar = bar_of(part_of(used, whole))._replace(tone="calm")
     return ShareBar(share_words(view), bar, left_amounts(view.left))

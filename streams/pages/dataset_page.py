@@ -1,4 +1,4 @@
-"""GET /pages/datasets/{dataset}: all that one sees of a dataset, on one page."""
+"""GET /pages/datasets/{dataset}: everything that the viewer may see of a dataset, on one page."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
 from streams.auth.decision_pages import log_reading
+from streams.auth.unknown_dataset import closest_dataset
 from streams.auth.visibility import caller_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages import form_data, preview_form
-from streams.pages.asked import asked
 from streams.pages.bars import levels_of
 from streams.pages.flash import Message, message
-from streams.pages.form_data import Typed
-from streams.pages.headline import headline, mine
-from streams.pages.odometers import readings
-from streams.pages.page_data import Read, previewed, read
+from streams.pages.form_data import FormData
+from streams.pages.headline import headline, own_budget
+from streams.pages.odometers import odometer_rows
+from streams.pages.page_data import PageData, preview_claim, read_page
 from streams.pages.paths import dataset_page as dataset_address
-from streams.pages.render import rendered
-from streams.pages.spending import note_of
+from streams.pages.render import render_page
+from streams.pages.request_rows import request_row
+from streams.pages.spending import forecast_notes
 from streams.service import LedgerService
 
 _MOST_MEMBERS: Final = 200
@@ -42,9 +43,9 @@ _MOST_LEVELS: Final = 200
 async def show_dataset_page(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
     """Return the page of a dataset.
 
-    Of the query, `done` is the id of a record that a form has made (`by` says whose, where the
-    door knows nobody); `member`, or `scope` and `name`, fill a form with what holds; `kind` and
-    what goes with it ask for a preview.
+    Query parameters: `done` is the id of a form's record, and `by` its author without
+    authentication. `member`, or `scope` and `name`, fill a form with current values. `kind` and
+    the fields of a claim ask for a preview.
     """
     return await dataset_page(request, dataset)
 
@@ -54,71 +55,76 @@ async def dataset_page(
     dataset: str,
     *,
     status: int = 200,
-    member: Typed | None = None,
-    limit: Typed | None = None,
+    member: FormData | None = None,
+    limit: FormData | None = None,
     flash: Message | None = None,
 ) -> Response[Any]:
-    """Return the page of a dataset, with forms as they were sent where one is to be sent anew.
+    """Return the page of a dataset.
 
     Args:
-        told: what is told on top.
+        member, limit: the forms as the browser sent them, to be corrected and sent again.
+        flash: the message on top of the page.
     """
     context, service = context_of(request), context_of(request).service
-    found = await read(service, dataset, caller_of(request), context.clock.now())
+    found = await read_page(service, dataset, caller_of(request), context.clock.now())
     if found is None:
-        return missing(request, dataset)
-    log_reading(request, dataset, sees_all=found.viewer.standing.sees_all)
+        return await dataset_not_found(request, dataset)
+    log_reading(request, dataset, sees_all=found.viewer.access.sees_all)
     query = {name: str(text) for name, text in request.query_params.items()}
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
         flash = message(decision)
-        member, limit = _refilled(found, decision, member, limit)
-    preview = preview_form.typed(query)
+        member, limit = _refill(found, decision, member, limit)
+    preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
-        preview = await previewed(service, found, preview)
+        preview = await preview_claim(service, found, preview)
     values: dict[str, Any] = {
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
         "preview": preview,
-        "message": flash,
+        "flash": flash,
     }
-    return rendered(request, "dataset/page.html", status=status, **_shown(found), **values)
+    return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
 
 
-def missing(request: HttpRequest, dataset: str) -> Response[Any]:
-    """Return the page of a dataset that is not there, or not for the one who looks."""
-    return rendered(request, "dataset/missing.html", status=404, dataset=dataset[:100])
+async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]:
+    """Return the page for a dataset that was never opened, or that the viewer may not see."""
+    meant = await closest_dataset(request, dataset)
+    values: dict[str, Any] = {"dataset": dataset[:100], "meant": meant}
+    return render_page(request, "dataset/not_found.html", status=404, **values)
 
 
 def new_id(now: int) -> str:
-    """Return the id of a record that a form may make."""
+    """Return an id for a form's record."""
     return uuid7(now, os.urandom(10))
 
 
-def _shown(found: Read) -> dict[str, Any]:
+def _shown(found: PageData) -> dict[str, Any]:
     view, viewer, now = found.view, found.viewer, found.now
     own_levels = () if found.budget is None else found.budget.levels
-    sees_all = viewer.standing.sees_all
+    sees_all = viewer.access.sees_all
     return {
-        "here": dataset_address(view.dataset),
+        "page_url": dataset_address(view.dataset),
         "api": f"/datasets/{quote(view.dataset, safe='')}",
         "head": headline(view),
         "viewer": viewer,
-        "mine": None if found.budget is None else mine(found.budget, view.state, now),
+        "own": None if found.budget is None else own_budget(found.budget, view.state, now),
         "levels": levels_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
-        "used": found.used,
-        "asked": [asked(each, found.levels or own_levels, now) for each in found.decisions],
-        "latest": found.latest,
-        "lasting_note": note_of(found.used.lasting),
-        "readings": readings(view),
-        "members": [_told_member(each, now) for each in found.members[:_MOST_MEMBERS]],
+        "usage": found.usage,
+        "requests": [
+            request_row(each, found.levels or own_levels, now) for each in found.decisions
+        ],
+        "recent": found.recent,
+        "forecast_note": forecast_notes(found.usage.forecasts),
+        "odometers": odometer_rows(view),
+        "members": [_member_row(each, now) for each in found.members[:_MOST_MEMBERS]],
         "more_members": max(0, len(found.members) - _MOST_MEMBERS) if sees_all else 0,
         "filters": form_data.filters(),
     }
 
 
-def _told_member(member: Member, now: int) -> dict[str, Any]:
+def _member_row(member: Member, now: int) -> dict[str, Any]:
     until = member.until
     return {
         "name": member.member,
@@ -130,55 +136,55 @@ def _told_member(member: Member, now: int) -> dict[str, Any]:
 
 
 async def _decision(
-    service: LedgerService, found: Read, query: Mapping[str, str]
+    service: LedgerService, found: PageData, query: Mapping[str, str]
 ) -> Decision | None:
-    """Return the decision on the record of a form, None where it is not to be seen yet."""
+    """Return the decision on a form's record, None if it is not visible yet."""
     caller = found.viewer.name or query.get("by", "")
     request_id = query["done"]
     if issued_at(request_id) is None:
         return None
     value = await service.find(found.view.dataset, caller, request_id)
-    if value is None or not sees_decision(found.viewer.standing, decode_header(value)):
+    if value is None or not sees_decision(found.viewer.access, decode_header(value)):
         return None
     decision = decode_decision(value)
-    # Of a request nothing is told here: the id in the address may be any.
+    # Never show requests here: the id comes from the query string.
     return decision if analyst_in(decision.request) is None else None
 
 
-def _refilled(
-    found: Read, decision: Decision | None, member: Typed | None, limit: Typed | None
-) -> tuple[Typed | None, Typed | None]:
-    """Return the forms with what was typed into the one whose record was refused."""
+def _refill(
+    found: PageData, decision: Decision | None, member: FormData | None, limit: FormData | None
+) -> tuple[FormData | None, FormData | None]:
+    """Return the forms; the one whose record was refused keeps its values, with a new id."""
     if decision is None or decision.outcome is not Outcome.REFUSED:
         return member, limit
     viewer, again = found.viewer, new_id(found.now)
     try:
         if viewer.sets_members:
-            member = form_data.refilled("member", decision.request, again) or member
+            member = form_data.refill("member", decision.request, again) or member
         if viewer.sets_limits:
-            limit = form_data.refilled("limit", decision.request, again) or limit
-    except RequestInvalid:  # no record of a form
+            limit = form_data.refill("limit", decision.request, again) or limit
+    except RequestInvalid:  # not the record of a form
         pass
     return member, limit
 
 
-def _by(found: Read) -> str:
-    """Return whose word a form begins with, where a name is typed: the only owner's."""
+def _by(found: PageData) -> str:
+    """Return the author that a form suggests without authentication: the only owner."""
     owners = [each.member for each in found.members if "owner" in each.roles]
-    return owners[0] if not found.viewer.is_known and len(owners) == 1 else ""
+    return owners[0] if not found.viewer.is_authenticated and len(owners) == 1 else ""
 
 
-def _member_form(found: Read, query: Mapping[str, str]) -> Typed | None:
+def _member_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
     if not found.viewer.sets_members:
         return None
     name = query.get("member")
     known = next((each for each in found.members if each.member == name), None)
-    return form_data.of_member(new_id(found.now), known, by=_by(found))
+    return form_data.member_form(new_id(found.now), known, by=_by(found))
 
 
-def _limit_form(found: Read, query: Mapping[str, str]) -> Typed | None:
+def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
     if not found.viewer.sets_limits:
         return None
     wanted = query.get("scope"), query.get("name") or None
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)
-    return form_data.of_limit(new_id(found.now), known, by=_by(found))
+    return form_data.limit_form(new_id(found.now), known, by=_by(found))

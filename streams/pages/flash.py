@@ -1,4 +1,4 @@
-"""What a form has come to: the decision on its record, in a message."""
+"""The message on top of a page after a form: the decision on its record."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ _DONE: Final = frozenset(
 
 
 class Message(NamedTuple):
-    """What is told on top of the page.
+    """A message on top of a page.
 
     Attributes:
-        tone: `done`, `refused`, or `waits` for what is not decided yet.
+        tone: `done`, `refused`, or `waits` for a record that is not decided yet.
     """
 
     tone: Literal["done", "refused", "waits"]
@@ -29,13 +29,13 @@ class Message(NamedTuple):
 
 
 def message(decision: Decision | None) -> Message:
-    """Return what a decision on a form's record says; of none, that it is still to be made."""
+    """Return the message for the decision on a form's record; None is an undecided record."""
     if decision is None:
         return Message(
             "waits",
             "Not decided yet",
-            "The record is sent, or too old to be looked up here. Load this page again in a "
-            "moment: what holds is shown below.",
+            "The record is not decided yet, or too old to look up. Reload this page in a moment. "
+            "The current values are below.",
         )
     if decision.outcome in _DONE:
         number = f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""

@@ -1,4 +1,4 @@
-"""Owners' forms: what was typed, the record that it makes, and which field breaks a rule."""
+"""The owners' forms: their values, the records that they make, and errors by field."""
 
 from __future__ import annotations
 
@@ -23,24 +23,24 @@ _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
 _LONGEST: Final = 2_000
 _EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
-    "This limit has a budget of a filter with more fields than this form has: what is saved here "
-    "takes its place."
+    "This limit has a budget with fields that this form does not show. Saving the form replaces "
+    "that budget."
 )
 _MEMBER: Final = ("member", "team", "until", "reason", "by")
 _LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
-"""Fields of a budget of its own that the form has; filters with more need a program."""
+"""The fields of a separate budget on the form; filters with more fields need a program."""
 
 
-class Typed(NamedTuple):
-    """A form with what was typed into it.
+class FormData(NamedTuple):
+    """The contents of a form.
 
     Attributes:
-        request_id: of the record that it makes, so that to send it twice is one record.
-        values: by name of the input. `roles`: those that are ticked.
-        errors: what is wrong, by name of the input; what belongs to none is under "".
-        changes: what it is about exists, so that it may be removed.
-        is_open: it is shown without being asked for, as one that is to be sent anew.
+        request_id: the id of its record, so that sending it twice makes one record.
+        values: by name of the input. `roles`: the checked ones.
+        errors: by name of the input; general ones under "".
+        changes: it changes something that exists, and may also remove it.
+        is_open: it is shown unfolded, such as a form to be sent again.
     """
 
     request_id: str
@@ -52,37 +52,37 @@ class Typed(NamedTuple):
 
 
 class FormRecord(NamedTuple):
-    """A record that a form has made."""
+    """A record made from a form."""
 
     body: bytes
     checked: Checked
 
 
-def typed(kind: str, given: Mapping[str, str]) -> Typed:
-    """Return a form as it was sent; each role has an input of its own."""
+def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:
+    """Return the contents of a submitted form; each role is a separate checkbox."""
     names = _MEMBER if kind == "member" else (*_LIMIT, *_BUDGET)
-    values = {name: given.get(name, "")[:_LONGEST].strip() for name in names}
-    roles = frozenset(role for role in ROLES if given.get(f"role_{role}"))
-    changes = given.get("changes") == "yes"
-    return Typed(given.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
+    values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
+    roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
+    changes = fields.get("changes") == "yes"
+    return FormData(fields.get("request_id", "")[:100], values, roles, {}, changes, is_open=True)
 
 
-def of_member(request_id: str, member: Member | None, **more: str) -> Typed:
-    """Return the form that changes a member; of none, an empty one."""
+def member_form(request_id: str, member: Member | None, **more: str) -> FormData:
+    """Return the form that changes a member, or an empty form."""
     values = dict.fromkeys(_MEMBER, "") | more
     if member is None:
-        return Typed(request_id, values, frozenset({"analyst"}))
+        return FormData(request_id, values, frozenset({"analyst"}))
     until = member.until or ""
     values |= {"member": member.member, "team": member.team or ""}
     values["until"] = until[:10] if until.endswith("T00:00:00.000Z") else until
-    return Typed(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
+    return FormData(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
 
 
-def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
-    """Return the form that changes a limit; of none, an empty one."""
+def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormData:
+    """Return the form that changes a limit, or an empty form."""
     values = dict.fromkeys((*_LIMIT, *_BUDGET), "") | more
     if limit is None:
-        return Typed(request_id, values)
+        return FormData(request_id, values)
     values |= {"scope": limit.scope, "name": limit.name or "", "part": _percent(limit.part)}
     values |= _budget(limit.policy)
     if limit.pace is not None:
@@ -91,21 +91,23 @@ def of_limit(request_id: str, limit: LevelView | None, **more: str) -> Typed:
     if limit.reserved is not None:
         values["reserved"] = percent_digits(limit.reserved.part)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
-    return Typed(request_id, values, errors=errors, changes=True)
+    return FormData(request_id, values, errors=errors, changes=True)
 
 
-def beside(form: Typed, limit: LevelView) -> Typed:
-    """Return a form with what a limit has that holds now, where nothing was typed."""
-    there, typed_in = of_limit(form.request_id, limit), form.values
-    kept = dict(there.values)
-    if any(typed_in[name] for name in ("part", *_BUDGET)):  # one takes the other's place
-        kept |= dict.fromkeys(("part", *_BUDGET), "")
-    values = {name: typed_in[name] or kept[name] for name in typed_in}
-    return there._replace(values=values, is_open=True)
+def merge_current(form: FormData, limit: LevelView) -> FormData:
+    """Return a form whose empty fields show the current limit."""
+    current, typed_in = limit_form(form.request_id, limit), form.values
+    values = dict(current.values)
+    if any(
+        typed_in[name] for name in ("part", *_BUDGET)
+    ):  # a part and a separate budget exclude each other
+        values |= dict.fromkeys(("part", *_BUDGET), "")
+    values = {name: typed_in[name] or values[name] for name in typed_in}
+    return current._replace(values=values, is_open=True)
 
 
 def filters() -> tuple[str, ...]:
-    """Return the filters that a budget of its own may have in the form: those without more."""
+    """Return the filters that the form offers for a separate budget: those without parameters."""
     return tuple(name for name, kind in FILTERS.items() if not kind.parameters)
 
 
@@ -118,7 +120,7 @@ def _percent(ratio: str | None) -> str:
 
 
 def member_record(
-    form: Typed, dataset: str, by: str, *, removes: bool, as_administrator: bool
+    form: FormData, dataset: str, by: str, *, removes: bool, as_administrator: bool
 ) -> FormRecord:
     """Return the record of a member's form.
 
@@ -128,7 +130,7 @@ def member_record(
     roles = [role for role in ROLES if role in form.roles]
     if not roles and not removes:
         raise RequestInvalid(
-            "roles", "must have one at least; to remove somebody, say so below", ""
+            "roles", "must be at least one; to remove the member, use the button below", ""
         )
     fields: dict[str, Any] = {
         "member": value["member"],
@@ -140,7 +142,7 @@ def member_record(
     return _record("member", form, dataset, by, fields)
 
 
-def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> FormRecord:
+def limit_record(form: FormData, dataset: str, by: str, *, removes: bool) -> FormRecord:
     """Return the record of a limit's form.
 
     Raises: RequestInvalid: a field breaks a rule.
@@ -149,22 +151,25 @@ def limit_record(form: Typed, dataset: str, by: str, *, removes: bool) -> FormRe
     fields: dict[str, Any] = {"scope": value["scope"], "name": value["name"] or None}
     if not removes:
         own = {name: value[name] for name in _BUDGET if value[name]}
-        if own.keys() == {"filter"}:  # the choice alone is no budget
+        if own.keys() == {"filter"}:  # a filter alone is not a budget
             own = {}
         fields |= {"part": _ratio(value, "part"), "policy": own or None, "pace": _pace(value)}
         fields["reserved"] = _ratio(value, "reserved")
         if all(fields[name] is None for name in ("part", "policy", "pace", "reserved")):
             rule = (
-                "must be given, or a budget of its own, a pace or a share; to lift it, say so below"
+                "must be set, or a period limit, a reserved share or a separate budget. To remove "
+                "the limit, use the button below"
             )
             raise RequestInvalid("part", rule, "")
     return _record("limit", form, dataset, by, fields)
 
 
-def _record(kind: str, form: Typed, dataset: str, by: str, fields: Mapping[str, Any]) -> FormRecord:
+def _record(
+    kind: str, form: FormData, dataset: str, by: str, fields: Mapping[str, Any]
+) -> FormRecord:
     head = {"version": VERSION, "type": kind, "request_id": form.request_id, "dataset": dataset}
-    given = {name: value for name, value in fields.items() if value is not None}
-    body = encode({**head, "by": by, **given, "reason": form.values["reason"]})
+    present = {name: value for name, value in fields.items() if value is not None}
+    body = encode({**head, "by": by, **present, "reason": form.values["reason"]})
     return FormRecord(body, check_body("admin", body))
 
 
@@ -184,7 +189,7 @@ def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
     if part is None and not days:
         return None
     if part is None:
-        raise RequestInvalid("pace_part", "must be given with its days, such as 1", "")
+        raise RequestInvalid("pace_part", "must be set together with its days, such as 1", "")
     if not re.fullmatch(r"[1-9][0-9]{0,4}", days) or int(days) > MAX_DAYS:
         rule = f"must be a whole number of days from 1 to {MAX_DAYS:,}"
         raise RequestInvalid("pace_days", rule, days)
@@ -194,8 +199,8 @@ def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
 _INPUTS: Final = {"pace.part": "pace_part", "pace.period": "pace_days", "policy": "epsilon"}
 
 
-def wrong(form: Typed, error: RequestInvalid) -> Typed:
-    """Return a form that says beside its field what is wrong."""
+def with_error(form: FormData, error: RequestInvalid) -> FormData:
+    """Return a form with an error beside its field."""
     field = error.field.partition("[")[0]
     name = _INPUTS.get(field) or field.removeprefix("policy.")
     known = name in form.values or name == "roles"
@@ -204,10 +209,10 @@ def wrong(form: Typed, error: RequestInvalid) -> Typed:
     return form._replace(errors={name if known else "": f"{said[0].upper()}{said[1:]}{shown}."})
 
 
-def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | None:
-    """Return the form that has made a record, to be sent anew with another id.
+def refill(kind: str, request: bytes | msgspec.Raw, new_id: str) -> FormData | None:
+    """Return the form that made a record, to be sent again under a new id.
 
-    None where it was another kind of record.
+    None for another kind of record.
     """
     record = check_body("admin", bytes(request)).body
     fields = msgspec.to_builtins(record)
@@ -215,7 +220,7 @@ def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | No
         return None
     if kind == "member":
         member = msgspec.convert(fields, Member)
-        again = of_member(new_id, member, reason=fields.get("reason", ""))
+        again = member_form(new_id, member, reason=fields.get("reason", ""))
         return again._replace(changes=True, is_open=True)
     shown = {name: fields.get(name) for name in ("scope", "name", "part", "policy")}
     pace, reserved = fields.get("pace"), fields.get("reserved")
@@ -226,4 +231,4 @@ def refilled(kind: str, request: bytes | msgspec.Raw, new_id: str) -> Typed | No
     if pace is not None:
         values |= {"pace_part": _percent(pace["part"]), "pace_days": str(days_of(pace["period"]))}
     values["reason"] = fields.get("reason", "")
-    return Typed(new_id, values, is_open=True)
+    return FormData(new_id, values, is_open=True)

@@ -1,4 +1,4 @@
-"""What stands on top of a dataset's page: its promise, its state, what is spent of it."""
+"""The top of a dataset's page: its guarantee, its state, and how much is spent."""
 
 from __future__ import annotations
 
@@ -51,11 +51,11 @@ class Headline(NamedTuple):
     """A dataset in a few lines.
 
     Attributes:
-        guarantee: the promise as a formula, and `promise` in one sentence.
-        joint: what datasets of the same people promise together, "" without a population.
+        guarantee: as a formula. `promise`: in one sentence.
+        joint: the joint guarantee of the datasets about the same people, "" without any.
         spent: the bar of the additive sum. `sums`: all of them.
-        facts: what else its policy says, as names and texts.
-        lasts_until: the day until which the budget is to last, "" for none.
+        facts: the rest of the policy, as names and texts.
+        lasts_until: the day until which the budget should last, "" for none.
     """
 
     dataset: str
@@ -98,8 +98,8 @@ def _promise(policy: Policy) -> str:
     kind = "zero-concentrated differential privacy" if guarantee_of(policy).name == "rho" else ""
     kind = kind or "differential privacy"
     return (
-        f"Whatever is asked, everything ever released from this dataset, to all analysts "
-        f"together, keeps {kind} at {guarantee(policy)} for each {policy.unit}."
+        f"Everything ever released from this dataset, to all analysts together, satisfies {kind} "
+        f"with {guarantee(policy)} for each {policy.unit}, whatever is requested."
     )
 
 
@@ -109,7 +109,7 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
     facts = [
         ("Neighbours", _NEIGHBOURS[policy.neighbours].format(unit=policy.unit)),
         ("Filter", filter_words(policy)),
-        ("Who may ask", "anybody" if anybody else "members who are analysts"),
+        ("Who may ask", "everyone" if anybody else "members with the role analyst"),
         ("One request", cap_words(policy)),
         ("Alerts at", percents(policy.alert_at) or "none"),
         ("Mechanisms run", f"{int(view.totals['mechanisms']):,}"),
@@ -119,15 +119,15 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
     return tuple((name, cut(text)) for name, text in facts)
 
 
-class Mine(NamedTuple):
-    """What an analyst is told first.
+class OwnBudget(NamedTuple):
+    """An analyst's remaining budget, the first thing on their page.
 
     Attributes:
-        percent: of the dataset's budget that may still be used, "0 %" where nothing is granted.
-        amount: the same in the additive sum. `by`: what keeps it from being more.
-        own: for each limit with a budget of its own, what is left of it, in its own sum.
-        team: what the team has left, "" without a team or a limit of it.
-        more_at, more_in: when more comes, None where waiting brings nothing.
+        percent: the remaining part of the dataset's budget, "0 %" if nothing is granted any more.
+        amount: the same in the additive sum. `by`: the limit that decides it.
+        own: for each limit with a separate budget, what is left of it.
+        team: what the team has left, "" without a team or a limit for it.
+        more_at, more_in: when more is available, None if waiting does not help.
     """
 
     analyst: str
@@ -142,8 +142,8 @@ class Mine(NamedTuple):
     levels: tuple[LevelBars, ...]
 
 
-def mine(budget: AnalystBudget, state: State, now: int) -> Mine:
-    """Return what an analyst may still use.
+def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
+    """Return an analyst's remaining budget.
 
     Args:
         now: milliseconds since 1970.
@@ -152,7 +152,7 @@ def mine(budget: AnalystBudget, state: State, now: int) -> Mine:
     found, is_over = tightest(budget), state in {"closed", "halted"}
     left = Decimal(0) if is_over else found.left
     more_at = None if is_over else found.more_at
-    return Mine(
+    return OwnBudget(
         analyst=budget.analyst,
         team_name=budget.team or "",
         percent=left_percent(part_of(left, whole)),

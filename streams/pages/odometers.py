@@ -1,4 +1,4 @@
-"""The odometers' readings, each with how to read it."""
+"""The odometers' readings, each with an explanation."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView
 
 _KINDS: Final = {
-    "basic": "the sum of the epsilons of all that was granted",
+    "basic": "the sum of all granted epsilons",
     "advanced_2016": "the first published odometer, for claims with an epsilon",
-    "advanced_2016_n": "the first published odometer, without a guess of how much there will be",
-    "linear": "tightest near one amount of use that was chosen before",
-    "mixture": "a mixture that holds for any amount of use",
+    "advanced_2016_n": "the first published odometer, without a guess at the total use",
+    "linear": "tightest near an amount of use chosen in advance",
+    "mixture": "a mixture, good for any amount of use",
     "one_sided_mixture": "the default, tuned to this budget",
-    "one_sided_mixture_exact": "as the default, computed more closely",
-    "stitched": "grows most slowly over very long use",
-    "combined": "the smallest of several, which share their delta",
+    "one_sided_mixture_exact": "like the default, computed more tightly",
+    "stitched": "grows slowest over very long use",
+    "combined": "the smallest of several that share one delta",
 }
 
 
@@ -29,8 +29,8 @@ class OdometerRow(NamedTuple):
     """One odometer.
 
     Attributes:
-        value: in nats, four digits, rounded up; or in words, where a number would say nothing.
-        kind: what sort of odometer it is. `read`: how to read the value.
+        value: in nats, four digits, rounded up; or words where a number would mean nothing.
+        kind: a description of the odometer. `read`: the meaning of the value.
     """
 
     name: str
@@ -44,38 +44,38 @@ class OdometerRow(NamedTuple):
         return self.value[0].isdigit()
 
 
-def readings(view: DatasetView) -> tuple[OdometerRow, ...]:
+def odometer_rows(view: DatasetView) -> tuple[OdometerRow, ...]:
     """Return the readings of a dataset's odometers."""
-    given = {str(each.__struct_config__.tag): each for each in view.policy.odometers or ()}
-    return tuple(_reading(each, given.get(each.name), view) for each in odometers_of(view))
+    configured = {str(each.__struct_config__.tag): each for each in view.policy.odometers or ()}
+    return tuple(_reading(each, configured.get(each.name), view) for each in odometers_of(view))
 
 
 def _reading(reading: Amount, kept: AnyOdometer | None, view: DatasetView) -> OdometerRow:
     unit, name, value = view.policy.unit, reading.name, reading.exact
     if value == "inf":
         read = (
-            "A claim was granted that bounds no loss, such as one with a delta, so this odometer "
-            "says nothing more. The guarantee above holds all the same."
+            "A granted claim has no loss bound, such as one with a delta, so this odometer gives "
+            "no bound any more. The guarantee above still holds."
         )
     else:
         fails = Decimal(0) if kept is None else kept.failure()
-        # What the claims may spend of delta is lost beside the odometer's own.
+        # The claims' deltas add to the odometer's own probability of failure.
         fails += Decimal(view.policy.delta_for_claims or 0)
         but = f", except with probability {spent_amount(fails)} over the whole history"
         but = but if fails else ""
         read = (
-            f"Whenever you look, what has leaked so far about any one {unit} is at most "
+            f"At any time, the privacy loss so far for any one {unit} is at most "
             f"{spent_amount(value)} nats{but}."
         )
     if ignores_sampling(value, view.policy):
         read += (
-            " It does not count sampling, which this filter does: the guarantee above is smaller, "
+            " It does not count sampling, which this filter does. The guarantee above is smaller, "
             "and it holds."
         )
     elif _is_above(value, view):
         read += (
-            " It may be above the guarantee's ε and nothing is wrong: an odometer must be right "
-            "at every moment, the guarantee only in the end."
+            " It may exceed the guarantee's ε without any violation: an odometer must hold at "
+            "every moment, the guarantee only for the total."
         )
     return OdometerRow(name, reading.text, _KINDS.get(name, ""), read)
 

@@ -1,4 +1,4 @@
-"""The list of datasets, a dataset a line, as many as one can look through."""
+"""The page with the list of datasets."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
 from streams.pages.bars import Bar, bar_of
 from streams.pages.paths import HOME
-from streams.pages.render import rendered
+from streams.pages.render import render_page
 from streams.visibility import Visibility
 
 _MOST: Final = 500
 
 
 class _DatasetRow(NamedTuple):
-    """One dataset as the list shows it."""
+    """One dataset in the list."""
 
     dataset: str
     guarantee: str
@@ -37,11 +37,11 @@ class _DatasetRow(NamedTuple):
 
 @get(HOME, include_in_schema=False)
 async def overview(request: HttpRequest) -> Response[str]:
-    """Return a page with the datasets, those nearest to exhaustion where there are too many."""
+    """Return the page with the datasets; of too many, those closest to exhaustion."""
     service = context_of(request).service
     views = await service.datasets()
     ordered = service.ordered_before()
-    # Beside the loop: to go through very many takes longer than a decision may wait.
+    # In a thread: very many datasets would delay decisions.
     return await asyncio.to_thread(_page, request, visibility_of(request), views, ordered)
 
 
@@ -51,7 +51,7 @@ def _page(
     views = visibility.among(known)
     more = len(views) - _MOST
     shown = views if more <= 0 else nsmallest(_MOST, views, _urgency)
-    return rendered(
+    return render_page(
         request,
         "overview.html",
         rows=[_row(view) for view in shown],
@@ -61,12 +61,12 @@ def _page(
 
 
 def _urgency(view: DatasetView) -> tuple[bool, float, str]:
-    """Return what sorts first where an owner may still act: what grants, and is spent most."""
+    """Return a key that sorts open datasets first, the most spent of them on top."""
     return view.state != "open", -view.spent_ratio, view.dataset
 
 
 def _row(view: DatasetView) -> _DatasetRow:
-    # What nothing was allotted to has nothing to tell: delta under pure budgets.
+    # Leave out sums with a budget of 0, such as delta under a pure budget.
     left = {
         name: text
         for name, text in counted(view.left, view.totals).items()

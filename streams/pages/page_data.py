@@ -1,4 +1,4 @@
-"""What the page of a dataset reads, as far as its reader may see it."""
+"""The data of a dataset's page, limited to what its viewer may see."""
 
 from __future__ import annotations
 
@@ -22,39 +22,39 @@ from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.visibility import Caller, DatasetAccess
-from streams.pages.asked import paces_of, refusal
 from streams.pages.preview_form import PreviewForm, PreviewResult, claim_of
-from streams.pages.spending import Lasting, SpendingChart, lasting, spending
+from streams.pages.request_rows import paces_of, refusal
+from streams.pages.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.usage import RefusalCount, UsageRows, by_key, refusals
 from streams.service import LedgerService
 
-_NO_PURPOSE: Final = "(none given)"
+_NO_PURPOSE: Final = "(no purpose)"
 
 
 class UsageData(NamedTuple):
     """Who used a dataset, and how much longer it lasts.
 
     Attributes:
-        over_time, analysts, purposes: None for who does not see what all have asked.
-        refused: by reason. `lasting`: forecasts, as far as they are seen.
-        trouble: why there is nothing, in words; "" where nothing is wrong.
+        over_time, analysts, purposes: None if the viewer may not see others' requests.
+        refused: by reason. `forecasts`: those that the viewer may see.
+        trouble: why usage is missing, in words; "" if nothing is wrong.
     """
 
     over_time: SpendingChart | None = None
     analysts: UsageRows | None = None
     purposes: UsageRows | None = None
     refused: tuple[RefusalCount, ...] = ()
-    lasting: tuple[Lasting, ...] = ()
+    forecasts: tuple[ForecastRow, ...] = ()
     trouble: str = ""
 
 
-class Read(NamedTuple):
-    """A dataset and all that belongs to it.
+class PageData(NamedTuple):
+    """A dataset and everything that its page shows.
 
     Attributes:
-        members: all for those who see them, else the reader's own.
-        levels: all limits for those who see all, else none. `budget`: an analyst's own.
-        latest: the last requests of `viewer.own`; `decisions`: these, decoded.
+        members: all members for viewers who see all, else the viewer's own entry.
+        levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
+        recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
     """
 
     view: DatasetView
@@ -62,16 +62,16 @@ class Read(NamedTuple):
     members: Sequence[Member]
     levels: Sequence[LevelView]
     budget: AnalystBudget | None
-    latest: RecentRequests
+    recent: RecentRequests
     decisions: Sequence[Decision]
-    used: UsageData
+    usage: UsageData
     now: int
 
 
-async def read(
+async def read_page(
     service: LedgerService, dataset: str, caller: Caller | None, now: int
-) -> Read | None:
-    """Return what a caller sees of a dataset; None alike for nothing, and where there is none.
+) -> PageData | None:
+    """Return a dataset's page for a caller; None for an unknown or a hidden dataset.
 
     Args:
         now: milliseconds since 1970.
@@ -81,43 +81,43 @@ async def read(
     return None if overview is None else page_data(overview, caller, now)
 
 
-def page_data(overview: Overview, caller: Caller | None, now: int) -> Read:
+def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
     """Return the data of a dataset's page from its overview."""
-    seen = overview.caller
-    access = DatasetAccess(seen.name or "", seen.sees_all, seen.sees_requests)
-    viewer = viewer_of(caller, overview.dataset, access, seen.roles)
-    latest = overview.requests
-    return Read(
+    shown_to = overview.caller
+    access = DatasetAccess(shown_to.name or "", shown_to.sees_all, shown_to.sees_requests)
+    viewer = viewer_of(caller, overview.dataset, access, shown_to.roles)
+    recent = overview.requests
+    return PageData(
         view=overview.dataset,
         viewer=viewer,
         members=overview.members,
         levels=overview.limits,
         budget=overview.budget,
-        latest=msgspec.structs.replace(latest, trouble=cut(latest.trouble)),
-        decisions=[decode_decision(logged_decision(raw)[0]) for raw in latest.decisions],
-        used=_used(overview, viewer, now),
+        recent=msgspec.structs.replace(recent, trouble=cut(recent.trouble)),
+        decisions=[decode_decision(logged_decision(raw)[0]) for raw in recent.decisions],
+        usage=_usage(overview, viewer, now),
         now=now,
     )
 
 
-def _used(overview: Overview, viewer: Viewer, now: int) -> UsageData:
+def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
     view, why = overview.dataset, overview.why
     if overview.trouble:
         return UsageData(trouble=cut(overview.trouble))
-    used = UsageData()
+    usage = UsageData()
     if why is not None:
-        used = UsageData(refused=refusals(why), lasting=lasting(why, viewer.name))
+        usage = UsageData(refused=refusals(why), forecasts=forecast_rows(why, viewer.name))
     if overview.analysts is None or overview.days is None or overview.purposes is None:
-        return used
-    return used._replace(
+        return usage
+    return usage._replace(
         over_time=spending(view, overview.days, iso(now)[:10]),
         analysts=by_key(view, overview.analysts),
         purposes=by_key(view, overview.purposes, unnamed=_NO_PURPOSE),
     )
 
 
-async def previewed(service: LedgerService, found: Read, form: PreviewForm) -> PreviewForm:
-    """Return the form of a preview with what the ledger would say of the claim in it.
+async def preview_claim(service: LedgerService, found: PageData, form: PreviewForm) -> PreviewForm:
+    """Return the form of a preview with the decision that its claim would get.
 
     Raises: Unavailable.
     """
@@ -125,20 +125,21 @@ async def previewed(service: LedgerService, found: Read, form: PreviewForm) -> P
     policy = view.policy
     try:
         claim, text = claim_of(form)
-        name = form.analyst if found.viewer.standing.sees_all else found.viewer.name
+        name = form.analyst if found.viewer.access.sees_all else found.viewer.name
         if name:
             check_name("analyst", name)
-        asked = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
-        told = await service.preview(view.dataset, asked)
+        request_row = PreviewRequest(claim, policy.unit, policy.neighbours, name or None)
+        preview = await service.preview(view.dataset, request_row)
     except RequestInvalid as error:
         named = error.field in form.values or error.field in {"times", "analyst"}
         field = error.field if named else ""
-        said = f"{error.rule[0].upper()}{error.rule[1:]}, not {error.value or 'nothing'}."
+        value = f", not {error.value}" if error.value else ""
+        said = f"{error.rule[0].upper()}{error.rule[1:]}{value}."
         return form._replace(errors={field or form.first: said})
-    return form if told is None else form._replace(told=_told(text, told, found))
+    return form if preview is None else form._replace(result=_preview_result(text, preview, found))
 
 
-def _told(claim: str, preview: Preview, found: Read) -> PreviewResult:
+def _preview_result(claim: str, preview: Preview, found: PageData) -> PreviewResult:
     levels = found.budget.levels if found.budget is not None else found.levels
     cost = (preview.cost if preview.granted else preview.asked) or {}
     counted = {name: text for name, text in cost.items() if name in preview.left}
@@ -153,19 +154,19 @@ def _told(claim: str, preview: Preview, found: Read) -> PreviewResult:
 
 
 class Viewer(NamedTuple):
-    """Whoever looks.
+    """The person who looks at a page.
 
     Attributes:
-        name: "" where the door knows nobody; everybody sees all then, and types a name.
-        standing: what is seen.
-        asks: is an analyst here, and may ask.
-        roles: in force, in the order of words.
-        sets_members, sets_limits: gets the forms.
-        as_administrator: sets members as an administrator's help, not as an owner's word.
+        name: "" without authentication; everybody sees all then, and types a name into forms.
+        access: what the viewer may see of the dataset.
+        asks: may send requests to the dataset.
+        roles: the active ones, sorted.
+        sets_members, sets_limits: gets the form.
+        as_administrator: sets members as an administrator, not as an owner.
     """
 
     name: str
-    standing: DatasetAccess
+    access: DatasetAccess
     asks: bool
     roles: tuple[str, ...]
     sets_members: bool
@@ -173,30 +174,30 @@ class Viewer(NamedTuple):
     as_administrator: bool
 
     @property
-    def is_known(self) -> bool:
-        """Whether the door knows who looks."""
+    def is_authenticated(self) -> bool:
+        """Whether the viewer is authenticated."""
         return bool(self.name)
 
     @property
     def own(self) -> str | None:
-        """Whose requests the page lists; None for everybody's."""
-        return None if self.standing.sees_all else self.name
+        """The person whose requests the page lists; None for everybody's."""
+        return None if self.access.sees_all else self.name
 
 
 def viewer_of(
     caller: Caller | None, view: DatasetView, access: DatasetAccess, roles: Collection[Role]
 ) -> Viewer:
-    """Return who looks at a dataset of which something is seen.
+    """Return the viewer of a visible dataset.
 
     Args:
-        roles: the caller's that are in force.
+        roles: the caller's active roles.
     """
     if caller is None:
         return Viewer("", access, False, (), True, True, False)
     is_owner = "owner" in roles
     return Viewer(
         name=caller.name,
-        standing=access,
+        access=access,
         asks=view.policy.access != "members" or "analyst" in roles,
         roles=tuple(sorted(roles)),
         sets_members=is_owner or caller.is_administrator,

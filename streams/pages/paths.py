@@ -1,4 +1,4 @@
-"""Which addresses are pages for people: the only ones at which a browser's cookie counts."""
+"""The paths of pages. Only on these does a browser's session cookie count."""
 
 from __future__ import annotations
 
@@ -17,19 +17,20 @@ _LOCAL: Final = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@%?-][A-Za-z0-9._~!$&'
 
 
 def is_page(path: str) -> bool:
-    """Tell whether a path, as a server gives it, is that of a page; of no API's it is true."""
+    """Tell whether a path is a page's; never true for the API's paths."""
     return path in _OWN or path.startswith(_BELOW)
 
 
 def wants_page(headers: Iterable[tuple[bytes, bytes]]) -> bool:
-    """Tell whether who asks takes HTML by name, as browsers do and programs do not."""
+    """Tell whether a client accepts HTML explicitly, as browsers do and programs do not."""
     return any(name == b"accept" and b"text/html" in value.lower() for name, value in headers)
 
 
 def local(text: str) -> str:
-    """Return an address to go on to if it is a page of this door, the list otherwise.
+    """Return a redirect target if it is a page of this server, else the list of datasets.
 
-    Anything that a browser could take for another site's is none: `//host`, a backslash, a space.
+    This prevents open redirects. Rejected is whatever a browser could take for another site:
+    `//host`, a backslash, a space.
     """
     if len(text) > _LONGEST or _LOCAL.fullmatch(text) is None:
         return HOME
@@ -39,7 +40,7 @@ def local(text: str) -> str:
 
 
 def sign_in_for(address: str) -> str:
-    """Return where to sign in, to go on to an address."""
+    """Return the sign-in address that continues to another address afterwards."""
     wanted = local(address)
     return SIGN_IN if wanted == HOME else f"{SIGN_IN}?next={quote(wanted, safe='/')}"
 

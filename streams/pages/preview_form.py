@@ -1,4 +1,4 @@
-"""Would this fit? A claim as it is typed, and what the ledger would say of it now."""
+"""The form "Would this fit?": a claim, and the decision that it would get now."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Final, NamedTuple
 from accountant.claims import Claim
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
-from streams.pages.asked import RefusalText
+from streams.pages.request_rows import RefusalText
 
 
 class Field(NamedTuple):
@@ -20,10 +20,10 @@ class Field(NamedTuple):
 
 
 class ClaimKind(NamedTuple):
-    """A kind of claim that the form offers.
+    """A kind of claim on the form.
 
     Attributes:
-        name: as in a claim's text; "text" for a claim that is typed whole.
+        name: as in a claim's text; "text" for a claim entered as text.
     """
 
     name: str
@@ -48,12 +48,12 @@ _LONGEST: Final = 2_000
 
 
 class PreviewResult(NamedTuple):
-    """What a preview says.
+    """The outcome of a preview.
 
     Attributes:
-        claim: the claim as text. `cost`: what a grant would add, or would have to.
-        left: what would be left of the dataset after it.
-        more: how many more like it would be granted after it, in words.
+        claim: as text. `cost`: what a grant would cost.
+        left: what would remain of the dataset's budget.
+        more: how many more such requests would fit, in words.
     """
 
     claim: str
@@ -65,10 +65,10 @@ class PreviewResult(NamedTuple):
 
 
 class PreviewForm(NamedTuple):
-    """The form with what was typed.
+    """The form with its values.
 
     Attributes:
-        analyst: whose limits are to count, for those who see all; "" for nobody's.
+        analyst: whose limits apply, for viewers who see all; "" for none.
         values: by name of the input, `KIND_FIELD`.
         errors: by name of the input.
     """
@@ -78,18 +78,18 @@ class PreviewForm(NamedTuple):
     analyst: str
     values: Mapping[str, str]
     errors: Mapping[str, str]
-    told: PreviewResult | None
+    result: PreviewResult | None
     kinds: tuple[ClaimKind, ...] = KINDS
 
     @property
     def first(self) -> str:
-        """The first input of the kind that is chosen."""
+        """The first input of the chosen kind."""
         kind = _BY_NAME[self.kind]
         return f"{kind.name}_{kind.fields[0].name}"
 
 
-def typed(query: Mapping[str, str]) -> PreviewForm:
-    """Return the form with what a query has typed into it."""
+def parse_query(query: Mapping[str, str]) -> PreviewForm:
+    """Return the form with the values of a query."""
     kind = query.get("kind", "pure")
     values = {
         f"{each.name}_{field.name}": query.get(f"{each.name}_{field.name}", "")[:_LONGEST]
@@ -102,21 +102,21 @@ def typed(query: Mapping[str, str]) -> PreviewForm:
 
 
 def claim_of(form: PreviewForm) -> tuple[Claim, str]:
-    """Return the claim that is typed, and its text.
+    """Return the entered claim, and its text.
 
     Raises: RequestInvalid: a number breaks its rule; `field` is the input's name.
     """
     kind = _BY_NAME[form.kind]
-    given = {field.name: form.values[f"{kind.name}_{field.name}"].strip() for field in kind.fields}
-    for name, text in given.items():
+    values = {field.name: form.values[f"{kind.name}_{field.name}"].strip() for field in kind.fields}
+    for name, text in values.items():
         if not text:
-            raise RequestInvalid(f"{kind.name}_{name}", "must be given", text)
+            raise RequestInvalid(f"{kind.name}_{name}", "must not be empty", text)
         if kind.name != "text" and any(each in text for each in ",:=*+()"):
             raise RequestInvalid(f"{kind.name}_{name}", "must be a number such as 0.1", text)
     if kind.name == "text":
-        text = given["claim"]
+        text = values["claim"]
     else:
-        text = f"{kind.name}:" + ",".join(f"{name}={value}" for name, value in given.items())
+        text = f"{kind.name}:" + ",".join(f"{name}={value}" for name, value in values.items())
     times = form.times.strip() or "1"
     if not times.isdecimal() or not times.isascii() or len(times) > 7:
         raise RequestInvalid("times", "must be a whole number from 1 to 1,000,000", times)
@@ -129,7 +129,7 @@ def claim_of(form: PreviewForm) -> tuple[Claim, str]:
 
 
 def _input_of(kind: ClaimKind, field: str) -> str:
-    """Return the input that a field of a claim was typed into."""
+    """Return the input for a field of a claim."""
     last = field.rpartition(".")[2]
     if last == "times":
         return last

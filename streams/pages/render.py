@@ -1,4 +1,4 @@
-"""From a template to an answer: everything that is shown is escaped, and nothing runs."""
+"""Renders pages: every value is escaped, and the browser runs no script."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from accountant.records.http_bodies import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, optional_principal
 from streams.pages.assets import address_of
-from streams.pages.forms import form_token
+from streams.pages.csrf import form_token
 from streams.pages.paths import dataset_page
 from streams.pages.sessions import session_of
 
@@ -30,22 +30,22 @@ HEADERS: Final = {
     ),
     "X-Frame-Options": "DENY",
     "X-Content-Type-Options": "nosniff",
-    # Not `no-referrer`: a browser would then say `Origin: null` of this door's own forms.
+    # Not `no-referrer`: browsers would then send `Origin: null` with this server's own forms.
     "Referrer-Policy": "same-origin",
     "Cache-Control": "no-store",
     "Cross-Origin-Opener-Policy": "same-origin",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
-_KEPT: Final = ("Allow", "Retry-After")
+_HEADERS_KEPT: Final = ("Allow", "Retry-After")
 _TITLES: Final = {
     403: "Not permitted",
-    404: "There is no such page",
+    404: "Page not found",
     503: "Not ready",
 }
 
 
 def _shown(value: object) -> object:
-    """Return what a page shows of a value: no text of it acts, beside HTML's own escapes."""
+    """Escape control characters of a value, in addition to HTML's own escapes."""
     return escaped_lines(value) if type(value) is str else value
 
 
@@ -73,7 +73,7 @@ environment.globals |= {
 _decode_problem = msgspec.json.Decoder(Problem).decode
 
 
-def rendered(
+def render_page(
     request: Request[Any, Any, Any],
     template: str,
     *,
@@ -83,15 +83,16 @@ def rendered(
 ) -> Response[str]:
     """Return a page.
 
-    It may be called beside the loop.
+    Any thread may call it.
 
     Args:
         template: the name of a file in `templates/`.
-        values: what the template names besides `who` (a `Principal`, None), `authenticates`,
-            `has_session`, `form_token` and `now` (text). A name without a value is an error.
+        values: the template's variables besides `principal` (None if unauthenticated),
+            `authenticates`, `has_session`, `form_token` and `now` (text). A name without a value
+            is an error.
     """
     frame = {
-        "who": optional_principal(request),
+        "principal": optional_principal(request),
         "authenticates": authenticates(request),
         "has_session": session_of(request) is not None,
         "form_token": form_token(request),
@@ -101,10 +102,10 @@ def rendered(
 
 
 def problem_page(request: Request[Any, Any, Any] | None, answer: Response[Any]) -> Response[Any]:
-    """Return the page that tells of a problem as `answer` tells programs.
+    """Return the page for a problem, with the status of the programs' answer.
 
     Args:
-        request: None for whoever was not let in.
+        request: None for an unauthenticated caller.
     """
     problem = _decode_problem(answer.content)
     values: dict[str, Any] = {
@@ -112,11 +113,13 @@ def problem_page(request: Request[Any, Any, Any] | None, answer: Response[Any]) 
         "problem": problem,
     }
     if request is None:
-        nobody = {"who": None, "authenticates": True, "has_session": False, "form_token": ""}
+        nobody = {"principal": None, "authenticates": True, "has_session": False, "form_token": ""}
         made = _answer("problem.html", problem.status, (), {**nobody, "now": "", **values})
     else:
-        made = rendered(request, "problem.html", status=problem.status, **values)
-    made.headers.update({name: answer.headers[name] for name in _KEPT if name in answer.headers})
+        made = render_page(request, "problem.html", status=problem.status, **values)
+    made.headers.update(
+        {name: answer.headers[name] for name in _HEADERS_KEPT if name in answer.headers}
+    )
     return made
 
 

@@ -1,4 +1,4 @@
-"""How a door knows a browser: by a cookie that counts for pages alone and stands for a token."""
+"""Session authentication: on pages, a browser's cookie stands for the token of its session."""
 
 from __future__ import annotations
 
@@ -18,61 +18,61 @@ from streams.pages.paths import SIGN_IN, is_page, sign_in_for, wants_page
 from streams.pages.render import problem_page
 from streams.pages.sessions import SESSION, Session, Sessions
 
-_STATE: Final = "browsers"
+_STATE: Final = "session_auth"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 Headers = Iterable[tuple[bytes, bytes]]
 
 
-class Browsers:
-    """The browsers of a door that knows who asks.
+class SessionAuth:
+    """Authenticates browsers by session cookies, on the pages' paths only.
 
     Args:
-        is_private: browsers come over TLS, so that a cookie is never sent without.
+        is_private: browsers connect over TLS, so cookies are marked `Secure`.
 
     Attributes:
-        open: the paths that strangers are answered at: to sign in, and how that looks.
+        open: the public paths: signing in, and its styles.
     """
 
     def __init__(self, sessions: Sessions, *, is_private: bool) -> None:
         self.sessions = sessions
         self.open = frozenset({SIGN_IN, *ADDRESSES})
         self._is_private = is_private
-        # With `__Host-` a browser refuses the cookie of any other host, and one without TLS.
+        # `__Host-` makes browsers refuse the cookie from any other host, or without TLS.
         prefix = "__Host-" if is_private else ""
         self.session_cookie = f"{prefix}accountant-session"
         self.form_cookie = f"{prefix}accountant-form"
 
     def credentials(self, scope: HTTPScope) -> Headers:
-        """Return the headers by which somebody is known, at a page those of their session.
+        """Return the headers for authentication; on a page, the session's token.
 
-        A header that is there goes before a cookie: a proxy may have added it.
+        An Authorization header takes precedence over the cookie: a proxy may have added it.
         """
         headers = scope["headers"]
         if not is_page(scope["path"]) or any(name == b"authorization" for name, _ in headers):
             return headers
-        given = cookie_of(headers, self.session_cookie)
-        session = None if given is None else self.sessions.find(given)
+        cookie = cookie_of(headers, self.session_cookie)
+        session = None if cookie is None else self.sessions.find(cookie)
         if session is None:
             return headers
         cast(Any, scope)[SESSION] = session
         return [(b"authorization", b"Bearer " + session.token.encode())]
 
     def resolve(self, scope: HTTPScope, found: Principal | Refusal) -> Principal | Refusal:
-        """Return who asks; the session whose token does not hold any more is over."""
+        """Return the outcome, and end a session whose token is no longer valid."""
         session = cast(Any, scope).get(SESSION)
         if not isinstance(session, Session):
             return found
         if isinstance(found, Principal) and found == session.principal:
             return found
         if isinstance(found, Refusal) and found.status != 401:
-            return found  # it cannot be told now, and may hold again
+            return found  # tokens cannot be checked now; the session may still be valid
         self.sessions.end(session)
         cast(Any, scope)[SESSION] = None
         return found if isinstance(found, Refusal) else Refusal(401, "token of another")
 
     def refusal_page(self, scope: HTTPScope, refusal: Refusal) -> Response[Any] | None:
-        """Return what a browser is told that is not let in, None for whoever is no browser."""
+        """Return the answer for an unauthenticated browser, None for a program."""
         if not is_page(scope["path"]) or not wants_page(scope["headers"]):
             return None
         if refusal.status != 401:
@@ -84,23 +84,23 @@ class Browsers:
         return Response(b"", status_code=303, media_type="text/html", headers=headers)
 
     def cookie(self, name: str, value: str) -> Cookie:
-        """Return a cookie that no script reads, no other site sends, and that ends by itself."""
+        """Return a session cookie, hidden from scripts and never sent by other sites."""
         secure = self._is_private
         return Cookie(name, "/", value=value, secure=secure, httponly=True, samesite="strict")
 
     def no_cookie(self, name: str) -> Cookie:
-        """Return what has a browser forget a cookie."""
+        """Return a cookie that makes the browser delete its own."""
         gone = self.cookie(name, "")
         gone.max_age = 0
         return gone
 
     def is_id(self, text: str | None) -> bool:
-        """Tell whether a text can be what this door puts into a cookie."""
+        """Tell whether a text has the form of this server's cookies."""
         return text is not None and _ID.fullmatch(text) is not None
 
 
 def cookie_of(headers: Headers, name: str) -> str | None:
-    """Return the value of a cookie; None where there is none, or more than one of the name."""
+    """Return the value of a cookie; None if it is missing or ambiguous."""
     found = [
         value.strip()
         for header, line in headers
@@ -113,12 +113,12 @@ def cookie_of(headers: Headers, name: str) -> str | None:
     return found[0] if len(found) == 1 else None
 
 
-def browsers_of(request: Request[Any, Any, Any]) -> Browsers | None:
-    """Return the browsers of a door, None where authentication is off."""
+def session_auth_of(request: Request[Any, Any, Any]) -> SessionAuth | None:
+    """Return the application's session authentication, None where authentication is off."""
     found = request.app.state.get(_STATE)
-    return found if isinstance(found, Browsers) else None
+    return found if isinstance(found, SessionAuth) else None
 
 
-def keep_browsers(state: Any, browsers: Browsers) -> None:
-    """Have the requests of an application find its browsers."""
+def set_session_auth(state: Any, browsers: SessionAuth) -> None:
+    """Store the session authentication in an application's state."""
     state[_STATE] = browsers

@@ -1,4 +1,4 @@
-"""Who has signed in with a browser: sessions in the memory of this process, each with its token."""
+"""Sessions of browsers that have signed in, in memory, each with its token."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ from litestar import Request
 from streams.auth.principal import Principal
 
 SESSION: Final = "accountant.session"
-"""Where a request's scope holds the session that it came in."""
+"""The key of a request's scope for its session."""
 IDLE_S: Final = 8 * 3_600.0
-"""After so long without a page a session is over."""
-LASTS_S: Final = 12 * 3_600.0
-"""After so long it is over in any case."""
-MOST: Final = 2_000
-"""Sessions that are kept, each with a token of 8 KiB at most; the one longest unused goes first."""
-MOST_OF_ONE: Final = 20
-"""Sessions of one name, so that nobody's program signs all others out."""
+"""A session without requests ends after this time."""
+LIFETIME_S: Final = 12 * 3_600.0
+"""A session ends after this time in any case."""
+MAX_SESSIONS: Final = 2_000
+"""Sessions in memory, with a token of at most 8 KiB each; the least recently used is evicted."""
+MAX_SESSIONS_OF_ONE: Final = 20
+"""Sessions of one name, so that one program cannot sign everybody else out."""
 _BYTES: Final = 32
 
 
@@ -31,9 +31,9 @@ class Session:
     """One browser that has signed in.
 
     Attributes:
-        key: what the session is found by; whoever reads it has not the browser's id.
-        token: looked at anew with each request, so that a session ends with it.
-        began, used: by the clock of `Sessions`.
+        key: a hash of the browser's id, which cannot be computed back from it.
+        token: checked again with each request, so that the session ends with it.
+        began, used: monotonic seconds.
     """
 
     key: bytes
@@ -44,64 +44,64 @@ class Session:
 
 
 class Sessions:
-    """The sessions of a door.
+    """The sessions of a server.
 
     Args:
-        now: seconds of a clock that only rises.
+        now: monotonic seconds.
     """
 
     def __init__(self, now: Callable[[], float]) -> None:
         self._now = now
-        self._kept: OrderedDict[bytes, Session] = OrderedDict()  # the longest unused one first
+        self._sessions: OrderedDict[bytes, Session] = OrderedDict()  # least recently used first
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._sessions)
 
     def begin(self, principal: Principal, token: str) -> str:
-        """Return the id of a new session, which is kept nowhere but with the browser."""
+        """Return the id of a new session; only the browser stores it."""
         self._drop_idle()
-        own = [each for each in self._kept.values() if each.principal.name == principal.name]
-        for each in own[: max(0, len(own) - MOST_OF_ONE + 1)]:
+        own = [each for each in self._sessions.values() if each.principal.name == principal.name]
+        for each in own[: max(0, len(own) - MAX_SESSIONS_OF_ONE + 1)]:
             self.end(each)
-        if len(self._kept) >= MOST:
-            self._kept.popitem(last=False)
+        if len(self._sessions) >= MAX_SESSIONS:
+            self._sessions.popitem(last=False)
         made, now = secrets.token_urlsafe(_BYTES), self._now()
         key = _key(made)
-        self._kept[key] = Session(key, principal, token, now, now)
+        self._sessions[key] = Session(key, principal, token, now, now)
         return made
 
-    def find(self, given: str) -> Session | None:
-        """Return the session of an id, None where there is none or where it is over."""
+    def find(self, session_id: str) -> Session | None:
+        """Return the session with an id, None if there is none or it has ended."""
         self._drop_idle()
-        found = self._kept.get(_key(given))
+        found = self._sessions.get(_key(session_id))
         if found is None:
             return None
         now = self._now()
-        if now - found.began >= LASTS_S:
+        if now - found.began >= LIFETIME_S:
             self.end(found)
             return None
         found.used = now
-        self._kept.move_to_end(found.key)
+        self._sessions.move_to_end(found.key)
         return found
 
     def end(self, session: Session) -> None:
         """Forget a session and its token."""
-        self._kept.pop(session.key, None)
+        self._sessions.pop(session.key, None)
 
     def _drop_idle(self) -> None:
-        while self._kept:
-            oldest = next(iter(self._kept.values()))
+        while self._sessions:
+            oldest = next(iter(self._sessions.values()))
             if self._now() - oldest.used < IDLE_S:
                 return
             self.end(oldest)
 
 
-def _key(given: str) -> bytes:
-    # A hash, so that how long a look takes tells nothing of the ids that there are.
-    return hashlib.sha256(given.encode("utf-8", "replace")).digest()
+def _key(session_id: str) -> bytes:
+    # A hash, so that the duration of a look-up reveals nothing about existing ids.
+    return hashlib.sha256(session_id.encode("utf-8", "replace")).digest()
 
 
 def session_of(request: Request[Any, Any, Any]) -> Session | None:
-    """Return the session that a request came in, None where who asks has not signed in here."""
+    """Return a request's session, None if its caller has not signed in by a browser."""
     found = request.scope.get(SESSION)
     return found if isinstance(found, Session) else None

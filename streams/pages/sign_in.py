@@ -1,4 +1,4 @@
-"""Signing in with a token, and out."""
+"""Signing in with a token, and signing out."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from streams.auth.principal import Principal
 from streams.http.context import HttpRequest, context_of
 from streams.http.refusal import Refusal, refusal_response
 from streams.logs import get_logger
-from streams.pages.forms import MAX_BYTES, checked_form, stranger_token
+from streams.pages.csrf import MAX_BYTES, read_form, sign_in_form_token
 from streams.pages.paths import HOME, SIGN_IN, SIGN_OUT, local
-from streams.pages.render import problem_page, rendered
-from streams.pages.session_auth import Browsers, browsers_of, cookie_of
+from streams.pages.render import problem_page, render_page
+from streams.pages.session_auth import SessionAuth, cookie_of, session_auth_of
 from streams.pages.sessions import session_of
 
 _log = get_logger(__name__)
 _BYTES: Final = 32
-_WRONG: Final = (
-    "This door does not know the token: it may have expired, been revoked, or not be copied whole."
+_NOT_VALID: Final = (
+    "This token is not valid: it may have expired, been revoked, or been copied incompletely."
 )
 
 
 @get(SIGN_IN, include_in_schema=False)
 async def sign_in_page(request: HttpRequest) -> Response[Any]:
-    """Return the form for a token; who has signed in goes on."""
-    browsers = browsers_of(request)
+    """Return the form for a token; a signed-in browser is redirected at once."""
+    browsers = session_auth_of(request)
     wanted = local(request.query_params.get("next", HOME))
     if browsers is None or session_of(request) is not None:
-        return _go(wanted)
+        return _redirect(wanted)
     return _form(request, browsers, wanted)
 
 
 @post(SIGN_IN, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
 async def sign_in(request: HttpRequest) -> Response[Any]:
-    """Begin a session for a token that holds, under an id that the browser has not had before."""
-    browsers = browsers_of(request)
+    """Begin a session for a valid token. Its id is new: an old one could be an attacker's."""
+    browsers = session_auth_of(request)
     if browsers is None:
-        return _go(HOME)
-    cookie = _given(request, browsers)
-    # A form of a page that was shown to another browser signs nobody in.
-    expected = "" if cookie is None else stranger_token(request, cookie)
-    form = await checked_form(request, expected)
+        return _redirect(HOME)
+    cookie = _form_cookie(request, browsers)
+    # The form must come from this browser: otherwise a site could sign its victim in as itself.
+    expected = "" if cookie is None else sign_in_form_token(request, cookie)
+    form = await read_form(request, expected)
     token, wanted = form.get("token", "").strip(), local(form.get("next", HOME))
     authenticator: Authenticator = request.app.state["authenticator"]
     shown = [(b"authorization", b"Bearer " + token.encode())]
@@ -60,59 +60,59 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     made = browsers.sessions.begin(found, token)
     _log.info("signed_in", name=found.name, kind=found.kind)
     begun = browsers.cookie(browsers.session_cookie, made)
-    return _go(wanted, begun, browsers.no_cookie(browsers.form_cookie))
+    return _redirect(wanted, begun, browsers.no_cookie(browsers.form_cookie))
 
 
 @post(SIGN_OUT, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
 async def sign_out(request: HttpRequest) -> Response[Any]:
-    """End the session; its cookie is worth nothing from now on, wherever a copy of it is."""
-    await checked_form(request)
-    browsers, session = browsers_of(request), session_of(request)
+    """End the session in the server, so that copies of its cookie are worthless too."""
+    await read_form(request)
+    browsers, session = session_auth_of(request), session_of(request)
     if browsers is None or session is None:
-        return _go(HOME)
+        return _redirect(HOME)
     browsers.sessions.end(session)
     _log.info("signed_out", name=session.principal.name, kind=session.principal.kind)
-    return _go(SIGN_IN, browsers.no_cookie(browsers.session_cookie))
+    return _redirect(SIGN_IN, browsers.no_cookie(browsers.session_cookie))
 
 
 def _wrong(refusal: Refusal) -> str:
-    return f"{refusal.what[0].upper()}{refusal.what[1:]}." if refusal.field else _WRONG
+    return f"{refusal.what[0].upper()}{refusal.what[1:]}." if refusal.field else _NOT_VALID
 
 
 def _form(
-    request: HttpRequest, browsers: Browsers, wanted: str, *, wrong: str = ""
+    request: HttpRequest, browsers: SessionAuth, wanted: str, *, wrong: str = ""
 ) -> Response[Any]:
-    """Return the page with the form, of this browser alone."""
-    cookie = _given(request, browsers) or secrets.token_urlsafe(_BYTES)
+    """Return the page with the form, bound to this browser by a cookie."""
+    cookie = _form_cookie(request, browsers) or secrets.token_urlsafe(_BYTES)
     cookies = [browsers.cookie(browsers.form_cookie, cookie)]
     headers = request.scope["headers"]
     has_cookie = cookie_of(headers, browsers.session_cookie) is not None
     has_ended = has_cookie and session_of(request) is None
     if has_ended:
         cookies.append(browsers.no_cookie(browsers.session_cookie))
-    # From a link on another site a browser sends no cookie; from a link of this page it does.
+    # A strict cookie is not sent after a link on another site, but it is after a link on this page.
     is_elsewhere = request.headers.get("sec-fetch-site") == "cross-site"
-    return rendered(
+    return render_page(
         request,
         "sign_in.html",
         status=401 if wrong else 200,
         cookies=cookies,
-        form_token=stranger_token(request, cookie),
+        form_token=sign_in_form_token(request, cookie),
         next=wanted,
         wrong=wrong,
         has_ended=has_ended,
-        goes_on=wanted if is_elsewhere and not wrong else "",
+        continue_to=wanted if is_elsewhere and not wrong else "",
         provider=context_of(request).settings.oidc_issuer or "",
     )
 
 
-def _given(request: HttpRequest, browsers: Browsers) -> str | None:
+def _form_cookie(request: HttpRequest, browsers: SessionAuth) -> str | None:
     cookie = cookie_of(request.scope["headers"], browsers.form_cookie)
     return cookie if browsers.is_id(cookie) else None
 
 
-def _go(where: str, *cookies: Any) -> Response[Any]:
-    """Return an answer that has a browser load a page."""
+def _redirect(where: str, *cookies: Any) -> Response[Any]:
+    """Return a redirect."""
     headers = {"Location": where, "Cache-Control": "no-store"}
     return Response(
         b"", status_code=303, media_type="text/html", headers=headers, cookies=[*cookies]

@@ -1,4 +1,4 @@
-"""What was spent over time, as a line that is drawn and a table that says the same."""
+"""Spending over time, as a chart and as a table; and forecasts."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MOST_ROWS: Final = 60
 
 
 class DayRow(NamedTuple):
-    """What one day has come to: spent on it, and in all to its end."""
+    """Spending on one day, and the total by its end."""
 
     day: str
     spent: str
@@ -37,22 +37,21 @@ class DayRow(NamedTuple):
 
 
 class AxisMark(NamedTuple):
-    """A place beside the drawing with what is written there."""
+    """A label on the axis of time."""
 
     at: float
     text: str
 
 
 class SpendingChart(NamedTuple):
-    """A drawing of `WIDTH` by `HEIGHT`, the whole budget high.
+    """A chart of `WIDTH` by `HEIGHT`; its height is the whole budget.
 
     Attributes:
-        line: points of what was spent by the end of each day, a step a day. `area`: the same,
-            closed below.
-        even: points of an even pace to the horizon, "" without one.
-        title, about: what the drawing shows, for who does not see it.
-        marks: days on the axis of time. `rows`: the latest days, the last one first.
-        left_out: how many days are not among them.
+        line: points of the total by the end of each day. `area`: the same, closed below.
+        even: points of even spending until the horizon, "" without one.
+        title, about: a description for screen readers.
+        marks: days on the axis of time. `rows`: the latest days, newest first.
+        left_out: the number of days that are not among the rows.
     """
 
     line: str
@@ -68,11 +67,11 @@ class SpendingChart(NamedTuple):
 
 
 def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> SpendingChart:
-    """Return what was spent of a dataset over time.
+    """Return the chart of a dataset's spending.
 
     Args:
         days: by day, in their order.
-        today: as `2026-11-24`, where the drawing ends.
+        today: as `2026-11-24`, where the chart ends.
     """
     whole, name = first_of(view.budget), symbol(next(iter(view.budget)))
     first = min(view.opened_at[:10], *(row.key for row in days)) if days else view.opened_at[:10]
@@ -82,7 +81,7 @@ def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> Spendin
     rows = list[DayRow]()
     points = [(0.0, float(HEIGHT))]
     for row in days:
-        # A day's spending stands at its end: when on that day, the rows do not tell.
+        # Draw a day's spending as a slope over the day: the rows have no time of day.
         begins, ends = _days(first, row.key) / span * WIDTH, (_days(first, row.key) + 1) / span
         points.append((begins, points[-1][1]))
         total += parse_units(row.spent)
@@ -90,14 +89,14 @@ def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> Spendin
         part = part_of(in_all, whole)
         points.append((ends * WIDTH, HEIGHT * (1 - float(part))))
         spent, so_far = spent_amount(row.spent), spent_amount(in_all)
-        told = f"{name} {spent}", f"{name} {so_far}", spent_percent(part)
-        rows.append(DayRow(day(row.key), *told, row.granted, row.refused))
+        texts = f"{name} {spent}", f"{name} {so_far}", spent_percent(part)
+        rows.append(DayRow(day(row.key), *texts, row.granted, row.refused))
     points.append((float(WIDTH), points[-1][1]))
     line = _path(points)
     return SpendingChart(
         line=line,
         area=f"{line} {WIDTH},{HEIGHT} 0,{HEIGHT}",
-        even=_even(view, first, span),
+        even=_even_line(view, first, span),
         title=f"Spent of the budget, {day(first)} to {day(last)}",
         about=_about(rows),
         marks=_marks(first, last, span),
@@ -108,10 +107,10 @@ def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> Spendin
 
 def _about(rows: Sequence[DayRow]) -> str:
     if not rows:
-        return "Nothing was asked yet."
+        return "No requests yet."
     return (
         f"A line that rises from nothing to {rows[-1].percent} of the budget by the end of "
-        f"{rows[-1].day}. The table below has every day on which somebody asked."
+        f"{rows[-1].day}. The table below has every day with requests."
     )
 
 
@@ -123,7 +122,7 @@ def _path(points: Sequence[tuple[float, float]]) -> str:
     return " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
 
 
-def _even(view: DatasetView, first: str, span: int) -> str:
+def _even_line(view: DatasetView, first: str, span: int) -> str:
     """Return the line from nothing at the opening to the whole budget at the horizon."""
     if view.horizon_ends_at is None:
         return ""
@@ -150,13 +149,13 @@ def _marks(first: str, last: str, span: int) -> tuple[AxisMark, ...]:
 MOST: Final = 15
 
 
-class Lasting(NamedTuple):
+class ForecastRow(NamedTuple):
     """One forecast.
 
     Attributes:
-        whose: of whom the pace is. `pace`: of which days it is taken.
-        spent: in these days, rounded up.
-        runs_out: the day, or why there is none. `range`: the days that the pace's spread gives.
+        whose: the dataset, team or analyst. `pace`: the days that it extrapolates.
+        spent: on these days, rounded up.
+        runs_out: the day, or why there is none. `range`: the earliest and the latest day.
     """
 
     whose: str
@@ -167,18 +166,18 @@ class Lasting(NamedTuple):
     note: str
 
 
-def lasting(why: Why, own: str) -> tuple[Lasting, ...]:
-    """Return the forecasts of all, of teams and of the one who looks, at most `MOST`.
+def forecast_rows(why: Why, own: str) -> tuple[ForecastRow, ...]:
+    """Return the forecasts of the dataset, of teams and of the viewer, at most `MOST`.
 
     Args:
-        own: whose forecast is called their own; others' of one analyst are left out.
+        own: the viewer's name; forecasts of other analysts are left out.
     """
-    told = [each for each in why.forecasts if each.scope != "analyst" or each.name == own]
-    return tuple(_lasting(each, why, own) for each in told[:MOST])
+    visible = [each for each in why.forecasts if each.scope != "analyst" or each.name == own]
+    return tuple(_forecast_row(each, why, own) for each in visible[:MOST])
 
 
-def _lasting(each: Forecast, why: Why, own: str) -> Lasting:
-    return Lasting(
+def _forecast_row(each: Forecast, why: Why, own: str) -> ForecastRow:
+    return ForecastRow(
         whose=forecast_scope_words(each, own),
         pace=window_words(each.days),
         spent=f"{symbol(why.unit)} {spent_amount(each.spent)}",
@@ -188,6 +187,6 @@ def _lasting(each: Forecast, why: Why, own: str) -> Lasting:
     )
 
 
-def note_of(rows: Sequence[Lasting]) -> str:
-    """Return what keeps forecasts from being told, or what they leave aside, each once."""
+def forecast_notes(rows: Sequence[ForecastRow]) -> str:
+    """Return why forecasts are missing, or what they leave out, each reason once."""
     return "; ".join(dict.fromkeys(row.note for row in rows if row.note))

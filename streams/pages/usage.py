@@ -22,7 +22,7 @@ _LONGEST: Final = 120
 
 
 class UsageBar(NamedTuple):
-    """What somebody, or some purpose, has used."""
+    """Usage by one analyst or for one purpose."""
 
     key: str
     spent: str
@@ -32,10 +32,10 @@ class UsageBar(NamedTuple):
 
 
 class UsageRows(NamedTuple):
-    """Those who used most, and all others together.
+    """The largest users, and the sum of all others.
 
     Attributes:
-        others: how many are in `rest`, None where there are none.
+        others: the number of rows summed up in `rest`.
     """
 
     rows: tuple[UsageBar, ...]
@@ -62,10 +62,10 @@ class _Row:
 
 
 def by_key(view: DatasetView, rows: Sequence[UsageSum], *, unnamed: str = "") -> UsageRows:
-    """Return which analysts or purposes used most; each bar is of the whole budget.
+    """Return the largest users by analyst or purpose; each bar is a part of the whole budget.
 
     Args:
-        unnamed: what stands for no text.
+        unnamed: shown for an empty key.
     """
     named = [
         _Row(cut(row.key, _LONGEST) or unnamed, parse_units(row.spent), row.granted, row.refused)
@@ -92,16 +92,16 @@ def _used(view: DatasetView, row: _Row) -> UsageBar:
 
 
 def refusals(why: Why) -> tuple[RefusalCount, ...]:
-    """Return refusals by reason and by the kind of limit, the most frequent first."""
-    most = max((each.refused for each in why.refusals), default=1)
-    return tuple(_refused(each, most) for each in why.refusals)
+    """Return refusals by reason and limit scope, the most frequent first."""
+    largest = max((each.refused for each in why.refusals), default=1)
+    return tuple(_refused(each, largest) for each in why.refusals)
 
 
-def _refused(each: RefusalsByReason, most: int) -> RefusalCount:
+def _refused(each: RefusalsByReason, largest: int) -> RefusalCount:
     reason = Reason(each.reason)
     title, meaning, remedy = REASONS[reason]
     if reason is Reason.EXHAUSTED:
         title = f"{title} at {REFUSED_AT[each.level]}"
         meaning = NO_ROOM if each.level is None else NO_ROOM_AT_A_LIMIT
-    width = round(100 * each.refused / most, 2)
+    width = round(100 * each.refused / largest, 2)
     return RefusalCount(each.reason, title, f"{meaning} {remedy}", each.refused, width)

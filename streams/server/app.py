@@ -40,7 +40,7 @@ from streams.http.host_header import host_check
 from streams.http.problems import HANDLERS
 from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
-from streams.pages import PAGES, add_pages, told_in_html
+from streams.pages import PAGES, add_pages, html_problems
 from streams.server.monitoring import monitoring
 from streams.server.rate_limit import add_rate_limit
 from streams.service import LedgerService
@@ -96,7 +96,7 @@ def create_app(
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
-        exception_handlers=told_in_html(HANDLERS),
+        exception_handlers=html_problems(HANDLERS),
         openapi_config=openapi_config(version(), authenticates=settings.authenticates),
         request_max_body_size=settings.most_body,
         logging_config=None,

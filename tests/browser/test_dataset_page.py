@@ -89,8 +89,8 @@ def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagesServ
     tab_to(page, "#l-part")  # which chooses all that is in it
     page.keyboard.type("12")
     page.keyboard.press("Enter")
-    page.wait_for_selector("#told.message-done")
-    assert "Team green may use 12 % of the budget" in page.locator("#told").inner_text()
+    page.wait_for_selector("#flash.message-done")
+    assert "Team green may use 12 % of the budget" in page.locator("#flash").inner_text()
     assert page.locator(".level", has_text="Team green").is_visible()
 
 
@@ -99,8 +99,8 @@ def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagesServer
     page.get_by_role("link", name="Change ben").click()
     page.locator("#m-role-auditor").check()
     page.get_by_role("button", name="Save").last.click()
-    page.wait_for_selector("#told")
-    assert "ben is analyst and auditor in team red" in page.locator("#told").inner_text()
+    page.wait_for_selector("#flash")
+    assert "ben is analyst and auditor in team red" in page.locator("#flash").inner_text()
     page.get_by_role("link", name="Change ben").click()
     page.get_by_role("button", name="Remove ben").click()
     page.get_by_text("ben is no member any more").wait_for()
@@ -112,8 +112,8 @@ def test_a_click_too_many_is_one_record(opens: Opens, survey: PagesServer) -> No
     page.locator("#set-member > summary").click()
     page.locator("#m-member").fill("opie")
     page.get_by_role("button", name="Set the member").dblclick()
-    page.wait_for_selector("#told")
-    assert "opie is analyst" in page.locator("#told").inner_text()
+    page.wait_for_selector("#flash")
+    assert "opie is analyst" in page.locator("#flash").inner_text()
     seen = survey.see("olga", "/datasets/survey/requests", limit=1_000).json()["decisions"]
     of_opie = [each for each in seen if each.get("member", {}).get("member") == "opie"]
     assert [each["outcome"] for each in of_opie] == ["member_set"]
@@ -127,10 +127,10 @@ def test_an_analyst_learns_in_one_look_and_by_keyboard(
     for said in (
         "You may still use 0.6 %",
         "the period limit of team red",
-        "More comes in 24 hours",
+        "More is available in 24 hours",
     ):
         assert said in first
-    assert page.locator(".refused .fits").first.inner_text() == "What would fit: pure:0.006"
+    assert page.locator(".refused .fits").first.inner_text() == "Would fit: pure:0.006"
     tab_to(page, "#kind-pure")
     page.keyboard.press("Tab")
     page.keyboard.type("0.002")

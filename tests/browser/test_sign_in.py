@@ -25,7 +25,7 @@ def test_a_wrong_token_is_told_and_a_right_one_goes_on(server: RolesServer, open
     assert page.url == f"{server.url}/sign-in"
     sign_in(page, "a-token-that-nobody-made")
     alert = page.get_by_role("alert")
-    assert "does not know the token" in alert.inner_text()
+    assert "This token is not valid" in alert.inner_text()
     assert page.get_by_label("Token").input_value() == ""
     assert session(page) is None
     sign_in(page, server.tokens["ana"])
@@ -89,7 +89,7 @@ def test_a_revoked_token_ends_the_session(server: RolesServer, opens: Opens) -> 
     page = opens(server.url)
     sign_in(page, server.tokens["ana"])
     assert token_file.revoke(server.tokens_file, "ana", now=wall())
-    page.get_by_role("link", name="Look again").click()
+    page.get_by_role("link", name="Reload").click()
     page.wait_for_url(f"{server.url}/sign-in")
     assert page.get_by_text("Your session has ended").is_visible()
     assert session(page) is None
@@ -104,7 +104,7 @@ def test_a_page_of_another_origin_cannot_send_our_forms(
     page.get_by_role("button", name="Win").click()
     page.wait_for_load_state()
     # Of another port, which is the same site: the cookie comes along, and is not enough.
-    assert page.get_by_text("nothing was done").is_visible()
+    assert page.get_by_text("Nothing was done").is_visible()
     page.goto("/")
     assert page.get_by_text("Signed in as ana").is_visible()
 
@@ -118,7 +118,7 @@ def test_a_form_with_another_proof_does_nothing(server: RolesServer, opens: Open
             "v => document.querySelector('[name=form_token]').setAttribute('value', v)", value
         )
         page.get_by_role("button", name="Sign out").click()
-        assert page.get_by_text("nothing was done").is_visible()
+        assert page.get_by_text("Nothing was done").is_visible()
     assert session(page) is not None
 
 

@@ -72,7 +72,7 @@ class Ledger:
 
 
 @pytest.fixture(scope="module")
-def rendered(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
+def render_page(nursery: Nursery, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Rendered]:
     directory = tmp_path_factory.mktemp("same")
     command = Command(nursery, directory, tmp_path_factory.mktemp("command"))
     with LocalServer(directory / "ledger.db", SystemClock()) as server:
@@ -211,35 +211,35 @@ FACTS = [
 
 @pytest.mark.parametrize(("fact", "text", "surface"), FACTS)
 def test_a_fact_reads_the_same_wherever_it_is_shown(
-    rendered: Rendered, fact: str, text: str, surface: str
+    render_page: Rendered, fact: str, text: str, surface: str
 ) -> None:
-    assert text in rendered.shown[surface], f"{fact}: {rendered.shown[surface]}"
+    assert text in render_page.shown[surface], f"{fact}: {render_page.shown[surface]}"
 
 
 @pytest.mark.parametrize(
     "surface", ["page, census", "form, wrong", "show, census", "notebook, census"]
 )
-def test_a_time_reads_the_same_wherever_it_is_shown(rendered: Rendered, surface: str) -> None:
-    assert minute(rendered.opened_at) in rendered.shown[surface]
+def test_a_time_reads_the_same_wherever_it_is_shown(render_page: Rendered, surface: str) -> None:
+    assert minute(render_page.opened_at) in render_page.shown[surface]
 
 
 @pytest.mark.parametrize("surface", ["page, shop", "limits, shop", "demo"])
 def test_the_end_of_a_period_reads_the_same_wherever_it_is_shown(
-    rendered: Rendered, surface: str
+    render_page: Rendered, surface: str
 ) -> None:
-    assert minute(rendered.ends_at) in rendered.shown[surface]
+    assert minute(render_page.ends_at) in render_page.shown[surface]
 
 
 def minute(iso: str) -> str:
     return f"{iso[:10]} {iso[11:16]} UTC"
 
 
-def test_what_a_state_means_reads_the_same(rendered: Rendered) -> None:
+def test_what_a_state_means_reads_the_same(render_page: Rendered) -> None:
     for surface in ("page, shut", "show, shut"):
-        assert CLOSED.partition(": ")[2] in rendered.shown[surface]
+        assert CLOSED.partition(": ")[2] in render_page.shown[surface]
 
 
-def test_a_percentage_has_one_spelling(rendered: Rendered) -> None:
-    for surface, text in rendered.shown.items():
+def test_a_percentage_has_one_spelling(render_page: Rendered) -> None:
+    for surface, text in render_page.shown.items():
         assert "100.00%" not in text, surface
         assert not re.search(r"[0-9]%", text), f"{surface}: a percentage without its space"

@@ -50,7 +50,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Furnished:
     return Furnished(tmp_path_factory.mktemp("read-only"))
 
 
-Read = Callable[[Any, str], Any]
+PageData = Callable[[Any, str], Any]
 
 
 async def _recent(service: Any, dataset: str) -> Any:
@@ -65,7 +65,7 @@ async def _pages(service: Any, dataset: str) -> Any:
         after = decode_decision(page[-1]).sequence
 
 
-READS: dict[str, Read] = {
+READS: dict[str, PageData] = {
     "datasets": lambda service, _: service.datasets(),
     "dataset": lambda service, name: service.dataset(name),
     "members": lambda service, name: service.members(name),

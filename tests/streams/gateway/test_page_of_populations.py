@@ -34,7 +34,7 @@ def known(tmp_path: Path) -> Iterator[RolesServer]:
 
 
 def test_datasets_of_one_population_are_added_up(server: LocalServer) -> None:
-    assert "The same people" not in server.http.get("/").text
+    assert "Datasets about the same people" not in server.http.get("/").text
     server.open("city-1", epsilon="0.5", delta="1e-6", population="city")
     server.open("city-2", epsilon="0.25", population="city")
     page = server.http.get("/").text

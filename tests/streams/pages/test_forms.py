@@ -11,8 +11,8 @@ from litestar.testing import TestClient
 
 from streams.http.context import HttpRequest
 from streams.http.problems import HANDLERS
-from streams.pages import checked_form, form_token
-from streams.pages.forms import MAX_BYTES, keep_secret
+from streams.pages import form_token, read_form
+from streams.pages.csrf import MAX_BYTES, set_form_secret
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.pages.people import Person
 
@@ -21,7 +21,7 @@ def refused(person: Person, form: dict[str, str], **headers: str) -> None:
     named = {name.replace("_", "-"): value for name, value in headers.items()}
     answer = person.http.post("/sign-out", data=form, headers=named)
     assert answer.status_code == 403, answer.text
-    assert "nothing was done" in answer.text
+    assert "Nothing was done" in answer.text
     assert person.look("/").status_code == 200  # the session goes on
 
 
@@ -100,14 +100,14 @@ def plain() -> Iterator[TestClient[Litestar]]:
 
     @post("/form", status_code=200)
     async def send(request: HttpRequest) -> dict[str, str]:
-        return await checked_form(request)
+        return await read_form(request)
 
     @post("/token", status_code=200)
     async def token(request: HttpRequest) -> Response[str]:
         return Response(form_token(request), media_type="text/plain")
 
     app = Litestar([send, token], exception_handlers=HANDLERS, state=State({}))
-    keep_secret(app.state)
+    set_form_secret(app.state)
     with TestClient(app) as client:
         yield client
 

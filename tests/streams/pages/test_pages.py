@@ -37,7 +37,7 @@ def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesServer, path: str
 def test_an_error_is_a_page_to_who_looks_and_a_problem_to_a_program(ana: Person) -> None:
     page = ana.look("/pages/nowhere")
     assert page.status_code == 404
-    assert "There is no such page" in page.text
+    assert "Page not found" in page.text
     problem = ana.look("/pages/nowhere", accept="application/json")
     assert (problem.status_code, problem.json()["status"]) == (404, 404)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.auth.principal import Principal
-from streams.pages.sessions import IDLE_S, LASTS_S, MOST, MOST_OF_ONE, Sessions
+from streams.pages.sessions import IDLE_S, LIFETIME_S, MAX_SESSIONS, MAX_SESSIONS_OF_ONE, Sessions
 
 ANA = Principal("ana", "token", administrator=False)
 
@@ -20,20 +20,20 @@ class Hand:
 
 def test_a_name_has_its_latest_sessions() -> None:
     sessions = Sessions(Hand())
-    ids = [sessions.begin(ANA, "t") for _ in range(MOST_OF_ONE + 3)]
+    ids = [sessions.begin(ANA, "t") for _ in range(MAX_SESSIONS_OF_ONE + 3)]
     found = [sessions.find(each) is not None for each in ids]
-    assert found == [False] * 3 + [True] * MOST_OF_ONE
+    assert found == [False] * 3 + [True] * MAX_SESSIONS_OF_ONE
 
 
 def test_all_together_are_bounded_and_the_longest_unused_goes() -> None:
     sessions = Sessions(Hand())
     ids = [
         sessions.begin(Principal(f"a{number}", "token", administrator=False), "t")
-        for number in range(MOST)
+        for number in range(MAX_SESSIONS)
     ]
     assert sessions.find(ids[0]) is not None
     sessions.begin(ANA, "t")
-    assert len(sessions) == MOST
+    assert len(sessions) == MAX_SESSIONS
     assert sessions.find(ids[1]) is None
     assert sessions.find(ids[0]) is not None
 
@@ -47,9 +47,9 @@ def test_what_is_over_is_forgotten_with_its_token() -> None:
     assert len(sessions) == 0
     kept = sessions.begin(ANA, "t")
     for _ in range(3):
-        now.at += LASTS_S / 4
+        now.at += LIFETIME_S / 4
         assert sessions.find(kept) is not None
-    now.at += LASTS_S / 4
+    now.at += LIFETIME_S / 4
     assert sessions.find(kept) is None
     assert len(sessions) == 0
 

@@ -18,7 +18,7 @@ def paged(tmp_path: Path) -> Iterator[PagesServer]:
 
 
 @pytest.fixture(scope="module")
-def lasting(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
+def shared_pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]:
     """A server for tests that write nothing."""
     with PagesServer(tmp_path_factory.mktemp("paged")) as made:
         made.furnish()

@@ -109,7 +109,7 @@ def test_a_new_limit_takes_nothing_away_unseen(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "limits")
     answer = paged.post_form("olga", "limits", {**shown, **given, "part": "40", "action": "set"})
     assert answer.status_code == 409
-    assert "There is such a limit already" in words(answer.text)
+    assert "This scope has a limit already" in words(answer.text)
     assert (decided(paged)["sequence"], limit(paged, "team", "green")) == (sequence, before)
     again = form_of(answer.text, "limits")
     assert (again["part"], again["reserved"]) == ("40", "10")
@@ -145,7 +145,7 @@ def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagesServ
     paged.post_form("olga", "members", fields)
     answer = paged.post_form("olga", "members", {**fields, "team": "blue"})
     assert answer.status_code == 409
-    assert "This form was sent before, with something else in it." in words(answer.text)
+    assert "This form was sent before with other values." in words(answer.text)
     again = form_of(answer.text, "members")
     assert (again["member"], again["team"]) == ("opie", "blue")
     assert again["request_id"] != shown["request_id"]
@@ -169,11 +169,11 @@ def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagesServer) -> 
 @pytest.mark.parametrize(
     ("kind", "fields", "said"),
     [
-        ("members", {"member": "opie", "role_analyst": ""}, "Must have one at least"),
+        ("members", {"member": "opie", "role_analyst": ""}, "Must be at least one"),
         ("members", {"member": HOSTILE, "role_analyst": "yes"}, "Must be 1 to 100 letters"),
         ("members", {"member": "opie", "role_analyst": "yes", "until": "soon"}, "Must be a day"),
         ("limits", {"scope": "team", "name": "red", "part": "120"}, "Must be a percentage"),
-        ("limits", {"scope": "team", "name": "red"}, "Must be given"),
+        ("limits", {"scope": "team", "name": "red"}, "Must be set"),
         ("limits", {"scope": "team", "name": "red", "part": "9" * 5_000}, "Must be a percentage"),
     ],
 )
@@ -216,7 +216,7 @@ def test_who_is_no_owner_writes_nothing(paged: PagesServer, name: str, kind: str
     fields["form_token"] = own_token
     answer = paged.post_form(name, kind, fields)
     assert answer.status_code == 403
-    assert f"The {kind} of survey are its owners' to set" in words(answer.text)
+    assert f"Only owners of dataset survey may set its {kind}" in words(answer.text)
     assert paged.kept() == before
 
 
@@ -226,8 +226,8 @@ def test_an_address_tells_of_no_record_but_ones_own(paged: PagesServer) -> None:
     assert "opie is analyst" in words(paged.page("olga", done=done).text)
     for name in ("ana", "aud", "root"):
         assert "Not decided yet" in words(paged.page(name, done=done).text)
-    asked = paged.see("ana", "/datasets/survey/requests").json()["decisions"][-1]["request"]
-    page = words(paged.page("ana", done=asked["request_id"]).text)
+    request_row = paged.see("ana", "/datasets/survey/requests").json()["decisions"][-1]["request"]
+    page = words(paged.page("ana", done=request_row["request_id"]).text)
     assert "Not decided yet" in page
 
 
@@ -319,6 +319,6 @@ def test_where_the_server_knows_nobody_all_is_seen(open_server: LocalServer) -> 
     sent_openly(open_server, "members", member="ana", role_analyst="yes")
     open_server.ask(purpose="a look")
     page = open_server.http.get("/pages/datasets/census").text
-    assert "The last requests" in page
+    assert "The latest requests" in page
     assert "a look" in page
     assert '<a href="/datasets/census/usage">' in page, "a browser needs no token for it"

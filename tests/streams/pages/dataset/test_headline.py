@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from accountant.views.joint import JointGuarantee
 from streams.pages.headline import headline
-from streams.pages.odometers import readings
+from streams.pages.odometers import odometer_rows
 from tests.streams.pages.dataset.shown_views import dataset
 
 
@@ -15,7 +15,7 @@ def test_the_promise_is_the_policys_constant() -> None:
     view = dataset(policy={"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"})
     head = headline(view)
     assert head.guarantee == "ε = 1, δ = 1e-6"
-    assert "keeps differential privacy at ε = 1, δ = 1e-6 for each person." in head.promise
+    assert "satisfies differential privacy with ε = 1, δ = 1e-6 for each person," in head.promise
     assert head.spent.used == "0 %"
     assert head.sums[0].budget.name == "ρ"
 
@@ -23,8 +23,8 @@ def test_the_promise_is_the_policys_constant() -> None:
 def test_a_rho_is_told_as_such() -> None:
     view = dataset(policy={"filter": "zcdp", "epsilon": None, "rho": "0.5", "unit": "household"})
     promise = headline(view).promise
-    assert "zero-concentrated differential privacy at ρ = 0.5, δ = 0" in promise
-    assert promise.endswith("for each household.")
+    assert "zero-concentrated differential privacy with ρ = 0.5, δ = 0" in promise
+    assert promise.endswith("for each household, whatever is requested.")
 
 
 @pytest.mark.parametrize(
@@ -55,12 +55,12 @@ def test_what_one_request_may_take() -> None:
     capped = dataset(policy={"most_per_request": "0.05", "access": "members"})
     facts = dict(headline(capped).facts)
     assert facts["One request"] == "may take 5 % of the budget"
-    assert facts["Who may ask"] == "members who are analysts"
+    assert facts["Who may ask"] == "members with the role analyst"
 
 
 def test_an_odometer_says_how_to_read_it() -> None:
     policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
-    (reading,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "0.4321987"}))
+    (reading,) = odometer_rows(dataset(policy=policy, odometers={"one_sided_mixture": "0.4321987"}))
     assert reading.value == "0.4322"
     assert "at most 0.4322 nats, except with probability " in reading.read
     assert "nothing is wrong" not in reading.read
@@ -68,8 +68,8 @@ def test_an_odometer_says_how_to_read_it() -> None:
 
 def test_an_odometer_above_the_guarantee_is_explained() -> None:
     policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
-    (above,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "1.25"}))
-    assert "above the guarantee's ε and nothing is wrong" in above.read
-    (endless,) = readings(dataset(policy=policy, odometers={"one_sided_mixture": "inf"}))
+    (above,) = odometer_rows(dataset(policy=policy, odometers={"one_sided_mixture": "1.25"}))
+    assert "exceed the guarantee's ε without any violation" in above.read
+    (endless,) = odometer_rows(dataset(policy=policy, odometers={"one_sided_mixture": "inf"}))
     assert endless.value == "no bound"
-    assert "The guarantee above holds all the same." in endless.read
+    assert "The guarantee above still holds." in endless.read

@@ -40,44 +40,48 @@ def words(page: str) -> str:
     ],
 )
 def test_another_name_is_on_no_page_that_is_not_for_it(
-    lasting: PagesServer, name: str, seen: set[str]
+    shared_pages: PagesServer, name: str, seen: set[str]
 ) -> None:
-    answer = lasting.page(name)
+    answer = shared_pages.page(name)
     assert answer.status_code == 200
     assert names_in(answer.text) == seen
 
 
 @pytest.mark.parametrize("name", ["ana", "otto", "zoe", "eng"])
-def test_what_others_asked_is_on_no_page_of_an_analyst(lasting: PagesServer, name: str) -> None:
-    page = words(lasting.page(name).text)
+def test_what_others_asked_is_on_no_page_of_an_analyst(
+    shared_pages: PagesServer, name: str
+) -> None:
+    page = words(shared_pages.page(name).text)
     own = {"ana": "age by district", "otto": "income model", "zoe": HOSTILE}.get(name)
     purposes = {"age by district", "a first look", "counts by county", "income model", HOSTILE}
     shown = {each for each in purposes if each in page}
     assert shown <= ({own, "a first look"} if name == "ana" else {own})
-    for part in ("Who used what", "Spent over time", "Refusals by reason", "Members", "Shares"):
+    for part in ("Usage</h2>", "Spent over time", "Refusals by reason", "Members", "Limits</h2>"):
         assert part not in page
 
 
-def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(lasting: PagesServer) -> None:
-    unseen, unknown = lasting.page("opie"), lasting.page("opie", "nowhere")
+def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(shared_pages: PagesServer) -> None:
+    unseen, unknown = shared_pages.page("opie"), shared_pages.page("opie", "nowhere")
     assert unseen.status_code == unknown.status_code == 404
     assert unseen.text.replace("survey", "nowhere") == unknown.text
     assert "ε" not in unseen.text
 
 
-def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(lasting: PagesServer) -> None:
-    page = words(lasting.page("ana").text)
+def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(
+    shared_pages: PagesServer,
+) -> None:
+    page = words(shared_pages.page("ana").text)
     assert "You may still use 0.6 % of the budget (ε 0.006)" in page
     assert "Your team, red, has 13.6 % of the budget (ε 0.136) left." in page
-    assert "More comes in 24 hours, at 2026-12-01 12:00 UTC" in page
+    assert "More is available in 24 hours, at 2026-12-01 12:00 UTC" in page
     assert "The period limit of team red has too little left in this period" in page
-    assert "What would fit: pure:0.006" in page
+    assert "Would fit: pure:0.006" in page
     assert "You the last 7 days" in page
 
 
-def test_an_owner_sees_all_and_gets_the_forms(lasting: PagesServer) -> None:
-    page = lasting.page("olga").text
-    for part in ("Spent over time", "Who used what", "Refusals by reason", "Members", "Shares"):
+def test_an_owner_sees_all_and_gets_the_forms(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("olga").text
+    for part in ("Spent over time", "Usage</h2>", "Refusals by reason", "Members", "Limits</h2>"):
         assert part in page
     assert "Did not fit at a team's limit or period limit exhausted 1" in words(page)
     assert "All together the last 7 days 2026-12-18 2026-12-07 to never ε 0.294" in words(page)
@@ -86,45 +90,45 @@ def test_an_owner_sees_all_and_gets_the_forms(lasting: PagesServer) -> None:
     assert "as an administrator" not in page
 
 
-def test_an_auditor_sees_all_and_gets_no_form(lasting: PagesServer) -> None:
-    page = lasting.page("aud").text
-    assert "Who used what" in page
+def test_an_auditor_sees_all_and_gets_no_form(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("aud").text
+    assert "Usage</h2>" in page
     assert 'method="post" action="/pages' not in page
 
 
-def test_an_administrator_helps_with_members_alone(lasting: PagesServer) -> None:
-    page = lasting.page("root").text
+def test_an_administrator_helps_with_members_alone(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("root").text
     assert 'action="/pages/datasets/survey/members"' in page
     assert 'action="/pages/datasets/survey/limits"' not in page
-    assert "You do this as an administrator" in page
+    assert "You act as an administrator" in page
 
 
-def test_an_analyst_gets_no_form_that_writes(lasting: PagesServer) -> None:
-    page = lasting.page("ana").text
+def test_an_analyst_gets_no_form_that_writes(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("ana").text
     assert 'method="post" action="/pages' not in page
     assert "would_not" not in page
 
 
-def test_what_is_typed_by_others_is_text(lasting: PagesServer) -> None:
-    page = lasting.page("olga").text
+def test_what_is_typed_by_others_is_text(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("olga").text
     assert "<script" not in page
     assert "&lt;script&gt;alert(" in page
 
 
-def test_hostile_queries_are_text(lasting: PagesServer) -> None:
+def test_hostile_queries_are_text(shared_pages: PagesServer) -> None:
     query = {"kind": "text", "text_claim": HOSTILE, "member": HOSTILE, "scope": HOSTILE}
-    page = lasting.page("olga", **query, done=HOSTILE, analyst=HOSTILE, times=HOSTILE)
+    page = shared_pages.page("olga", **query, done=HOSTILE, analyst=HOSTILE, times=HOSTILE)
     assert page.status_code == 200
     assert "<script" not in page.text
-    assert lasting.page("olga", HOSTILE).status_code == 404
-    assert "<script" not in lasting.page("olga", HOSTILE).text
+    assert shared_pages.page("olga", HOSTILE).status_code == 404
+    assert "<script" not in shared_pages.page("olga", HOSTILE).text
 
 
-def test_the_line_over_time_is_told_to_who_does_not_see_it(lasting: PagesServer) -> None:
-    page = lasting.page("olga").text
+def test_the_line_over_time_is_told_to_who_does_not_see_it(shared_pages: PagesServer) -> None:
+    page = shared_pages.page("olga").text
     assert '<title id="chart-title">Spent of the budget, 2026-11-21 to 2026-11-30</title>' in page
     assert '<desc id="chart-about">A line that rises from nothing to 31.4 % of the budget' in page
-    assert "an even pace until 2027-11-21" in words(page)
+    assert "even spending until 2027-11-21" in words(page)
     assert words(page).count("2026-11-30 ε 0.054 ε 0.314 31.4 % 2 2") == 1
 
 
@@ -137,21 +141,21 @@ def test_looking_writes_nothing(paged: PagesServer) -> None:
     assert paged.kept() == before
 
 
-def test_a_preview_counts_ones_own_limits(lasting: PagesServer) -> None:
-    page = words(lasting.page("ana", kind="pure", pure_epsilon="0.05").text)
+def test_a_preview_counts_ones_own_limits(shared_pages: PagesServer) -> None:
+    page = words(shared_pages.page("ana", kind="pure", pure_epsilon="0.05").text)
     assert "It would be refused: Did not fit , at a cost of ε 0.05." in page
-    assert "What would fit: pure:0.006" in page
-    fits = words(lasting.page("ana", kind="pure", pure_epsilon="0.001").text)
+    assert "Would fit: pure:0.006" in page
+    fits = words(shared_pages.page("ana", kind="pure", pure_epsilon="0.001").text)
     assert "It would be granted at a cost of ε 0.001" in fits
 
 
-def test_an_owner_may_preview_for_an_analyst(lasting: PagesServer) -> None:
-    for_ana = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="ana").text
+def test_an_owner_may_preview_for_an_analyst(shared_pages: PagesServer) -> None:
+    for_ana = shared_pages.page("olga", kind="pure", pure_epsilon="0.05", analyst="ana").text
     assert "It would be refused" in for_ana
-    for_anybody = lasting.page("olga", kind="pure", pure_epsilon="0.05", analyst="").text
+    for_anybody = shared_pages.page("olga", kind="pure", pure_epsilon="0.05", analyst="").text
     assert "It would be granted" in for_anybody
     # Nobody else learns of another's limits so.
-    other = lasting.page("otto", kind="pure", pure_epsilon="0.05", analyst="ana").text
+    other = shared_pages.page("otto", kind="pure", pure_epsilon="0.05", analyst="ana").text
     assert "It would be granted" in other
     assert "ana" not in names_in(other)
 
@@ -160,15 +164,15 @@ def test_an_owner_may_preview_for_an_analyst(lasting: PagesServer) -> None:
     ("query", "said"),
     [
         ({"kind": "pure", "pure_epsilon": "much"}, "not much"),
-        ({"kind": "pure"}, "Must be given, not nothing."),
+        ({"kind": "pure"}, "Must not be empty."),
         ({"kind": "pure", "pure_epsilon": "0.1", "times": "x"}, "Must be a whole number"),
         ({"kind": "pure", "pure_epsilon": "0.1", "analyst": "a b"}, "not a b"),
     ],
 )
 def test_a_preview_says_beside_its_field_what_is_wrong(
-    lasting: PagesServer, query: dict[str, str], said: str
+    shared_pages: PagesServer, query: dict[str, str], said: str
 ) -> None:
-    answer = lasting.page("olga", **query)
+    answer = shared_pages.page("olga", **query)
     assert answer.status_code == 200
     assert said in words(answer.text)
     assert 'aria-invalid="true"' in answer.text
@@ -185,7 +189,7 @@ def test_odd_names_and_long_values(paged: PagesServer) -> None:
     paged.done("ana", "/requests", request(paged.clock, dataset=name, **body), "granted")
     page = paged.page("ana", name).text
     assert "z" * 200 in page
-    assert "The whole claim" in page
+    assert "Full claim" in page
     assert paged.page("olga", name).status_code == 200
 
 
@@ -194,8 +198,8 @@ def test_the_last_requests_are_found_behind_those_of_others(paged: PagesServer) 
         paged.ask("zoe", "0.0001")
     page = words(paged.page("ana").text)
     assert "age by district" in page
-    mine = words(paged.page("zoe").text)
-    assert mine.count("granted pure:0.0001") == 20
+    own_budget = words(paged.page("zoe").text)
+    assert own_budget.count("granted pure:0.0001") == 20
 
 
 @pytest.mark.parametrize("access", ["anyone", "members"])
@@ -207,8 +211,8 @@ def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
     roles_server.enrol("shared", "ben", "analyst")
     roles_server.granted("shared", "ben")
     page = words(roles_server.see("ana", "/pages/datasets/shared").text)
-    assert "You have asked nothing yet." in page
-    assert "Who used what" in page
+    assert "You have sent no requests yet." in page
+    assert "Usage" in page
     assert "ben" in page
     assert "Members" not in page
 
@@ -236,8 +240,8 @@ def test_a_dataset_that_grants_no_more_says_so(
     assert "You may still use 0 % of the budget" in page
 
 
-def test_the_answer_runs_nothing_and_is_kept_nowhere(lasting: PagesServer) -> None:
-    answer = lasting.page("olga")
+def test_the_answer_runs_nothing_and_is_kept_nowhere(shared_pages: PagesServer) -> None:
+    answer = shared_pages.page("olga")
     assert answer.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in answer.headers["content-security-policy"]
     assert " style=" not in answer.text

@@ -8,7 +8,7 @@ from accountant.display.reasons import NO_ROOM
 from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
 from accountant.views.why.report import RefusalsByReason
-from streams.pages.spending import HEIGHT, WIDTH, lasting, note_of, spending
+from streams.pages.spending import HEIGHT, WIDTH, forecast_notes, forecast_rows, spending
 from streams.pages.usage import by_key, refusals
 from tests.streams.pages.dataset.shown_views import dataset
 
@@ -33,7 +33,7 @@ def test_a_step_for_each_day_of_which_something_was_spent() -> None:
 def test_nothing_asked_is_a_line_along_the_bottom() -> None:
     told = spending(dataset(), [], "2026-11-01")
     assert told.line == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
-    assert told.about == "Nothing was asked yet."
+    assert told.about == "No requests yet."
     assert len(told.marks) == 1
 
 
@@ -111,13 +111,13 @@ def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
     still = Forecast(scope="team", name="red", days=30, spent="0", per_day=0, left="0.1")
     dark = Forecast(scope="analyst", name="ana", days=1, spent="0.01", per_day=0.01, note="no sum")
     other = Forecast(scope="analyst", name="ben", days=1, spent="0.01", per_day=0.01)
-    rows = lasting(why(forecasts=(week, still, dark, other)), "ana")
+    rows = forecast_rows(why(forecasts=(week, still, dark, other)), "ana")
     assert [(row.whose, row.pace, row.runs_out, row.range) for row in rows] == [
         ("all together", "the last 7 days", "2027-01-10", "2027-01-05 to never"),
         ("team red", "the last 30 days", "not at this rate", ""),
         ("you", "the last day", "not known", ""),
     ]
-    assert note_of(rows) == "no sum"
+    assert forecast_notes(rows) == "no sum"
 
 
 def why(**fields: Any) -> Why:

@@ -1,4 +1,4 @@
-"""Requests as a page shows them: why one was refused, what would fit, and when more comes."""
+"""Requests on a page: why one was refused, what would fit, and when more is available."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ _FITS: Final = frozenset({Reason.EXHAUSTED, Reason.ABOVE_CAP})
 
 
 class RefusalText(NamedTuple):
-    """What there is to say of a refusal, of a request or of a preview.
+    """The explanation of a refusal, of a request or of a preview.
 
     Attributes:
-        title: the reason in a few words. `why`: by which limit, and what to do.
-        fits: the largest of its kind that would have fitted; "" where nothing, or not said.
-        left: what was left at each level, a line each.
-        more: when more comes, None where that is no question. `more_in`: in how long.
+        title: the reason in a few words. `why`: the limit, and what to do.
+        fits: the largest claim of its kind that would have fitted, "" if unknown.
+        left: what was left at each limit, a line each.
+        more: when more is available, None if that does not apply. `more_in`: in how long.
     """
 
     title: str
@@ -48,10 +48,10 @@ class RequestRow(NamedTuple):
     """One request and its decision.
 
     Attributes:
-        analyst, via: who asked, and through which engine; "" for none.
-        claim: cut where it is long; `whole_claim` is not, and "" where nothing was cut.
-        cost: of a grant what it was charged, of a refusal what it would have been.
-        refusal: None of a grant.
+        analyst, via: the analyst and the engine, "" for none.
+        claim: shortened if it is long; then `whole_claim` is the whole one, else "".
+        cost: what a grant cost, or a refused request would have cost.
+        refusal: None for a grant.
     """
 
     number: int
@@ -68,7 +68,7 @@ class RequestRow(NamedTuple):
 
 
 class _Request(msgspec.Struct):
-    """The fields of a request that are shown, of whichever version it is."""
+    """The displayed fields of a request of any version."""
 
     analyst: str = ""
     via: str = ""
@@ -81,11 +81,11 @@ _decode_request: Final = msgspec.json.Decoder(_Request).decode
 _decode_claim: Final = msgspec.json.Decoder(Claim).decode
 
 
-def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
-    """Return a request's decision as it is shown.
+def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
+    """Return the row of a request and its decision.
 
     Args:
-        levels: those that apply to its analyst, as they stand.
+        levels: the current limits of its analyst.
         now: milliseconds since 1970.
     """
     request = _request(decision)
@@ -113,10 +113,10 @@ def asked(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestR
 def refusal(
     refused: Decision | Preview, paces: Paces, now: int, decided_at: int
 ) -> RefusalText | None:
-    """Return a refusal in words, None where there is no reason.
+    """Return the explanation of a refusal, None without a reason.
 
     Args:
-        paces: as they stand.
+        paces: the current period limits.
         now, decided_at: milliseconds since 1970.
     """
     reason = refused.reason
@@ -134,14 +134,14 @@ def refusal(
 
 
 def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:
-    """Return the paces of some limits, by scope and name."""
+    """Return the period limits among some limits, by scope and name."""
     return {(each.scope, each.name): each.pace for each in levels if each.pace is not None}
 
 
 def _request(decision: Decision) -> _Request:
     try:
         return _decode_request(decision.request)
-    except DECODE_ERRORS:  # other things stand in these fields: an input that broke their rules
+    except DECODE_ERRORS:  # an invalid input: its fields may hold anything
         return _Request()
 
 

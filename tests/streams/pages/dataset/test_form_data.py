@@ -12,38 +12,38 @@ from accountant.errors import RequestInvalid
 from accountant.records.members import Member
 from streams.client.admin_requests import AdminRequest, limit_fields, member_fields
 from streams.pages.form_data import (
-    Typed,
+    FormData,
     filters,
+    limit_form,
     limit_record,
+    member_form,
     member_record,
-    of_limit,
-    of_member,
-    refilled,
-    typed,
-    wrong,
+    parse_form,
+    refill,
+    with_error,
 )
 from streams.pages.preview_form import claim_of
-from streams.pages.preview_form import typed as preview_typed
+from streams.pages.preview_form import parse_query as preview_typed
 from tests.streams.pages.dataset.shown_views import level, pace
 
 _ID = "0199a000-0000-7000-8000-000000000000"
 
 
-def member(*roles: str, **given: str) -> Typed:
+def member(*roles: str, **given: str) -> FormData:
     ticked = {f"role_{role}": "yes" for role in roles}
-    return typed("member", {"request_id": _ID, **given, **ticked})
+    return parse_form("member", {"request_id": _ID, **given, **ticked})
 
 
-def limit(**given: str) -> Typed:
-    return typed("limit", {"request_id": _ID, **given})
+def limit(**given: str) -> FormData:
+    return parse_form("limit", {"request_id": _ID, **given})
 
 
-def made(form: Typed, **how: Any) -> Any:
+def made(form: FormData, **how: Any) -> Any:
     more = {"removes": False, "as_administrator": False} | how
     return json.loads(member_record(form, "census", "olga", **more).body)
 
 
-def limited(form: Typed, *, removes: bool = False) -> Any:
+def limited(form: FormData, *, removes: bool = False) -> Any:
     return json.loads(limit_record(form, "census", "olga", removes=removes).body)
 
 
@@ -140,7 +140,7 @@ def test_what_is_wrong_with_a_limit_stands_beside_its_field(
     form = limit(**given)
     with pytest.raises(RequestInvalid) as found:
         limited(form)
-    again = wrong(form, found.value)
+    again = with_error(form, found.value)
     assert list(again.errors) == [field]
     assert again.values == form.values
 
@@ -164,33 +164,33 @@ def test_what_is_wrong_with_a_member_stands_beside_its_field(
     form = member(*roles, **given)
     with pytest.raises(RequestInvalid) as found:
         made(form)
-    assert list(wrong(form, found.value).errors) == [field]
+    assert list(with_error(form, found.value).errors) == [field]
 
 
 def test_a_broken_id_belongs_to_no_field() -> None:
     form = member("analyst", member="ana")._replace(request_id="mine")
     with pytest.raises(RequestInvalid) as found:
         made(form)
-    assert list(wrong(form, found.value).errors) == [""]
+    assert list(with_error(form, found.value).errors) == [""]
 
 
 def test_a_form_of_what_holds_makes_the_same_again() -> None:
     known = Member("ana", ("analyst",), "red", "2027-01-01T00:00:00.000Z")
-    form = of_member(_ID, known)
+    form = member_form(_ID, known)
     assert form.changes
     assert form.values["until"] == "2027-01-01"
     record = made(form)
     assert (record["team"], record["until"]) == ("red", "2027-01-01T00:00:00.000Z")
     held = level("team", "red", "0.05", pace=pace("0.1"))
-    again = limited(of_limit(_ID, held))
+    again = limited(limit_form(_ID, held))
     assert (again["part"], again["pace"]) == ("0.2", {"part": "0.1", "period": "P1D"})
 
 
 def test_a_form_says_what_it_cannot_say() -> None:
     own = level("team", "red", policy={"filter": "basic", "epsilon": "1"})
-    assert not of_limit(_ID, own).errors
+    assert not limit_form(_ID, own).errors
     more = level("team", "red", policy={"filter": "renyi", "order": "8", "epsilon": "1"})
-    assert "takes its place" in of_limit(_ID, more).errors[""]
+    assert "replaces" in limit_form(_ID, more).errors[""]
     assert "basic" in filters()
     assert "renyi" not in filters()
 
@@ -198,12 +198,12 @@ def test_a_form_says_what_it_cannot_say() -> None:
 def test_a_refused_record_fills_its_form_again() -> None:
     form = limit(scope="team", name="red", part="20", pace_part="1", pace_days="7", reason="why")
     body = limit_record(form, "census", "olga", removes=False).body
-    again = refilled("limit", body, "other")
+    again = refill("limit", body, "other")
     assert again is not None
     assert again.request_id == "other"
     kept = {name: text for name, text in again.values.items() if text}
     assert kept == {name: text for name, text in form.values.items() if text}
-    assert refilled("member", body, "other") is None
+    assert refill("member", body, "other") is None
 
 
 @pytest.mark.parametrize(
@@ -256,5 +256,5 @@ def test_a_percentage_is_never_rounded(digits: int) -> None:
 
 def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:
     part = "0.0" + "123456789" * 4
-    shown = of_limit(_ID, level(scope="team", name="red", part=part))
+    shown = limit_form(_ID, level(scope="team", name="red", part=part))
     assert limited(limit(**shown.values))["part"] == part

@@ -13,7 +13,7 @@ from accountant.limits.wire import LevelLeft, LevelNamed
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.limit_views import LevelView
-from streams.pages.asked import RefusalText, asked
+from streams.pages.request_rows import RefusalText, request_row
 from tests.streams.pages.dataset.shown_views import NOW, level, pace
 
 _ID = "00000000-0000-7000-8000-000000000000"
@@ -43,13 +43,15 @@ def refused(**fields: Any) -> Decision:
 
 
 def refusal_of(decision: Decision, *levels: LevelView) -> RefusalText:
-    told = asked(decision, levels, NOW).refusal
+    told = request_row(decision, levels, NOW).refusal
     assert told is not None
     return told
 
 
 def test_a_grant_is_its_cost() -> None:
-    told = asked(decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW)
+    told = request_row(
+        decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW
+    )
     assert told.granted
     assert (told.claim, told.cost, told.refusal) == ("pure:0.3", "ε 0.3", None)
 
@@ -59,7 +61,7 @@ def test_want_of_the_datasets_budget() -> None:
     assert told.title == "Did not fit"
     assert told.fits == "pure:0.1"
     assert told.more == MoreAvailable("Waiting will not help: a dataset's budget is fixed.")
-    assert asked(refused(), (), NOW).cost == "ε 0.3"
+    assert request_row(refused(), (), NOW).cost == "ε 0.3"
 
 
 def test_a_pace_says_when_more_comes() -> None:
@@ -120,7 +122,7 @@ def test_other_reasons_promise_nothing() -> None:
 
 def test_a_long_claim_is_cut_and_kept() -> None:
     claim = {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.1"}] * 50}
-    told = asked(decision(claim, purpose="x" * 1_000, outcome=Outcome.GRANTED), (), NOW)
+    told = request_row(decision(claim, purpose="x" * 1_000, outcome=Outcome.GRANTED), (), NOW)
     assert len(told.claim) == 81
     assert told.whole_claim.count("pure:0.1") == 50
     assert len(told.purpose) == 301
@@ -128,5 +130,5 @@ def test_a_long_claim_is_cut_and_kept() -> None:
 
 def test_an_input_that_is_no_request_is_shown_without_claim() -> None:
     odd = msgspec.Raw(b'{"analyst": 7, "claim": "none"}')
-    told = asked(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
+    told = request_row(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
     assert (told.claim, told.analyst) == ("", "")

@@ -8,7 +8,7 @@ from typing import Any
 from accountant.views.visibility import WHOLE, Caller
 from streams.dataset_reads import overview_of, recent_requests
 from streams.errors import Gone, Unavailable
-from streams.pages.page_data import page_data, read
+from streams.pages.page_data import page_data, read_page
 from tests.streams.pages.dataset.pages_server import PagesServer
 from tests.streams.pages.dataset.shown_views import NOW
 
@@ -52,20 +52,20 @@ class DecisionTally:
         return getattr(self._service, name)
 
 
-async def test_a_page_is_one_call_of_the_service(lasting: PagesServer) -> None:
-    service: Any = DecisionTally(lasting.service)
-    assert await read(service, "survey", caller("root"), NOW) is not None
+async def test_a_page_is_one_call_of_the_service(shared_pages: PagesServer) -> None:
+    service: Any = DecisionTally(shared_pages.service)
+    assert await read_page(service, "survey", caller("root"), NOW) is not None
     assert service.calls == ["overview"]
 
 
-async def test_an_index_that_is_behind_leaves_out_its_part_alone(lasting: PagesServer) -> None:
-    behind: Any = Behind(lasting.service)
-    overview = await overview_of(behind, "survey", caller("root"), lasting.clock)
+async def test_an_index_that_is_behind_leaves_out_its_part_alone(shared_pages: PagesServer) -> None:
+    behind: Any = Behind(shared_pages.service)
+    overview = await overview_of(behind, "survey", caller("root"), shared_pages.clock)
     assert overview is not None
     found = page_data(overview, caller("root"), NOW)
-    assert found.used.trouble == "the index of survey is behind"
-    assert found.latest.trouble == "the index of survey is behind"
-    assert not found.latest.decisions
+    assert found.usage.trouble == "the index of survey is behind"
+    assert found.recent.trouble == "the index of survey is behind"
+    assert not found.recent.decisions
     assert [level.name for level in found.levels] == ["blue", "red", "red"]
     assert len(found.members) == 7
 
@@ -76,29 +76,31 @@ async def test_what_was_archived_is_told_as_such() -> None:
     assert not found.is_whole
 
 
-async def test_the_newest_come_first_and_no_more_than_wanted(lasting: PagesServer) -> None:
-    view = await lasting.service.dataset("survey")
+async def test_the_newest_come_first_and_no_more_than_wanted(shared_pages: PagesServer) -> None:
+    view = await shared_pages.service.dataset("survey")
     assert view is not None
-    whole = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None)
+    whole = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, own=None)
     numbers = [json.loads(bytes(each))["sequence"] for each in whole.decisions]
     assert numbers == sorted(numbers, reverse=True)
     assert len(numbers) == 11
     assert whole.is_whole
-    few = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own=None, limit=3)
+    few = await recent_requests(
+        shared_pages.service, "survey", WHOLE, view.sequence, own=None, limit=3
+    )
     assert [json.loads(bytes(each))["sequence"] for each in few.decisions] == numbers[:3]
-    own = await recent_requests(lasting.service, "survey", WHOLE, view.sequence, own="otto")
+    own = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, own="otto")
     assert len(own.decisions) == 2
 
 
-async def test_of_what_others_asked_nothing_is_read(lasting: PagesServer) -> None:
-    found = await read(lasting.service, "survey", caller("ana"), NOW)
+async def test_of_what_others_asked_nothing_is_read(shared_pages: PagesServer) -> None:
+    found = await read_page(shared_pages.service, "survey", caller("ana"), NOW)
     assert found is not None
-    assert found.used.analysts is None
-    assert found.used.refused == ()
-    assert {row.whose for row in found.used.lasting} == {"you"}
+    assert found.usage.analysts is None
+    assert found.usage.refused == ()
+    assert {row.whose for row in found.usage.forecasts} == {"you"}
     assert found.levels == ()
     assert [member.member for member in found.members] == ["ana"]
     assert found.budget is not None
     assert found.budget.analyst == "ana"
-    assert await read(lasting.service, "survey", caller("opie"), NOW) is None
-    assert await read(lasting.service, "nowhere", caller("opie"), NOW) is None
+    assert await read_page(shared_pages.service, "survey", caller("opie"), NOW) is None
+    assert await read_page(shared_pages.service, "nowhere", caller("opie"), NOW) is None
