@@ -1,4 +1,4 @@
-"""Batches of records byte by byte: what somebody else's producer may write, and a broker take."""
+"""Build batches of records byte by byte: batches that another producer may write."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ GZIP: Final = 1
 
 
 class Raw(NamedTuple):
-    """A record as it is laid out.
+    """A record in its binary layout.
 
     Attributes:
         headers: names and values; no name is checked for being UTF-8.
@@ -80,7 +80,7 @@ def _sized(field: bytes | None) -> bytes:
 
 
 async def append(bootstrap: str, topic: str, partition: int, records: bytes) -> int:
-    """Append a batch as it is; return the offset of its first record.
+    """Append a batch unchanged; return the offset of its first record.
 
     Raises: KafkaError: the broker does not take it.
     """

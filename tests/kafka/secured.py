@@ -1,4 +1,4 @@
-"""A ledger on a broker that lets in only those it knows, each with the rights of its role."""
+"""A ledger on a broker with authentication, where each user has the rights of its role."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PARTITIONS = 2
 
 
 class Secured:
-    """One ledger on such a broker: its rules and topics are there once `set_up` returns.
+    """One ledger on such a broker; `set_up` creates its ACLs and topics.
 
     Args:
         prefix: of its topics, and what its application is called.

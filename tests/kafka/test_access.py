@@ -1,4 +1,4 @@
-"""Who may do what at a gateway before a real broker: some cells of the matrix of the server."""
+"""Permissions at a gateway on a real broker: some cells of the server's access matrix."""
 
 from __future__ import annotations
 
@@ -84,13 +84,13 @@ async def gateway(ledger: Ledger, directory: Path) -> AsyncIterator[Gateway]:
 
 
 async def decided(ledger: Ledger) -> int:
-    """Return how many decisions there are."""
+    """Return the number of decisions."""
     await ledger.settle()
     return await asyncio.to_thread(ledger.visible)
 
 
 async def events_until(server: Gateway, name: str, until: str) -> list[str]:
-    """Return outcome and analyst of what a stream tells somebody, up to a purpose."""
+    """Return outcome and analyst of a stream's events, up to a purpose."""
     found: list[str] = []
     headers = server.shown(name)
     async with server.http.stream("GET", "/events", headers=headers) as answer:
@@ -153,7 +153,7 @@ async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
 
 
 async def _sent_until_read(server: Gateway, reading: asyncio.Task[list[str]]) -> list[str]:
-    """Ask until a stream that has just begun reports it."""
+    """Send requests until a new stream reports one."""
     while not reading.done():
         assert (await server.ask("ben", "ben")).json()["outcome"] == "granted"
         assert (await server.ask("ana", "ana", purpose="last")).json()["outcome"] == "granted"

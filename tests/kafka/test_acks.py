@@ -30,12 +30,12 @@ async def test_a_ledgers_writers_wait_for_all_replicas(
                 await server.close()
             before = len(proxy.sent(Api.PRODUCE))
             home = partition_of(b"ds", 2)
-            await ledger.decided(b"{", key=b"ds", partition=home)  # set aside: a dead letter
+            await ledger.decided(b"{", key=b"ds", partition=home)  # a dead letter
         ours = [each for each in proxy.sent(Api.PRODUCE) if each.client_id in writers]
         others = [each for each in proxy.sent(Api.PRODUCE) if each.client_id not in writers]
         letters = ledger.topic("dead_letters").encode()
         assert any(letters in each.frame for each in proxy.sent(Api.PRODUCE)[before:])
-        assert len(ours) >= len(genesis) + 3  # an opening, a request and what was set aside
+        assert len(ours) >= len(genesis) + 3  # an opening, a request and a dead letter
         assert len(others) >= 2  # the server's own
         assert {each.required_acks for each in ours} == {ALL}
         assert {each.required_acks for each in others} == {ALL}

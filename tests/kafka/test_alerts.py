@@ -1,4 +1,4 @@
-"""Every threshold that is crossed comes out: of workers that are killed, without a broker, idle."""
+"""Every reached threshold is published: over kills of workers, broker outages and idle times."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def published(ledger: Ledger) -> list[str]:
 
 
 def crossed(ledger: Ledger) -> set[str]:
-    """Return what the decisions themselves say was crossed."""
+    """Return the thresholds that the decisions have reached."""
     return {
         f"{decision['dataset']}/{decision.get('generation', 1)}/{ratio}"
         for partition in oracle.read(ledger.bootstrap, ledger.topic("decisions"), 4)
@@ -72,7 +72,7 @@ def crossed(ledger: Ledger) -> set[str]:
 
 
 async def all_published(ledger: Ledger, least: int) -> list[str]:
-    """Return the ids on the topic once every crossing of the log is there."""
+    """Return the ids on the topic once every reached threshold of the log is there."""
     await ledger.settle()
     expected = await asyncio.to_thread(crossed, ledger)
     assert len(expected) >= least
@@ -105,7 +105,9 @@ async def load(ledger: Ledger) -> AsyncIterator[None]:
             names = [f"d{number + i}" for i in range(10)]
             number += len(names)
             await ledger.open(*names, **BASIC)
-            await asyncio.sleep(0.1)  # else requests may be read before what opens their datasets
+            await asyncio.sleep(
+                0.1
+            )  # otherwise requests may come before the openings of their datasets
             await ledger.send_all(ledger.edges(*names).take(6))
             for epsilon in ("0.5", "0.3", "0.1", "0.07", "0.03", "0.01"):
                 await ledger.send_all([request(name, epsilon=epsilon) for name in names])
@@ -135,7 +137,7 @@ async def test_no_alert_is_lost_over_kills_and_repeats_are_recognised(
             await ledger.settle()
             worker.kill()
             worker.start()
-            # Nobody asks any more: what the last life owes comes from idle datasets.
+            # There are no more requests: missing alerts now come from idle datasets.
             found = await all_published(ledger, least=10 * RESTARTS)
         await ledger.judged()
     # A restart repeats nothing that is on the topic; a produce that was on its way may.

@@ -1,4 +1,4 @@
-"""An audit of a log on Kafka knows from `state` how far the log must reach."""
+"""An audit of a log on Kafka learns the least end of the log from `state`."""
 
 from __future__ import annotations
 

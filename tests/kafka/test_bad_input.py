@@ -115,7 +115,7 @@ async def test_bad_records_get_a_reason_and_cost_nothing(
         assert verdict.granted.keys() == {HOME}
         dead = oracle.read(broker.bootstrap, ledger.topic("dead_letters"), PARTITIONS)
         assert len(dead[0]) == sum(reason in oracle.DEAD for *_, reason in BAD)
-        # A person can look at the beginning of what was set aside.
+        # A person can read the beginning of a dead letter.
         assert max(len(record.value or b"") for record in dead[0]) == 4096
 
 
@@ -125,7 +125,7 @@ async def test_compressed_bombs_are_refused_by_the_broker_or_decided_oversize(
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
         async with working(ledger):
             await ledger.open(HOME)
-            await ledger.settle()  # bombs can hold up a commit, and a refold reads requests too
+            await ledger.settle()  # bombs can delay a commit, and a replay reads requests too
             for kind in ("gzip", "lz4", "zstd", "snappy"):
                 assert "MSG_SIZE_TOO_LARGE" in bomb(ledger, kind, 50_000_000)
                 assert bomb(ledger, kind, 200_000) == ""
@@ -175,7 +175,7 @@ async def test_a_record_that_breaks_adjudication_becomes_a_dead_letter(
             first = await ledger.send(bad)
             decision = await ledger.decision(first)
             assert (decision["outcome"], decision["reason"]) == ("invalid", "internal_error")
-            assert "request" not in decision  # what broke adjudication is not echoed
+            assert "request" not in decision  # a body that broke adjudication is not echoed
             bodies = [request(HOME, purpose="planted" * (i % 5 == 0)) for i in range(50)]
             places = await ledger.send_all(bodies)
             await ledger.settle()
@@ -183,7 +183,7 @@ async def test_a_record_that_breaks_adjudication_becomes_a_dead_letter(
             for body, place in zip(bodies, places, strict=True):
                 found = (await ledger.decision(place))["outcome"]
                 assert found == ("invalid" if b"planted" in body else "granted")
-        # Nothing was remembered of it: once fixed, the same request is decided again.
+        # Its id was not remembered: after the fix, the same request is decided again.
         async with working(ledger):
             assert (await ledger.decided(bad))["outcome"] == "granted"
         failed = [first, *places[::5]]

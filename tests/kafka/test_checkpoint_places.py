@@ -1,4 +1,4 @@
-"""Workers send the checkpoints of their partitions to other places."""
+"""Workers send the checkpoints of their partitions to sinks."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def ends(ledger: Ledger) -> dict[int, tuple[int, str]]:
 
 
 def newest(kept: Path, place: Directory | Topic) -> dict[int, tuple[int, str]]:
-    """Return number and hash of the newest checkpoint of each partition in a place."""
+    """Return number and hash of the newest checkpoint of each partition in a sink."""
     if not (kept / "key").exists():
         return {}
     key = SigningKey.load(kept / "key").verifier
@@ -46,7 +46,7 @@ def is_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> bool:
 
 
 def come_to_be_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> None:
-    """Wait until a place has the newest of both partitions; a test's time limit ends it."""
+    """Wait until a sink has the newest of both partitions; a test's time limit ends it."""
     while not is_newest(ledger, kept, place):
         time.sleep(0.1)
 

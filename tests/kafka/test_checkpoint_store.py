@@ -75,13 +75,13 @@ class Keeping:
         known = [SigningKey.load(key).verifier]
         notes = list[Checkpoint]()
         for path in self.place.rglob("*.note"):
-            with suppress(FileNotFoundError):  # forgotten meanwhile
+            with suppress(FileNotFoundError):  # deleted meanwhile
                 notes.append(opened(path.read_bytes(), known))
         ordered = sorted(notes, key=lambda each: (each.branch, each.sequence))
         return {each.partition: each for each in ordered}
 
     def are_kept(self) -> bool:
-        """Return whether the heads of all logs are kept."""
+        """Return whether the checkpoints of all logs are stored."""
         ends = {n: (len(log) - 1, hash_of(log[-1])) for n, log in enumerate(self.logs())}
         return {n: (each.sequence, each.head) for n, each in self.newest().items()} == ends
 
@@ -91,7 +91,7 @@ class Keeping:
         await self.ledger.settle()
 
     async def go_back(self, log: str) -> None:
-        """Put an export in the place of the log."""
+        """Replace the log by an export."""
         file = self.place.with_name("back.jsonl")
         await asyncio.to_thread(file.write_text, log)
         await asyncio.to_thread(Operator(self.ledger).delete, "decisions", "state")
@@ -157,7 +157,7 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
         assert done.returncode == 0, done.stderr
         again = await keeping.ran(*lost, "--partition", str(number))
         assert (again.returncode, "nothing was written" in again.stderr) == (1, True)
-    async with keeping.worker():  # decides what the log has forgotten again, then more
+    async with keeping.worker():  # decides the inputs of the lost decisions again, then more
         await keeping.ask(2)
         await until(keeping.are_kept, "checkpoints of both partitions")
     assert {each.branch for each in keeping.newest().values()} == {1}
@@ -192,12 +192,12 @@ async def test_a_forked_log_is_detected_after_the_start(keeping: Keeping, tmp_pa
             lambda: sum("halted" in why for why in worker.status.readiness().reasons) == 2,
             "both partitions halted",
         )
-        # The batch that was decided meanwhile is in the log, and no other one.
+        # The log has the batch that was decided meanwhile, and no other.
         assert [len(log) for log in keeping.logs()] == [end + 1 for end in ends]
     assert keeping.newest() == newest
     done = await keeping.audited()
     assert done.returncode == 1
-    # Signed by the key before the one that the log names at that place.
+    # Signed by the key before the one that is valid at that decision.
     assert done.stdout.count("key: decision 8 was signed at") >= PARTITIONS
 
 

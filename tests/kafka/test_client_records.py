@@ -1,4 +1,4 @@
-"""What is unpacked in the client's place is what the client would give, on a real broker."""
+"""Our unpacking of records gives the client's results, on a real broker."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ async def read(bootstrap: str, tp: TopicPartition, end: int, *, ours: bool) -> l
     found: list[Any] = []
     async with consumer, asyncio.timeout(PATIENCE_S):
         consumer.assign([tp])
-        # 7 divides no batch: what is left of one comes with the next call.
+        # 7 divides no batch: the rest of one comes with the next call.
         while await consumer.position(tp) < end:
             if ours:
                 got: Any = await getmany(consumer, tp, timeout_ms=200, max_records=7)

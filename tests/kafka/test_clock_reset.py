@@ -1,4 +1,4 @@
-"""A log on Kafka that a clock ahead has frozen: each partition is set back once, and goes on."""
+"""A log on Kafka frozen by a fast clock: each partition is reset once, and continues."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ async def test_a_partition_that_was_ahead_continues(
         assert again.returncode == 1, again.stdout
         assert await is_sound(ledger)
 
-        await asyncio.sleep(SKEW_MS / 1000 + 0.5)  # until the floor is behind the clock
+        await asyncio.sleep(SKEW_MS / 1000 + 0.5)  # until the expiry watermark is before the clock
         async with working(ledger, settle=False):
             fresh = request("ds")
             assert (await ledger.decided(fresh))["outcome"] == "granted"

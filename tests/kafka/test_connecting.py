@@ -1,4 +1,4 @@
-"""A broker that takes connections and says nothing holds nobody up for as long as a request may.
+"""A broker that accepts connections and does not answer causes only a short delay.
 
 `with_short_connect` rests on private names of the client: a newer client that lacks one fails
 here.
@@ -41,7 +41,7 @@ async def test_the_only_answering_address_of_five_is_found(
     broker: LocalBroker, silent: list[str], make: Callable[..., Any]
 ) -> None:
     servers = [*silent, broker.bootstrap]
-    given = (servers, servers, ",".join(servers))  # each in an order drawn by chance
+    given = (servers, servers, ",".join(servers))  # each in a random order
     async with asyncio.timeout(_PATIENCE_S):
         await asyncio.gather(*[started(make, each) for each in given])
 
@@ -112,7 +112,7 @@ async def test_each_attempt_has_its_time_however_many_wait_for_it(
     async def slow(host: str, port: int, **options: Any) -> Any:
         if broker.bootstrap.endswith(f":{port}"):
             attempts.append(port)
-            # Hangs at first, then takes longer than is left to one who came in between.
+            # Hangs at first, then takes longer than the time that a later task has left.
             await asyncio.sleep(30 if len(attempts) == 1 else 0.6)
         return await connect(host, port, **options)
 

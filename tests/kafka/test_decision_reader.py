@@ -1,4 +1,4 @@
-"""Decisions on a real broker are found by their numbers, whatever stands between them."""
+"""Decisions on a real broker are found by their numbers, despite markers and aborted records."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NUMBERS = count()
 
 
 def abort_some(ledger: Ledger, *values: bytes, partition: int = 0) -> None:
-    """Write records among the decisions in a transaction of somebody else, and abort it."""
+    """Write records among the decisions in another client's transaction, and abort it."""
     producer = transaction(ledger)
     producer.begin_transaction()
     for value in values:
@@ -84,7 +84,7 @@ async def test_every_decision_is_found_by_its_number(broker: LocalBroker, applic
                 assert await reader.read(partition, len(log) + 10**9, 5) == []
                 assert reader.left[partition] == 0
             for first in range(len(log)):
-                async with reading(ledger) as reader:  # who knows no place yet
+                async with reading(ledger) as reader:  # a new reader knows no offsets yet
                     assert await reader.read(partition, first, 3) == log[first : first + 3]
             async with reading(ledger) as reader:
                 for first in reversed(range(len(log))):
@@ -176,7 +176,7 @@ async def test_the_last_decision_is_found_from_the_end(
 ) -> None:
     async with filled(broker, application, rounds=3) as ledger:
         log = logs(ledger)[0]
-        for count in (1, 40, 700):  # the markers alone, and more than is looked at first
+        for count in (1, 40, 700):  # only markers, and more offsets than the first search covers
             abort_some(ledger, *[request("a", purpose="never committed")] * count)
             async with reading(ledger) as reader:
                 assert await reader.last(0) == (len(log) - 1, log[-1])

@@ -111,7 +111,7 @@ async def test_a_stream_resumes_at_any_server_of_the_ledger(
             wanted = expected(log[number + 1 :])
             assert events_of(events, partition) == wanted
             assert [kind for kind, _ in wanted].count("alert") == 3
-        # Some ids once more, and each within a decision: what comes after it is the rest of both.
+        # Resume at some ids, also at one within a decision: the rest follows.
         within = [n for n, each in enumerate(events) if each.id.count("-") == 3]
         assert {events[n].id.rpartition("-")[2][0] for n in within} == {"0", "1"}
         for number in [*within, *random.Random(2).sample(range(len(events) - 1), 10)]:

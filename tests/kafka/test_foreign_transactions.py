@@ -1,4 +1,4 @@
-"""Inputs written in a transaction of somebody else are decided, whatever becomes of it."""
+"""Inputs in another client's transaction are decided, whether it commits or aborts."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.faults.ledger import Ledger, request, working
 from tests.faults.oracle import Place
 
 DATASET: Final = "ds"
-LONG_MS: Final = 600_000  # nothing here waits for the broker to end a transaction
+LONG_MS: Final = 600_000  # no test waits for the broker to end a transaction
 # More than the first fetch of a partition takes, in batches smaller than that: a partition is
 # read by two parsers, one after the other.
 MANY: Final = 1_000
@@ -36,7 +36,7 @@ class Analyst:
         self._producer.init_transactions(30)
 
     def write(self, *bodies: bytes) -> list[Place]:
-        """Append requests within the transaction; return where they stand."""
+        """Append requests within the transaction; return their offsets."""
         places: list[Place] = []
 
         def on_delivery(error: object, message: Message) -> None:

@@ -1,4 +1,4 @@
-"""The server of a ledger on Kafka goes on, or says that it does not."""
+"""The server of a ledger on Kafka continues, or reports that it does not."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ async def test_a_refused_record_does_not_end_its_producer(
             operator.alter("requests", "max.message.bytes", "300")
             large = request("ds", purpose="x" * 190)
             async with asyncio.timeout(60):
-                while True:  # the broker hears of it in a moment
+                while True:  # the broker learns of it in a moment
                     try:
                         await service.submit("requests", large, wait=20)
                     except (JournalFault, Refused):

@@ -101,7 +101,7 @@ async def test_an_error_reaches_its_own_partition(broker: LocalBroker, applicati
 
 
 class Damaged:
-    """A consumer to which one partition is damaged, whatever else it is asked for."""
+    """A consumer for which one partition is damaged, in every call."""
 
     def __init__(self, consumer: AIOKafkaConsumer, damaged: TopicPartition) -> None:
         self._consumer = consumer
@@ -171,7 +171,7 @@ async def test_a_batch_with_false_offsets_hides_no_other(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (tp, _)):
-        # To one who reads on from offset 3 they look like the three of the next batch, too.
+        # A reader that continues at offset 3 sees them as the three of the next batch, too.
         liars = [Raw(None, b"liar %d" % i, offset=i + 3) for i in range(6)]
         await append(broker.bootstrap, tp.topic, 0, batch(liars))
         await send(producer, tp, [b"6", b"7", b"8"])

@@ -1,4 +1,4 @@
-"""What a worker makes of looks at which some leaders say nothing, on a real broker.
+"""A worker's reaction to leaders that do not answer, on a real broker.
 
 Of a real broker that hangs: tests/faults/test_kafka_cluster.py.
 """
@@ -121,7 +121,7 @@ async def test_a_partition_that_noticed_the_outage_itself_is_not_replayed_twice(
 
 
 def ledger_partition(ledger: Ledger) -> Partition:
-    """Return a partition as it begins."""
+    """Return a partition in its first state."""
     return Partition(ledger.deployment.genesis(0))
 
 

@@ -1,4 +1,4 @@
-"""Limits on Kafka: what a gateway tells of them is what the log decides, read early or late."""
+"""Limits on Kafka: a gateway shows them as the log decides, whether it starts early or late."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ LARGE: Final = "1.9"
 
 
 class ShownLimits(NamedTuple):
-    """What a gateway tells of a dataset that is divided."""
+    """A gateway's views of a dataset with limits."""
 
     levels: list[LevelView]
     budgets: list[AnalystBudget | None]
@@ -82,7 +82,7 @@ def check_left(decision: Decision, budget: AnalystBudget | None) -> None:
 
 
 async def damaged(ledger: Ledger) -> None:
-    """Put bytes that are no row in the place of cy's limit, as the topic's compaction keeps it."""
+    """Replace cy's limit by bytes that are not a row, under the same key."""
     producer = AIOKafkaProducer(bootstrap_servers=ledger.bootstrap)
     await producer.start()
     key = level_row_key("census", "analyst", "", "cy")
@@ -95,7 +95,7 @@ def named(levels: list[LevelView]) -> list[str]:
 
 
 async def check_limits(service: KafkaService) -> None:
-    """Return once a gateway tells of every limit."""
+    """Return once a gateway shows every limit."""
     deadline = asyncio.get_running_loop().time() + 60
     while (names := named(await service.levels("census"))) != ALL:
         assert asyncio.get_running_loop().time() < deadline, names

@@ -1,4 +1,4 @@
-"""The local broker is a real Kafka that survives what the other tests do to it."""
+"""The local broker is a real Kafka that survives the actions of other tests."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def producer(broker: LocalBroker, transactional_id: str) -> AIOKafkaProducer:
 
 
 def committed(broker: LocalBroker, topic: str, *, count: int) -> list[bytes | None]:
-    """Return what a committed reader sees of a topic, once it sees so many records.
+    """Return the records of a topic for a committed reader, once it has this many.
 
     The broker acknowledges a commit before it has written the transaction's markers, so the end
     that such a reader gets may still lie before records that are committed already.

@@ -1,4 +1,4 @@
-"""Inputs that are lost for good: a partition goes on at its owner's word, and never goes back."""
+"""Inputs that are lost for good: a partition continues after an operator accepts the loss."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ async def test_requests_deleted_undecided_are_given_up(
 
         async with working(ledger, settle=False):
             assert (await ledger.decided(granted))["outcome"] == "repeated"
-            # What was lost is sent again, as it was.
+            # Send the lost requests again, unchanged.
             assert (await ledger.decided(lost[0]))["outcome"] == "granted"
         assert places(ledger) == [*range(10), 14, 15, 16, 17, 18]
         await check_sound(ledger, granted=13)

@@ -1,4 +1,4 @@
-"""A worker's place in its group: taken by another, or lost by its client."""
+"""A worker's membership in its group: taken over by another worker, or lost by its client."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
         fault = proxy.inject(Api.JOIN_GROUP, Action.FORWARD_LATE, seconds=4)
         async with working(ledger) as worker:
             joined = proxy.count(Api.JOIN_GROUP)
-            # It takes the worker's place in the group, and nobody keeps that place alive.
+            # It takes the worker's membership in the group, and sends no heartbeats.
             await asyncio.to_thread(fault.wait)
             await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
             await until(lambda: is_ready(worker), "ready again")
@@ -88,11 +88,11 @@ async def test_a_client_that_has_left_serves_nothing(broker: LocalBroker, applic
         group = GroupMembership(
             ledger.deployment, "alone", on_revoked=revoked, on_assigned=given.append
         )
-        given.append(set())  # what it had before
+        given.append(set())  # the previous assignment
         await group.join()
         assert given == [{0, 1, 2, 3}]
         await group.leave()
-        # As a client does that was within a rebalance when it was left.
+        # Like a client that left during a rebalance.
         await group.on_partitions_assigned([TopicPartition(ledger.topic("requests"), 0)])
         with pytest.raises(asyncio.CancelledError):
             await group.on_partitions_revoked([])
@@ -122,7 +122,7 @@ async def test_a_failure_to_serve_an_assigned_partition_is_reported(
 async def test_a_restarted_worker_displaces_no_other(broker: LocalBroker, application: str) -> None:
     async with Ledger(broker.bootstrap, application) as ledger:
         await ledger.open("ds")
-        for _ in range(2):  # at once: the group still has the first one's place
+        for _ in range(2):  # at once: the group still has the first member
             async with working(ledger, instance_id="again"):
                 assert (await ledger.decided(request("ds")))["outcome"] == "granted"
         await ledger.judged()

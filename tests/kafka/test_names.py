@@ -1,4 +1,4 @@
-"""Names with every separator that they may hold, on Kafka: keys, rows, alerts and what is found."""
+"""Names with every permitted separator, on Kafka: keys, rows, alerts and lookups."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ BASIC: Final = {"filter": "basic", "epsilon": "1"}
 
 
 async def found(service: KafkaService, dataset: str, who: str, request_id: str) -> bytes:
-    """Return a decision once the service has it, which follows the log a moment behind."""
+    """Return a decision once the service, which lags a moment, has it."""
     async with asyncio.timeout(60):
         while True:
             value = await service.find(dataset, who, request_id)

@@ -147,7 +147,7 @@ def writes(ledger: Secured, user: str, topic: str) -> bool:
 
 
 def reads(ledger: Secured, user: str, topic: str) -> bool:
-    """Tell whether a user gets a record of a topic; there is one, or there will be."""
+    """Return whether a user can read a record of a topic; there is one, or there will be."""
     options = {"group.id": f"{user}-{time.time_ns()}", "enable.auto.commit": False}
     consumer = Consumer(ledger.foreign(user, **options))
     try:

@@ -28,7 +28,7 @@ async def topics_of(broker: LocalBroker, application: str) -> Deployment:
 
 
 async def seen(probe: Probe, *tps: TopicPartition) -> LogEnds:
-    """Return the first look at which nobody was silent; a broker just started may be slow."""
+    """Return the first complete result; a broker just started may be slow."""
     async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(JournalFault):
@@ -95,7 +95,7 @@ async def test_a_dead_connection_is_not_used_again(broker: LocalBroker, applicat
     await seen(probe, tp)
     assert probe._brokers is not None
     for connection in probe._brokers._client._conns.values():
-        connection._writer.write = lambda _: None  # what is sent arrives nowhere
+        connection._writer.write = lambda _: None  # drops everything that is sent
     assert (await probe.look([tp])).ends == {tp: 2}
     probe.close()
 

@@ -1,4 +1,4 @@
-"""Inputs that wait: bounds on records and bytes of what is taken at once."""
+"""Queues of inputs: limits on the records and bytes of one batch."""
 
 from __future__ import annotations
 

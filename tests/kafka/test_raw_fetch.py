@@ -40,7 +40,7 @@ async def reading(
     try:
         consumer.assign([tp])
         consumer.seek(tp, 0)
-        await consumer.end_offsets([tp])  # the client asks then who leads the partition
+        await consumer.end_offsets([tp])  # the client then looks up the partition's leader
         yield consumer, tp
     finally:
         await stop(consumer)
@@ -77,7 +77,7 @@ async def test_it_finds_the_same_records_as_the_client(
             ours += found.records
             assert found.next == len(ours)
         assert ours == theirs
-        # It goes on within a batch, too.
+        # It also starts within a batch.
         assert (await fetch(consumer, tp, 7)).records[0] == theirs[7]
         with pytest.raises(kafka.OffsetOutOfRangeError):
             await fetch(consumer, tp, 1_000)

@@ -25,7 +25,7 @@ async def test_partitions_move_as_workers_join_and_leave(
 
         def work(name: str):  # type: ignore[no-untyped-def]
             seeing = [watches[name], gauges[name]]
-            # Never all decided, as long as somebody goes on asking.
+            # The backlog never ends while requests keep coming.
             return working(ledger, instance_id=name, observers=seeing, settle=False)
 
         await ledger.open(*names)
@@ -80,7 +80,7 @@ async def test_a_worker_without_partitions_waits_for_one(
             working(ledger, instance_id="w1") as first,
             working(ledger, instance_id="w2", ready=False) as second,
         ):
-            await asyncio.sleep(8)  # it looks after the broker meanwhile
+            await asyncio.sleep(8)  # it checks the broker meanwhile
             await ledger.settle()
             idle, busy = (first, second) if second.status.serving else (second, first)
             assert not idle.status.serving

@@ -111,7 +111,7 @@ async def test_a_short_transaction_limit_of_the_broker_names_its_setting(
     ledger = Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1)
 
     def limit() -> None:
-        # The setting is fixed at a broker's start: this is what such a broker answers.
+        # A broker's setting is fixed at its start, so this simulates the answer of such a broker.
         proxy.inject(Api.INIT_PRODUCER_ID, Action.ANSWER_ERROR, code=INVALID_TRANSACTION_TIMEOUT)
 
     limit()
@@ -141,7 +141,7 @@ async def test_a_changed_partition_count_is_refused(
 
 
 async def halted(ledger: Ledger) -> list[str]:
-    """Return why partition 0 halts; partition 1 serves meanwhile."""
+    """Return why partition 0 halts, while partition 1 serves."""
     async with working(ledger, ready=False) as worker:
         await until(lambda: "halted" in str(worker.status.readiness()), "halted")
         await until(lambda: worker.status.serving == {1}, "the other one serves")

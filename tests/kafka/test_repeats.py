@@ -74,7 +74,7 @@ async def test_the_same_id_again_across_restarts(broker: LocalBroker, applicatio
 
 
 def log_hash(ledger: Ledger, number: int) -> str:
-    """Return the hash of a decision's bytes as they stand in the log."""
+    """Return the hash of a decision's bytes in the log."""
     (records,) = oracle.read(ledger.bootstrap, ledger.topic("decisions"), 1)
     return f"sha256:{hashlib.sha256(records[number].value or b'').hexdigest()}"
 

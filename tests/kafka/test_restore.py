@@ -35,7 +35,7 @@ DATASETS = [
 
 
 class Lost:
-    """A ledger, an export of it, and what its topic held."""
+    """A ledger, an export of it, and the former records of its topic."""
 
     def __init__(self, ledger: Ledger, file: Path, first: bytes) -> None:
         self.ledger, self.file, self.first = ledger, file, first
@@ -66,7 +66,7 @@ class Lost:
         return done.returncode, done.stdout + done.stderr
 
     async def restored(self) -> list[tuple[int, int, str]]:
-        """Return of each partition how many decisions were there and written, and the head."""
+        """Return for each partition the numbers of existing and written decisions, and the head."""
         code, said = await self.restoring()
         assert code == 0, said
         done = json.loads(said)
@@ -126,7 +126,7 @@ async def test_a_lost_log_comes_back_from_its_export(
         await lost.refused("has decisions after")
         assert lost.read("decisions") == later
 
-        # Without `state` too, an older copy: what it has not is decided again from the inputs.
+        # Without `state` an older copy works, too: the missing inputs are decided again.
         await asyncio.to_thread(lost.operator.delete, "decisions", "state")
         assert [head for *_, head in await lost.restored()] == [head for *_, head in heads]
         assert lost.read("decisions") == lost.records
@@ -194,7 +194,7 @@ async def test_a_copy_of_another_ledger_is_refused_and_nothing_written(
         async with working(ledger):
             await lost.refused("another decision 0")
             assert lost.read("decisions") == recreated
-            # As the message says; but somebody would take half of it for the whole.
+            # As the message says; but another process would use half of it as the whole log.
             await asyncio.to_thread(lost.operator.delete, "decisions")
             await lost.refused("run (1): stop them")
             assert lost.read("decisions") == [[], [], []]

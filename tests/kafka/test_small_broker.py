@@ -1,4 +1,4 @@
-"""A broker that takes less than ours by default: only what is pinned may be relied on."""
+"""A broker with lower default limits: only pinned settings may be relied on."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What an owner reads at its start: all that is committed, and nothing else."""
+"""An owner's start reads every committed record, and nothing else."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`state` is only a cache: lost, recreated or behind, it is made again from the decisions."""
+"""`state` is only a cache: lost, recreated or old, it is rebuilt from the decisions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ async def test_a_state_topic_recreated_between_two_runs_is_rebuilt(
             Operator(ledger).create_bare("state")
         await topics.create(ledger.deployment)
         async with working(ledger):
-            # Rows of datasets that nobody asks about are there again, too.
+            # Rows of idle datasets are back, too.
             await ledger.judged()
             await spend(ledger, DATASETS[:3])
         verdict = await ledger.judged()
@@ -77,7 +77,7 @@ async def test_readers_of_state_skip_a_malformed_row(
         await StateRowsFollower(ledger.deployment, take).read()
         assert sorted(row.dataset for row in rows if isinstance(row, Snapshot)) == sorted(DATASETS)
         assert sorted(row.dataset for row in rows if isinstance(row, MemberRow)) == sorted(DATASETS)
-        # An audit compares the rows with the log: it ends, and names what is none.
+        # An audit compares the rows with the log: it ends, and names the malformed row.
         reports = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
         assert [report.ok for _, report in reports] == [True, False]
 
@@ -114,7 +114,7 @@ async def test_a_state_topic_recreated_under_a_running_worker_is_detected(
         async with working(ledger, observers=[watch]) as worker:
             await opened(ledger)
             for idle in (True, False):
-                await asyncio.sleep(4)  # the worker has looked at its topics' ends
+                await asyncio.sleep(4)  # the worker has checked its topics' ends
                 refolds = watch.refolds
                 Operator(ledger).delete("state")
                 Operator(ledger).create_bare("state")
@@ -275,12 +275,12 @@ async def test_decisions_and_state_both_missing_are_refused(
             async with working(ledger) as worker:
                 if running == "long":
                     await spend(ledger)
-                    await asyncio.sleep(4)  # the worker has looked at its topics' ends
+                    await asyncio.sleep(4)  # the worker has checked its topics' ends
                 Operator(ledger).delete("decisions", "state")
                 Operator(ledger).create_bare("decisions", "state")
                 await ledger.send_all(request(name) for name in DATASETS)
                 await until(lambda: str(worker.status.readiness()).count("halted") == 2, "halted")
-        # The inputs tell that this is no new ledger: a genesis would give full budgets again.
+        # The inputs show that this is no new ledger: a genesis would give full budgets again.
         with pytest.raises(Refused, match="the ledger was lost"):
             await topics.create(ledger.deployment)
         async with working(ledger, ready=False) as worker:

@@ -103,7 +103,7 @@ class Tampered:
         return [[r.value for r in part if r.value is not None] for part in found]
 
     def keep(self) -> None:
-        """Keep checkpoints as the workers of other days have, in the place of this one's."""
+        """Store checkpoints like the workers of earlier runs, in place of this one's."""
         for each in self.place.rglob("*.note"):
             each.unlink()
         draws = zip(self.kinds, self._seeds, self.sound, strict=True)
@@ -118,7 +118,7 @@ class Tampered:
                 kept.put(sequence, hash_of(sound.log[sequence]), 0, last)
 
     async def tamper(self) -> None:
-        """Put what was drawn in the place of the logs, and take away what was drawn of `state`."""
+        """Replace the logs by the drawn ones, and remove the drawn rows of `state`."""
         operator, bootstrap = Operator(self.ledger), self.ledger.bootstrap
         rows = await asyncio.to_thread(
             oracle.read, bootstrap, self.ledger.topic("state"), _PARTITIONS
@@ -144,7 +144,7 @@ class Tampered:
     def is_damaged(self, number: int) -> bool:
         """Return whether a start sees by itself that a log does not agree with itself."""
         if self.has_state(number):
-            return True  # the rows have seen another end, or another hash, than it has
+            return True  # the rows have another end, or another hash, than the log
         genesis = decode_decision(self.drawn[number].log[0]).genesis
         assert genesis is not None
         refold = Replay(genesis)
@@ -157,7 +157,7 @@ class Tampered:
         return False
 
     def audited(self) -> Any:
-        """Return what the command says, which must end as one that has found something."""
+        """Return the command's output; it must end with the exit code of a finding."""
         env = environment(**settings_of(self.ledger))
         key = SigningKey.load(self.place / "key").verifier.text
         line = ["audit", "--checkpoints", str(self.place), "--key", key, "--json"]
@@ -224,5 +224,5 @@ async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: Tampered
         assert not (is_damaged and tampered.kinds[number] in WOULD_DECIDE)
         if is_damaged or end <= newest or tampered.kinds[number] == "another-ledger":
             assert after[number] == before[number], tampered.kinds[number]  # nothing was decided
-        else:  # a worker's start looks at the last decision, and behind it at the others
+        else:  # a worker's start checks the last decision, then the others
             assert after[number][: end + 1] == before[number]

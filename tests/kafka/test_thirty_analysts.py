@@ -114,7 +114,7 @@ def enrol(office: Office) -> None:
 
 
 def attempts(office: Office) -> Iterator[Callable[[], object]]:
-    """Yield each job of somebody else's, tried by everybody whose job it is not."""
+    """Yield each job of another role, tried by every person without that role."""
     jobs: dict[str, Callable[[Accountant, str], object]] = {
         "ask": lambda who, name: who.ask("census", CLAIM, analyst=name),
         "ask for ana0": lambda who, _: who.ask("census", CLAIM, analyst="ana0"),
@@ -163,7 +163,7 @@ def sees_their_own(office: Office) -> None:
 
 
 def removed_in_the_middle(office: Office) -> None:
-    """Whoever is removed asks no more from the next record on, and by nobody's help."""
+    """A removed member cannot ask from the next record on, even through others."""
     assert office["olga"].remove_member("census", "ana5").outcome == "member_removed"
     with pytest.raises(NotPermitted):
         office["ana5"].ask("census", CLAIM)

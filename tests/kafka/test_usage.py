@@ -1,4 +1,4 @@
-"""Usage of a ledger on Kafka is kept in an index: it is of the whole log, and never in the way."""
+"""Usage of a ledger on Kafka comes from an index of the whole log, and delays no decision."""
 
 from __future__ import annotations
 
@@ -192,7 +192,7 @@ async def test_recreated_topics_restart_the_index(ledger: Ledger, tmp_path: Path
         working(recreated),
     ):
         await open_both(recreated)
-        # As many decisions as before: only their hashes tell that they are other ones.
+        # The same number of decisions as before: only their hashes differ.
         await ask_some(recreated, analyst="new")
         async with served(recreated.deployment, index) as http:
             await check(http, recreated)
@@ -207,7 +207,7 @@ async def test_aborted_and_uncommitted_decisions_are_never_counted(
         await open_both(ledger)
         await ask_some(ledger)
     log = logs(ledger)
-    # Copies of true decisions, so that nothing but their transaction tells them apart.
+    # Copies of true decisions, so that only their transaction distinguishes them.
     abort_some(ledger, *log[5:], partition=0)
     async with served(ledger.deployment, tmp_path / "usage.index") as http:
         await check(http, ledger)
@@ -284,7 +284,7 @@ async def test_a_client_reads_the_log_only_for_usage(ledger: Ledger) -> None:
 async def test_an_unreadable_log_is_a_503_with_the_reason(
     ledger: Ledger, proxy: FaultProxy, tmp_path: Path
 ) -> None:
-    """The index stands still while its broker does; what was counted is no answer."""
+    """The index stops while its broker does, and then gives no answer."""
     away = replace(ledger.deployment, bootstrap=proxy.bootstrap)
     async with working(ledger):
         await open_both(ledger)

@@ -63,7 +63,7 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
             assert shown["largest"]
         reached = index_state(index)
         await ask_some(ledger, 3, analyst="late")
-    # It begins with a copy of the index, reads on from there, and leaves the file as it is.
+    # It starts with a copy of the index, continues from there, and does not change the file.
     kept = {"ACCOUNTANT_INDEX": str(index)}
     done = await asyncio.to_thread(command, ledger, "usage", "d1", "--csv", **kept)
     log = logs(ledger)
@@ -85,7 +85,7 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
 
 
 def untimed(why: dict[str, Any]) -> dict[str, Any]:
-    """Return why without what moves with the clock of the one who is asked."""
+    """Return `why` without the fields that depend on the server's clock."""
     times = {"at", "per_day", "runs_out_at", "earliest", "latest"}
     forecasts = [
         {name: value for name, value in each.items() if name not in times}
@@ -179,7 +179,7 @@ async def test_a_server_that_is_killed_again_and_again_counts_each_decision_once
                     await listens(http)
                     # At another moment of its work each time, sometimes while nothing is whole.
                     await asyncio.sleep(0.15 * number)
-                    if not number:  # it begins without being asked
+                    if not number:  # it starts without a question
                         await until(index.exists, "there is an index")
                     if number % 2:
                         await used(http, "d0")

@@ -1,4 +1,4 @@
-"""`accountant worker` as it is deployed: a process, its group, its gauges, its read side."""
+"""`accountant worker` as in production: a process, its group, its gauges, its read side."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class WorkerProcess:
             self.process = subprocess.Popen(command, env=environment, stdout=out, stderr=out)
 
     def get(self, path: str) -> tuple[int, str]:
-        """Return (status, body), status 0 while nobody listens."""
+        """Return (status, body), status 0 while no process listens."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}{path}", timeout=5) as got:
                 return got.status, got.read().decode()
@@ -223,7 +223,7 @@ async def test_tables_have_idle_datasets_after_a_restart_and_alerts_have_a_stabl
 
 
 def alert_ids(where: Deployment) -> set[str]:
-    """Read the alerts as a stranger would, until both thresholds were seen or patience ends."""
+    """Read the alerts as another client would, until both thresholds are there or time is up."""
     consumer = confluent_kafka.Consumer(
         {
             "bootstrap.servers": where.bootstrap,
