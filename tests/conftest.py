@@ -157,8 +157,8 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.timeout(_FAULTS_S))
         if any(slow in (item.path, *item.path.parents) for slow in _SLOW):
             item.add_marker(pytest.mark.slow)
-    # Those that take longest begin first. Run by several workers, none then ends long after the
-    # others, and what waits for a broker leaves its processor to what computes.
+    # The slowest tests start first. With several workers, none then ends long after the
+    # others, and tests that wait for a broker leave the CPU to those that compute.
     items.sort(key=_turn)
 
 

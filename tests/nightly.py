@@ -1,4 +1,4 @@
-"""How often a test repeats what it repeats for confidence: see docs/explanation/testing.md."""
+"""The number of repetitions in tests with random inputs: see docs/explanation/testing.md."""
 
 from __future__ import annotations
 
@@ -10,5 +10,5 @@ NIGHTLY: Final = os.environ.get("NIGHTLY") == "1"
 
 
 def rounds(few: int, many: int) -> int:
-    """Return how often to repeat something: `few` times in `make test`, `many` in the night."""
+    """Return a number of repetitions: `few` in `make test`, `many` in `make nightly`."""
     return many if NIGHTLY else few

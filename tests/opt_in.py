@@ -1,4 +1,4 @@
-"""Tests that are left out unless their marker is asked for: they need what few machines have."""
+"""Skip tests unless their marker is selected: they need programs that few machines have."""
 
 from __future__ import annotations
 

@@ -76,7 +76,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
 
 
 def _parts(value: Any) -> Any:
-    """Return what two equal errors have alike, all the way down."""
+    """Return the parts of an error that equal errors share, recursively."""
     if isinstance(value, BaseException):
         return type(value), value.args, str(value), _parts(vars(value))
     if isinstance(value, dict):

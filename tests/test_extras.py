@@ -1,4 +1,4 @@
-"""What a bare installation can do, and what it says of the parts that it leaves out."""
+"""The features of a bare installation, and the messages about missing extras."""
 
 from __future__ import annotations
 

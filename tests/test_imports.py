@@ -1,4 +1,4 @@
-"""Imports point one way, files hold one concept, and what is pure stays pure."""
+"""Imports point one way, files are short, and the core stays pure."""
 
 from __future__ import annotations
 
@@ -124,7 +124,7 @@ def own_imports() -> dict[str, set[str]]:
 
 
 def room_of(package: str, names: list[str]) -> str:
-    """Return the room of a module: its own where LAYERS names it, else its directory."""
+    """Return the layer of a module: its own in LAYERS, otherwise its directory."""
     dotted = ".".join(names[:2])
     return dotted if any(dotted in rooms for rooms in LAYERS[package]) else names[0]
 
@@ -149,7 +149,7 @@ def test_no_import_runs_back(path: Path) -> None:
 
 
 def test_no_module_imports_itself_indirectly() -> None:
-    # A room's own __init__ only hands on names: whoever is in the room may be imported by it.
+    # A package's own __init__ only re-exports, so every module in it may import it.
     graph = {
         name: {other for other in others if not name.startswith(f"{other}.")}
         for name, others in own_imports().items()

@@ -1,4 +1,4 @@
-"""The repository speaks of itself alone, and what it deploys is closed by default."""
+"""The repository has no private addresses or secrets, and its deployment is secure by default."""
 
 from __future__ import annotations
 

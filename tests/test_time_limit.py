@@ -1,4 +1,4 @@
-"""A test that hangs fails under its name, and those behind it run."""
+"""A test that hangs fails under its name, and later tests still run."""
 
 from __future__ import annotations
 

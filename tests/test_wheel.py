@@ -1,4 +1,4 @@
-"""The wheel holds both packages, the demo's data, and nothing else."""
+"""The wheel contains both packages, the demo's data, and nothing else."""
 
 from __future__ import annotations
 

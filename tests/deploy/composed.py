@@ -19,7 +19,7 @@ DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
 class Composed(NamedTuple):
-    """A broker with its users, and the keys of whoever comes to it.
+    """A broker with its users, and the keys of its clients.
 
     Attributes:
         home: the volumes of the keys, as a first start leaves them.
@@ -37,19 +37,19 @@ class Composed(NamedTuple):
         return text.replace("/etc/accountant", str(self.home))
 
     def environment(self, service: Mapping[str, object], **more: str) -> dict[str, str]:
-        """Return the environment of a container for a process here."""
+        """Return the environment of a container, adapted to a local process."""
         kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
         given = dict(service["environment"])  # type: ignore[call-overload]
         return kept | {name: self.here(str(value)) for name, value in given.items()} | more
 
 
 def document(path: str) -> Any:
-    """Return what a file of the repository holds."""
+    """Return the content of a file of the repository."""
     return yaml.safe_load((ROOT / path).read_text(encoding="utf-8"))
 
 
 def mounts(service: str) -> Iterator[tuple[Path, str]]:
-    """The files of this repository in a container: (path here, path there)."""
+    """The files of this repository in a container: (local path, path in the container)."""
     for volume in SERVICES[service].get("volumes", ()):
         here, there, *_ = volume.split(":")
         if here.startswith("./"):
@@ -65,7 +65,7 @@ def inside(service: str, path: str) -> Path:
 
 
 def volumes(service: str) -> Iterator[tuple[str, str, list[str]]]:
-    """The volumes of a container: name, path there, how."""
+    """The volumes of a container: name, path in it, mode."""
     for volume in SERVICES[service].get("volumes", ()):
         name, where, *how = volume.split(":")
         if not name.startswith("./"):
@@ -78,7 +78,7 @@ def workers() -> list[str]:
 
 
 def settings_of(service: str) -> Settings:
-    """Return the settings of a container; what is unknown or breaks a rule raises."""
+    """Return the settings of a container; unknown or invalid ones raise."""
     given = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in SERVICES[service]["environment"].items()
@@ -88,13 +88,13 @@ def settings_of(service: str) -> Settings:
 
 
 def listeners() -> dict[str, str]:
-    """Return the addresses that the broker tells its clients, by listener."""
+    """Return the broker's advertised addresses, by listener."""
     listeners = SERVICES["kafka"]["environment"]["KAFKA_ADVERTISED_LISTENERS"].split(",")
     return dict(each.split("://") for each in listeners)
 
 
 def broker_properties() -> dict[str, str]:
-    """Return what the broker's image makes of its environment, but for the data's directory."""
+    """Return the settings that the broker's image makes of its environment, without `log.dirs`."""
     found = {}
     for name, value in SERVICES["kafka"]["environment"].items():
         if name.startswith("KAFKA_") and name != "KAFKA_LOG_DIRS":

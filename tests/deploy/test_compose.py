@@ -1,4 +1,4 @@
-"""The compose file fits what it starts: files, ports, addresses, checks, and the profiles."""
+"""The compose file matches its programs: files, ports, addresses, checks, and the profiles."""
 
 from __future__ import annotations
 
@@ -61,7 +61,7 @@ def test_the_gateway_stores_its_index_on_a_volume():
     ((name, where),) = [(name, where) for name, where, how in volumes("gateway") if not how]
     assert name in FILE["volumes"]
     assert index.startswith(where + "/")
-    # The image has this directory, whose owner a new volume gets; all else of it is read-only.
+    # The image has this directory, and a new volume gets its owner; the rest is read-only.
     assert f"--home-dir {where} " in DOCKERFILE
     others = [each for each in SERVICES if each != "gateway"]
     assert not any("ACCOUNTANT_INDEX" in SERVICES[each].get("environment", {}) for each in others)

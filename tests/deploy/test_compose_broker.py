@@ -78,7 +78,7 @@ def test_a_user_with_a_password_can_connect_but_needs_acls(composed):
 
 
 def run_once(composed, name):
-    """Run a service that ends, as it stands; twice, since each start does."""
+    """Run a one-shot service unchanged; twice, since each start runs it."""
     service = SERVICES[name]
     for _ in range(2):
         done = subprocess.run(
@@ -159,7 +159,7 @@ def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
         me = http.get(f"{gateway}/me", headers={"Authorization": f"Bearer {tokens['olga']}"})
         assert me.json()["administrator"] is True
         with pytest.raises(httpx.ConnectError):
-            httpx.get(f"{gateway}/healthz")  # of an authority that nobody else knows
+            httpx.get(f"{gateway}/healthz")  # the system does not know its authority
         # The commands at the head of the file, as they are shown.
         (shown,) = re.findall(r"^#   export (.*)$", FILE_TEXT, re.MULTILINE)
         given = dict(each.split("=", 1) for each in shlex.split(shown))

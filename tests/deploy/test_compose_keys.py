@@ -1,4 +1,4 @@
-"""What the first start of docker-compose.yml makes: kept, renewed in time, and read by few."""
+"""The secrets of docker-compose.yml's first start: they last, are renewed, and have few readers."""
 
 from __future__ import annotations
 

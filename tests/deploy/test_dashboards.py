@@ -62,7 +62,7 @@ def test_a_dashboard_survives_a_round_trip_through_its_schemas_models(name):
     register_default_plugins()
     committed = board(name)
     again = json.loads(json.dumps(Dashboard.from_json(committed), cls=JSONEncoder))
-    # The models put these back; the code says why they are left out.
+    # The models put these back; the code says why it omits them.
     for shown in (*again["links"], *again["annotations"]["list"]):
         shown.pop("placement")
     for variable in again["templating"]["list"]:

@@ -1,4 +1,4 @@
-"""The manifests fit what they start: settings, ports, paths, names, Secrets, and the image."""
+"""The manifests match their programs: settings, ports, paths, names, Secrets, and the image."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def test_there_is_one_object_of_each_kind_and_name():
 def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
     given = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
-    settings = Settings(**given)  # an unknown name, or a value that breaks its rule, raises
+    settings = Settings(**given)  # an unknown name or an invalid value raises
     assert settings.ledger.kind == "kafka"
     assert settings.authenticates
     assert spec(WORKLOADS[name], name)["replicas"] <= settings.partitions
@@ -84,7 +84,7 @@ def test_servers_and_brokers_have_no_plaintext_connections(name):
     assert "ACCOUNTANT_UNAUTHENTICATED_BIND" not in given
     for text in given, *(each.read_text() for each in WHERE.glob("*.yaml")):
         assert "ACCOUNTANT_KAFKA_PASSWORD:" not in text
-    # A name that a provider may give to anybody would let it in as one of these.
+    # Otherwise a provider could issue one of these names to anybody.
     prefix = given["ACCOUNTANT_TOKEN_PREFIX"]
     assert given["ACCOUNTANT_METRICS_READERS"].startswith(prefix)
     assert given["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
@@ -165,7 +165,7 @@ def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
             new = secret / "new"
             new.write_text(text)
             new.chmod(0o440)
-            new.rename(given)  # the kubelet changes what a link shows in one step
+            new.rename(given)  # the kubelet replaces a link in one step
             arrives(text)
             assert taken.stat().st_mode & 0o777 == 0o600
         given.unlink()
@@ -267,7 +267,7 @@ def test_a_pod_meets_the_restricted_standard_and_has_time_to_stop(name):
     assert context["runAsNonRoot"] is True
     assert context["seccompProfile"] == {"type": "RuntimeDefault"}
     assert pod(name)["automountServiceAccountToken"] is False
-    # Variables of the cluster begin with the name of a service, as those of settings do.
+    # The cluster's variables start with the name of a service, as settings' variables do.
     assert pod(name)["enableServiceLinks"] is False
     assert not {"hostNetwork", "hostPID", "hostIPC"} & set(pod(name))
     compose = yaml.safe_load((ROOT / "docker-compose.yml").read_text())

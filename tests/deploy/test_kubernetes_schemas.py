@@ -1,4 +1,4 @@
-"""The manifests are such as Kubernetes itself describes them, and an unknown field is an error."""
+"""The manifests match Kubernetes' own schemas, and an unknown field is an error."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ VERSIONS = sorted(
 
 
 def problem(found, version):
-    """Return what Kubernetes of a version finds wrong, None where it finds nothing."""
+    """Return the errors by the schemas of a version of Kubernetes; None without errors."""
     try:
         seen = kubernetes_validate.validate(found, version, strict=True)
     except kubernetes_validate.ValidationError as error:

@@ -20,7 +20,7 @@ def section(name):
 
 
 def words(text):
-    """The words of a title, without what stands for the choice of the reader."""
+    """The words of a title, without the variables."""
     return re.sub(r"\$\w+|[,;.]", " ", text).lower().split()
 
 

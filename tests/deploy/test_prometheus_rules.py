@@ -1,4 +1,4 @@
-"""Rules, thresholds, their tests and the runbook belong together; no program is needed here."""
+"""Rules, thresholds, their tests and the runbook agree; this needs no program."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ DOCUMENTED = set(re.findall(r"^\| `(privacy_\w+)` \|", METRICS, re.MULTILINE))
 
 
 def cases() -> list[tuple[str, float, list[Any], int]]:
-    """Return (alert, minute, what is expected, number of the test) of every alert's check."""
+    """Return (alert, minute, expected alerts, number of the test) of every alert's check."""
     found = []
     number = 0
     for file in sorted((PROMETHEUS / "tests").glob("*.yml")):
@@ -66,7 +66,7 @@ def test_every_threshold_has_a_reason_and_is_used() -> None:
 
 
 def test_no_alert_has_a_number_of_its_own() -> None:
-    """Numbers stand in thresholds.yml: in the templates only windows, 0 and 1 are left."""
+    """Numbers are in thresholds.yml: the templates have only windows, 0 and 1."""
     text = (PROMETHEUS / "templates" / "alerts.yml").read_text()
     for rule in load_template(text):
         bare = re.sub(r"\[[^\]]*\]|ratio_?\w*|increase\d\w*|@\w+@", "", rule["expr"])
@@ -144,5 +144,5 @@ def test_a_critical_alert_of_a_dataset_is_sent_at_once() -> None:
     scrape, evaluation = (
         int(prometheus[f"{what}_interval"].removesuffix("s")) for what in ("scrape", "evaluation")
     )
-    # One scrape, then one evaluation, and something left for delivery: two intervals in all.
+    # One scrape, then one evaluation, and some time for delivery: two intervals in all.
     assert scrape + evaluation < 2 * evaluation

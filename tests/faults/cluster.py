@@ -1,4 +1,4 @@
-"""Three brokers, each a controller too, for what one broker cannot show: leaders elsewhere."""
+"""Three brokers, each also a controller, for tests of leaders on other brokers."""
 
 from __future__ import annotations
 
@@ -90,7 +90,7 @@ class LocalCluster:
         os.kill(self._running[node][0].pid, signal.SIGSTOP)
 
     def resume(self, node: int) -> None:
-        """Let a paused node go on."""
+        """Resume a paused node."""
         os.kill(self._running[node][0].pid, signal.SIGCONT)
 
     def close(self) -> None:

@@ -9,11 +9,11 @@ from typing import Final
 WINDOW_MS: Final = 3_600_000
 SKEW_MS: Final = 300_000
 SPREAD_MS: Final = 8_000
-"""Over so long after a test's begin such ids expire one after another, and become due."""
+"""The time after a test's start during which such ids expire, or become due, one by one."""
 
 
 FAR_MS: Final = 600_000
-"""Some lie so far off an edge that what is decided on them depends on no moment."""
+"""Some ids are so far from an edge that their decision does not depend on the moment."""
 
 
 def edge_time(begun: int, number: int, window: int = WINDOW_MS, skew: int = SKEW_MS) -> int:
@@ -28,7 +28,7 @@ def edge_time(begun: int, number: int, window: int = WINDOW_MS, skew: int = SKEW
 
 
 class Edges:
-    """Bodies with such ids: new ones, and the earlier ones again.
+    """Bodies with such ids: new ones, and repeats of earlier ones.
 
     Args:
         make: from a time of issue to a body with a new id.

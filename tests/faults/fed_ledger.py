@@ -1,4 +1,4 @@
-"""An embedded ledger under a clock of the test's own, which keeps what it was sent."""
+"""An embedded ledger with a manual clock, which records its inputs."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ class FedLedger:
         self._service = self._opened()
 
     def write(self, command: Command) -> None:
-        """Have a decision written by what a command does on the stopped ledger."""
+        """Write a decision as a command does on the stopped ledger."""
         self._service.close_sync()
         asyncio.run(self._written(command))
         self._service = self._opened()
@@ -141,7 +141,7 @@ class FedLedger:
                 await journal.drop()
 
     def found(self) -> Contents:
-        """Close the ledger and return what its file holds, with what was archived of it."""
+        """Close the ledger and return the log in its file, with its archive."""
         self._service.close_sync()
         found = oracle.contents(self._file)
         begin, *rest = found.decisions

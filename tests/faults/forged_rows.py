@@ -1,4 +1,4 @@
-"""Rows of `state` that somebody forged: each checksum fits what it covers."""
+"""Forged rows of `state`, with correct checksums."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def with_right_checksum(rows: Mapping[bytes, bytes], own: bytes = PARTITION) -> 
 
 
 def forged(rows: Mapping[bytes, bytes], key: bytes, change: Change) -> Rows:
-    """Return rows of which one is changed, and what tells of it made to fit."""
+    """Return rows with one changed, and with the checksums that match it."""
     changed = change(rows[key])
     assert changed != rows[key]
     return with_right_checksum({**rows, key: changed})
@@ -44,7 +44,7 @@ def rows_of(file: Path) -> Rows:
 
 
 def put(file: Path, rows: Mapping[bytes, bytes]) -> None:
-    """Put rows in the place of those in a ledger's file, each with its own checksum."""
+    """Replace rows in a ledger's file, each with its own checksum."""
     db = sqlite3.connect(file)
     with db:
         db.execute("DELETE FROM state")

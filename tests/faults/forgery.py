@@ -21,7 +21,7 @@ _BASIC = {"filter": "basic", "odometers": [{"type": "basic"}]}
 
 
 class Sound(NamedTuple):
-    """What a ledger was sent and what it holds.
+    """A ledger's inputs and its log.
 
     Attributes:
         places: the number of each decision of the history, by its name.
@@ -136,7 +136,7 @@ def sound(file: Path) -> Sound:
 
 
 def _beside(log: History) -> None:
-    """Ask two datasets with basic composition beside a filter until each has one half left."""
+    """Use two datasets with basic composition and another filter, until each has one half left."""
     policy = {"epsilon": "1", "delta": "1e-6", "beside": "basic"}
     for name in ("both", "noisy"):
         log.owner(f"open {name}", "open", name, policy=policy)
@@ -151,7 +151,7 @@ def _beside(log: History) -> None:
 
 
 def _members(log: History) -> None:
-    """Open a dataset to its members, and let some come, go, and ask without being any."""
+    """Open a dataset to its members; add and remove some, and ask as members and as strangers."""
     policy = {**_BASIC, "epsilon": "1", "access": "members", "population": "city"}
     log.owner("open circle", "open", "circle", policy=policy, owners=["owner", "olga"])
     ends = at_text(log.ledger.clock.now() + WINDOW // 2)
@@ -200,7 +200,7 @@ class Forger:
         self._requests[id(decision)] = request
 
     def double(self, name: str) -> None:
-        """Put a decision in once more, behind itself."""
+        """Insert a copy of a decision after itself."""
         twin = dict(self[name])
         self._requests[id(twin)] = self._requests[id(self[name])]
         self.decisions.insert(self.decisions.index(self[name]) + 1, twin)

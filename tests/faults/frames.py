@@ -1,4 +1,4 @@
-"""Frames of the Kafka protocol, and what may befall one of them."""
+"""Frames of the Kafka protocol, and the faults of one of them."""
 
 from __future__ import annotations
 
@@ -88,7 +88,7 @@ class Request:
 
     @classmethod
     def parse(cls, frame: bytes) -> Request:
-        """Read the fields that every version of the request header begins with."""
+        """Read the first fields of the request header, which every version has."""
         api, _, correlation, length = struct.unpack_from(">hhih", frame)
         client_id = frame[10 : 10 + length].decode() if length >= 0 else None
         return cls(frame, api, correlation, client_id)
@@ -104,7 +104,7 @@ def with_error(response: bytes, api: int, code: int) -> bytes:
     """
     at = len(response) - 2
     if api in (Api.INIT_PRODUCER_ID, Api.FIND_COORDINATOR):
-        at = 8  # behind correlation id and throttle time
+        at = 8  # after correlation id and throttle time
     elif api == Api.PRODUCE:
         # correlation id, number of topics; the first one's name, number of partitions, number
         (name,) = struct.unpack_from(">h", response, 8)

@@ -68,7 +68,7 @@ async def until(condition: Callable[[], object], what: str, seconds: float = 60.
 
 
 class Ledger:
-    """A ledger's topics and what was sent to them.
+    """A ledger's topics and the records sent to them.
 
     Args:
         bootstrap: of the broker itself.
@@ -93,7 +93,7 @@ class Ledger:
             acks="all",
             linger_ms=2,
             max_request_size=1 << 20,
-            # Also how long a record waits for a broker that is away, on a machine at its limit.
+            # Also the time that a record waits for an absent broker, on a busy machine.
             request_timeout_ms=180_000,
         )
         self._followers: dict[str, Follower] = {}
@@ -127,7 +127,7 @@ class Ledger:
         key: bytes | None = None,
         partition: int | None = None,
     ) -> Place:
-        """Append a record, by default where its dataset belongs, and return where it stands."""
+        """Append a record, by default to its dataset's partition; return its position."""
         return (await self.send_all([value], topic=topic, key=key, partition=partition))[0]
 
     async def send_all(
@@ -138,7 +138,7 @@ class Ledger:
         key: bytes | None = None,
         partition: int | None = None,
     ) -> list[Place]:
-        """Append records and return, once all are acknowledged, where they stand."""
+        """Append records; once all are acknowledged, return their positions."""
         sent = []
         for value in values:
             name = key or json.loads(value or b"{}").get("dataset", "").encode()
@@ -180,7 +180,7 @@ class Ledger:
             assert time.monotonic() < deadline, f"{decided} of {taken} decided ({seconds:g} s)"
 
     def visible(self) -> int:
-        """Return how many decisions can be seen by now, each genesis included."""
+        """Return the number of visible decisions, each genesis included."""
         return self._count("decisions", committed=True)
 
     def _count(self, name: str, *, committed: bool) -> int:
@@ -212,7 +212,7 @@ class Ledger:
         return await self.decision(await self.send(body, **where))
 
     async def judged(self, *, internal_errors: Collection[Place] = ()) -> Verdict:
-        """Wait until all is decided, and let the oracle judge it.
+        """Wait until every input is decided, and let the oracle judge the log.
 
         Args:
             internal_errors: inputs whose decision the test has made fail.
@@ -247,7 +247,7 @@ class Ledger:
 
 
 def source_of(value: bytes) -> dict[str, Any] | None:
-    """Return where a decision's input stands; None of a genesis and of what a test forged."""
+    """Return the position of a decision's input; None for a genesis and for a forged decision."""
     try:
         decision = json.loads(value)
     except ValueError:
@@ -307,12 +307,12 @@ class Watch:
         self.halts[partition] = error
 
     def saw(self, kind: type[BaseException]) -> int:
-        """Return how many errors of a kind dropped a partition."""
+        """Return the number of drops of a partition by one kind of error."""
         return sum(isinstance(error, kind) for error in self.errors)
 
 
 def place_of(partition: int, decided: tuple[Input, EncodedDecision]) -> Place:
-    """Return the place of an input that a commit tells of."""
+    """Return the position of an input in a commit."""
     return decided[0].source, partition, decided[0].offset
 
 
@@ -336,7 +336,7 @@ async def working(
         if ready:
             await until(lambda: is_ready(worker), "worker ready")
         if ready and settle:
-            await ledger.settle()  # what opens a dataset may be read after a request for it
+            await ledger.settle()  # an opening may be read after a request on its dataset
         yield worker
     finally:
         await worker.stop()

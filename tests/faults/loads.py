@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from tests.faults.dividing import Dividing
+from tests.faults.load_limits import Dividing
 from tests.faults.people import ANALYSTS, OWNER, People
 
 Body = dict[str, Any]
@@ -260,7 +260,7 @@ class Load:
     def _limit(self) -> Sent:
         name = self._dividing.dataset(self._names)
         draw = self.chance.random()
-        if draw < 0.05:  # what is wrong is not sent again
+        if draw < 0.05:  # an invalid body is not sent again
             body = {**self._owner("limit", name), **self._dividing.broken()}
             return self._send("admin", json.dumps(body).encode())
         if draw < 0.2:

@@ -25,7 +25,7 @@ _PATIENCE_S = 30.0
 
 
 class Operator:
-    """Changes the topics of one ledger, from beside."""
+    """Changes the topics of one ledger, as an operator can."""
 
     def __init__(self, ledger: Ledger) -> None:
         self._ledger = ledger

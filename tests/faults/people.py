@@ -24,13 +24,13 @@ def time_text(at: int) -> str:
 
 
 class People:
-    """Draws what a load says of people, from a seed of its own."""
+    """Draws the people of a load, from a seed of its own."""
 
     def __init__(self, seed: int) -> None:
         self._chance = random.Random(seed)
 
     def opened(self, number: int) -> tuple[Body, Body]:
-        """Return the fields of an opening, and of its policy, that tell of people."""
+        """Return the fields about people of an opening and of its policy."""
         fields: Body = {"owners": [OWNER, "owner-2"]} if number % 4 == 1 else {}
         policy: Body = {}
         if number % 6 == 2:
@@ -44,7 +44,7 @@ class People:
         return fields, policy
 
     def enrolments(self) -> list[Body]:
-        """Return the members that a dataset needs before anybody can ask of it."""
+        """Return the members that a dataset needs before anybody can ask."""
         analysts = [{"member": name, "roles": ["analyst"], "team": "blue"} for name in ANALYSTS[:4]]
         return [*analysts, {"member": ENGINES[0], "roles": ["engine"]}]
 
@@ -55,11 +55,11 @@ class People:
         return {"via": self._chance.choice([*ENGINES, ENGINES[0], "stranger-1", ANALYSTS[0]])}
 
     def by(self) -> Body:
-        """Return who sends an owner's record."""
+        """Return the sender of an admin request."""
         return {"by": self._chance.choice([OWNER] * 8 + ["owner-2", "stranger-1"])}
 
     def member(self, now: int) -> Body:
-        """Return the fields of a member's record, beside those of all owners' records."""
+        """Return the fields of a member's record, without those that every admin request has."""
         chance = self._chance
         if chance.random() < 0.08:
             return {"by": OWNER, "member": OWNER, "roles": []}
@@ -84,7 +84,7 @@ class People:
         return body
 
     def broken_member(self, now: int) -> Body:
-        """Return such fields of which one breaks a rule."""
+        """Return such fields, one of them invalid."""
         sound: Body = {**self.by(), "member": "analyst-9", "roles": ["analyst"]}
         until = time_text(now + _HOUR)
         wrong: list[Body] = [
@@ -123,5 +123,5 @@ class People:
         return self._chance.choice(wrong)
 
     def broken_via(self) -> Body:
-        """Return a `via` that names nobody."""
+        """Return a `via` of an unknown engine."""
         return {"via": self._chance.choice(["", "a/b", 1, "x" * 101, None])}

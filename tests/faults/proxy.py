@@ -97,7 +97,7 @@ class FaultProxy:
             ]
 
     def count(self, api: Api, *, client_id: str | None = None) -> int:
-        """Return how many requests of this kind clients have sent, broken ones included."""
+        """Return the number of requests of this kind from clients, broken ones included."""
         return len(self.sent(api, client_id=client_id))
 
     def resend(self, api: Api, *, client_id: str | None = None) -> bytes:

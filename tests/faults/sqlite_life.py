@@ -1,4 +1,4 @@
-"""An embedded ledger's file, the disk that fails under it, and a reader that trusts nobody."""
+"""An embedded ledger's file, a failing disk, and a reader that checks everything."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ class DiskFile(apsw.VFSFile):
 
 
 def die() -> None:
-    """Be killed, here and now."""
+    """Kill this process now."""
     os.kill(os.getpid(), signal.SIGKILL)
 
 
@@ -100,7 +100,7 @@ def forked(life: Callable[[], object]) -> int:
 
 
 def copied(file: Path, to: Path) -> Path:
-    """Return a copy of a ledger's file with its WAL, as a crash has left them."""
+    """Return a copy of a ledger's file with its WAL, after a crash."""
     to.mkdir(exist_ok=True)
     for suffix in ("", "-wal"):
         target = to / (file.name + suffix)
@@ -118,7 +118,7 @@ def verdict(
     sent: Callable[[bytes], bool] | Iterable[bytes],
     between: tuple[int, int],
 ) -> Partition:
-    """Judge a copy of a file by what was sent: nothing lost, torn, charged twice or made up.
+    """Compare a copy of a file with the inputs: nothing lost, torn, charged twice or invented.
 
     Args:
         sent, between: see `oracle.inputs_of`.

@@ -1,4 +1,4 @@
-"""Checkpoints in other places over kills: none is false, and the newest is there after a start."""
+"""Checkpoints in sinks over kills: none is false, and a start sends the newest."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ A_LIFE: Final = 100_000
 
 
 class Killing(NoteReceiver):
-    """A receiver that kills who sends, at a moment that the test has chosen.
+    """A receiver that kills the sender at a chosen moment.
 
     Attributes:
         victim: the process.

@@ -1,4 +1,4 @@
-"""What was answered by HTTP is what the log holds, whatever is killed meanwhile."""
+"""Answers over HTTP agree with the log, over kills of servers and workers."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ async def test_a_gateways_answers_agree_with_the_log_though_its_worker_is_killed
         try:
             with ServerProcess("gateway", tmp_path / "gateway.log", settings) as server:
                 await asyncio.to_thread(ask_across_kills, server, worker, clients)
-            # The worker goes on: what a killed gateway had sent may reach the log late.
+            # The worker continues: requests of a killed gateway may reach the log late.
             verdict = await ledger.judged()
         finally:
             worker.kill()

@@ -133,7 +133,7 @@ async def test_any_other_refusal_is_a_fault_and_nothing_becomes_visible(
             with pytest.raises(fault) as raised:
                 await producer.transact(0, where)
             assert type(raised.value) is fault
-            # What was begun stays as it is: to go on would commit the half of it.
+            # The transaction stays open: to continue would commit half of it.
             with pytest.raises(CommitUnknown, match="failed"):
                 await producer.transact(0, where)
             assert proxy.count(Api.END_TXN) == ends
@@ -247,7 +247,7 @@ async def test_a_transaction_ended_in_its_middle_shows_no_row_without_its_decisi
                 producer.transact(0, {decisions: large, rows: [Record(b"k", b"of all 7")]})
             )
             await asyncio.to_thread(fault.wait)
-            # As somebody could who keeps requests: it ends what was begun after it.
+            # As a client could that stores requests: it ends a later transaction.
             proxy.resend(Api.END_TXN, client_id=f"{application}-x")
             with pytest.raises(Fenced):
                 await writing

@@ -1,4 +1,4 @@
-"""The broker goes away: a worker waits, says so, refolds and goes on."""
+"""During a broker outage a worker waits and reports it; then it replays and continues."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ AWAY_S = rounds(12, 30)
 
 
 async def ask(ledger: Ledger, stop: asyncio.Event) -> None:
-    """Ask all the time, also while nobody answers: what is sent then arrives late."""
+    """Send requests all the time; during the outage they arrive late."""
     edges = ledger.edges(*(f"ds-{i}" for i in range(40)))
     while not stop.is_set():
         bodies = [request(f"ds-{i}", epsilon="0.0001") for i in range(40)]

@@ -75,7 +75,7 @@ class Signing(WorkerProcess):
         resource.prlimit(self._process.pid, resource.RLIMIT_FSIZE, (most, resource.RLIM_INFINITY))
 
     def ready(self) -> tuple[int, list[str]]:
-        """Return the status of `/readyz`, 0 while nobody listens, and its notes."""
+        """Return the status of `/readyz` and its notes; status 0 while no process listens."""
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self.port}/readyz", timeout=5) as got:
                 return got.status, json.load(got).get("notes", [])
@@ -88,7 +88,7 @@ class Signing(WorkerProcess):
         return {entry["partition"] for entry in self.events("partition_refolded", since)}
 
     def alarms(self) -> list[dict[str, Any]]:
-        """Return what it has said against a log or its checkpoints, over all its starts."""
+        """Return its complaints about a log or its checkpoints, over all its starts."""
         kinds = ("partition_halted", "partition_doubted", "checkpoints_trouble")
         return [entry for kind in kinds for entry in self.events(kind)]
 
@@ -104,7 +104,7 @@ class Signed:
         self.ledger, self.place, self._directory = ledger, directory / "kept", directory
 
     def workers(self, *names: str) -> AbstractContextManager[Sequence[Signing]]:
-        """Start workers; at the end kill what is left of them."""
+        """Start workers; at the end kill the running ones."""
         return running([Signing(self.ledger, name, self._directory, self.place) for name in names])
 
     @contextlib.asynccontextmanager
@@ -124,7 +124,7 @@ class Signed:
             await asyncio.wait([asking])
 
     def notes(self) -> list[Checkpoint]:
-        """Return the checkpoints that are there, each signed by the key beside them."""
+        """Return the stored checkpoints, each signed by the key in the same directory."""
         if not (self.place / "key").exists():
             return []
         known, found = [SigningKey.load(self.place / "key").verifier], list[Checkpoint]()
@@ -152,7 +152,7 @@ class Signed:
 
     def check_notes(self) -> None:
         """Check that each checkpoint is one of the log."""
-        notes, logs = self.notes(), self.logs()  # in this order: what is signed is committed
+        notes, logs = self.notes(), self.logs()  # notes first: every signed decision is committed
         for each in notes:
             assert hash_of(logs[each.partition][each.sequence]) == each.head, each
 
@@ -217,7 +217,7 @@ async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(sign
                 await until(lambda other=other, s=since: other.refolded(s) == _ALL, "taken over")
                 await signed.newer()
                 since = other.mark()
-                paused.resume()  # what it had to keep, it keeps now
+                paused.resume()  # it stores the waiting checkpoints now
                 await until(lambda p=paused, s=since_paused: p.refolded(s), "it serves again")
                 await until(lambda other=other, s=since: other.refolded(s), "both serve")
                 await asyncio.to_thread(signed.check_notes)
@@ -254,7 +254,7 @@ async def test_an_unusable_sink_is_reported_and_catches_up_later(signed: Signed,
         await signed.kept_to_the_end()
         begin(signed, worker)
         await signed.ledger.send_all(request(name, epsilon="0.00001") for name in _NAMES)
-        await signed.ledger.settle()  # decisions go on
+        await signed.ledger.settle()  # decisions continue
         await until(lambda: len(worker.ready()[1]) == _PARTITIONS, "each partition is reported")
         status, notes = worker.ready()
         assert status == 200

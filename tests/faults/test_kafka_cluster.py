@@ -1,4 +1,4 @@
-"""One broker of three hangs: a worker says so, and goes on once the others have noticed."""
+"""One broker of three hangs: a worker reports it, and continues once the others take over."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def datasets() -> list[str]:
 
 
 async def ask(ledger: Ledger, names: list[str], stop: asyncio.Event) -> None:
-    """Ask all the time; what a broker that hangs does not take is given up."""
+    """Send requests all the time; give up those that a hanging broker does not accept."""
     producer = Producer(
         {
             "bootstrap.servers": ledger.bootstrap,

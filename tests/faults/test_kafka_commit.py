@@ -163,7 +163,7 @@ class CancelledAt:
             if waits == self._nth:
                 task = asyncio.current_task()
                 assert task is not None
-                task.cancel()  # takes effect on what is waited for, as from outside
+                task.cancel()  # takes effect at the current await, like a cancellation from outside
                 self.reached = True
             sent, error = None, None
             try:
@@ -262,7 +262,7 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         await ledger.open(*DATASETS)
         async with processing(ledger, watch):
-            await ledger.settle()  # what opens a dataset may be read after a request for it
+            await ledger.settle()  # an opening may be read after a request on its dataset
         edges = ledger.edges(*DATASETS)
         for number in range(24):
             await ledger.send_all(batch(30) + edges.take(5))

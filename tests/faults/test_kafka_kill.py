@@ -37,7 +37,7 @@ BASIC = {"epsilon": "0.05", "filter": "basic"}
 def processes(
     ledger: Ledger, directory: Path, *names: str
 ) -> AbstractContextManager[Sequence[WorkerProcess]]:
-    """Start workers; at the end kill what is left of them."""
+    """Start workers; at the end kill the running ones."""
     return running([WorkerProcess(ledger, name, directory) for name in names])
 
 
@@ -79,7 +79,9 @@ async def test_each_request_is_decided_once_whatever_is_killed(
         names += CIRCLES
         sent: list[bytes] = []
         with processes(ledger, tmp_path, "w1") as (worker,):
-            await ledger.settle()  # else requests may be read before what opens their datasets
+            await (
+                ledger.settle()
+            )  # otherwise requests may come before the openings of their datasets
             edges = ledger.edges(*names)
             for number in range(KILLS):
                 bodies = [
@@ -143,7 +145,7 @@ async def load(ledger: Ledger, names: list[str], per_second: int) -> AsyncIterat
 
 
 def partitions_of(worker: WorkerProcess, since: int) -> list[int] | None:
-    """Return what a worker was assigned last, None if nothing since a mark in its log."""
+    """Return a worker's last assignment; None without one since a mark in its log."""
     assigned = worker.events("partitions_assigned", since)
     return assigned[-1]["partitions"] if assigned else None
 
@@ -206,7 +208,7 @@ async def test_a_successor_waits_for_foreign_transactions_and_then_replays_every
             await ledger.send_all(request(name, epsilon="0.01") for name in names)
             edges = ledger.edges(*names)
             await ledger.send_all(edges.take(20))
-            # What the owner commits now lies behind the foreign transaction, unseen.
+            # The owner's commits are now behind the foreign transaction, and invisible.
             await until(lambda: hidden(ledger) >= visible + len(names) + 20, "decided")
             worker.kill()
             worker.start()
@@ -225,7 +227,7 @@ async def test_a_successor_waits_for_foreign_transactions_and_then_replays_every
 
 
 async def transaction_left_open(ledger: Ledger, where: dict[str, int]) -> AIOKafkaProducer:
-    """Begin a transaction of somebody else's and write into it."""
+    """Start another client's transaction and write into it."""
     producer = AIOKafkaProducer(
         bootstrap_servers=ledger.bootstrap,
         transactional_id=f"{ledger.deployment.application}-foreign",
@@ -239,6 +241,6 @@ async def transaction_left_open(ledger: Ledger, where: dict[str, int]) -> AIOKaf
 
 
 def hidden(ledger: Ledger) -> int:
-    """Return how many decisions there are, committed or not yet to be seen."""
+    """Return the number of decisions, visible or not."""
     found = oracle.read(ledger.bootstrap, ledger.topic("decisions"), 2, committed=False)
     return sum(len(records) for records in found) - 1  # the foreign one

@@ -1,4 +1,4 @@
-"""Readers that are stopped leave nothing behind, whatever happens meanwhile."""
+"""Stopped readers leave no connections and tasks, under every fault."""
 
 from __future__ import annotations
 

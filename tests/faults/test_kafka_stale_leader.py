@@ -1,4 +1,4 @@
-"""A broker that leads a log no more, and does not know it yet, tells of an end long passed."""
+"""A deposed leader that does not know it yet reports an old end of the log."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The judge of the fault tests catches what it is there to catch."""
+"""The oracle of the fault tests catches the faults that it is for."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def is_caught(evidence: Evidence) -> bool:
 
 
 def rewritten(sound: Evidence, plant: Callable[[Decisions], object]) -> Evidence:
-    """Change the decisions, chain them again without a flaw, and let state agree."""
+    """Change the decisions, rebuild a correct chain, and make the rows of state agree."""
     decisions: Decisions = [json.loads(record.value or b"") for record in sound.decisions[0]]
     keys = {
         id(each): record.key for each, record in zip(decisions, sound.decisions[0], strict=True)
@@ -145,7 +145,7 @@ def behind_by_one(row: Record) -> Record:
 
 
 def wrong_surroundings(sound: Evidence) -> dict[str, Evidence]:
-    """Return sound decisions beside wrong inputs, state or dead letters, or a broken chain."""
+    """Return sound decisions with wrong inputs, state or dead letters, or a broken chain."""
     decided, rows = sound.decisions[0], sound.state[0]
     behind = [row for row in rows if row.key != ROW]
     (letter,) = sound.dead[0]

@@ -1,4 +1,4 @@
-"""The oracle notices each way to forge a log, and names it for what it is."""
+"""The oracle detects each forgery of a log, and names it."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Sound:
 
 
 def grant(forger: Forger, name: str) -> None:
-    """Turn a decision into a grant that charges what it asks for."""
+    """Turn a decision into a grant that charges the requested cost."""
     decision, like = forger[name], forger["after crossing"]
     for field in ("reason", "asked", "fits", "first", "error", "crossed"):
         decision.pop(field, None)
@@ -99,7 +99,7 @@ def swapped(one: str, other: str) -> Plant:
 
 
 def as_repeat_of(name: str, first: str) -> Plant:
-    """Answer as if the id was still known."""
+    """Answer as if the id was still remembered."""
 
     def plant(forger: Forger) -> None:
         of = forger[first]
@@ -208,7 +208,7 @@ def first_of_another(forger: Forger) -> None:
 
 
 FORGED: dict[str, tuple[Plant, str, str]] = {
-    # name: what is done, what it is noticed for, what is predicted there
+    # name: the forgery, the field that reveals it, the predicted value of the field
     "an exhausted request is granted": (granted("exhausted"), "outcome", "refused exhausted"),
     "a grant shown as refused": (refused("grant", "exhausted"), "outcome", "granted"),
     "a repeat is charged once more": (granted("repeat"), "outcome", "repeated"),

@@ -61,7 +61,7 @@ def entry(name: str, scope: str, forger: Forger) -> dict[str, Any]:
 
 
 def in_level(name: str, scope: str, change: Callable[[dict[str, Any]], object]) -> Plant:
-    """Change what one decision tells of one level."""
+    """Change one limit in one decision."""
     return lambda forger: change(entry(name, scope, forger))
 
 

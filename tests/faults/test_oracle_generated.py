@@ -27,7 +27,7 @@ pytestmark = pytest.mark.faults
 
 EACH: Final = 3_000
 SEEDS: Final = rounds(2, 250)
-"""In the night 750,000 decisions, as many as its hour holds beside the other tests."""
+"""At night 750,000 decisions, as many as fit into its hour next to the other tests."""
 DAY_MS: Final = 86_400_000
 NEVER_IN_A_LOAD: Final = {
     *("wrong_partition", "overloaded", "internal_error", "too_many_members", "too_many_limits"),
@@ -63,7 +63,7 @@ def test_every_generated_decision_is_as_predicted(pair: int, tmp_path: Path) -> 
 
 
 FULL: Final = {
-    # A policy's budget, a claim with a cost that has no decimal, and how often it fits.
+    # A policy's budget, a claim with a cost that is no decimal, and the number that fits.
     "basic": ({"filter": "basic", "epsilon": "1"}, ("laplace", "scale", "7"), 7),
     "basic again": ({"filter": "basic", "epsilon": "2"}, ("laplace", "scale", "30"), 60),
     "zcdp": ({"filter": "zcdp", "rho": "1"}, ("gaussian", "sigma", "3"), 18),

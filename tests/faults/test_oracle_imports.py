@@ -1,4 +1,4 @@
-"""The oracle has nothing of what it judges: it could else repeat its mistakes."""
+"""The oracle shares no code with the product: otherwise it could repeat its mistakes."""
 
 from __future__ import annotations
 

@@ -136,7 +136,7 @@ async def test_a_late_commit_of_a_fenced_owner_is_refused(
 async def test_a_late_commit_is_done_by_the_broker(
     broker: LocalBroker, proxy: FaultProxy, topic: str
 ) -> None:
-    # The client is slow to send again, so what becomes visible is the late one's doing.
+    # The client retries slowly, so the delayed request makes the record visible.
     async with producer(proxy, topic, retry_backoff_ms=3000) as sender:
         await sender.begin_transaction()
         await sender.send_and_wait(topic, b"late", partition=0)
@@ -148,7 +148,7 @@ async def test_a_late_commit_is_done_by_the_broker(
 
 
 async def committed_in_the_end(broker: LocalBroker, topic: str, number: int) -> list[bytes | None]:
-    # The answer to EndTxn precedes the markers that let committed readers go on.
+    # The answer to EndTxn precedes the markers that committed readers wait for.
     while len(values := await committed(broker, topic)) < number:  # noqa: ASYNC110
         await asyncio.sleep(0.05)
     return values

@@ -82,7 +82,7 @@ def check_all(file: Path, at: int) -> None:
 
 
 def ask_until_failed(service: EmbeddedService, bodies: list[bytes]) -> tuple[int, str]:
-    """Ask one after another; return how many were answered, and the error after them."""
+    """Send requests one after another; return the number of answers, and the error after them."""
     for answered, body in enumerate(bodies):
         try:
             service.submit_sync("requests", body, 10)
@@ -178,7 +178,7 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
 
 
 class Killed(NamedTuple):
-    """A file whose owner was killed: some of it in the WAL, some in the file itself.
+    """A file of a killed owner: partly in the WAL, partly in the file itself.
 
     Attributes:
         begun: before anything was sent, milliseconds since 1970.
@@ -188,7 +188,7 @@ class Killed(NamedTuple):
     begun: int
 
     def judge(self, prefix: Sequence[bytes], rows: dict[bytes, bytes]) -> None:
-        """Have the oracle judge what is left of its log."""
+        """Let the oracle judge the rest of the log."""
         found = Contents(prefix, rows, [])
         sent = sent_to_history(self.begun)
         oracle.judge_file(found, oracle.inputs_of(found, sent, since(self.begun)))
@@ -231,7 +231,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Killed:
 
 
 async def opened(file: Path) -> Partition | BaseException:
-    """Return what a processor reads back from a file, or why it does not."""
+    """Return the state that a processor reads from a file, or its error."""
     observer = RecordingObserver()
     try:
         genesis = stored_genesis(file)
@@ -247,7 +247,7 @@ async def opened(file: Path) -> Partition | BaseException:
 
 
 def check(history: Killed, result: Partition | BaseException, original: Sequence[bytes]) -> str:
-    """Check that what was read back is a prefix of the original, whole and right."""
+    """Check that the state is a correct prefix of the original."""
     if isinstance(result, BaseException):
         assert isinstance(result, Refused | LogDamaged | JournalFault), repr(result)
         return "refused"
@@ -282,7 +282,7 @@ def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
     chance = random.Random(2)
     original = decisions_of(copied(history.file, tmp_path / "original"))
     source = history.file
-    if not suffix:  # all of it in the file itself
+    if not suffix:  # everything is in the file itself
         source = tmp_path / "original" / history.file.name
     size = source.with_name(source.name + suffix).stat().st_size
     seen: Counter[str] = Counter()

@@ -45,7 +45,7 @@ KILLS_EACH: Final = 50
 COSTS: Final = ("0.001", "0.003", "0.0007")
 RECORD: Final = 32
 LIFE_MS: Final = 45
-"""About what a life takes, so that ids are issued about when they are sent."""
+"""About the length of a life, so that ids are created about when they are sent."""
 FAST: Final = 4_000  # an hour in 0.9 s
 
 
@@ -157,7 +157,7 @@ def killed_at(disk: Disk, nth: int, torn: bool) -> None:
 
 
 def one_life(file: Path, plan: Plan, life: int, chance: random.Random) -> list[bytes]:
-    """Run the ledger, kill it at a moment of chance; return the hashes of what it answered."""
+    """Run the ledger, kill it at a random moment; return the hashes of its answers."""
     reading, writing = os.pipe()
     nth = chance.choice([None, chance.randrange(1, 30), chance.randrange(1, 300)])
     torn = chance.random() < 0.5
@@ -204,7 +204,7 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
         assert hashes.issuperset(answers), f"answered and lost, in life {life} of file {number}"
         before = decisions
     verdict(file, tmp_path / "copy", plan.was_sent, (plan.born, plan.now()))
-    # The ledger itself must come to the same, and go on.
+    # The ledger itself must reach the same state, and continue.
     service = plan.service(file)
     try:
         granted = next(value for value in before if b'"outcome":"granted"' in value)
@@ -242,7 +242,7 @@ class Other:
         assert os.read(self._answers, 100) == b"ready"
 
     def act(self) -> str:
-        """Let it act; return what it says."""
+        """Run one command; return its output."""
         os.write(self._tell, b"!")
         said = os.read(self._answers, 10_000).decode()
         os.waitpid(self.pid, 0)

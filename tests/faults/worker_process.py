@@ -32,7 +32,7 @@ def settings_of(ledger: Ledger) -> dict[str, str]:
 
 
 class WorkerProcess:
-    """One worker as an operator runs it; its log is kept over all its starts.
+    """One worker as an operator runs it; its log spans all its starts.
 
     Args:
         ledger: what it decides.
@@ -83,7 +83,7 @@ class WorkerProcess:
         self._process.send_signal(signal.SIGSTOP)
 
     def resume(self) -> None:
-        """Let it go on."""
+        """Resume it."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
 
@@ -93,7 +93,7 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def events(self, name: str, since: int = 0) -> list[dict[str, Any]]:
-        """Return the log entries of a kind, those before line `since` left out."""
+        """Return the log entries of a kind, from line `since` on."""
         found = []
         for line in self._log.read_text(errors="replace").splitlines()[since:]:
             try:
@@ -115,7 +115,7 @@ class WorkerProcess:
 
 @contextmanager
 def running(workers: Sequence[W]) -> Iterator[Sequence[W]]:
-    """Start workers; at the end kill what is left of them."""
+    """Start workers; at the end kill the running ones."""
     try:
         for each in workers:
             each.start()

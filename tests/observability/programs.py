@@ -39,7 +39,7 @@ class Programs:
         raise FileNotFoundError(f"none of {names} in {self.where}: make test-observability")
 
     def run(self, name: str, *arguments: object, stdin: str | None = None) -> str:
-        """Return what a tool prints, which must end with 0."""
+        """Return a tool's output; its exit code must be 0."""
         done = subprocess.run(
             [self.path(name), *map(str, arguments)],
             input=stdin,
@@ -60,7 +60,7 @@ def free_port() -> int:
 def until(
     what: str, holds: Callable[[], Any], log: Path | None = None, *, seconds: float = PATIENCE_S
 ) -> Any:
-    """Return what `holds` returns once that is true."""
+    """Return the result of `holds` once it is true."""
     deadline = time.monotonic() + seconds
     while True:
         with contextlib.suppress(OSError):
@@ -215,7 +215,7 @@ class Watch:
         return [rule for group in groups for rule in group["rules"]]
 
     def complaints(self) -> list[str]:
-        """Return what either program warned of in its log."""
+        """Return the warnings in the logs of both programs."""
         text = "".join(log.read_text() for log in self._home.glob("*.log"))
         return [
             line for line in text.splitlines() if re.search("level=(warn|err)", line, re.IGNORECASE)

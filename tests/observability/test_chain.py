@@ -124,7 +124,7 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
                 and found
             ),
         )
-        # Where a team has no route, its owner hears of it.
+        # If a team has no route, its owner gets the alert.
         assert delivered["/teams/methods"]["team"] == "methods"
         assert delivered["/owners/statistics"]["team"] == "field"
         assert (

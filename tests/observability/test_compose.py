@@ -41,7 +41,7 @@ def test_docker_compose_accepts_the_file(profile: tuple[str, ...]) -> None:
 
 
 def test_docker_compose_rejects_a_wrong_file(tmp_path: Path) -> None:
-    """The check can fail, and on what a schema does not see."""
+    """The check can fail, also on an error that a schema does not find."""
     text = (ROOT / "docker-compose.yml").read_text()
     for before, after in ("prometheus:/prometheus", "nowhere:/prometheus"), ("topics:", "them:"):
         wrong = tmp_path / "docker-compose.yml"

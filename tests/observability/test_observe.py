@@ -1,4 +1,4 @@
-"""`make observe`: what it prints to try is tried, and the alert arrives and ends."""
+"""`make observe`: its suggested commands work, and the alert fires and ends."""
 
 from __future__ import annotations
 

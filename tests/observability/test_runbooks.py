@@ -69,7 +69,7 @@ def watched(
 
 
 def run(block: str, environment: dict[str, str]) -> str:
-    """Return what a block prints; each of its commands must end with 0."""
+    """Return a block's output; each of its commands must exit with 0."""
     printed = ""
     for command in block.strip().splitlines():
         done = subprocess.run(

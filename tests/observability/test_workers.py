@@ -37,7 +37,7 @@ class Fleet:
         assert done.returncode == 0, done.stdout + done.stderr
 
     def state(self, alert: str) -> str:
-        """Return what Prometheus says of one alert: inactive, pending or firing."""
+        """Return Prometheus's state of one alert: inactive, pending or firing."""
         found: list[dict[str, Any]] = [r for r in self.watch.rules() if r["name"] == alert]
         return str(found[0]["state"])
 

@@ -54,7 +54,7 @@ def check(service: str, address: str, programs: Programs | None = None) -> int:
 
 @dataclass(frozen=True)
 class World:
-    """What runs, and how to reach it.
+    """The running programs, and their addresses.
 
     Attributes:
         watch: Prometheus, Alertmanager and a webhook.
@@ -79,7 +79,7 @@ class World:
         return Window(start=self.started, end=time.time(), scrape=SCRAPE_S)
 
     def load(self, minutes: float = LOAD_MINUTES) -> str:
-        """Run the load of the demo to its end; return what it printed."""
+        """Run the load of the demo to its end; return its output."""
         environment = {
             **os.environ,
             "GATEWAY": f"http://{self.gateway}",
@@ -98,7 +98,7 @@ class World:
         return done.stdout
 
     def use_slowly(self, *, times: int, pause: float) -> None:
-        """Open a dataset that outlives the load, and ask for a little of it now and then."""
+        """Open a dataset that outlives the load, and send a small request now and then."""
         policy = Policy(
             filter="basic", epsilon="1", delta="1e-6", horizon="P30D", odometers=(Basic(),)
         )
@@ -114,7 +114,7 @@ class World:
             ledger.ask(SLOW, "pure:0.004", analyst="eve", unit="household")
 
     def set_pace(self, dataset: str, *, by: str) -> None:
-        """Have an owner say how much of a dataset may be used in a month."""
+        """Set a monthly period limit on a dataset, as its owner."""
         with Accountant(f"http://{self.gateway}") as ledger:
             ledger.set_limit(dataset, "dataset", pace=("1", "P30D"), by=by)
 

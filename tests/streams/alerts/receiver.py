@@ -1,4 +1,4 @@
-"""A webhook's receiver: a real HTTP server that answers as a test says, and keeps what it got."""
+"""A webhook's receiver: a real HTTP server with scripted answers, which records its requests."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ class Receiver:
         threading.Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def down(self) -> None:
-        """Stop listening: who posts is refused the connection."""
+        """Stop listening: the connection of a sender is refused."""
         server, self._server = self._server, None
         if server is not None:
             server.shutdown()

@@ -43,7 +43,7 @@ class Life:
 
     def __init__(self, file: Path, given: Settings) -> None:
         self.service = EmbeddedService.open(file, given)
-        # Ids of its own, also beside other lives of the same file.
+        # Unique ids, also among other lives of the same file.
         self._numbers = itertools.count(int.from_bytes(os.urandom(4)) << 24)
 
     def open(self, dataset: str = "census", **policy: str) -> None:
@@ -67,7 +67,7 @@ ONE = {"filter": "basic", "epsilon": "1"}
 
 
 def thresholds(file: Path) -> set[str]:
-    """Return what the log itself says was crossed."""
+    """Return the thresholds that the log's decisions have reached."""
     decisions = [decode_decision(value) for value in read_decisions(file)]
     return {
         f"{each.dataset}/{each.generation}/{ratio}" for each in decisions for ratio in each.crossed
@@ -104,7 +104,7 @@ def test_an_undelivered_alert_is_posted_after_a_restart(file: Path) -> None:
         life.ask("0.3")
     receiver._answers = iter(())
     receiver.up()
-    # Idle from here on: nothing but the restart brings the alerts back.
+    # From now on idle: only the restart sends the alerts again.
     with Life(file, settings(receiver)):
         until(lambda: len(receiver.taken) == 2, "delivered after all")
     receiver.down()
@@ -232,7 +232,7 @@ def test_a_truncated_id_and_another_ledgers_file_are_ignored(file: Path) -> None
 
 def test_without_a_writable_file_alerts_are_delivered_again(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
-    file.with_name("ledger.db.alerts").mkdir()  # cannot be written, whoever runs this
+    file.with_name("ledger.db.alerts").mkdir()  # not writable, even for root
     with Receiver() as receiver:
         for count in (1, 2):
             with Life(file, settings(receiver)) as life:
@@ -268,7 +268,7 @@ def live(file: Path, given: Settings, life_number: int) -> None:
 
 
 def bodies_of(name: str) -> list[tuple[str, bytes]]:
-    """Return what a life sends about one dataset, two ids at their edges and one again."""
+    """Return a life's requests on one dataset, two ids at their edges and one repeat."""
     life, _, number = name.removeprefix("d").partition("-")
     first = (int(life) * 100_000 + int(number)) * 20 + 1
     costs = ("0.4", "0.2", "0.2", "0.1", "0.07", "0.03")

@@ -1,4 +1,4 @@
-"""One alert to a real receiver: what it gets, when it is attempt again, what is never shown."""
+"""One alert to a real receiver: its content, its retries, and the hidden secrets."""
 
 from __future__ import annotations
 

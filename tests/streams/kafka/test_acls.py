@@ -1,4 +1,4 @@
-"""The rules of the roles: what is shipped, and what the check finds in others."""
+"""The ACLs of the roles: the shipped script, and the check of other ACLs."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def of_roles(*roles: str) -> list[Binding]:
 
 
 def read_back(line: str) -> Iterable[tuple[Any, ...]]:
-    """Yield what one of Kafka's commands adds, as its documentation says."""
+    """Yield the ACLs that one of Kafka's commands adds, by its documentation."""
     words = shlex.split(line)
     pairs = [(word, words[i + 1]) for i, word in enumerate(words[:-1])]
     (principal,) = [value for option, value in pairs if option == "--allow-principal"]

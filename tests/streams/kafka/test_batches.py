@@ -1,4 +1,4 @@
-"""What a producer sends is what the broker will read, each record with its number."""
+"""A producer's batches are what the broker reads, each record with its number."""
 
 from __future__ import annotations
 

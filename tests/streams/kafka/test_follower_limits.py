@@ -1,4 +1,4 @@
-"""What a process that follows a ledger on Kafka tells of limits, fed with rows and decisions."""
+"""Limits in a process that follows a ledger on Kafka, fed with rows and decisions."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def test_a_preview_is_of_the_moment_of_the_request() -> None:
     made = gateway.limits.preview(gateway.views["census"], asked)
     known = len(world.log)
     assert code(world.ask("pure:0.5", analyst="ben")) == "granted"
-    gateway.read(world.log[known:])  # while a thread looks at what it was given
+    gateway.read(world.log[known:])  # while a thread uses the preview
     shown = made()
     assert (shown.granted, shown.fits) == (False, "pure:0.1")
 

@@ -68,7 +68,7 @@ DAMAGED = {
 
 
 def damaged(value: bytes, how: str) -> bytes:
-    """Return another row in the place of a level's, or its own with another amount."""
+    """Return another row in place of a limit's, or its own with another amount."""
     amount = b'"totals":{"epsilon":"0.1"'
     assert amount in value
     return value.replace(amount, DAMAGED[how]) if "amount" in how else DAMAGED[how]

@@ -28,7 +28,7 @@ def test_a_filter_s_sums_are_exported_under_their_names(name: str, clock: TestCl
 
 
 def check_exported(policy: Policy, clock: TestClock) -> None:
-    """Check that the metrics tell the budget, rest and guarantee of a policy's dataset."""
+    """Check the metrics of a dataset's budget, remaining amounts and guarantee."""
     made, state = LiveLedgers(clock), partition(clock)
     made.refolded(state, 0.1)
     opened = opening(clock) | {"policy": msgspec.to_builtins(policy)}

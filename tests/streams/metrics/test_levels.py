@@ -1,4 +1,4 @@
-"""Gauges of limits: what they come to, how many are shown, and whose."""
+"""Gauges of limits: their values, their cap, and their labels."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def shown(server: LocalServer, family: str) -> dict[str, float]:
 
 @pytest.fixture
 def server(file: Path, clock: TestClock) -> Iterator[LocalServer]:
-    """A dataset that is divided among two teams, seen as far as three limits."""
+    """A dataset with limits of two teams, and a cap of three limits."""
     with LocalServer(file, clock, Settings(port=0, metrics_levels=3)) as made:
         made.open()
         enrolled(made, "ana", "red")

@@ -116,7 +116,7 @@ def test_unknown_datasets_share_one_series_for_good(
     nameless = {"dataset": "", "outcome": "refused", "reason": "unknown_dataset"}
     assert registry.get_sample_value("privacy_requests_total", nameless) == 2
     commit(made, state, clock, opening(clock, "made-up"))
-    # A counter never falls: what was shown without a name stays without one.
+    # A counter never falls: decisions shown without a name stay without one.
     assert registry.get_sample_value("privacy_requests_total", nameless) == 2
     named = nameless | {"dataset": "made-up"}
     assert registry.get_sample_value("privacy_requests_total", named) is None
@@ -183,7 +183,7 @@ def test_dead_letters_are_counted_by_reason(live_ledgers: Fixture, clock: TestCl
         for sample in metric.samples
         if sample.name == "privacy_dead_letters_total"
     }
-    # Zeros, too: what begins at 1 has not increased, as far as Prometheus can tell.
+    # Include zeros: for Prometheus, a series that starts at 1 has not increased.
     none = dict.fromkeys(("internal_error", "oversize", "wrong_partition"), 0)
     assert counted == {"undecodable": 1, **none}
 
@@ -302,7 +302,7 @@ def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock)
     assert registry.get_sample_value("privacy_partition_ready", labels) == 1
     status.trouble("broker", "the broker does not answer")
     assert registry.get_sample_value("privacy_partition_ready", labels) == 0
-    # Nothing was dropped: what is known of the datasets is as good as it was.
+    # Nothing was dropped: the known datasets are still valid.
     census = {"dataset": "census"}
     assert registry.get_sample_value("privacy_filter_spent_ratio", census) == 0
     status.trouble("broker", None)

@@ -39,7 +39,7 @@ def described() -> Families:
 
 
 def live(file: Path, clock: TestClock) -> Families:
-    """Return (type, labels) by name of a ledger that has seen everything."""
+    """Return (type, labels) by name, of a ledger with every kind of decision."""
     elsewhere = SecretStr(str(file.with_name("elsewhere")))
     shown = {"metrics_analysts": 1, "metrics_levels": 1}
     seen = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)

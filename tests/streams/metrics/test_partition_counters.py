@@ -1,4 +1,4 @@
-"""Counts of one dataset, and of all, and what it takes to ask for them."""
+"""Counts of one dataset and of all, and the cost of reading them."""
 
 from __future__ import annotations
 
@@ -118,7 +118,7 @@ def test_counts_of_one_dataset_do_not_slow_down_with_the_others(clock: TestClock
 
 
 def test_counting_does_not_read_all_keys(clock: TestClock) -> None:
-    """Whatever was counted before, and given up: a batch makes work for the batch alone."""
+    """A batch causes work for the batch alone, whatever was counted and settled before."""
     spent = []
     for count in (5, 5, 200):
         made, state = LiveLedgers(clock), one_of(clock, 0, 2)
@@ -130,7 +130,7 @@ def test_counting_does_not_read_all_keys(clock: TestClock) -> None:
         new = opening(clock, name_in(0, 2, "new")), request(clock, dataset=name_in(0, 2, "made-up"))
         commit(made, state, clock, *new)
         spent.append(steps(lambda made=made: (made._count(0), made._counters[0].view())))
-    assert spent[1] == spent[2]  # the first of all makes what others find made
+    assert spent[1] == spent[2]  # the first one fills the caches
 
 
 def test_a_commit_is_counted_while_a_reader_merges_its_copies(clock: TestClock) -> None:

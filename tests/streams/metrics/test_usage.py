@@ -61,7 +61,7 @@ def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> 
     assert [ask("census", name) for name in "ab"][-1] == ["a", "b"]
     assert [ask("adult", name) for name in "ab"][-1] == [OTHERS, "a"]
     table.forget(["census"])
-    # There is room again, but not where somebody may have been counted among the others.
+    # There is room again, but not for analysts who may have been counted among the others.
     assert ask("adult", "b") == [OTHERS, "a"]
     assert table.of("adult")[OTHERS].granted == 2
     assert ask("census", "c") == ["c"]
@@ -87,7 +87,7 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
     ask(1, "ana", "cy")
     assert shown(made) == {(away, "ana"): 1, (away, "bea"): 2, (here, "ana"): 2, ("", ""): 3}
     made.dropped(0, None)
-    # What was left out is a counter, which never falls.
+    # The number of hidden ones is a counter, which never falls.
     assert shown(made) == {(here, "ana"): 2, ("", ""): 3}
     assert views_of(away, made.rows(away)) == []
     ask(1, "ana", "dan", "eve", "fay")

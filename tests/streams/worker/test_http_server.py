@@ -24,7 +24,7 @@ from tests.accountant.world import World
 
 @pytest.fixture(scope="module")
 def following() -> ViewFolder:
-    """Return the tables of two datasets, one of them with too many analysts to tell apart."""
+    """Return the tables of two datasets, one of them with more analysts than are distinguished."""
     world = World(batch=500)
     for name in "census", "adult":
         world.open(name, epsilon="1", filter="basic")

@@ -11,7 +11,7 @@ from streams.worker.lease import Lease
 
 
 async def owns_soon(lease: Lease, fault: BaseException | None) -> bool:
-    """Tell whether a lease lets its holder own within a moment."""
+    """Return whether a lease allows ownership within a moment."""
     try:
         async with asyncio.timeout(0.3):
             return await lease.may_own(fault)

@@ -1,4 +1,4 @@
-"""Decisions made here join those that were read, without a gap."""
+"""Local decisions follow those that were read, without a gap."""
 
 from __future__ import annotations
 
@@ -99,7 +99,7 @@ def test_no_interleaving_of_reading_owning_and_dropping_misses_a_decision(
     for step, *count in steps:
         getattr(stage, step)(*count)
     stage.commit(len(world.encoded))
-    for _ in range(2):  # what waits is taken, and what had to be left out of that is read
+    for _ in range(2):  # take the waiting decisions, then read the skipped ones
         stage.take()
         stage.read(len(world.encoded))
     stage.take()
@@ -117,7 +117,7 @@ def test_no_interleaving_of_reading_owning_and_dropping_misses_a_decision(
 
 @pytest.fixture
 def owned() -> tuple[Stage, World]:
-    """Return a stage whose reader has left the partition to its owner."""
+    """Return a stage whose reader skips the partition."""
     world = opened(**BASIC)
     for _ in range(5):
         world.now += 1000

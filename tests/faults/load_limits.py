@@ -54,7 +54,7 @@ class Dividing:
         return {"member": chance.choice(ANALYSTS), "roles": ["analyst"], "team": team}
 
     def limit(self) -> Body:
-        """Return the fields of a limit's record, beside those of all owners' records."""
+        """Return the fields of a limit's record, without those that every admin request has."""
         chance = self._chance
         scope = chance.choice(["dataset", "team", "team", "analyst", "each", "each", "each"])
         body: Body = {"by": chance.choice([OWNER] * 9 + ["stranger-1"]), "scope": scope}
@@ -76,7 +76,7 @@ class Dividing:
         return body
 
     def broken(self) -> Body:
-        """Return such fields of which one breaks a rule."""
+        """Return such fields, one of them invalid."""
         sound: Body = {"by": OWNER, "scope": "team", "name": "blue", "part": "0.5"}
         basic: Body = {"filter": "basic", "epsilon": "1"}
         wrong: list[Body] = [
