@@ -30,7 +30,7 @@ _BUDGETS: Final[list[Body]] = [
 ]
 
 
-class Dividing:
+class LimitLoad:
     """Draws limits' records, from a seed of its own."""
 
     def __init__(self, seed: int) -> None:

@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
-from tests.faults.load_limits import Dividing
+from tests.faults.load_limits import LimitLoad
 from tests.faults.people import ANALYSTS, OWNER, People
 
 Body = dict[str, Any]
@@ -121,7 +121,7 @@ class Load:
         self.chance = random.Random(seed)
         self._wraps = random.Random(seed + 1)
         self._people = People(seed + 2)
-        self._dividing = Dividing(seed + 3)
+        self._limit_load = LimitLoad(seed + 3)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -154,7 +154,7 @@ class Load:
         return self._owners()
 
     def _step(self) -> Sent:
-        if self._dividing.is_next():
+        if self._limit_load.is_next():
             return self._limit()
         if self._due and self._due[0][0] <= self.now + self._jump:
             when, value = heapq.heappop(self._due)
@@ -258,15 +258,15 @@ class Load:
         return self._send("admin", body)
 
     def _limit(self) -> Sent:
-        name = self._dividing.dataset(self._names)
+        name = self._limit_load.dataset(self._names)
         draw = self.chance.random()
         if draw < 0.05:  # an invalid body is not sent again
-            body = {**self._owner("limit", name), **self._dividing.broken()}
+            body = {**self._owner("limit", name), **self._limit_load.broken()}
             return self._send("admin", json.dumps(body).encode())
         if draw < 0.2:
-            fields = self._dividing.member()
+            fields = self._limit_load.member()
             return self._send("admin", {**self._owner("member", name), **fields})
-        return self._send("admin", {**self._owner("limit", name), **self._dividing.limit()})
+        return self._send("admin", {**self._owner("limit", name), **self._limit_load.limit()})
 
     def _owners(self) -> Sent:
         name = self.chance.choice(self._names)
