@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -63,34 +62,6 @@ def test_commands_in_code_exist_with_their_options(path):
         for word in rest:
             if word.startswith("--"):
                 assert word.split("=")[0] in options, line
-
-
-def named_pages() -> list[tuple[str, str]]:
-    """Return the pages that files other than pages name, each with the file."""
-    listed = subprocess.run(["git", "ls-files"], check=True, cwd=ROOT, capture_output=True)
-    found = []
-    for name in listed.stdout.decode().splitlines():
-        path = ROOT / name
-        if path.suffix in {".md", ".png", ".svg"} or not path.is_file() or "before" in path.parts:
-            continue
-        text = path.read_text(encoding="utf-8", errors="replace")
-        found += [
-            (name, page) for page in re.findall(r"(?<![\w/])docs/[\w/-]+\.md(?:#[\w-]+)?", text)
-        ]
-    return found
-
-
-def test_every_page_and_anchor_that_code_alerts_and_manifests_name_exists() -> None:
-    found = named_pages()
-    assert len(found) > 50
-    for name, page in found:
-        file, _, anchor = page.partition("#")
-        if name == "tests/docs/test_prose.py":  # its examples
-            continue
-        assert (ROOT / file).is_file(), f"{name} names {page}"
-        if anchor:
-            known = anchors((ROOT / file).read_text(encoding="utf-8"))
-            assert anchor in known, f"{name} names {page}"
 
 
 def test_make_recipes_in_the_readme_exist():

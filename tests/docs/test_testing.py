@@ -17,12 +17,12 @@ def number(text: str) -> int:
     return int(re.sub("[_,]", "", text))
 
 
-def test_the_table_has_each_number_of_the_code_and_no_other():
+def test_the_table_has_exactly_the_numbers_of_the_code():
     rows = re.findall(r"^\| `(test_\w+\.py)` \| ([\d,]+) \| ([\d,]+) \|", TABLE, re.MULTILINE)
     calls = []
     for path in (ROOT / "tests").rglob("test_*.py"):
         if path != Path(__file__):
-            # A call that is not of two numbers fails here: the table could not tell of it.
+            # A call that is not of two numbers fails here: the table could not show it.
             for call in re.findall(r"\brounds\(.*", path.read_text("utf-8")):
                 few, many = re.match(r"rounds\(([\d_]+), ([\d_]+)\)", call).groups()
                 calls.append((path.name, number(few), number(many)))
@@ -30,11 +30,11 @@ def test_the_table_has_each_number_of_the_code_and_no_other():
     assert all(0 < few < many for _, few, many in calls)
 
 
-def test_the_night_repeats_more():
+def test_nightly_runs_repeat_more():
     assert rounds(2, 5) == (5 if NIGHTLY else 2)
 
 
-def test_its_commands_exist():
+def test_every_command_of_the_page_exists():
     recipes = re.findall(
         r"^([a-z-]+):", (ROOT / "Makefile").read_text(encoding="utf-8"), re.MULTILINE
     )

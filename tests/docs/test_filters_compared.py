@@ -47,13 +47,13 @@ COUNTS = {row["claim"].strip("`"): row for row in table("How many fit")}
 FITTED = [(claim, name, row[f"`{name}`"]) for claim, row in COUNTS.items() for name in LABELS]
 
 
-@pytest.mark.parametrize(("claim", "name", "said"), FITTED)
-def test_the_table_of_counts(claim, name, said):
-    if said == "–":
+@pytest.mark.parametrize(("claim", "name", "stated"), FITTED)
+def test_each_count_of_the_table_is_what_the_filter_admits(claim, name, stated):
+    if stated == "–":
         plan = open_plan(resolve(Policy(filter=name, epsilon="1", delta="1e-6")))
         assert not fit(parse_claim(claim), unspent(plan)).accepted
     else:
-        assert admitted(name, parse_claim(claim)) == int(said)
+        assert admitted(name, parse_claim(claim)) == int(stated)
 
 
 def test_the_columns_are_all_the_filters_that_count_claims_of_every_kind():
@@ -62,23 +62,23 @@ def test_the_columns_are_all_the_filters_that_count_claims_of_every_kind():
 
 
 @pytest.mark.parametrize("claim", COUNTS)
-def test_one_declared_epsilon(claim):
+def test_a_declared_epsilon_admits_the_stated_count(claim):
     policy = Policy(filter="optimal_homogeneous", epsilon="1", delta="1e-6")
     found = choose(policy, parse_claim(claim)).fit
-    said = COUNTS[claim]["`optimal_homogeneous`"]
-    assert ("–" if not found.accepted else str(found.count)) == said
+    stated = COUNTS[claim]["`optimal_homogeneous`"]
+    assert ("–" if not found.accepted else str(found.count)) == stated
     optimum = COUNTS[claim]["optimum"]
     if claim.startswith("pure"):
-        assert said == optimum
+        assert stated == optimum
 
 
-def test_what_is_said_of_claims_beside_the_declared_one():
+def test_a_smaller_claim_counts_as_the_declared_one_and_a_larger_one_is_refused():
     policy = Policy(filter="optimal_homogeneous", epsilon="1", delta="1e-6", epsilon_each="0.01")
     assert choose(policy, Pure("0.005")).fit.count == choose(policy, Pure("0.01")).fit.count
     assert not choose(policy, Pure("0.011")).fit.accepted
 
 
-def test_the_optima():
+def test_the_optima_are_as_stated():
     pure = ("0.01", "0.1")
     assert [COUNTS[f"pure:{e}"]["optimum"] for e in pure] == [str(n) for n in optima(pure)]
     (claim,) = [claim for claim in COUNTS if claim.startswith("gaussian")]
@@ -89,16 +89,16 @@ def test_the_optima():
     assert int(COUNTS[claim]["optimum"]) == math.floor(Fraction(most) ** 2 / square)
 
 
-def test_the_renyi_orders_that_are_named():
+def test_the_best_renyi_orders_are_as_stated():
     assert best_order_for(Pure("0.01")) == "22"
     assert best_order_for(Pure("0.1")) == "1584"
     policy = resolve(Policy(filter="renyi", epsilon="1", delta="1e-6", order="22", odometers=()))
     assert fit(Pure("0.1"), unspent(open_plan(policy))).count == 7
 
 
-def test_how_many_exponential_mechanisms_fit_gdp_residue():
-    told = re.search(r"(\d+) of η = ([\d.]+) fit, (.*) and (\d+) of ([\d.]+)\.\n", PAGE)
-    first, eta, between, last, largest = told.groups()
+def test_exponential_mechanisms_fit_gdp_residue_as_often_as_stated():
+    sentence = re.search(r"(\d+) of η = ([\d.]+) fit, (.*) and (\d+) of ([\d.]+)\.\n", PAGE)
+    first, eta, between, last, largest = sentence.groups()
     counts = [(eta, first), *[(e, n) for n, e in re.findall(r"(\d+) of ([\d.]+)", between)]]
     counts.append((largest, last))
     assert len(counts) == 4
@@ -107,22 +107,22 @@ def test_how_many_exponential_mechanisms_fit_gdp_residue():
         assert admitted("gdp_residue", Pure(f"{Decimal(eta) / 2:f}")) == int(count)
 
 
-def test_what_orders_prove_together():
-    said = {
+def test_several_orders_admit_the_stated_counts():
+    stated = {
         ("renyi_mixture", ("16", "22", "32", "64"), "0.01"): 449,
         ("renyi_weighted", ("16", "22", "32", "64"), "0.01"): 430,
     }
     for name in ("renyi_mixture", "renyi_weighted"):
-        said |= {(name, ("22", "2000"), "0.01"): 460, (name, ("22", "2000"), "0.1"): 10}
-    for (name, orders, epsilon), count in said.items():
+        stated |= {(name, ("22", "2000"), "0.01"): 460, (name, ("22", "2000"), "0.1"): 10}
+    for (name, orders, epsilon), count in stated.items():
         policy = Policy(filter=name, epsilon="1", delta="1e-6", orders=orders, odometers=())
         assert fit(Pure(epsilon), unspent(open_plan(resolve(policy)))).count == count
         assert f" {count}" in PAGE
 
 
-def test_what_adds_up_on_paper_fits():
-    told = re.search(r"What adds up on paper fits: .*", PAGE)[0]
-    claims = re.findall(r"(\w+)(?: requests)? of `(\w+:[\w=,]+)`", told)
+def test_claims_that_add_up_on_paper_fit():
+    sentence = re.search(r"What adds up on paper fits: .*", PAGE)[0]
+    claims = re.findall(r"(\w+)(?: requests)? of `(\w+:[\w=,]+)`", sentence)
     assert len(claims) == 3
     for count, claim in claims:
         budget = {"rho": "1"} if claim.startswith("gaussian") else {"epsilon": "1"}
@@ -131,7 +131,7 @@ def test_what_adds_up_on_paper_fits():
         assert found == (3 if count == "three" else int(count))
 
 
-def test_where_basic_overtakes():
+def test_basic_composition_overtakes_where_stated():
     assert admitted("basic", Pure("0.055")) == 18 > admitted("gdp_residue", Pure("0.055"))
     assert admitted("basic", Pure("0.05")) < admitted("gdp_residue", Pure("0.05"))
     more = admitted("gdp_residue", Pure("0.01")) / admitted("zcdp_tight", Pure("0.01"))
@@ -182,17 +182,17 @@ def test_the_table_of_claims_is_complete():
 
 
 @pytest.mark.parametrize("name", FILTERS)
-def test_which_claims_each_takes(name):
+def test_each_filter_takes_the_claims_of_its_column(name):
     budget = BUDGETS.get(name, {"epsilon": "1", "delta": "1e-6"})
     kind = open_plan(resolve(Policy(filter=name, odometers=(), **budget))).kind
     for row in table("Which claims each takes"):
-        (said,) = [row[head] for head in row if f"`{name}`" in head]
+        (stated,) = [row[head] for head in row if f"`{name}`" in head]
         for claim in re.findall(r"`(\w+)`", row["claim"]):
             takes = kind.accepts(price(checked(parse_claim(EXAMPLES[claim])), kind.needs))
-            assert takes == (said == "yes"), claim
+            assert takes == (stated == "yes"), claim
 
 
-def test_what_is_said_of_the_odometers():
+def test_the_odometers_compare_as_stated():
     exact, closed = odometers.ONE_SIDED_EXACT.boundary(), odometers.ONE_SIDED.boundary()
     for time in (0.001, 0.1, 1.0, 10.0):
         assert 1 < closed(time) / exact(time) < 1 + 1e-7

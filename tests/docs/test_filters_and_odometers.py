@@ -16,7 +16,7 @@ PAGE = (Path(__file__).parents[2] / "docs" / "explanation" / "filters-and-odomet
 )
 
 
-def test_the_default_odometer_stands_above_the_epsilon_of_a_healthy_filter():
+def test_the_default_odometer_reads_more_than_the_epsilon_of_a_healthy_filter():
     assert "487 requests of epsilon 0.01" in PAGE
     assert "reads 1.25 at the end" in PAGE
     plan = open_plan(resolve(Policy(epsilon="1", delta="1e-6")))
