@@ -1,0 +1,39 @@
+"""The guide to refused starts quotes messages that the program really has."""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+GUIDE = (ROOT / "docs" / "how-to" / "refused-start.md").read_text(encoding="utf-8")
+ROWS = [line.split("|")[1] for line in GUIDE.splitlines() if line.startswith("| `")]
+QUOTED = sorted({text for row in ROWS for text in re.findall(r"`([^`]+)`", row)})
+# What stands for a value of the message.
+VALUE = re.compile(r"\b(?:HOST:PORT|User:NAME|[NMXY])\b")
+
+
+@cache
+def source() -> str:
+    """Return the code of the program, with texts of several lines joined."""
+    files = [p for top in ("accountant", "streams") for p in sorted((ROOT / top).rglob("*.py"))]
+    code = "\n".join(path.read_text(encoding="utf-8") for path in files)
+    return re.sub(r"\s+", " ", re.sub(r"[\"']\s*\n\s*f?[\"']", "", code))
+
+
+def is_in_the_source(quoted: str) -> bool:
+    parts = [re.escape(part) for part in VALUE.split(quoted.replace("...", "N"))]
+    return re.search(r"[^\"]{0,60}".join(parts), source()) is not None
+
+
+@pytest.mark.parametrize("quoted", QUOTED)
+def test_a_quoted_message_is_one_of_the_program(quoted: str) -> None:
+    assert is_in_the_source(quoted)
+
+
+def test_a_message_that_the_program_does_not_have_is_noticed() -> None:
+    assert len(QUOTED) > 40
+    assert not is_in_the_source("the moon has N partitions")
