@@ -343,5 +343,5 @@ async def working(
 
 
 def is_ready(worker: Worker) -> bool:
-    """Tell whether a worker serves partitions and nothing is wrong."""
+    """Return whether a worker serves partitions and nothing is wrong."""
     return bool(worker.status.serving) and worker.status.readiness().ready

@@ -37,7 +37,7 @@ class LimitLoad:
         self._chance = random.Random(seed)
 
     def is_next(self) -> bool:
-        """Tell whether a limit's record comes now."""
+        """Return whether a limit's record comes now."""
         return self._chance.random() < 0.08
 
     def dataset(self, names: list[str]) -> str:

@@ -75,7 +75,7 @@ def live(file: Path, given: Settings, life: int) -> None:
 
 
 def was_sent(body: bytes) -> bool:
-    """Tell whether a body is one of those that the lives send."""
+    """Return whether a body is one of those that the lives send."""
     number = int(json.loads(body)["request_id"].replace("-", "")[17:], 16)
     return body in {
         opening("census", BORN, 0),

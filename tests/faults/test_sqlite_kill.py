@@ -99,7 +99,7 @@ class Plan(NamedTuple):
         return asking(name, at, number, epsilon=COSTS[number % 7 % 3])
 
     def was_sent(self, body: bytes) -> bool:
-        """Tell whether a body is one of those that the lives send."""
+        """Return whether a body is one of those that the lives send."""
         found = json.loads(body)
         if found["type"] == "open":
             return body in self.openings

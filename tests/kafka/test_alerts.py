@@ -297,7 +297,7 @@ def webhook(receiver: Receiver) -> dict[str, str]:
 
 
 def remembered(ledger: Ledger, *names: str) -> bool:
-    """Tell whether the webhook's group has committed that it delivered these alerts.
+    """Return whether the webhook's group has committed that it delivered these alerts.
 
     A worker that ends between an answer and that commit gives the alert again, as it should.
     """

@@ -1,4 +1,4 @@
-"""A judge that predicts every decision of a ledger by its own reading of the documents.
+"""The oracle: it predicts every decision of a ledger from the documents alone.
 
 It replays the inputs in their order and imports nothing of what it judges: bytes as they were
 sent and as they are stored, `docs/` for the rules, mpmath for the numbers. Where the documents

@@ -1,4 +1,4 @@
-"""Exact numbers, amounts of the log, and how a ledger may round from one to the other.
+"""Exact numbers, the log's amounts, and the permitted rounding between them.
 
 docs/reference/records.md (amounts), docs/decisions/0012 (the grid of 1e-40, 20 digits, outward)
 and 0054 (fractions of a unit).
@@ -23,15 +23,15 @@ Exact = Any
 
 mp: Final = mpmath.MPContext()
 mp.dps = 60
-"""A context of its own, so that no other test's precision matters."""
+"""An own context, independent of other tests' precision."""
 
 INFINITE: Final = math.inf
 UNIT: Final = 10**40
 _PRIMES: Final = [p for p in range(3, 100, 2) if p != 5 and all(p % q for q in range(3, p, 2))]
 PARTS: Final = math.prod(p ** (2 * max(k for k in range(1, 5) if p**k < 100)) for p in _PRIMES)
-"""How finely a unit is kept: for each prime but 2 and 5, its largest power below 100, squared."""
+"""The grid of a unit: for each prime but 2 and 5, its largest power below 100, squared."""
 SLACK: Final = Fraction(1, 10**19)
-"""How far a cost may lie above the exact one, and a budget below it, relative to it."""
+"""The permitted relative error of a cost above, and of a budget below, the exact value."""
 _CORRECT: Final = Fraction(1, 10**35)
 _KEPT: Final = 20
 _AMOUNT: Final = re.compile(r"(0|[1-9][0-9]*)(\.[0-9]{1,40})?")
@@ -52,7 +52,7 @@ def units(text: str) -> float:
 
 
 def as_text(amount: float) -> str:
-    """Return an amount in units as the log writes it."""
+    """Return an amount in units in the log's format."""
     if amount == INFINITE:
         return "inf"
     whole, part = divmod(int(amount), UNIT)
@@ -60,17 +60,17 @@ def as_text(amount: float) -> str:
 
 
 def whole_up(amount: Any) -> Any:
-    """Return an amount as a total or a cost is written: whole units, rounded up."""
+    """Return an amount in the format of a total or a cost: whole units, rounded up."""
     return amount if amount == INFINITE else math.ceil(amount)
 
 
 def whole_down(amount: Any) -> int:
-    """Return an amount as what is left is written: whole units, rounded down."""
+    """Return an amount in the format of a remaining amount: whole units, rounded down."""
     return math.floor(amount)
 
 
 def rounded_up(totals: dict[str, Any]) -> dict[str, str]:
-    """Return by how much each total that is no whole number of units is rounded up."""
+    """Return the rounding of each total that is not a whole number of units."""
     over = {n: whole_up(t) - Fraction(t) for n, t in totals.items() if t != INFINITE}
     return {name: str(each) for name, each in over.items() if each}
 
@@ -93,7 +93,7 @@ def fraction(value: Exact) -> Fraction:
 
 
 def kept_up(scaled: Fraction) -> int:
-    """Return units rounded up to 20 digits; a whole number of units stays as it is."""
+    """Return units rounded up to 20 digits; a whole number of units is unchanged."""
     if scaled.denominator == 1:
         return scaled.numerator
     whole = math.ceil(scaled)
@@ -102,7 +102,7 @@ def kept_up(scaled: Fraction) -> int:
 
 
 def kept_down(scaled: Fraction) -> int:
-    """Return units rounded down to 20 digits; a whole number of units stays as it is."""
+    """Return units rounded down to 20 digits; a whole number of units is unchanged."""
     if scaled.denominator == 1:
         return scaled.numerator
     whole = math.floor(scaled)
@@ -111,7 +111,7 @@ def kept_down(scaled: Fraction) -> int:
 
 
 def cost_range(exact: Exact, slack: Fraction = SLACK) -> Range:
-    """Return what a cost may be written as: never below the exact one."""
+    """Return the permitted range of a written cost: never below the exact one."""
     if exact == INFINITE:
         return INFINITE, INFINITE
     if isinstance(exact, Fraction):
@@ -124,7 +124,7 @@ def cost_range(exact: Exact, slack: Fraction = SLACK) -> Range:
 
 
 def is_kept(amount: float, low: float) -> bool:
-    """Tell whether a cost has 20 digits, or is the exact one to 29 digits, up to the grid."""
+    """Return whether a cost has 20 digits, or equals the exact one to 29 digits, up to the grid."""
     if INFINITE in (amount, low):
         return amount == low
     digits = len(str(int(amount)).rstrip("0"))
@@ -132,7 +132,7 @@ def is_kept(amount: float, low: float) -> bool:
 
 
 def budget_range(exact: Exact, slack: Fraction = SLACK) -> Range:
-    """Return what a budget may be written as: never above the exact one."""
+    """Return the permitted range of a written budget: never above the exact one."""
     if isinstance(exact, Fraction):
         only = kept_down(exact * UNIT)
         return only, only

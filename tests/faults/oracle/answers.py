@@ -13,7 +13,7 @@ from tests.faults.oracle.wire import canonical
 
 _STATUS: Final = {"conflict": 409, "invalid": 422}
 _NOT_DECIDED: Final = {202, 503}
-"""Statuses of answers that tell of no decision: docs/reference/http/errors.md."""
+"""Statuses of answers without a decision: docs/reference/http/errors.md."""
 
 
 class Answer(NamedTuple):
@@ -25,7 +25,7 @@ class Answer(NamedTuple):
 
 
 def check_answers(answers: Iterable[Answer], decisions: Iterable[bytes]) -> int:
-    """Check that each answer is what the log holds; return how many had a decision.
+    """Check that each answer agrees with the log; return how many had a decision.
 
     Raises: Disagreement.
     """

@@ -29,7 +29,7 @@ class Log(Standing, Protocol):
 
 
 def written(log: Log, said: Fields) -> Fields:
-    """Return what a command's decision must say beside its times, and move the log on.
+    """Return the predicted decision of a command without its times, and advance the log.
 
     Raises: Disagreement.
     """
@@ -89,13 +89,13 @@ def _key_change(log: Log, said: Fields) -> Fields:
 
 
 def _origin(log: Log) -> str:
-    """Return what is signed first: the ledger and the partition."""
+    """Return the first signed lines: the ledger and the partition."""
     ledger = log.genesis.get("ledger", log.heads[0])
     return f"accountant/{ledger}/{log.genesis['partition']}"
 
 
 def _has_signed(key: str, signature: str, text: str) -> bool:
-    """Tell whether a key, `NAME+ID+BASE64`, has signed a text."""
+    """Return whether a key, `NAME+ID+BASE64`, has signed a text."""
     try:
         public = base64.b64decode(key.split("+", 2)[2], validate=True)
         if public[:1] != _ED25519:

@@ -1,4 +1,4 @@
-"""What the ledger says of a cost, where its rounding leaves room."""
+"""The cost in a decision, where the ledger may round."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.oracle.expected import Fields
 
 
 def is_priced(policy: Fields) -> bool:
-    """Tell whether a grant always adds a claim's price: then `cost` says it of what is infinite."""
+    """Return whether a grant always adds a claim's price: `cost` then has its infinite amounts."""
     return policy["filter"] != "gdp_residue" and not halves.is_beside(policy)
 
 
@@ -21,14 +21,14 @@ def plus(one: float, other: float) -> float:
 
 
 def exact(written: Any, before: Any, least: Any) -> Any:
-    """Return the cost that a total's growth stands for: whole units more than the least one."""
+    """Return the cost that a total's growth means: whole units more than the least one."""
     if INFINITE in (written, before, least):
         return written
     return least + math.floor(written + whole_up(before) - before - least)
 
 
 def taken(said: Fields, name: str, spent: Any, span: Range) -> Any:
-    """Return what the ledger says of a cost, or the least where that is no right one."""
+    """Return the ledger's cost if it is a permitted one, otherwise the least."""
     cost, asked = said.get("cost") or {}, said.get("asked") or {}
     if name in cost:
         amount = exact(units(cost[name]), spent, span[0])

@@ -1,4 +1,4 @@
-"""One dataset by the documents: what is granted, and what is left after it."""
+"""One dataset by the documents: its decisions and its remaining budget."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from tests.faults.oracle.worth import atoms, is_sampled, price
 
 Totals = tuple[Any, ...]
 Verdict = tuple[str, str | None, Fields]
-"""Outcome, reason, and the fields that only such a decision has."""
+"""Outcome, reason, and the fields of such a decision."""
 _NEARLY = Fraction(19, 20)
 _AMENDED = ("alert_at", "horizon", "most_per_request", "access", "visibility")
 
 
 class Dataset:
-    """What a dataset's decisions come down to.
+    """The state of a dataset after its decisions.
 
     Attributes:
         totals: in units, by name, exactly.
@@ -59,7 +59,7 @@ class Dataset:
         self.take_policy(resolved(policy), said)
 
     def take_policy(self, policy: Fields, said: Fields) -> None:
-        """Begin with nothing spent under a policy, whose budget the ledger says.
+        """Start with nothing spent under a policy, with the budget in the ledger.
 
         Raises: Disagreement: the budget is not the filter's.
         """
@@ -79,7 +79,7 @@ class Dataset:
         return halves.spent_part(self.policy, self.capacity, self.totals)
 
     def crossed_now(self) -> int:
-        """Return how many thresholds the totals have reached; exhaustion reaches them all."""
+        """Return the number of thresholds that the totals have reached; exhaustion reaches all."""
         part = self.spent_part()
         alerts = self.policy["alert_at"]
         return len(alerts) if self.exhausted else sum(Fraction(ratio) <= part for ratio in alerts)
@@ -98,14 +98,14 @@ class Dataset:
         }
 
     def spending(self) -> Fields:
-        """Return the totals as they are written, and what that rounds them up by."""
+        """Return the totals in their written form, and their rounding."""
         totals = {name: as_text(whole_up(total)) for name, total in self.totals.items()}
         fields: Fields = {"totals": {"mechanisms": self.mechanisms, **totals}}
         over = rounded_up(self.totals)
         return {**fields, "rounded_up": over} if over else fields
 
     def readings(self) -> Fields:
-        """Return each odometer's exact reading, of the totals as they are written."""
+        """Return each odometer's exact reading of the written totals."""
         totals = {name: whole_up(total) for name, total in self.totals.items()}
         return {
             each["type"]: odometers.reading(each, self.policy, totals)
@@ -113,7 +113,7 @@ class Dataset:
         }
 
     def governed(self, record: Fields, said: Fields, clock: Clock) -> Verdict:
-        """Decide an owner's record on a dataset that was opened before."""
+        """Decide an admin request on a dataset that is open."""
         kind = record["type"]
         if kind == "open":
             return "refused", "already_opened", {}
@@ -159,7 +159,7 @@ class Dataset:
         return outcome, None, {"limit": fields}
 
     def terms(self) -> Fields:
-        """Return what an opening or an amendment repeats."""
+        """Return the fields that an opening or an amendment repeats."""
         budget = {name: as_text(most) for name, most in self.capacity.items()}
         return {"policy": self.policy, "budget": budget}
 
@@ -193,7 +193,7 @@ class Dataset:
         return "amended", None, self.terms()
 
     def asked(self, request: Fields, said: Fields, clock: Clock) -> Verdict:
-        """Decide a request, with the cost that the ledger says where that is a right one."""
+        """Decide a request, with the ledger's cost if it is a permitted one."""
         claim, policy = request["claim"], self.policy
         if not self.members.may_ask(request, policy.get("access", "anyone"), clock.at):
             return "refused", "not_permitted", {}
@@ -231,7 +231,7 @@ class Dataset:
     def _charged(
         self, claim: Fields, cost: dict[str, Range], said: Fields
     ) -> dict[str, Range] | None:
-        """Return the ranges that a grant may charge, None where the claim does not fit."""
+        """Return the ranges that a grant may charge; None if the claim does not fit."""
         own = self._by_filter(claim, cost, said)
         charged = halves.charged(self.policy, self.capacity, self.totals, own, cost)
         if charged is None:

@@ -1,10 +1,10 @@
-"""What the oracle says where a ledger has not done as the documents say."""
+"""The error of the oracle for a ledger that differs from the documents."""
 
 from __future__ import annotations
 
 
 class Disagreement(AssertionError):
-    """The log, or what stands beside it, is not as predicted.
+    """The log, or its rows, inputs or dead letters, are not as predicted.
 
     Attributes:
         about: what differs, in one word: a field of the record, or `chain`, `number`, `clock`,
@@ -19,7 +19,7 @@ class Disagreement(AssertionError):
 
 
 def agree(about: str, said: object, predicted: object, where: object = "") -> None:
-    """Compare what a ledger says with what is predicted.
+    """Compare a ledger's value with the predicted one.
 
     Raises: Disagreement.
     """

@@ -1,4 +1,4 @@
-"""How one dataset's budget is divided: plain, slow, unshared.
+"""The limits of one dataset's budget: plain, slow, independent.
 
 Each rule is that of docs/reference/records/limits.md. Sums that the product keeps are added up
 again each time.
@@ -24,7 +24,7 @@ SAYS: Final = ("part", "policy", "pace", "reserved")
 
 
 class Division:
-    """What all owners' records of a dataset come to.
+    """The state of a dataset's limits after its admin requests.
 
     Attributes:
         meter: the dataset's own.
@@ -39,7 +39,7 @@ class Division:
         return [limit for limit in self.limits.values() if limit.in_force]
 
     def applying(self, analyst: str, team: str | None) -> Iterator[tuple[Limit, Use]]:
-        """Yield what is in force for an analyst, in the order in which it is checked."""
+        """Yield the limits in force for an analyst, in the order of the checks."""
         keys = [("dataset", ""), ("analyst", analyst)]
         if team is not None:
             keys.insert(1, ("team", team))
@@ -52,7 +52,7 @@ class Division:
                 yield limit, limit.use_of(analyst)
 
     def shares_in(self, team: str | None) -> list[Limit]:
-        """Return the shares of analysts that are booked in a team, or in none."""
+        """Return the reserved shares of analysts that count within a team, or within none."""
         return [
             limit
             for limit in self.in_force()
@@ -64,7 +64,7 @@ class Division:
         return limit if limit is not None and limit.share is not None else None
 
     def withheld(self, team: str) -> Amounts:
-        """Return what a team's share and those within it withhold from others."""
+        """Return the amount that a team's share and those within it reserve from others."""
         found = self._together(team)
         pot = self.share_of("team", team)
         if pot is not None and pot.share is not None:
@@ -93,7 +93,7 @@ class Division:
         return found
 
     def kept_back(self, analyst: str, team: str | None) -> Amounts:
-        """Return what shares withhold of which an analyst may use nothing."""
+        """Return the reserved amounts that an analyst may not use."""
         kept = self.all_withheld()
         own = self.share_of("analyst", analyst)
         if team is not None:
@@ -108,7 +108,7 @@ class Division:
         return kept
 
     def refusal(self, body: Fields, team: str | None, spent: Amounts) -> str | None:
-        """Return why a record that may be sent is not carried out."""
+        """Return why a permitted record is not applied."""
         scope, name = body["scope"], body.get("name") or ""
         part, policy, pace, share = (body.get(each) for each in SAYS)
         known = self.limits.get((scope, name))
@@ -135,7 +135,7 @@ class Division:
         return any(whole[name] > 0 and not parts[name] for name in whole)
 
     def _is_over(self, scope: str, name: str, ratio: str, team: str | None, spent: Amounts) -> bool:
-        """Tell whether shares would be more than there is, trying it."""
+        """Return whether the reserved shares would exceed the remaining budget, by trying it."""
         before = self.limits.get((scope, name))
         trial = Division(self.meter)
         trial.limits = dict(self.limits)
@@ -155,7 +155,7 @@ class Division:
         return any(spent[n] + kept[n] > self.meter.whole[n] for n in self.meter.sums)
 
     def take(self, body: Fields, team: str | None, at: int, said: Fields, sequence: int) -> Fields:
-        """Carry out a record; return what its decision says of it."""
+        """Apply a record; return the fields of its decision."""
         scope, name = body["scope"], body.get("name") or ""
         limit = self.limits.setdefault((scope, name), Limit(scope, name))
         limit.sequence = limit.use.sequence = sequence

@@ -1,4 +1,4 @@
-"""What a record must say: a value, or what lies within the rounding that is documented."""
+"""The expected values of a record: a value, or a range by the documented rounding."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Fields = dict[str, Any]
 
 
 class Within:
-    """Amounts by name, each in a range of units, which are rounded up where they are written.
+    """Amounts by name, each in a range of units, rounded up in the record.
 
     Args:
         single: of one mechanism, whose costs are rounded by themselves, to 20 digits.
@@ -55,7 +55,7 @@ class Within:
 
 
 class Readings:
-    """Readings by name, each at or above the exact one and next to it."""
+    """Readings by name, each at least the exact one and next to it."""
 
     def __init__(self, exact: Mapping[str, Real]) -> None:
         self.exact = dict(exact)
@@ -79,7 +79,7 @@ def _is_next_above(text: str, exact: Real) -> bool:
 
 
 class Holds:
-    """A value that a function finds right."""
+    """A value that a function accepts."""
 
     def __init__(self, what: str, is_right: Callable[[Any], bool]) -> None:
         self._what = what
@@ -95,7 +95,7 @@ class Holds:
 
 
 def compare(said: Fields, predicted: Fields, where: object) -> None:
-    """Compare a record field by field, in the order of the predicted; none may be beside them.
+    """Compare a record field by field, in the predicted order; further fields are an error.
 
     Raises: Disagreement.
     """

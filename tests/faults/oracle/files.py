@@ -1,4 +1,4 @@
-"""The judgement of a ledger in one SQLite file."""
+"""The check of a ledger in one SQLite file."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tests.faults.oracle.wire import canonical
 
 
 class Contents(NamedTuple):
-    """What a ledger's file holds, in bytes."""
+    """The content of a ledger's file, in bytes."""
 
     decisions: Sequence[bytes]
     rows: Mapping[bytes, bytes]
@@ -23,7 +23,7 @@ class Contents(NamedTuple):
 
 
 def contents(file: Path) -> Contents:
-    """Return what a file holds, read by Python's own SQLite; it may change the file."""
+    """Return the content of a file, read by Python's own SQLite; it may change the file."""
     db = sqlite3.connect(file)
     try:
         decisions = [v for (v,) in db.execute("SELECT value FROM decisions ORDER BY sequence")]
@@ -45,7 +45,7 @@ def judge_file(
     *,
     internal_errors: frozenset[tuple[str, int]] = frozenset(),
 ) -> Partition:
-    """Judge a file by all that was sent to it, and return what it comes down to.
+    """Check a file against all its inputs, and return the resulting state.
 
     Raises: Disagreement.
     """
@@ -64,7 +64,7 @@ def inputs_of(
     sent: Callable[[bytes], bool] | Iterable[bytes],
     between: tuple[int, int],
 ) -> dict[str, list[Given]]:
-    """Return the inputs of a file whose writers were killed: nobody else knows their order.
+    """Return the inputs of a file of killed writers; only the file has their order.
 
     A body stands where the log says that it came; it must be one that was sent, byte for byte.
 

@@ -1,4 +1,4 @@
-"""When each filter admits, and what it has left: docs/theory.md section 3, docs/decisions/0023."""
+"""Each filter's rule and remaining amounts: docs/theory.md section 3, docs/decisions/0023."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ Policy = dict[str, Any]
 Amounts = tuple[float, ...]
 
 EX_POST: Final = {"basic", "ex_post", "split"}
-"""Filters that count what ex-post claims show apart from other claims."""
+"""Filters that count the results of ex-post claims separately."""
 _SUMS: Final[dict[str, tuple[str, ...]]] = {
     "basic": ("epsilon", "delta"),
     "advanced_2016": ("epsilon_squared", "kl_mean", "delta"),
@@ -39,11 +39,11 @@ _SUMS: Final[dict[str, tuple[str, ...]]] = {
 WITH_ORDERS: Final = {"renyi_weighted", "renyi_mixture"}
 NAMES: Final = (*_SUMS, "renyi", *sorted(WITH_ORDERS), "optimal_homogeneous")
 MOST_COUNTED: Final = 10**7
-"""The most claims that optimal_homogeneous may be opened for."""
+"""The largest number of claims that optimal_homogeneous may be opened for."""
 
 
 def orders(policy: Policy) -> list[str]:
-    """Return the orders of a Renyi filter, as its sums name them."""
+    """Return the orders of a Renyi filter, by the names of its sums."""
     texts = [policy["order"]] if policy["filter"] == "renyi" else policy["orders"]
     return [_plain(text) for text in texts]
 
@@ -56,7 +56,7 @@ def _plain(text: str) -> str:
 
 
 def sums(policy: Policy) -> tuple[str, ...]:
-    """Return the names of a filter's sums, the one that its budget is counted in first."""
+    """Return the names of a filter's sums, first the one of its budget."""
     known = _SUMS.get(policy["filter"])
     if policy["filter"] == "optimal_homogeneous":
         return f"within_{_plain(policy['epsilon_each'])}", "delta"
@@ -64,7 +64,7 @@ def sums(policy: Policy) -> tuple[str, ...]:
 
 
 def needs(policy: Policy) -> tuple[str, ...]:
-    """Return the names of the sums that it must know of a claim."""
+    """Return the names of the sums that a claim must have a price in."""
     more = ("pure_epsilon",) if policy["filter"] == "gdp_residue" else ()
     return sums(policy) + more
 
@@ -76,7 +76,7 @@ def deltas(policy: Policy) -> tuple[Fraction, Fraction]:
 
 
 def delta_limit(policy: Policy) -> int:
-    """Return what all claims' own deltas may add up to, in units."""
+    """Return the limit of all claims' own deltas together, in units."""
     return math.floor((deltas(policy)[1] + Fraction(policy.get("delta_ex_post", 0))) * UNIT)
 
 
@@ -88,7 +88,7 @@ def weights(policy: Policy) -> list[Fraction]:
 
 
 def capacities(policy: Policy) -> tuple[Range, ...]:
-    """Return what each of the filter's sums may reach, as it may be written."""
+    """Return the limit of each of the filter's sums, in its permitted written forms."""
     name, (own, claims) = policy["filter"], deltas(policy)
     of_claims = budget_range(claims)
     if name in {"basic", "ex_post"}:
@@ -124,7 +124,7 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
 
 @lru_cache(maxsize=1024)
 def responses(each: str, budget: str, own: Fraction) -> int:
-    """Return how many randomized responses of one epsilon fit a budget, fixed in advance."""
+    """Return the number of randomized responses of one epsilon that fit a budget fixed in advance."""
     low, high = 0, 1
     while _composed(high, each, budget) <= real(own):
         if high > MOST_COUNTED:
@@ -202,7 +202,7 @@ def _longest(policy: Policy) -> Real:
 
 
 def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> bool:
-    """Tell whether some budget, however large, would take the claim."""
+    """Return whether some budget, however large, would admit the claim."""
     if policy["filter"] in WITH_ORDERS:
         return any(price[name][0] != INFINITE for name in sums(policy))
     if policy["filter"] == "gdp_residue":
@@ -215,7 +215,7 @@ def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> b
 
 
 def admits(policy: Policy, capacity: Amounts, totals: Amounts) -> bool:
-    """Tell whether totals obey the filter's rule."""
+    """Return whether totals obey the filter's rule."""
     within = [total <= most for total, most in zip(totals, capacity, strict=True)]
     if policy["filter"] in WITH_ORDERS and (any(within) or policy["filter"] == "renyi_weighted"):
         return any(within)
@@ -233,13 +233,13 @@ def _setting(policy: Policy) -> mixture.Setting:
 
 
 def left(policy: Policy, capacity: Amounts, totals: Amounts) -> Amounts:
-    """Return by how much each sum may still grow."""
+    """Return the remaining amount of each sum."""
     room = [most - total for total, most in zip(totals, capacity, strict=True)]
     return tuple(max(0, each) for each in room) if "renyi_" in policy["filter"] else tuple(room)
 
 
 def spent_part(policy: Policy, capacity: Amounts, totals: Amounts) -> Fraction:
-    """Return the spent part of the additive budget, as it is written: docs/decisions/0023."""
+    """Return the spent part of the additive budget in its written form: docs/decisions/0023."""
     parts = [
         Fraction(whole_up(total), int(most)) if most and total != INFINITE else Fraction(2)
         for total, most in zip(totals, capacity, strict=True)

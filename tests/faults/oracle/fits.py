@@ -1,4 +1,4 @@
-"""What a refusal offers instead: docs/reference/records/decision.md, `fits`."""
+"""The offer in a refusal: docs/reference/records/decision.md, `fits`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _DIGITS: Final = 4
 
 
 class Fits:
-    """The offer of one refusal, to be compared with what a record says.
+    """The offer of one refusal, for a comparison with a record.
 
     It names the claim that was asked for with another value of the one field that a person
     turns; that claim fits, and the next value that costs more does not.
@@ -63,7 +63,7 @@ class Fits:
         self._cap = Fraction(ratio) if Fraction(ratio) < 1 else None
 
     def is_above_cap(self, claim: Claim, cost: dict[str, Range]) -> bool:
-        """Tell whether a claim alone would take more of an empty budget than the cap lets it."""
+        """Return whether a claim alone would take more of an empty budget than the cap allows."""
         if self._cap is None:
             return False
         nothing = dict.fromkeys(halves.state(self._policy), 0)
@@ -94,7 +94,7 @@ class Fits:
         return own if filters.admits(self._policy, capacity, after) else None
 
     def offered(self, said: dict[str, Any]) -> dict[str, Any]:
-        """Return what a refusal says of its offer: it names the filter that the offer would end."""
+        """Return the fields of a refusal's offer, with the filter that the offer would end."""
         offer = said.get("fits")
         if offer is None or not halves.is_beside(self._policy) or self._spent[halves.ENDED]:
             return {"fits": self}
@@ -109,7 +109,7 @@ class Fits:
         return Fits(self._policy, self._capacity, self._spent, claim, self._levels)
 
     def _like(self, offer: str) -> Claim | None:
-        """Return the claim that an offer tells, None where it is none like the one asked for."""
+        """Return the claim of an offer; None if it is not like the requested one."""
         claim = self._claim
         if claim["type"] == "interactive":
             kind, _, rest = offer.partition(":")
@@ -120,7 +120,7 @@ class Fits:
         return None if value is None else {**claim, knob: value}
 
     def admits(self, claim: Claim) -> bool:
-        """Tell whether a claim would be granted."""
+        """Return whether a claim would be granted."""
         if not is_claim(claim, 0):
             return False
         cost = price(claim, halves.needs(self._policy))
@@ -160,7 +160,7 @@ class Fits:
     __hash__ = None  # type: ignore[assignment]
 
     def _least(self, knob: str) -> Claim:
-        """Return the claim of the kind that costs least, but for nothing."""
+        """Return the claim of this kind with the least cost above 0."""
         claim = self._claim
         if knob == "times":
             return {**claim, knob: 1}
@@ -171,7 +171,7 @@ class Fits:
         return {**claim, knob: "1e-25" if knob == "rho" else "1e-12"}
 
     def _value(self, text: str, knob: str) -> Any:
-        """Return what a text says of the knob, None where it says another claim."""
+        """Return a text's value of the knob; None if it is another claim."""
         claim = self._claim
         if knob == "times":
             times, _, rest = text.partition("*")
@@ -201,7 +201,7 @@ def _names(part: str, knob: str) -> bool:
 
 
 def as_text(claim: Claim) -> str:
-    """Return a claim as a person types it."""
+    """Return a claim in the short form."""
     kind = claim["type"]
     if kind == "repeat":
         return f"{claim['times']}*{_grouped(claim['claim'])}"
@@ -230,7 +230,7 @@ def _digits(text: str) -> str:
 
 
 def _next(text: str, knob: str, *, down: bool = False) -> str:
-    """Return the neighbouring decimal of four digits that costs more."""
+    """Return the next decimal of four digits with a higher cost."""
     value = Fraction(text)
     step = Fraction(1)
     while value / step >= 10**_DIGITS:

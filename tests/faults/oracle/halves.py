@@ -1,4 +1,4 @@
-"""Basic composition beside a filter: docs/theory.md P13, docs/reference/records/policy.md.
+"""Basic composition in addition to a filter: docs/theory.md P13, docs/reference/records/policy.md.
 
 A policy without `beside` has the filter alone.
 """
@@ -14,18 +14,18 @@ from tests.faults.oracle.amounts import INFINITE, UNIT, Range, budget_range, who
 
 Policy = dict[str, Any]
 Totals = Mapping[str, Any]
-"""In units, by name: what is spent of each sum, and the two marks behind them."""
+"""In units, by name: the spent amount of each sum, then the two marks."""
 Charged = dict[str, Range]
 
 WITHOUT: Final = "without_epsilon"
 ENDED: Final = "filter_ended"
 WITHOUT_AN_EPSILON: Final = {"basic", "ex_post", "zcdp"}
-"""Filters that basic composition may not stand beside: two that are it, and one of a rho."""
+"""Filters without basic composition: two that are it themselves, and one of a rho."""
 _DELTAS: Final = {"delta", "apart_delta", "ex_post_delta"}
 
 
 def is_beside(policy: Policy) -> bool:
-    """Tell whether basic composition stands beside the policy's filter."""
+    """Return whether the policy has basic composition in addition to its filter."""
     return "beside" in policy
 
 
@@ -38,17 +38,17 @@ def sums(policy: Policy) -> tuple[str, ...]:
 
 
 def state(policy: Policy) -> tuple[str, ...]:
-    """Return the names of the sums, and behind them of what has no limit."""
+    """Return the names of the sums, then of those without a limit."""
     return (*sums(policy), WITHOUT, ENDED) if is_beside(policy) else sums(policy)
 
 
 def needs(policy: Policy) -> tuple[str, ...]:
-    """Return the names of the sums that must be known of a claim."""
+    """Return the names of the sums that a claim must have a price in."""
     return (*filters.needs(policy), *sums(policy)[len(filters.sums(policy)) :])
 
 
 def capacities(policy: Policy) -> tuple[Range, ...]:
-    """Return what each of the sums may reach, as it may be written."""
+    """Return the limit of each of the sums, in its permitted written forms."""
     own = filters.capacities(policy)
     if not is_beside(policy):
         return own
@@ -58,7 +58,7 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
 
 
 def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> bool:
-    """Tell whether the filter takes the claim, and its deltas could be spent at all."""
+    """Return whether the filter admits the claim, and its deltas are permitted."""
     if not has_room_for_deltas(policy, claim):
         return False
     basic = is_beside(policy) and price["epsilon"][0] != INFINITE
@@ -66,7 +66,7 @@ def accepts(policy: Policy, claim: dict[str, Any], price: dict[str, Range]) -> b
 
 
 def has_room_for_deltas(policy: Policy, claim: dict[str, Any]) -> bool:
-    """Tell whether each mechanism of a claim has a delta that claims may spend at all."""
+    """Return whether each mechanism of a claim has a permitted delta."""
     inside = [*claim.get("claims", []), *filter(None, [claim.get("claim")])]
     apart = policy["filter"] == "split" and claim["type"] == "ex_post"
     most = policy.get("delta_ex_post") if apart else policy.get("delta_for_claims")
@@ -81,7 +81,7 @@ def charged(
     by_filter: Charged | None,
     price: dict[str, Range],
 ) -> Charged | None:
-    """Return what a grant adds to the totals, None where neither half admits the claim.
+    """Return the amounts that a grant adds to the totals; None if neither half admits the claim.
 
     Args:
         by_filter: what the filter charges for it, None where it refuses.
@@ -104,7 +104,7 @@ def charged(
 
 
 def left(policy: Policy, capacity: Totals, totals: Totals) -> dict[str, Any]:
-    """Return by how much each sum may still grow: what limits only a half that has ended, by 0."""
+    """Return the remaining amount of each sum; 0 if it limits only a half that has ended."""
     own = filters.sums(policy)
     room = filters.left(policy, tuple(map(capacity.__getitem__, own)), _of(totals, own))
     found = dict(zip(own, room, strict=True))
@@ -122,7 +122,7 @@ def left(policy: Policy, capacity: Totals, totals: Totals) -> dict[str, Any]:
 
 
 def spent_part(policy: Policy, capacity: Totals, totals: Totals) -> Fraction:
-    """Return the spent part of the budget, the least over the halves that go on."""
+    """Return the spent part of the budget, the least over the halves that continue."""
     own = filters.sums(policy)
     part = filters.spent_part(policy, _of(capacity, own), _of(totals, own))
     if not is_beside(policy):

@@ -1,4 +1,4 @@
-"""Where a dataset belongs: murmur2 of its name, as Kafka's clients have it."""
+"""The partition of a dataset: murmur2 of its name, as in Kafka's clients."""
 
 from __future__ import annotations
 

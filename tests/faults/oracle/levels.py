@@ -1,4 +1,4 @@
-"""What one request meets at the levels above its dataset: docs/reference/reasons.md, `exhausted`.
+"""The limits that one request is checked against: docs/reference/reasons.md, `exhausted`.
 
 All are looked at before any is charged, in the order dataset, team, analyst or each.
 """
@@ -19,7 +19,7 @@ _NOTHING: Fields = {}
 
 
 class Levels:
-    """The levels that apply to an analyst now.
+    """The limits that apply to an analyst now.
 
     Args:
         spent: the dataset's totals.
@@ -41,7 +41,7 @@ class Levels:
 
     @property
     def filters(self) -> set[str]:
-        """Names of the levels' own filters."""
+        """Names of the limits' own filters."""
         return {limit.meter.policy["filter"] for limit, _ in self._applying if limit.meter}
 
     @property
@@ -49,14 +49,14 @@ class Levels:
         return any(amount > 0 for amount in self.kept.values())
 
     def unfit(self, claim: str) -> Fields | None:
-        """Return the first level whose own filter takes no such claim."""
+        """Return the first limit with an own filter that accepts no such claim."""
         for limit, _ in self._applying:
             if limit.meter is not None and not limit.meter.accepts(claim):
                 return {**limit.head, "what": "limit"}
         return None
 
     def full(self, claim: str) -> Fields | None:
-        """Return the first level that has no room for a claim."""
+        """Return the first limit without room for a claim."""
         cost = self._meter.price(claim)
         if self._keeps and any(
             self._spent[name] + self.kept[name] + cost[name][0] > most
@@ -85,11 +85,11 @@ class Levels:
         )
 
     def admit(self, claim: str) -> bool:
-        """Tell whether every level takes a claim and has room for it."""
+        """Return whether every limit accepts a claim and has room for it."""
         return self.unfit(claim) is None and self.full(claim) is None
 
     def left_at(self, claim: str | None = None) -> Fields:
-        """Return the field that tells what is left at each level, where there is any.
+        """Return the field with the remaining amounts of each limit, if there are limits.
 
         Args:
             claim: what the dataset itself has room for: a pace tells when it will have some.
@@ -118,7 +118,7 @@ class Levels:
         return {"left_at": found} if found else {}
 
     def charge(self, claim: str, said: list[Fields], alerts: list[str], sequence: int) -> Fields:
-        """Charge a granted claim everywhere; return the field that tells so.
+        """Charge a granted claim to each limit; return the field about it.
 
         Args:
             said: what the ledger tells, of which amounts within the rounding are taken.
@@ -176,7 +176,7 @@ class Levels:
 
 
 def _entry(said: list[Fields], limit: Limit) -> Fields:
-    """Return what the ledger tells of a limit."""
+    """Return the ledger's fields of a limit."""
     named = limit.scope, limit.head.get("name")
     found = (each for each in said if (each.get("scope"), each.get("name")) == named)
     return next(found, _NOTHING)
@@ -190,5 +190,5 @@ def _draw(limit: Limit, use: Use, cost: dict[str, Range], right: Fields) -> Fiel
 
 
 def as_json(claim: Fields) -> str:
-    """Return a claim as a text by which equal ones are known."""
+    """Return a text that is equal for equal claims."""
     return json.dumps(claim, sort_keys=True)

@@ -1,4 +1,4 @@
-"""Which `limit` records are sound: docs/reference/records/limits.md."""
+"""The validity of `limit` records: docs/reference/records/limits.md."""
 
 from __future__ import annotations
 
@@ -38,11 +38,11 @@ LIMIT_RULES: Final[dict[str, Any]] = {
     "pace": lambda v: v is None or _is_pace(v),
     "reserved": lambda v: v is None or is_ratio(v),
 }
-"""What each field of a limit's record must be."""
+"""The rule of each field of a limit's record."""
 
 
 def at_odds(record: dict[str, Any]) -> set[str]:
-    """Return the fields of a limit's record that do not go with its scope, or with each other."""
+    """Return the fields of a limit's record that do not match its scope, or each other."""
     scope = record.get("scope")
     given = {name for name in MAY_BE_IN_A_LIMIT if record.get(name) is not None}
     unfit = {"part", "policy"} if {"part", "policy"} <= given else set()

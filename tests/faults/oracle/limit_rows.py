@@ -1,4 +1,4 @@
-"""The rows that a dataset's levels come to: docs/reference/records/state.md."""
+"""The rows of a dataset's limits: docs/reference/records/state.md."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _rule(limit: Limit) -> Fields:
 
 
 def _used(limit: Limit, use: Use) -> Fields:
-    """Return what was used, each with the version since which it was counted."""
+    """Return the used amounts, each with the version since which it counts."""
     own = limit.scope != "each"
     row: Fields = {}
     if use.counted[0] and (not own or use.counted[0] == limit.counted_since):

@@ -1,4 +1,4 @@
-"""What an owner has said of one scope and name, and what was used of it, in fractions."""
+"""The limits of one scope and name, and their use, in fractions."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tests.faults.oracle.periods import Periods
 
 @dataclass
 class Use:
-    """What somebody has used; of a limit and a share with the version since which it counts.
+    """The use of somebody; for a limit and a share with the version since which it counts.
 
     Attributes:
         paced: when the period begins that it is of, and what was used in that.
@@ -28,7 +28,7 @@ class Use:
 
 @dataclass
 class Limit:
-    """All that was ever said of one scope and name.
+    """The history of the limits of one scope and name.
 
     Attributes:
         fields: `limit` of the last record's decision.
@@ -63,7 +63,7 @@ class Limit:
 
     @property
     def head(self) -> Fields:
-        """How decisions name it."""
+        """The name in decisions."""
         name = {"name": self.name} if self.name else {}
         return {"scope": self.scope, **name}
 
@@ -76,7 +76,7 @@ class Limit:
         return amounts if since == self.counted_since else self.meter.nothing()
 
     def paced(self, use: Use, whole: Meter, clock: Clock) -> tuple[int, Amounts]:
-        """Return when the period begins into which a grant falls now, and what was used in it."""
+        """Return the start of the period of a grant now, and the amount used in it."""
         now, _ = self.periods.around(clock.at)
         if use.paced is None:
             return now, whole.nothing()
@@ -91,13 +91,13 @@ class Limit:
         return amounts if since == self.shared_since else dict.fromkeys(self.share, 0)
 
     def spare(self) -> Amounts:
-        """Return what is left of a share."""
+        """Return the remaining amount of a share."""
         assert self.share is not None
         used = self.used()
         return {name: max(most - used[name], 0) for name, most in self.share.items()}
 
     def removed(self) -> None:
-        """Take a record that says nothing."""
+        """Apply a record that removes the limit."""
         self.version += 1
         self.fields = {**self.head, "version": self.version}
         self.meter = self.pace = self.period = self.share = self.booked = None
@@ -105,7 +105,7 @@ class Limit:
 
 @dataclass
 class Clock:
-    """The partition's clock, and how often and to when it was set back."""
+    """The partition's clock, with the number and times of its resets."""
 
     at: int
     resets: int = 0

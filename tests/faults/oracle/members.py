@@ -1,4 +1,4 @@
-"""Who may do what, by a dataset's own records: docs/reference/records/member.md."""
+"""Permissions by a dataset's own records: docs/reference/records/member.md."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.texts import is_name, is_time, millis
 
 ROLES: Final = ("owner", "analyst", "engine", "auditor")
-"""In the order in which a decision has them."""
+"""The order of the roles in a decision."""
 MOST: Final = 10_000
 MOST_OWNERS: Final = 100
 MAY_BE_IN_A_POLICY: Final = ("access", "visibility", "population")
@@ -35,23 +35,23 @@ class Members:
         self.all: dict[str, Member] = {}
 
     def open(self, owners: list[str]) -> None:
-        """Take the owners that an opening names."""
+        """Add the owners that an opening names."""
         self.all = {name: Member(("owner",), None, None, 1) for name in owners}
 
     @property
     def owners(self) -> int:
-        """How many of them are owners."""
+        """The number of owners."""
         return sum("owner" in each.roles for each in self.all.values())
 
     def has(self, name: str, role: str, at: int) -> bool:
-        """Tell whether somebody's membership is in force at a time, and has a role."""
+        """Return whether a membership is valid at a time, and has a role."""
         found = self.all.get(name)
         if found is None or role not in found.roles:
             return False
         return found.until is None or at < found.until
 
     def team(self, name: str, at: int) -> str | None:
-        """Return the team that somebody is in, by a membership in force, whatever its roles."""
+        """Return the team of a member, by a valid membership, whatever its roles."""
         found = self.all.get(name)
         if found is None or (found.until is not None and at >= found.until):
             return None
@@ -64,13 +64,13 @@ class Members:
         return access != "members" or self.has(request["analyst"], "analyst", at)
 
     def may_govern(self, record: Fields, at: int) -> bool:
-        """Tell whether an owner's record comes from an owner, or needs none."""
+        """Return whether an admin request comes from an owner, or needs none."""
         if record["type"] == "member" and record.get("as") == "administrator":
             return True
         return not self.owners or self.has(record["by"], "owner", at)
 
     def refusal(self, record: Fields) -> str | None:
-        """Return why a member's record that may be sent is not carried out."""
+        """Return why a permitted member's record is not applied."""
         name, roles = record["member"], record["roles"]
         found = self.all.get(name)
         if found is None and not roles:
@@ -83,7 +83,7 @@ class Members:
         return None
 
     def take(self, record: Fields, sequence: int) -> Fields:
-        """Carry out a member's record; return what its decision says of it."""
+        """Apply a member's record; return the fields of its decision."""
         name = record["member"]
         roles = tuple(role for role in ROLES if role in record["roles"])
         said: Fields = {"member": name, "roles": list(roles)}
@@ -128,14 +128,14 @@ def _row(dataset: str, name: str, member: Member) -> Fields:
 
 
 def are_owners(value: Any) -> bool:
-    """Tell whether an opening's owners are 1 to 100 names, each once."""
+    """Return whether an opening's owners are 1 to 100 names, each once."""
     if not isinstance(value, list) or not 1 <= len(value) <= MOST_OWNERS:
         return False
     return all(map(is_name, value)) and len(set(value)) == len(value)
 
 
 def are_roles(value: Any) -> bool:
-    """Tell whether a record's roles are known ones, each once."""
+    """Return whether a record's roles are known ones, each once."""
     if not isinstance(value, list) or not all(isinstance(each, str) for each in value):
         return False
     return set(value) <= set(ROLES) and len(set(value)) == len(value)
@@ -163,10 +163,10 @@ MEMBER_RULES: Final[dict[str, Any]] = {
 
 
 def is_access(value: Any) -> bool:
-    """Tell whether a text says who may ask."""
+    """Return whether a text says who may ask."""
     return value in ("members", "anyone")
 
 
 def is_visibility(value: Any) -> bool:
-    """Tell whether a text says what an analyst sees of others' requests."""
+    """Return whether a text says what an analyst sees of others' requests."""
     return value in ("own", "members")

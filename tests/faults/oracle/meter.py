@@ -1,4 +1,4 @@
-"""What a budget of some filter admits, charges and has left, whatever its capacities are.
+"""A budget of some filter: its admissions, charges and remaining amounts, for any capacities.
 
 A limit may have a part of a dataset's capacities, so each question is asked with its own.
 """
@@ -49,11 +49,11 @@ class Meter:
         return self  # nothing of it changes
 
     def price(self, claim: str) -> dict[str, Range]:
-        """Return what a claim, as JSON, may cost by each sum that must be known of it."""
+        """Return the possible cost of a claim, as JSON, in each sum that it must have a price in."""
         return _price(claim, halves.needs(self.policy))
 
     def residue(self, capacity: Amounts, spent: Amounts, claim: str) -> Range | None:
-        """Return what a claim may take off a Gaussian residue, None where it does not fit."""
+        """Return the possible cost of a claim to a Gaussian residue; None if it does not fit."""
         name = self.own[0]
         return residue.charge(list(atoms(json.loads(claim))), capacity[name] - spent[name])
 
@@ -61,13 +61,13 @@ class Meter:
         return dict.fromkeys(self.state, 0)
 
     def accepts(self, claim: str) -> bool:
-        """Tell whether some budget, however large, would take a claim."""
+        """Return whether some budget, however large, would admit a claim."""
         return halves.accepts(self.policy, json.loads(claim), self.price(claim))
 
     def charged(
         self, capacity: Amounts, spent: Amounts, claim: str, said: Texts | None = None
     ) -> Amounts | None:
-        """Return what is spent after a claim, None where it does not fit.
+        """Return the spending after a claim; None if it does not fit.
 
         Args:
             said: the totals that the ledger tells, which are taken where they are right ones.
@@ -104,14 +104,14 @@ class Meter:
         return self.policy["epsilon"], own, orders, tuple(filters.weights(self.policy))
 
     def _shifted(self, capacity: Amounts, totals: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return totals as far from the whole capacities as they are from the given ones."""
+        """Return totals with the same distance from the whole capacities as from these capacities."""
         return tuple(
             _plus(total, self.whole[name] - capacity[name])
             for name, total in zip(self.own, totals, strict=True)
         )
 
     def left(self, capacity: Amounts, spent: Amounts) -> Amounts:
-        """Return by how much each sum may still grow, never less than 0."""
+        """Return the remaining amount of each sum, never less than 0."""
         room = halves.left(self.policy, capacity, spent)
         return {name: max(0, math.floor(each)) for name, each in room.items()}
 
@@ -148,7 +148,7 @@ def _plus(one: Any, other: Any) -> Any:
 
 
 def grown(before: Any, span: Range, said: str | None = None) -> Any:
-    """Return a total after something that costs what lies in a range.
+    """Return a total after a cost within a range.
 
     Args:
         said: what the ledger tells of the total, taken where it is a right one.
@@ -166,25 +166,25 @@ def _price(claim: str, names: tuple[str, ...]) -> dict[str, Range]:
 
 
 def texts(amounts: Amounts) -> Texts:
-    """Return amounts as the log writes what is spent: rounded up."""
+    """Return amounts in the log's format of spending: rounded up."""
     return {name: as_text(whole_up(amount)) for name, amount in amounts.items()}
 
 
 def amount_fields(name: str, amounts: Amounts) -> dict[str, Any]:
-    """Return amounts as `levels` has them, and by how much they are rounded up."""
+    """Return amounts in the format of `levels`, and their rounding."""
     over = rounded_up(amounts)
     prefix = "" if name == "totals" else f"{name}_"
     return {name: texts(amounts), **({f"{prefix}rounded_up": over} if over else {})}
 
 
 def down(amounts: Amounts) -> Texts:
-    """Return amounts as the log writes what is left: rounded down, never below 0."""
+    """Return amounts in the log's format of remaining amounts: rounded down, never below 0."""
     return {name: as_text(max(0, math.floor(amount))) for name, amount in amounts.items()}
 
 
 @lru_cache(maxsize=4096)
 def budget_of(policy: str) -> Within:
-    """Return what a ledger may tell of the budget of a resolved policy, as JSON."""
+    """Return the permitted budgets of a resolved policy, as JSON."""
     full = json.loads(policy)
     return Within(dict(zip(halves.sums(full), halves.capacities(full), strict=True)))
 

@@ -1,4 +1,4 @@
-"""What several orders of Renyi divergence prove together: docs/theory.md P5b, taken literally.
+"""The joint bound of several orders of Renyi divergence: docs/theory.md P5b, taken literally.
 
 sup over l > epsilon of (1 - e^(epsilon-l)) / sum_j w_j e^((alpha_j-1)(l-S_j)), in logarithms.
 """
@@ -17,11 +17,11 @@ Setting = tuple[str, Fraction, tuple[str, ...], tuple[Fraction, ...]]
 
 _HALVINGS: Final = 60
 _PARTS: Final = 10**8
-"""The spent part is given in this many parts of the whole, rounded up."""
+"""The spent part is a multiple of one over this number, rounded up."""
 
 
 def log_proved(setting: Setting, totals: tuple[float, ...]) -> Real:
-    """Return ln of the delta that totals in units prove; infinite where they prove none."""
+    """Return ln of the delta that totals in units prove; infinite if they prove none."""
     epsilon, _, orders, weights = setting
     known = [
         (order, weight, total)
@@ -57,13 +57,13 @@ def _best(less: list[float], at_budget: list[float]) -> float:
 
 
 def proves(setting: Setting, totals: tuple[float, ...]) -> bool:
-    """Tell whether totals in units prove the policy's delta."""
+    """Return whether totals in units prove the policy's delta."""
     return bool(log_proved(setting, totals) <= mp.log(real(setting[1])))
 
 
 @lru_cache(maxsize=4096)
 def spent_part(setting: Setting, totals: tuple[float, ...]) -> Fraction:
-    """Return the least part by which all totals may be divided and prove delta, at most 1."""
+    """Return the least divisor of all totals with which they prove delta, at most 1."""
     if not all(totals):
         return Fraction(0)
     low, high = 0, _PARTS

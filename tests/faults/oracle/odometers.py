@@ -1,4 +1,4 @@
-"""What each odometer reads: docs/theory.md, section 4."""
+"""The reading of each odometer: docs/theory.md, section 4."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _own(odometer: Odometer) -> tuple[str, ...]:
 
 
 def sums(odometer: Odometer, policy: Policy) -> tuple[str, ...]:
-    """Return the names of the totals that a reading is made of."""
+    """Return the names of the totals that a reading uses."""
     if odometer["type"] == "combined":
         parts = [name for part in odometer["odometers"] for name in sums(part, policy)]
         return tuple(dict.fromkeys(parts))

@@ -1,4 +1,4 @@
-"""One partition by the documents: clock, floor, ids, chain, and each input's decision."""
+"""One partition by the documents: clock, expiry watermark, ids, chain, each input's decision."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Key = tuple[str, str, str, str]
 
 
 class Given(NamedTuple):
-    """One input as it was sent.
+    """One input as sent.
 
     Attributes:
         offset: its place in its input.
@@ -40,7 +40,7 @@ class Given(NamedTuple):
 
 
 class Known(NamedTuple):
-    """What is remembered of an id."""
+    """The remembered data of an id."""
 
     issued: int
     body: bytes
@@ -93,7 +93,7 @@ class Partition:
         return Clock(self.at, self.resets, self.reset_at)
 
     def take(self, value: bytes) -> Fields:
-        """Check one decision against all before it, and against its input.
+        """Check one decision against all earlier ones, and against its input.
 
         Raises: Disagreement: it is another one than the documents predict.
         """
@@ -119,7 +119,7 @@ class Partition:
         return said
 
     def finish(self) -> None:
-        """Check that nothing that was sent is left undecided.
+        """Check that no input is undecided.
 
         Raises: Disagreement.
         """
@@ -149,7 +149,7 @@ class Partition:
         }
 
     def _command(self, said: Fields, fields: Fields, where: object) -> None:
-        """Take a decision that a command wrote: it has no input, and spends nothing."""
+        """Apply a decision of a command: it has no input, and spends nothing."""
         at, before = millis(said["decided_at"]), self.at
         if said["outcome"] == "clock_reset":
             if at >= before:
@@ -195,7 +195,7 @@ class Partition:
             self.letters.append((source, given, str(verdict["reason"])))
 
     def _input_of(self, said: Fields, where: object) -> tuple[str, Given]:
-        """Return the input that a decision must be about: the next one of its source."""
+        """Return the input that a decision must have: the next one of its source."""
         origin = said.get("source")
         if not isinstance(origin, dict) or origin.get("topic") not in INPUTS:
             raise Disagreement("inputs", origin, "the place of an input", where)
@@ -281,7 +281,7 @@ class Partition:
         return outcome, reason, {**more, **dataset.standing()}
 
     def _first(self, said: Fields, verdict: tuple[str, str | None, Fields]) -> Fields:
-        """Return what a repeat of this decision says of it."""
+        """Return the fields with which a repeat names this decision."""
         first = {
             "partition_sequence": self.number,
             "decided_at": at_text(self.at),

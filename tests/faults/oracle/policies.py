@@ -1,4 +1,4 @@
-"""Which policies are sound, and how they are written out: docs/reference/records/policy.md."""
+"""The validity of policies, and their resolved form: docs/reference/records/policy.md."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OF_FILTER: Final = {
     "epsilon_each": {"optimal_homogeneous"},
 }
 PARAMETERS: Final = tuple(_OF_FILTER)
-"""The fields that only some filter has; an amendment must leave them as they are."""
+"""The fields of single filters; an amendment must not change them."""
 _ALL_OF_DELTA: Final = {"basic", "zcdp", "ex_post"}
 _OWN_DELTA: Final = set(filters.NAMES) - _ALL_OF_DELTA - {"advanced_2016"}
 _HORIZON: Final = re.compile(r"P([1-9][0-9]{0,4})D")
@@ -54,18 +54,18 @@ _BELOW_1_BY_E: Final = {"advanced_2016", "advanced_2016_n"}
 
 
 def is_horizon(value: Any) -> bool:
-    """Tell whether a text is a number of days."""
+    """Return whether a text is a number of days."""
     return isinstance(value, str) and _HORIZON.fullmatch(value) is not None
 
 
 def is_ratio(value: Any) -> bool:
-    """Tell whether a text is a number in (0, 1]."""
+    """Return whether a text is a number in (0, 1]."""
     ratio = amount(value)
     return ratio is not None and 0 < ratio <= 1
 
 
 def ratios_are_broken(value: Any) -> bool:
-    """Tell whether thresholds do not increase within (0, 1], or are too many."""
+    """Return whether thresholds do not increase within (0, 1], or are too many."""
     if not isinstance(value, list) or len(value) > 20 or not all(map(is_ratio, value)):
         return True
     ratios = [Fraction(each) for each in value]
@@ -77,7 +77,7 @@ def _is_below_1_by_e(delta: Fraction) -> bool:
 
 
 def default_for_claims(policy: Policy) -> Fraction:
-    """Return delta'' where a policy does not give it."""
+    """Return delta'' of a policy without one."""
     delta = Fraction(policy.get("delta", "0"))
     name = policy.get("filter", "zcdp_tight")
     if name in _ALL_OF_DELTA or (name == "unified_brownian" and policy.get("rho") is not None):
@@ -86,7 +86,7 @@ def default_for_claims(policy: Policy) -> Fraction:
 
 
 def broken_policy(policy: Any) -> bool:
-    """Tell whether a policy breaks a rule."""
+    """Return whether a policy breaks a rule."""
     if not isinstance(policy, dict) or not policy.keys() <= _FIELDS:
         return True
     name = policy.get("filter", "zcdp_tight")
@@ -219,7 +219,7 @@ def _failure(odometer: Any) -> Fraction:
 
 
 def _leaves_nothing(policy: Policy) -> bool:
-    """Tell whether the filter has no budget to speak of under a policy that is sound else."""
+    """Return whether the filter has no usable budget under a policy that is valid otherwise."""
     full = resolved(policy)
     first = int(filters.capacities(full)[0][1])
     if full["filter"].startswith("renyi"):
@@ -231,7 +231,7 @@ def _leaves_nothing(policy: Policy) -> bool:
 
 
 def resolved(policy: Policy) -> Policy:
-    """Return a sound policy with every default written out, as an opening repeats it."""
+    """Return a valid policy with every default, as an opening repeats it."""
     claims = policy.get("delta_for_claims")
     exact = default_for_claims(policy) if claims is None else Fraction(claims)
     full: Policy = {
@@ -255,7 +255,7 @@ def resolved(policy: Policy) -> Policy:
 
 
 def promises_more(now: Policy, was: Policy) -> bool:
-    """Tell whether a policy's guarantee is somewhere larger than another's."""
+    """Return whether a policy's guarantee is somewhere larger than another's."""
     (name, amount_now, delta), (before, amount_was, delta_was) = _guarantee(now), _guarantee(was)
     return name != before or amount_now > amount_was or delta > delta_was
 

@@ -83,7 +83,7 @@ def _below_two(rate: str, rho: Fraction, alpha: Fraction) -> Real:
 
 @lru_cache(maxsize=1024)
 def _least(rate: str, rho: Fraction, order: Fraction) -> Real:
-    """Return the least bound on the divergence that holds at an eighth, or at one above it."""
+    """Return the least bound on the divergence that is valid at an eighth, or at one above it."""
     if order == 2:
         return _moment(rate, rho, 2)
     if order == 1:

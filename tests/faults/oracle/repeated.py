@@ -1,4 +1,4 @@
-"""What a record repeats of its input, and what it says is wrong with it."""
+"""The fields that a record repeats from its input, and its error about the input."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tests.faults.oracle.wire import Read
 
 
 def names_one(error: Any, body: Read) -> bool:
-    """Tell whether an `error` has its three texts, and names a field that is broken."""
+    """Return whether an `error` has its three texts, and names an invalid field."""
     if not isinstance(error, dict) or error.keys() != {"field", "rule", "value"}:
         return False
     root = str(error["field"]).partition(".")[0].partition("[")[0]

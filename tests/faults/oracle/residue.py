@@ -1,4 +1,4 @@
-"""The Gaussian residue: docs/theory.md, P6 and P11, by its own equation and 60 digits."""
+"""The Gaussian residue: docs/theory.md, P6 and P11, by an own equation with 60 digits."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ class Unpredicted(Exception):
 
 
 def delta_of(m: Real, e: Real) -> Real:
-    """Return the delta of (e, delta)-DP that m-GDP has."""
+    """Return the delta with which m-GDP is (e, delta)-DP."""
     return mp.ncdf(-e / m + m / 2) - mp.exp(e) * mp.ncdf(-e / m - m / 2)
 
 
 def capacity(budget: str, own: Fraction) -> Real:
-    """Return the m^2 whose delta at the budget is delta'."""
+    """Return the m^2 with delta' at the budget."""
     e, goal = real(budget), real(own)
     low, high = mp.mpf(0), mp.mpf(1)
     while delta_of(high, e) < goal:
@@ -46,7 +46,7 @@ def capacity(budget: str, own: Fraction) -> Real:
 
 @lru_cache(maxsize=65_536)
 def pure_cost(state: int, atom_epsilon: Fraction) -> Range | None:
-    """Return what an epsilon-DP mechanism may take off m^2, None where it may not run."""
+    """Return the possible cost of an epsilon-DP mechanism to m^2; None if it may not run."""
     e, s = real(atom_epsilon), real(Fraction(state, UNIT))
     if not e:
         return 0, 0
@@ -74,7 +74,7 @@ def pure_cost(state: int, atom_epsilon: Fraction) -> Range | None:
 
 
 def charge(parts: list[tuple[Atom, int]], room: int | Fraction) -> Range | None:
-    """Return what a claim may take off m^2 = room, None where it does not fit.
+    """Return the possible cost of a claim to m^2 = room; None if it does not fit.
 
     A pure mechanism finds the state rounded down to a unit.
     """

@@ -1,4 +1,4 @@
-"""What stands beside a log: the rows of `state`, and the dead letters."""
+"""The rows of `state`, and the dead letters."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Letter(NamedTuple):
 
 
 def check_state(partition: Partition, rows: Mapping[bytes, bytes]) -> None:
-    """Check that the rows of `state` are what the log comes down to.
+    """Check that the rows of `state` follow from the log.
 
     Raises: Disagreement.
     """
@@ -66,7 +66,7 @@ def _as_state(said: Fields, predicted: Fields, key: bytes) -> None:
 
 
 def check_letters(partition: Partition, letters: Sequence[Letter], *, kafka: bool) -> None:
-    """Check that exactly what belongs among the dead letters is there, in order.
+    """Check that the dead letters are exactly the predicted ones, in order.
 
     Raises: Disagreement.
     """

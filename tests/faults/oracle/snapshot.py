@@ -1,4 +1,4 @@
-"""The rows that a partition comes down to: docs/reference/records/state.md; decision 0043."""
+"""The rows of a partition's state: docs/reference/records/state.md; decision 0043."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ RULES: Final = 1
 
 
 class Standing(Protocol):
-    """What a row of a partition tells of it; see `Partition`."""
+    """The fields of a partition's row; see `Partition`."""
 
     genesis: Fields
     number: int
@@ -87,7 +87,7 @@ def partition_row(partition: Standing) -> Fields:
 
 
 def other_rows(partition: Standing) -> dict[bytes, Fields]:
-    """Return the rows of all members, then of all levels, by their keys, in their order."""
+    """Return the rows of all members, then of all limits, by their keys, in their order."""
     members: dict[bytes, Fields] = {}
     levels: dict[bytes, Fields] = {}
     for dataset in partition.datasets.values():
@@ -97,7 +97,7 @@ def other_rows(partition: Standing) -> dict[bytes, Fields]:
 
 
 def sealed_state(partition: Standing) -> str:
-    """Return the hash of all rows as a seal has it: no readings, no checksum."""
+    """Return the hash of all rows in a seal: without readings and checksum."""
     rows = [
         # As the log writes the policy: the order of its fields is no rule.
         {**dataset_row(dataset), "policy": dataset.written, "odometers": {}}
@@ -109,5 +109,5 @@ def sealed_state(partition: Standing) -> str:
 
 
 def line(row: Mapping[str, Any]) -> bytes:
-    """Return a row as it is written, with a line's end."""
+    """Return a row in its written form, with a newline."""
     return json.dumps(row, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"

@@ -1,4 +1,4 @@
-"""Amounts, names and times as docs/reference/records.md has them."""
+"""Amounts, names and times by docs/reference/records.md."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def amount(text: object) -> Fraction | None:
-    """Return the exact value of an amount on the wire, None if it is none."""
+    """Return the exact value of an amount on the wire; None if it is not one."""
     if not isinstance(text, str) or len(text) > 64 or _AMOUNT.fullmatch(text) is None:
         return None
     value = Fraction(text)
@@ -28,22 +28,22 @@ def amount(text: object) -> Fraction | None:
 
 
 def within(value: Fraction | None, least: Fraction, most: Fraction, *, zero: bool = True) -> bool:
-    """Tell whether an amount lies within bounds, or is a zero that is allowed."""
+    """Return whether an amount lies within bounds, or is a zero that is allowed."""
     return value is not None and (least <= value <= most or (zero and not value))
 
 
 def is_delta(value: Fraction | None) -> bool:
-    """Tell whether an amount is at least 0 and less than 1."""
+    """Return whether an amount is at least 0 and less than 1."""
     return value is not None and value < 1
 
 
 def is_name(text: Any) -> bool:
-    """Tell whether a text may name a dataset, a person, a program, a team or a population."""
+    """Return whether a text may name a dataset, a person, a program, a team or a population."""
     return isinstance(text, str) and _NAME.fullmatch(text) is not None
 
 
 def is_hidden(character: str) -> bool:
-    """Tell whether no text of a record may have a character: it acts where it is shown."""
+    """Return whether a character is forbidden in all texts, because it acts where it is shown."""
     return (
         unicodedata.category(character) in {"Cc", "Zl", "Zp"}
         or unicodedata.bidirectional(character) in _DIRECTION
@@ -52,7 +52,7 @@ def is_hidden(character: str) -> bool:
 
 
 def is_time(text: Any) -> bool:
-    """Tell whether a text is a time of the log, of a day that there is."""
+    """Return whether a text is a time of the log, on a valid date."""
     if not isinstance(text, str) or _TIME.fullmatch(text) is None:
         return False
     try:
@@ -63,13 +63,13 @@ def is_time(text: Any) -> bool:
 
 
 def is_unit(text: Any) -> bool:
-    """Tell whether a text may be a policy's unit."""
+    """Return whether a text may be a policy's unit."""
     return isinstance(text, str) and _UNIT.fullmatch(text) is not None
 
 
 @lru_cache(maxsize=65_536)
 def millis(text: str) -> int:
-    """Return milliseconds since 1970 of a time on the wire; -1 of any other text."""
+    """Return milliseconds since 1970 of a time on the wire; -1 for another text."""
     if not isinstance(text, str) or _TIME.fullmatch(text) is None:
         return -1
     moment = datetime.fromisoformat(text)
@@ -77,6 +77,6 @@ def millis(text: str) -> int:
 
 
 def at_text(at: int) -> str:
-    """Return a time in milliseconds since 1970 as it is on the wire."""
+    """Return the wire format of a time in milliseconds since 1970."""
     moment = _EPOCH + timedelta(milliseconds=at)
     return moment.strftime("%Y-%m-%dT%H:%M:%S.") + f"{at % 1000:03d}Z"

@@ -1,4 +1,4 @@
-"""The judgement of a ledger on Kafka, read with another client library than the ledger's own."""
+"""The check of a ledger on Kafka, read with another client library than the ledger's own."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def consumer(bootstrap: str, topic: str, partitions: int, *, committed: bool) ->
 def read(
     bootstrap: str, topic: str, partitions: int, *, committed: bool = True, headers: bool = False
 ) -> list[list[Record]]:
-    """Return what each partition of a topic holds now, to its (last stable) end.
+    """Return the present records of each partition of a topic, up to its (last stable) end.
 
     Args:
         headers: read them too, all of which are text; the client library crashes on some others.
@@ -86,7 +86,7 @@ def _record(message: Message, headers: bool) -> Record:
 
 
 class Follower:
-    """Counts the records of a topic as they become visible, and keeps their bytes."""
+    """Counts the records of a topic as they become visible, and stores their bytes."""
 
     def __init__(self, bootstrap: str, topic: str, partitions: int, *, committed: bool) -> None:
         self._consumer = consumer(bootstrap, topic, partitions, committed=committed)
@@ -94,7 +94,7 @@ class Follower:
         self.values: list[bytes] = []
 
     def poll(self, seconds: float) -> None:
-        """Take what is there, waiting at most so long for the first."""
+        """Read the present records, with a limited wait for the first."""
         for message in self._consumer.consume(2_000, seconds):
             if message.error() is None:
                 self.counts[message.partition()] += 1
@@ -107,7 +107,7 @@ class Follower:
 
 @dataclass
 class Verdict:
-    """What a sound log holds.
+    """The content of a sound log.
 
     Attributes:
         decisions: of all partitions, each in order, genesis left out.
@@ -125,7 +125,7 @@ class Verdict:
 
     @property
     def plain(self) -> Counter[str]:
-        """How many decisions have each outcome, those on `edges` left out."""
+        """The number of decisions by outcome, without those on `edges`."""
         return Counter(
             decision["outcome"]
             for decision in self.decisions
@@ -134,16 +134,16 @@ class Verdict:
 
     @property
     def outcomes(self) -> Counter[str]:
-        """How many decisions have each outcome."""
+        """The number of decisions by outcome."""
         return Counter(decision["outcome"] for decision in self.decisions)
 
     @property
     def reasons(self) -> Counter[str]:
-        """How many decisions have each reason."""
+        """The number of decisions by reason."""
         return Counter(d["reason"] for d in self.decisions if d.get("reason"))
 
     def take(self, partition: Partition) -> None:
-        """Add what a partition's log holds."""
+        """Add the content of a partition's log."""
         for decision in partition.decisions:
             self.decisions.append(decision)
             source = decision.get("source")
@@ -159,7 +159,7 @@ class Verdict:
 def judge(
     bootstrap: str, prefix: str, partitions: int, *, internal_errors: Collection[Place] = ()
 ) -> Verdict:
-    """Return what the log holds.
+    """Return the content of the log.
 
     Args:
         internal_errors: inputs whose decision a test has made fail.
@@ -170,7 +170,7 @@ def judge(
 
 
 class Evidence(NamedTuple):
-    """Everything that a ledger's topics hold, by partition."""
+    """All records in a ledger's topics, by partition."""
 
     inputs: dict[str, list[list[Record]]]
     decisions: list[list[Record]]
@@ -179,7 +179,7 @@ class Evidence(NamedTuple):
 
 
 def gathered(bootstrap: str, prefix: str, partitions: int) -> Evidence:
-    """Read all topics of a ledger, the inputs as their readers see them: uncommitted too."""
+    """Read all topics of a ledger; the inputs like their readers do, uncommitted ones included."""
     return Evidence(
         {name: read(bootstrap, prefix + name, partitions, committed=False) for name in INPUTS},
         read(bootstrap, f"{prefix}decisions", partitions),
@@ -194,7 +194,7 @@ def judge_evidence(
     internal_errors: Collection[Place] = (),
     appended: Mapping[Place, int] = MappingProxyType({}),
 ) -> Verdict:
-    """Judge what was read; see `judge`.
+    """Check the records; see `judge`.
 
     Args:
         appended: when an input was taken in, where a test had it taken in at another time than

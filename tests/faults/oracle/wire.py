@@ -1,4 +1,4 @@
-"""Which bodies are sound, and what is wrong with the others: docs/reference/records.md."""
+"""The validity of bodies, and the faults of invalid ones: docs/reference/records.md."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "member": (_ALL | {"by", "member", "roles"}, {"reason", "follows", "team", "until", "as"}),
     "limit": (_ALL | {"by", "scope"}, MAY_BE_IN_A_LIMIT),
 }
-"""Of each type: what must be there, and what may be."""
+"""By type: required and optional fields."""
 _CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "pure": ({"epsilon"}, set()),
     "approximate": ({"epsilon", "delta"}, set()),
@@ -68,7 +68,7 @@ _MOST_MECHANISMS: Final = 10**9
 
 
 class Read(NamedTuple):
-    """What a body is.
+    """A classified body.
 
     Attributes:
         reason: why it is none: `undecodable`, `oversize` or `invalid_field`; None of a sound one.
@@ -88,7 +88,7 @@ class _Bad(Exception):
 
 
 def read(source: str, value: bytes | None) -> Read:
-    """Return what is in an input record."""
+    """Return the classification of an input record."""
     if not value:
         return Read("undecodable")
     if len(value) > MAX_BYTES:
@@ -108,7 +108,7 @@ def read(source: str, value: bytes | None) -> Read:
 
 
 def canonical(value: bytes) -> bytes:
-    """Return a body of JSON without white space around it, and on one line."""
+    """Return a JSON body without white space around it, on one line."""
     value = value.strip(_SPACE)
     if b"\n" in value or b"\r" in value:
         return "".join(_TOKEN.findall(value.decode())).encode()
@@ -116,7 +116,7 @@ def canonical(value: bytes) -> bytes:
 
 
 def issued(request_id: str) -> int:
-    """Return the time of issue of an id, milliseconds since 1970."""
+    """Return the creation time of an id, milliseconds since 1970."""
     return int(request_id.replace("-", "")[:12], 16)
 
 
@@ -169,13 +169,13 @@ def _broken(source: str, found: Any) -> set[str]:
 
 
 def _escaped(character: str) -> str:
-    """Return a character of JSON as it is repeated; a tab stands between words alone."""
+    """Return a character of JSON in its repeated form; a tab is possible between words only."""
     hidden = is_hidden(character) and character != "\t"
     return f"\\u{ord(character):04x}" if hidden else character
 
 
 def _texts(value: Any) -> str:
-    """Return all the texts within a value, one behind the other."""
+    """Return all the texts within a value, in order."""
     if isinstance(value, dict):
         return "".join(name + _texts(each) for name, each in value.items())
     if isinstance(value, list):
@@ -227,7 +227,7 @@ def _is_short(value: object) -> bool:
 
 
 def mechanisms(claim: dict[str, Any]) -> int:
-    """Return how many mechanisms a sound claim holds."""
+    """Return the number of mechanisms in a valid claim."""
     if claim["type"] == "repeat":
         return int(claim["times"]) * mechanisms(claim["claim"])
     if claim["type"] == "all_of":
@@ -236,7 +236,7 @@ def mechanisms(claim: dict[str, Any]) -> int:
 
 
 def is_claim(claim: Any, nested: int) -> bool:
-    """Tell whether a claim has the fields of its kind, each within its rule."""
+    """Return whether a claim has the fields of its kind, each valid."""
     kind = claim.get("type") if isinstance(claim, dict) else None
     if not isinstance(kind, str) or kind not in _CLAIMS:
         return False
@@ -289,7 +289,7 @@ def _is_atom(kind: str, of: dict[str, Fraction | None]) -> bool:
 
 
 def _follows_soundly(kind: str, given: dict[str, Fraction]) -> bool:
-    """Tell whether what follows from the fields lies within its bounds, too."""
+    """Return whether the values derived from the fields are within bounds, too."""
     if kind == "laplace":
         return within(given["sensitivity"] / given["scale"], *_EPSILON)
     if kind in {"gaussian", "subsampled_gaussian"}:

@@ -1,4 +1,4 @@
-"""What a claim adds to each sum, exactly or to 60 digits: docs/theory.md, sections 1 and 2."""
+"""The cost of a claim in each sum, exact or with 60 digits: docs/theory.md, sections 1 and 2."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ GAUSSIAN: Final = {"gdp", "gaussian", "subsampled_gaussian", "brownian"}
 
 
 def atoms(claim: dict[str, Any], times: int = 1) -> Iterator[tuple[Atom, int]]:
-    """Yield each single mechanism of a claim, and how often it runs."""
+    """Yield each single mechanism of a claim, with its number of runs."""
     if claim["type"] == "repeat":
         yield from atoms(claim["claim"], times * claim["times"])
     elif claim["type"] == "all_of":
@@ -31,12 +31,12 @@ def atoms(claim: dict[str, Any], times: int = 1) -> Iterator[tuple[Atom, int]]:
 
 
 def is_sampled(claim: dict[str, Any]) -> bool:
-    """Tell whether some mechanism of a claim runs on a sample."""
+    """Return whether some mechanism of a claim runs on a sample."""
     return any(dict(atom)["type"] == "subsampled_gaussian" for atom, _ in atoms(claim))
 
 
 def epsilon(claim: dict[str, str]) -> Fraction | None:
-    """Return the bound on the loss of what is DP, apart from its delta."""
+    """Return the bound on the loss of the pure part, without its delta."""
     if claim["type"] in WITH_EPSILON:
         return Fraction(claim["epsilon"])
     if claim["type"] == "laplace":
@@ -47,7 +47,7 @@ def epsilon(claim: dict[str, str]) -> Fraction | None:
 
 
 def rho(claim: dict[str, str]) -> Exact:
-    """Return the column rho of the table of claims."""
+    """Return the column rho in the table of claims."""
     kind, bound = claim["type"], epsilon(claim)
     if kind in WITH_EPSILON:
         e = real(bound)
@@ -71,7 +71,7 @@ def rho(claim: dict[str, str]) -> Exact:
 
 
 def loss(claim: dict[str, str]) -> dict[str, Exact] | None:
-    """Return the bound on the loss itself that odometers add up; None where there is none."""
+    """Return the bound on the loss itself that odometers add up; None without one."""
     delta, bound = Fraction(claim.get("delta", "0")), epsilon(claim)
     if not delta:
         without = INFINITE if bound is None else bound
@@ -100,7 +100,7 @@ def _mean(bound: Exact) -> Exact:
 
 
 def response(claim: dict[str, str]) -> Fraction | None:
-    """Return the epsilon of the randomized response that costs a Gaussian budget as much."""
+    """Return the epsilon of the randomized response with the same cost to a Gaussian budget."""
     found = epsilon(claim)
     return found / 2 if found is not None and claim["type"] == "bounded_range" else found
 
@@ -167,7 +167,7 @@ _SUMS: Final[dict[str, Callable[[dict[str, str]], Exact]]] = {
 
 @lru_cache(maxsize=65_536)
 def exact(atom: Atom, name: str) -> Exact:
-    """Return what one mechanism adds to a sum, before any rounding."""
+    """Return the cost of one mechanism in a sum, before rounding."""
     claim = dict(atom)
     if name.startswith("apart_"):
         return Fraction(0) if claim["type"] == "ex_post" else exact(atom, name[len("apart_") :])
@@ -185,14 +185,14 @@ def exact(atom: Atom, name: str) -> Exact:
 
 @lru_cache(maxsize=65_536)
 def adds(atom: Atom, name: str) -> Range:
-    """Return what one mechanism may be charged in a sum."""
+    """Return the permitted charge of one mechanism in a sum."""
     # -ln(1 - delta) of a delta near 1e-40 is right to 18 digits: docs/decisions/0012.
     slack = SLACK * 11 if name.endswith("loss_shift") else SLACK
     return cost_range(exact(atom, name), slack)
 
 
 def price(claim: dict[str, Any], names: tuple[str, ...]) -> dict[str, Range]:
-    """Return what a claim may be charged in each sum: a batch costs what its parts cost."""
+    """Return the permitted charges of a claim in each sum: a batch costs the sum of its parts."""
     parts = list(atoms(claim))
     found = {}
     for name in names:

@@ -280,7 +280,7 @@ def bodies_of(name: str) -> list[tuple[str, bytes]]:
 
 
 def was_sent(body: bytes) -> bool:
-    """Tell whether a body is one of those that the lives of a ledger send."""
+    """Return whether a body is one of those that the lives of a ledger send."""
     return any(body == each for _, each in bodies_of(json.loads(body)["dataset"]))
 
 
