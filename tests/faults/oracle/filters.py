@@ -124,7 +124,7 @@ def capacities(policy: Policy) -> tuple[Range, ...]:
 
 @lru_cache(maxsize=1024)
 def responses(each: str, budget: str, own: Fraction) -> int:
-    """Return the number of randomized responses of one epsilon that fit a budget fixed in advance."""
+    """Return the number of equal randomized responses that fit a budget fixed in advance."""
     low, high = 0, 1
     while _composed(high, each, budget) <= real(own):
         if high > MOST_COUNTED:

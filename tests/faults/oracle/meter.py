@@ -49,7 +49,7 @@ class Meter:
         return self  # nothing of it changes
 
     def price(self, claim: str) -> dict[str, Range]:
-        """Return the possible cost of a claim, as JSON, in each sum that it must have a price in."""
+        """Return the possible cost of a claim, as JSON, in each sum that needs a price."""
         return _price(claim, halves.needs(self.policy))
 
     def residue(self, capacity: Amounts, spent: Amounts, claim: str) -> Range | None:
@@ -104,7 +104,7 @@ class Meter:
         return self.policy["epsilon"], own, orders, tuple(filters.weights(self.policy))
 
     def _shifted(self, capacity: Amounts, totals: tuple[Any, ...]) -> tuple[Any, ...]:
-        """Return totals with the same distance from the whole capacities as from these capacities."""
+        """Return totals that are as far from the whole capacities as from these capacities."""
         return tuple(
             _plus(total, self.whole[name] - capacity[name])
             for name, total in zip(self.own, totals, strict=True)
