@@ -1,4 +1,4 @@
-"""`accountant accept-rollback`: go on with a log that has lost decisions."""
+"""`accountant accept-rollback`: continue a log that has lost decisions."""
 
 from __future__ import annotations
 
@@ -23,44 +23,42 @@ if TYPE_CHECKING:
 
 def accept_rollback(
     lost: Annotated[
-        str, typer.Option(help="The decisions that are lost, FIRST-LAST: the refusal names them.")
+        str, typer.Option(help="The lost decisions, FIRST-LAST, as in the error of the ledger.")
     ],
-    reason: Annotated[
-        str, typer.Option(help="Why, for people; kept for ever, 1 to 200 characters.")
-    ],
+    reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
     partition: Annotated[
-        int | None, typer.Option(help="On Kafka: the partition that has lost them.", min=0)
+        int | None, typer.Option(help="On Kafka: the partition that lost them.", min=0)
     ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Go on with a stopped ledger's log that has lost decisions which a checkpoint has seen.
+    """Continue a stopped ledger whose log has lost decisions that a checkpoint proves.
 
-    Such as after a backup was put back on purpose. What was granted in the lost decisions ran, and
-    is not charged. Writes one decision, `rolled_back`, signed by the key of the checkpoints;
-    `audit` and metrics tell of it for ever.
+    For example after a backup was restored on purpose. Mechanisms that were granted in the lost
+    decisions ran, and are no longer charged. Writes one decision, `rolled_back`, signed by the key
+    of the checkpoints; `audit` and the metrics report it permanently.
     """
     from streams.cli.printing.output import write_lines
 
     with explained():
         settings = stopped_settings(url)
         if (settings.ledger.kind == "kafka") == (partition is None):
-            fail(Exit.USAGE, "--partition N goes with a ledger on Kafka, and with no other")
+            fail(Exit.USAGE, "--partition N is for a ledger on Kafka, which needs it")
         if partition is not None and settings.checkpoints in {None, "off"}:
-            what = "set ACCOUNTANT_CHECKPOINTS to the directory of the workers' checkpoints"
-            fail(Exit.USAGE, what)
+            hint = "set ACCOUNTANT_CHECKPOINTS to the directory of the workers' checkpoints"
+            fail(Exit.USAGE, "no directory of checkpoints is named", hint=hint)
         written = write_records(
             settings, lambda log: _accept(log, settings, lost, reason), only=partition
         )
     if not written:
-        fail(Exit.FAILED, "the log goes on from its newest checkpoint: nothing was written")
+        fail(Exit.FAILED, "the log has lost no decision since its newest checkpoint; none written")
     (done,) = written
     if json:
         write_lines([done.value])
         return
     say(
-        f"decision {done.partition_sequence}: the decisions {lost} are given up\n"
-        "start the ledger again"
+        f"decision {done.partition_sequence} records that decisions {lost} are lost\n"
+        "next: start the ledger again"
     )
 
 

@@ -1,4 +1,4 @@
-"""What every command of an owner does: take the same options, connect, send a record, print it."""
+"""Common part of the owners' commands: their options, and sending a record and printing it."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type
 import typer
 
 from streams.cli.printing.exits import Exit, explained
-from streams.cli.printing.print_decision import tell
+from streams.cli.printing.print_decision import print_decision
 from streams.cli.reading.connected import connected
+from streams.cli.reading.dataset_reader import meant_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
@@ -23,14 +24,14 @@ By = Annotated[
     str | None,
     typer.Option(
         envvar="ACCOUNTANT_OWNER",
-        help="Who you are; with a token by default its name, else `owner`, which nobody verifies.",
+        help="Your name. Default: the token's name; without a token `owner`, unverified.",
     ),
 ]
-Reason = Annotated[str, typer.Option(help="For people, at most 200 characters.")]
+Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]
 
 
 class AdminOptions(NamedTuple):
-    """The options of an owner's command, as they were typed."""
+    """The options that every owners' command takes."""
 
     by: By = None
     reason: Reason = ""
@@ -46,29 +47,34 @@ class AdminOptions(NamedTuple):
             yield ledger
 
     def fields(self, ledger: Accountant) -> dict[str, Any]:
-        """Return the arguments that every record of an owner takes.
+        """Return the arguments of every admin request.
 
-        Without --by, the server names the owner where the client sends a token.
+        Without --by, the server fills in the name of the token.
         """
         by = self.by if self.by is not None or ledger.shows_token else "owner"
         return {"by": by, "reason": self.reason, "wait": self.wait}
 
     def send(self, record: Callable[..., Decision]) -> NoReturn:
-        """Send a record, print what it came to, and end the command: exit code 1 if it is refused.
+        """Send an admin request, print the decision, and end the command: 1 if it is refused.
 
         Args:
-            record: sends it, called with the ledger and the arguments of every record.
+            record: sends the request; called with the ledger and the common arguments.
         """
         with self.ledger() as ledger:
             decision = record(ledger, **self.fields(ledger))
-        self.end(decision)
+            meant = None if self.json else meant_dataset(ledger, decision)
+        self.end(decision, hint=meant)
 
-    def end(self, decision: Decision) -> NoReturn:
-        """Print what a record came to, and end the command: exit code 1 if it is refused."""
+    def end(self, decision: Decision, *, hint: str | None = None) -> NoReturn:
+        """Print the decision, and end the command: exit code 1 if it is refused.
+
+        Args:
+            hint: printed after the decision.
+        """
         from accountant.records.outcomes import SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
-        tell(decision, as_json=self.json)
+        print_decision(decision, as_json=self.json, hint=hint)
         outcome, _ = verdict(decision)
         done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS, *SETS_LIMITS}
         raise typer.Exit(Exit.OK if done else Exit.FAILED)
@@ -86,9 +92,9 @@ _BY, *_OTHERS = [
 
 
 def admin_command(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options of `AdminOptions` in place of its parameter `admin`.
+    """Replace a command's parameter `admin` by the options of `AdminOptions`.
 
-    In its help, parameters that follow `admin` stand between --by and the others.
+    In its help, parameters after `admin` come between --by and the others.
     """
     signature = inspect.signature(command, eval_str=True)
     own = signature.parameters.values()
@@ -104,6 +110,6 @@ def admin_command(command: Callable[..., None]) -> Callable[..., None]:
         admin = AdminOptions(**{name: given.pop(name) for name in AdminOptions._fields})
         command(**given, admin=admin)
 
-    # What typer makes the options from.
+    # typer reads the options from the signature.
     run.__signature__ = signature.replace(parameters=[*listed, *_OTHERS, *rest])  # type: ignore[attr-defined]
     return run

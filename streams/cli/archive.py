@@ -18,26 +18,23 @@ if TYPE_CHECKING:
 
 
 def archive(
-    file: Annotated[Path, typer.Argument(help="The archive to make, as census-2026.jsonl.gz.")],
+    file: Annotated[Path, typer.Argument(help="The new archive, such as census-2026.jsonl.gz.")],
     before: Annotated[
         str,
         typer.Option(
-            help="Archive what was decided before this time, as 2026-10-01 or "
-            "2026-10-01T12:00:00Z, in UTC."
+            help="Archive the decisions before this time (UTC): 2026-10-01 or 2026-10-01T12:00:00Z."
         ),
     ],
-    reason: Annotated[
-        str, typer.Option(help="Why, for people; kept for ever, 1 to 200 characters.")
-    ],
+    reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
     url: LogUrl = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Move the beginning of a stopped ledger's log into a compressed file, for ever.
+    """Move the beginning of a stopped ledger's log into a compressed file, permanently.
 
-    Audits the whole log, writes the file, then seals the ledger by one decision that holds the
-    hashes of what was archived, and of the state and the usage; then gives the disk back what the
-    archived decisions took. Nothing that was spent changes. Keep the archive: without it,
-    `accountant audit` can only check the log from the seal on.
+    Audits the whole log and writes the file. Then seals the ledger: one decision records the
+    hashes of the archive, the state and the usage. At last it frees the disk space. Spent budget
+    does not change. Keep the archive: without it, `accountant audit` can only check the log from
+    the seal on.
     """
     from streams.address import ledger_url
     from streams.cli.printing.output import print_json
@@ -47,24 +44,25 @@ def archive(
         at = _parsed(before)
         where = ledger_url(url)
         if where.kind == "kafka":
-            hint = "tiered storage (docs/how-to/archive.md)"
-            fail(Exit.USAGE, "on Kafka the broker keeps old decisions", hint=hint)
+            hint = "use the broker's tiered storage (docs/how-to/archive.md)"
+            fail(Exit.USAGE, "a ledger on Kafka has no archives", hint=hint)
         if where.kind != "sqlite":
-            fail(Exit.USAGE, "a gateway archives no log", hint="--url sqlite:///FILE")
+            hint = "name the ledger's file: --url sqlite:///FILE"
+            fail(Exit.USAGE, "a log cannot be archived over HTTP", hint=hint)
         done, trouble = _archived(load_command(url=url), Path(where.target), file, at, reason)
     if json:
         print_json(_fields(file, done) | ({} if trouble is None else {"size_kept": trouble}))
         return
     earlier = "--archive EACH-EARLIER-ONE " if done.first else ""
     say(
-        f"decisions {done.first} to {done.last} are in {file}, {done.bytes:,} bytes\n"
+        f"decisions {done.first} to {done.last} were moved to {file}, {done.bytes:,} bytes\n"
         f"   head {done.last}:{done.head}\n"
         f"the seal is decision {done.seal.partition_sequence}; {done.kept} decisions stay in the "
         f"ledger\n   head {done.seal.partition_sequence}:sha256:{done.seal.digest.hex()}\n"
         f"to check the whole log: accountant audit --url {url} {earlier}--archive {file}"
     )
     if trouble is not None:
-        say(f"the ledger's file keeps its size for now: {trouble}", err=True)
+        say(f"the ledger's file keeps its size: {trouble}", err=True)
 
 
 def _fields(file: Path, done: Archived) -> dict[str, Any]:
@@ -101,7 +99,7 @@ def _parsed(text: str) -> int:
 def _archived(
     settings: Settings, ledger: Path, file: Path, before: int, note: str
 ) -> tuple[Archived, str | None]:
-    """Archive; return what was done, and why the ledger's file keeps its size, if it does."""
+    """Archive; return the result, and why the ledger's file did not shrink, if it did not."""
     from accountant.partition.operate import check_note
     from streams.cli.printing.output import progress
     from streams.client.connect import check_exists

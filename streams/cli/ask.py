@@ -36,22 +36,26 @@ def ask(
         str | None,
         typer.Option(
             envvar="ACCOUNTANT_ANALYST",
-            help="Opaque id of who asks, kept for ever; with a token by default its name.",
+            help="Name of the analyst, recorded permanently. Default with a token: its name.",
         ),
     ] = None,
     via: Annotated[
         str | None,
-        typer.Option(help="The engine that asks for the analyst: the name of its own token."),
+        typer.Option(
+            help="Name of the engine that sends the request for the analyst, as in its own token."
+        ),
     ] = None,
     unit: UnitOption = None,
     neighbours: NeighboursOption = None,
-    purpose: Annotated[str, typer.Option(help="For people, at most 200 characters.")] = "",
+    purpose: Annotated[
+        str, typer.Option(help="What the result is for, at most 200 characters.")
+    ] = "",
     request_id: Annotated[
-        str | None, typer.Option("--id", help="UUIDv7 of an earlier attempt, to retry it.")
+        str | None, typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it.")
     ] = None,
     dry_run: Annotated[
         bool,
-        typer.Option("--dry-run", help="Show what it would be told; ask and write nothing."),
+        typer.Option("--dry-run", help="Show what the decision would be; nothing is recorded."),
     ] = False,
     wait: Wait = 10.0,
     url: Url = DEFAULT_URL,
@@ -60,13 +64,14 @@ def ask(
 ) -> None:
     """Ask whether a mechanism may run once on a dataset.
 
-    Exit code 0 if granted, 1 if not. A refusal costs nothing and says what would fit. An id that
-    was granted before is exit code 5: the mechanism does not run a second time for it. A
-    dry run grants nothing and is never exit code 0: 6 if it would be granted, 1 if not.
+    Exit code 0: granted. 1: refused; a refusal costs nothing and shows what would fit. 5: this id
+    was granted before, so the mechanism must not run again. A dry run grants nothing: it ends with
+    6 if the request would be granted, with 1 if not.
     """
     from accountant.claims.text import parse_claim
-    from streams.cli.printing.print_decision import tell
+    from streams.cli.printing.print_decision import print_decision
     from streams.cli.reading.connected import connected
+    from streams.cli.reading.dataset_reader import meant_dataset
     from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
@@ -93,7 +98,7 @@ def ask(
         sent_id = request_id or new_id(SystemClock())
         with connected(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.shows_token:
-                fail(Exit.USAGE, "who asks?", hint="--analyst NAME, or ACCOUNTANT_ANALYST")
+                _fail_without_analyst()
             try:
                 reply = ledger.ask(
                     dataset,
@@ -107,11 +112,13 @@ def ask(
                     wait=wait,
                 )
             except Unanswered as error:
-                # Whether it will be decided is unknown: only the same id is safe to send.
-                again = f"the same command with --id {sent_id}; it is never charged twice"
+                # The request may still be decided. Only the same id is safe to send again.
+                again = f"run the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
             then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
-    tell(reply.decision, as_json=json, then=then)
+            remaining = None if json else _remaining(ledger, dataset, reply.decision)
+            meant = None if json else meant_dataset(ledger, reply.decision)
+    print_decision(reply.decision, as_json=json, remaining=remaining, then=then, hint=meant)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)
@@ -128,20 +135,42 @@ def _dry_run(
     token_file: Path | None,
     json: bool,
 ) -> NoReturn:
-    """Print what a request would be told, and end the command."""
-    from streams.cli.printing.dry_run import tell_preview
+    """Print what the decision would be, and end the command."""
+    from streams.cli.printing.dry_run import print_preview
     from streams.cli.reading.dataset_reader import existing, reader
 
     with reader(url, token_file) as ledger:
-        policy = existing(ledger, dataset).policy
-        matters = via is not None or policy.access == "members"
+        view = existing(ledger, dataset)
+        matters = via is not None or view.policy.access == "members"
         if analyst is None and matters and not ledger.shows_token:
-            fail(Exit.USAGE, "who asks?", hint="--analyst NAME, or ACCOUNTANT_ANALYST")
+            _fail_without_analyst()
         shown = ledger.cost(
             dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours, via=via
         )
-    tell_preview(shown, as_json=json)
+    print_preview(shown, view.budget, as_json=json)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
+
+
+def _fail_without_analyst() -> NoReturn:
+    fail(
+        Exit.USAGE,
+        "the request names no analyst",
+        hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
+    )
+
+
+def _remaining(ledger: Accountant, dataset: str, decision: Decision) -> str | None:
+    """Return the remaining part of the budget after a grant, None if it is not known."""
+    from accountant.display.remaining import remaining_after
+    from accountant.errors import BudgetError
+
+    if not decision.granted:
+        return None
+    try:
+        view = ledger.dataset(dataset)
+    except BudgetError:  # the grant is printed even if this second read fails
+        return None
+    return None if view is None else remaining_after(decision, view)
 
 
 def _then(
@@ -163,7 +192,7 @@ def _then(
             unit=asked["unit"],
             neighbours=asked["neighbours"],
         )
-    except BudgetError:  # the grant is to be told whatever becomes of this look
+    except BudgetError:  # the grant is printed even if this second read fails
         return None
     if not shown.granted:
         return more_words(0)

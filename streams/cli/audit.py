@@ -1,4 +1,4 @@
-"""`accountant audit`: decide every request of a log again, and check its chain and sums."""
+"""`accountant audit`: decide every request of a log again, and verify its hashes and totals."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.checkpoints import evidence_of, show_told, tell
+from streams.cli.printing.checkpoints import compare_checkpoints, evidence_of, print_report
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
@@ -35,27 +35,31 @@ def audit(
     url: LogUrl = DEFAULT_URL,
     head: Annotated[
         str | None,
-        typer.Option(help="NUMBER:sha256:... of a decision that must be there, kept elsewhere."),
+        typer.Option(
+            help="NUMBER:sha256:... of a decision that the log must contain; store it elsewhere."
+        ),
     ] = None,
     checkpoints: Annotated[
         str | None,
         typer.Option(
-            help="Signed checkpoints that the log must agree with: a directory, or "
-            "kafka://HOST:PORT/TOPIC."
+            help="Directory or kafka://HOST:PORT/TOPIC of signed checkpoints; the log must agree "
+            "with them."
         ),
     ] = None,
     key: Annotated[
         list[str] | None,
-        typer.Option(help="A public key that signs them (`accountant key show`), or its file."),
+        typer.Option(
+            help="Public key of the checkpoints (`accountant key show`), or a file with it."
+        ),
     ] = None,
     ledger: Annotated[
         str | None,
-        typer.Option(help="The id that the log's ledger must have, kept with the key."),
+        typer.Option(help="Id that the ledger must have; store it with the key."),
     ] = None,
     receipt: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Receipts that the log must hold: JSON lines, or a store of answers.",
+            help="Receipts that the log must contain: JSON lines, or a store of results.",
             exists=True,
             dir_okay=False,
         ),
@@ -64,19 +68,19 @@ def audit(
     from_seal: Annotated[
         bool,
         typer.Option(
-            "--from-seal", help="Be content with what follows the seal of an archived log."
+            "--from-seal", help="Accept a log without its archives; check from the seal on."
         ),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Check a whole decision log, from its first record.
+    """Verify a whole decision log, from its first record.
 
-    Checks the chain of hashes, the sequences and the sums, and decides every request again. Then
-    compares each row of the ledger's state with what the log comes to; an exported log has none.
-    A log alone cannot show that its end is missing: the head is taken from the ledger's state
-    where there is one, or from --head. Exit code 1 if a record disagrees; the first is named.
-    Of a log whose beginning was archived, only what follows the seal is checked unless --archive
-    names every archive, in their order; without --from-seal that is exit code 1, too.
+    Verifies the chain of hashes, the sequence numbers and the totals, and decides every request
+    again. Then compares each row of the ledger's state with the log; an exported log has no state.
+    A log alone cannot show that its end is missing: add --head or --checkpoints. Exit code 1 if a
+    record disagrees; the first one is named. If the beginning of the log was archived, name every
+    archive with --archive, in order. Without them, the command checks what follows the seal and
+    ends with 1; with --from-seal it ends with 0.
     """
     from streams.cli.printing.output import print_json
     from streams.cli.reading.log_reader import log_source
@@ -90,26 +94,28 @@ def audit(
             (number, _with_signatures(number, _of_ledger(report, ledger)))
             for number, report in reports
         ]
-        told = None
+        compared = None
         if evidence is not None:
-            told = tell(evidence, reports, looked=looked, is_meant=ledger is not None)
+            compared = compare_checkpoints(
+                evidence, reports, looked=looked, is_meant=ledger is not None
+            )
     right = bool(reports) and all(report.right for _, report in reports)
-    right = right and (told is None or told.ok)
+    right = right and (compared is None or compared.ok)
     whole = right and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
         result = "ok" if whole else "from the seal on" if right else "failed"
-        result_of = {} if told is None else {"checkpoints": told}
+        checks = {} if compared is None else {"checkpoints": compared}
         print_json(
-            {"audit": result, "head_given": head is not None, "partitions": partitions} | result_of
+            {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
         )
     else:
         for number, report in reports:
             _show(number, report, head_given=head is not None or looked)
-        if told is not None:
-            show_told(told)
+        if compared is not None:
+            print_report(compared)
         if not reports:
-            say("the log is empty: there is not even a genesis")
+            say("the log is empty: it has no genesis record")
     if not whole and not (right and from_seal):
         raise typer.Exit(Exit.FAILED)
 
@@ -123,8 +129,8 @@ def audited(
 
     Args:
         head: number and hash of a decision that one of the partitions must hold; a log that
-            was still written while it was copied may go on behind it.
-        evidence: is given what the log has where checkpoints look.
+            was written to while it was copied may continue after it.
+        evidence: receives the hashes that the log has at each checkpoint.
     """
     from accountant.replay.audit import audit as audit_log
     from streams.cli.printing.output import counted, progress
@@ -149,8 +155,8 @@ def audited(
                     state=part.state,
                     gapless=part.gapless,
                 )
-                # What lies behind a disagreement, to reach the next part: damage there is told
-                # later.
+                # Read on after a disagreement, to reach the next partition; the audit of that
+                # one reports its own damage.
                 with suppress(Refused):
                     for _ in values:
                         pass
@@ -168,10 +174,10 @@ def audited(
 
 
 class _Watched:
-    """The values of one part as they are read, and what is looked for among them.
+    """Reads the values of one partition, and records the hashes of the wanted numbers.
 
     Attributes:
-        found: hashes by number, None for what is looked for and not found yet.
+        found: hashes by number; None for a number that was not read yet.
         last: number of the last value that was read, -1 for none.
     """
 
@@ -201,10 +207,10 @@ class _Watched:
 
 
 def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:
-    """Return the report on a log that does not hold a decision known from elsewhere.
+    """Return the report on a log that lacks a decision known from elsewhere.
 
     Args:
-        there: the hash of the decision that has its number, None if the log ends before it.
+        there: hash of the log's own decision of that number, None if the log ends before it.
     """
     import msgspec
 
@@ -214,7 +220,7 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
         return report
     number = head[0]
     if report.sealed is not None and there is None and number < report.sealed:
-        what = f"decision {number} is in an archive of the log, or was made before its seal"
+        what = f"decision {number} is older than the seal, so it is in an archive"
         fail(Exit.USAGE, f"--head {number}: {what}", hint="name each archive with --archive FILE")
     ends = f"the log ends at decision {report.sequence} {report.head}, before decision {number}"
     why = "decisions are missing, or the head is another log's"
@@ -228,7 +234,7 @@ def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> A
 
 
 def _of_ledger(report: AuditReport, ledger: str | None) -> AuditReport:
-    """Return the report, which disagrees where the log is of another ledger than was asked for."""
+    """Return the report; it disagrees if the log belongs to another ledger than --ledger."""
     import msgspec
 
     from accountant.replay.audit import Disagreement
@@ -242,7 +248,7 @@ def _of_ledger(report: AuditReport, ledger: str | None) -> AuditReport:
 
 
 def _with_signatures(number: int, report: AuditReport) -> AuditReport:
-    """Return the report, which disagrees where a record in it has a wrong signature."""
+    """Return the report; it disagrees if a record in it has a wrong signature."""
     import msgspec
 
     from streams.evidence.log_signatures import first_wrong_signature
@@ -284,10 +290,10 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
 
     wrong = report.first_disagreement
     for loss in report.rollbacks:
-        lost = f"the decisions from {loss.rollback.first} to {loss.rollback.last} were given up"
+        lost = f"decisions {loss.rollback.first} to {loss.rollback.last} were accepted as lost"
         stdout().print(
             f"[yellow]rollback[/] partition {number}, decision {loss.partition_sequence} at "
-            f"{moment(loss.decided_at)}: {lost}: {escape(loss.note)}; in the name of "
+            f"{moment(loss.decided_at)}: {lost}: {escape(loss.note)}; signed by "
             f"key {escape(loss.rollback.key)}",
             soft_wrap=True,
         )
@@ -296,17 +302,17 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         unsigned = "" if change.signature else " (unsigned)"
         stdout().print(
             f"[yellow]key[/] partition {number}, decision {named.partition_sequence} at "
-            f"{moment(named.decided_at)}: {escape(change.key)} after {escape(change.by)}"
+            f"{moment(named.decided_at)}: {escape(change.key)} replaces {escape(change.by)}"
             f"{unsigned}: {escape(named.note)}",
             soft_wrap=True,
         )
     for each in report.administered:
-        said = f"made {each.member} {' and '.join(each.roles)} on {each.dataset}"
+        done = f"made {each.member} {' and '.join(each.roles)} on {each.dataset}"
         if not each.roles:
-            said = f"removed {each.member} from {each.dataset}"
+            done = f"removed {each.member} from {each.dataset}"
         stdout().print(
             f"[yellow]administrator[/] partition {number}, decision {each.partition_sequence} at "
-            f"{moment(each.decided_at)}: {each.by} has {said}"
+            f"{moment(each.decided_at)}: {each.by} {done}"
             f"{f': {escape(each.reason)}' if each.reason else ''}",
             soft_wrap=True,
         )
@@ -316,8 +322,7 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"from decision {report.sealed} on, {report.decided_again} decided again"
             f"{_compared(report)}\n"
             f"   ledger {report.ledger}\n   head {report.sequence}:{report.head}\n"
-            "   what is before the seal was not decided again: to check the whole log, name each "
-            "archive with --archive FILE",
+            "   decisions before the seal were not checked: name each archive with --archive FILE",
             soft_wrap=True,
         )
         return
@@ -332,8 +337,8 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         )
         if not head_given:
             stdout().print(
-                "   whether decisions are missing after this one, as in an old copy, only --head "
-                "with a head kept elsewhere can show",
+                "   a log cannot show that later decisions are missing, as in an old copy: compare "
+                "with --head or --checkpoints",
                 style="dim",
                 soft_wrap=True,
             )
@@ -344,41 +349,41 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"field {escape(wrong.what)}\n"
             f"   expected {escape(wrong.expected[:400])}\n"
             f"   found    {escape(wrong.found[:400])}\n"
-            f"   all {report.records} decisions agree with each other, and this row does not "
-            f"follow from them. Stop the ledger and keep a copy. {REMAKE_ROWS}",
+            f"   all {report.records} decisions agree with each other, but this row does not "
+            f"agree with them. Stop the ledger and keep a copy. {REMAKE_ROWS}",
             soft_wrap=True,
         )
         return
-    restore = "" if wrong.what == "ledger" else ", and restore it from a backup that passes"
+    restore = "" if wrong.what == "ledger" else ", and restore a backup that passes this audit"
     stdout().print(
         f"[bold red]disagrees[/] partition {number}, decision {wrong.partition_sequence}, "
         f"field {escape(wrong.what)}\n"
         f"   expected {escape(wrong.expected[:400])}\n"
         f"   found    {escape(wrong.found[:400])}\n"
-        f"   {_checked(report, wrong)}. Keep the log as it is{restore}",
+        f"   {_checked(report, wrong)}. Keep a copy of this log{restore}",
         soft_wrap=True,
     )
 
 
 def _compared(report: AuditReport) -> str:
-    return "" if report.rows is None else f", {report.rows} rows of `state` follow from them"
+    return "" if report.rows is None else f", {report.rows} rows of `state` agree with them"
 
 
 def _checked(report: AuditReport, wrong: Disagreement) -> str:
-    """Return what was checked of a log that disagrees, as far as nothing else can be claimed."""
+    """Return what the audit has verified of a log that disagrees, and no more than that."""
     number, records = wrong.partition_sequence, report.records
     since = "" if report.sealed is None else f" from decision {report.sealed} on"
     agree = f"all {records} decisions{since} agree with each other"
     if wrong.what == "ledger":
-        return f"{agree}; this log is another ledger's than the one that was asked for"
+        return f"{agree}; but this log belongs to another ledger than --ledger names"
     if wrong.what.endswith(".signature"):
-        return f"{agree}, but the key that this one names has not signed it"
+        return f"{agree}, but this one is not signed by the key that it names"
     if wrong.what == "head":
-        return f"{agree}, but {_not_at_head(wrong)}, or the head is another log's"
+        return f"{agree}, but {_not_at_head(wrong)}, or the head belongs to another log"
     if not records:
         return "no decision before it was checked"
     if wrong.what != "previous":
-        # An edit that is hashed anew is found where the new hashes end, or where the sums differ.
+        # An edit with recomputed hashes is found where those hashes end, or the totals differ.
         return f"the {records} decisions before it{since} agree with each other"
     which = f"decision {number - 1} or {number} was changed, or both"
     if records == 1:
@@ -387,8 +392,8 @@ def _checked(report: AuditReport, wrong: Disagreement) -> str:
 
 
 def _not_at_head(wrong: Disagreement) -> str:
-    """Return how a log, whose decisions agree with each other, differs from a head."""
+    """Return how a consistent log differs from a head."""
     expected, found = wrong.expected.split()[0], wrong.found.split()[0]
     if found == expected:
-        return f"decision {found} has another hash: it or one before it was changed"
-    return "the log does not end at the head: decisions are missing or were added"
+        return f"decision {found} has another hash: it or an earlier one was changed"
+    return "the log does not end at the head: decisions were removed or added"

@@ -1,4 +1,4 @@
-"""`accountant clock`: what to do after a machine's clock was wrong."""
+"""`accountant clock`: repair a log after the machine's clock was wrong."""
 
 from __future__ import annotations
 
@@ -14,27 +14,25 @@ from streams.cli.stopped_ledger import stopped_settings, write_records
 if TYPE_CHECKING:
     from accountant.records.encoded_decision import EncodedDecision
 
-app = typer.Typer(help="Mend what a wrong clock has left in a log.", no_args_is_help=True)
+app = typer.Typer(help="Repair a log after the machine's clock was wrong.", no_args_is_help=True)
 
 
 @app.callback()
 def main() -> None:
-    """Have a subcommand even where there is only one."""
+    """Make typer expect a subcommand although there is only one."""
 
 
 @app.command("reset")
 def reset_clock(
-    reason: Annotated[
-        str, typer.Option(help="Why, for people; kept for ever, 1 to 200 characters.")
-    ],
+    reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Set the clock of a stopped ledger's log back to this machine's, after one was ahead.
+    """Set the clock of a stopped ledger's log back to this machine's clock.
 
-    Writes one decision, `clock_reset`, on Kafka one into each partition that is ahead. Nothing is
-    charged or given back. Ids issued until 5 minutes from now expire, so requests are decided again
-    after that.
+    For a log that was written while a machine's clock was ahead. Writes one decision,
+    `clock_reset`, on Kafka one into each partition that is ahead. Budgets do not change. Ids
+    created until 5 minutes from now expire; after that the ledger decides requests again.
     """
     from streams.cli.printing.output import write_lines
     from streams.evidence import operator_records
@@ -44,7 +42,7 @@ def reset_clock(
         if json:
             write_lines([] if done is None else [done.value])
         elif done is not None:
-            say(where + _told(done, settings.skew_ms))
+            say(where + _reset_text(done, settings.skew_ms))
         elif where:
             say(f"{where}not ahead, nothing was written")
 
@@ -59,12 +57,12 @@ def reset_clock(
         fail(Exit.FAILED, "the log is not ahead of this machine's clock: nothing was written")
 
 
-def _told(done: EncodedDecision, skew_ms: int) -> str:
-    """Say what was written, and from when on requests are decided."""
+def _reset_text(done: EncodedDecision, skew_ms: int) -> str:
+    """Return what was written, and from when on requests are decided."""
     from accountant.times import iso
 
     return (
-        f"decision {done.partition_sequence}: the clock of the log is {iso(done.decided_at)}\n"
-        f"requests with new ids are decided from {iso(done.decided_at + skew_ms)} on; "
-        "start the ledger again"
+        f"decision {done.partition_sequence} sets the clock of the log to {iso(done.decided_at)}\n"
+        f"next: start the ledger again; new ids are accepted from "
+        f"{iso(done.decided_at + skew_ms)} on"
     )

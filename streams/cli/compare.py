@@ -1,4 +1,4 @@
-"""`accountant compare`: a policy's alternatives side by side, on a file of requests."""
+"""`accountant compare`: what each alternative to a policy would admit of a file of requests."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def compare(
 ) -> None:
     """Decide requests from stdin under a policy and under each of its alternatives.
 
-    One JSON object a line: requests as for `decide`, or a decision log, whose requests are
-    asked again, in the order of their time. The policy's filter is replaced by each other one with
-    the same budget, and each odometer is tried as a rule that stops where its reading would pass
-    epsilon. Every alternative decides by the code of the service. Beside them stands the best
-    composition of the same requests, had they been fixed in advance. Owners' records are left out.
-    Exit code 1 if any other line is not decided; the reasons are told.
+    Reads one JSON object a line: requests as for `decide`, or a decision log, whose requests are
+    decided again in order of time. The alternatives are every other filter with the same budget,
+    and each odometer as a rule that stops before its reading passes epsilon. All of them decide
+    with the code of the service. The last row is the best composition of the same requests, had
+    they been fixed in advance. Admin requests are left out. Exit code 1 if any other line cannot
+    be decided; the reasons are printed.
     """
     from accountant.advice.compare import Comparison
     from accountant.advice.request_file import Columns
@@ -74,20 +74,20 @@ def _shown(best: FixedInAdvance | None) -> Alternative:
 
     if best is not None:
         return best.alternative
-    return Alternative("comparator", "optimal_mixed", why_not="it needs the extra `mechanisms`")
+    return Alternative("comparator", "optimal_mixed", why_not="install the extra `mechanisms`")
 
 
 def _take_all(
     comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO, columns: Columns
 ) -> None:
-    """Decide every request, and count what became of each line."""
+    """Decide every request, and count the outcome of each line."""
     from accountant.advice.request_file import in_order
     from accountant.records.inputs import MAX_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.cli.reading.json_lines import numbered_lines
 
-    # A decision repeats its request and adds about as much again.
+    # A decision contains its request, and about as much again.
     asked = in_order(numbered_lines(stream, 4 * MAX_BYTES), columns)
     with progress() as shown:
         for each in shown.track(asked, description="deciding"):
@@ -111,22 +111,22 @@ def _of_input(columns: Columns) -> dict[str, Any]:
 
 
 def _fail(columns: Columns) -> NoReturn:
-    """End the command where there is nothing to compare by."""
-    hint = "one request a line, as for `accountant decide`, or a decision log"
+    """End the command if no request was decided."""
+    hint = "send one request a line, as for `accountant decide`, or a decision log"
     if columns.not_decided:
         message = f"no request on stdin can be decided: {not_decided(columns)}"
         fail(Exit.FAILED, message, hint=hint)
     others = columns.left_out + columns.repeated
-    only = f" but {others} records left out" if others else ""
-    fail(Exit.FAILED, f"there is no request on stdin{only}", hint=hint)
+    only = f", only {others} records that are left out" if others else ""
+    fail(Exit.FAILED, f"stdin has no request{only}", hint=hint)
 
 
 def _tell(columns: Columns, *, json: bool) -> None:
-    """Say on stderr what became of the input; with --json only where some is not decided."""
+    """Print to stderr how many lines were decided; with --json only if some were not."""
     if not json:
         more = f", {columns.repeated} repeated" if columns.repeated else ""
-        more += f", {columns.left_out} owners' records left out" if columns.left_out else ""
-        say(f"decided {columns.decided} requests under each{more}", err=True)
+        more += f", {columns.left_out} admin requests left out" if columns.left_out else ""
+        say(f"decided {columns.decided} requests under each alternative{more}", err=True)
     if columns.not_decided:
         say(f"not decided: {not_decided(columns)}", err=True)
 
@@ -196,10 +196,10 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             table.add_row(label, bar, *_counts(stands), reading)
         stdout().print(table)
     stdout().print(
-        "* the policy's own. An odometer's counts are those of a rule, fixed in advance, that "
-        "stops where its reading would pass epsilon; what it reads is after the grants of the "
-        "policy's own filter. optimal_mixed is no filter: so many fit if each were fixed "
-        "in advance, and is known by its epsilon and delta alone.",
+        "* the policy's own filter. An odometer row counts what a rule admits that is fixed in "
+        "advance and stops before the reading passes epsilon; its reading is after the grants of "
+        "the policy's own filter. optimal_mixed is no filter: it is how many would fit if every "
+        "request were fixed in advance, and were known by its epsilon and delta alone.",
         soft_wrap=True,
     )
     for alternative in alternatives:

@@ -35,24 +35,24 @@ _OF_A_POLICY = (
     *("unit", "neighbours", "horizon", "most_per_request", "beside"),
     *("access", "visibility", "population"),
 )
-"""The options of `open` that a policy's file says instead."""
+"""The options of `open` that --policy replaces."""
 _CAP_EXPLAINED = (
-    "no single request may take more than {cap} of the budget, so that a mistyped one "
-    "cannot use it up;\nchange it by `accountant dataset amend --most-per-request`, 1 lifts it"
+    "cap: one request may take at most {cap} of the budget, so that a typing error cannot use it\n"
+    "up. Change it with `accountant dataset amend --most-per-request`; 1 removes the cap."
 )
 
 _ACCESS_EXPLAINED = (
-    "access: members, so that nobody may ask yet; {owners} lets ana by\n"
-    "`accountant member set {name} ana --role analyst`, --access anyone everybody"
+    "access: only members may ask, and there is no analyst yet; {owners} can add ana with\n"
+    "`accountant member set {name} ana --role analyst`. With --access anyone, everyone may ask."
 )
 _DELTA_EXPLAINED = (
-    "all of delta is the filter's own, so claims with a delta of their own will be refused;\n"
-    "for such claims a dataset is opened with --delta-for-claims, a part of --delta"
+    "delta: the filter needs all of it, so claims with a delta of their own will be refused.\n"
+    "To allow them, open a dataset with --delta-for-claims, a part of --delta."
 )
 
 _BESIDE_EXPLAINED = (
-    "basic composition counts beside the filter, so that no share can be reserved for a team or\n"
-    "an analyst; for such shares a dataset is opened with --beside none"
+    "beside: basic composition counts next to the filter, so no share can be reserved for a team\n"
+    "or an analyst. To reserve shares, open a dataset with --beside none."
 )
 
 
@@ -66,21 +66,21 @@ def open_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON of the whole policy, with odometers, instead of the options.",
+            help="JSON file of the whole policy, odometers included, instead of the options.",
         ),
     ] = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Show what it would promise; open nothing.")
+        bool, typer.Option("--preview", help="Show what the policy would promise; open nothing.")
     ] = False,
     owner: Annotated[
         list[str] | None,
-        typer.Option(help="Who decides about it from then on; repeat it. Without it --by alone."),
+        typer.Option(help="An owner of the dataset; repeat it for several. Default: --by."),
     ] = None,
     *,
     admin: AdminOptions,
     **fields: str | None,
 ) -> None:
-    """Open a dataset under a policy. The budget is fixed from then on.
+    """Open a dataset under a policy. Its budget can never be raised.
 
     Exit code 1 if the name was ever opened before.
     """
@@ -91,7 +91,7 @@ def open_(
 
     with explained():
         if policy is not None:
-            excluded(context, "--policy", _OF_A_POLICY, why="the file says it all")
+            excluded(context, "--policy", _OF_A_POLICY, why="the file has the whole policy")
             wanted = policy_in(policy)
         else:
             wanted = policy_of(proposed(fields))
@@ -104,7 +104,7 @@ def open_(
             return
         with admin.ledger() as ledger:
             try:
-                # What is proposed is in `wanted` already.
+                # `wanted` contains the proposed fields already.
                 more = admin.fields(ledger) | {"owners": owner, "as_given": True}
                 decision = ledger.open(name, wanted, **more)
             except PolicyDiffers as error:
@@ -145,41 +145,44 @@ def amend(
     name: Name,
     alert_at: Annotated[
         list[str] | None,
-        typer.Option(help="Ratio of the budget to alert at, as in 0.5; repeat it, increasing."),
+        typer.Option(
+            help="Alert when this part of the budget is spent, such as 0.5; repeat it, increasing."
+        ),
     ] = None,
     horizon: Annotated[
-        str | None, typer.Option(help="How long the budget is to last: P365D.")
+        str | None, typer.Option(help="How long the budget should last, such as P365D.")
     ] = None,
     most_per_request: Annotated[
         str | None,
-        typer.Option(help="The most that one request may take of the budget, a ratio; 1: any."),
+        typer.Option(help="Largest part of the budget for one request, a ratio; 1: no cap."),
     ] = None,
     lower_to: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON of the whole policy with a lower budget; refused once anything was granted.",
+            help="JSON file of the whole policy with a lower budget; refused after a first grant.",
         ),
     ] = None,
-    access: Annotated[str | None, typer.Option(help="Who may ask: members, or anyone.")] = None,
+    access: Annotated[str | None, typer.Option(help="Who may ask: members or anyone.")] = None,
     visibility: Annotated[
-        str | None, typer.Option(help="Whose decisions analysts see: own, or those of all members.")
+        str | None,
+        typer.Option(help="Which decisions analysts see: own, or members (those of all members)."),
     ] = None,
     follows: Annotated[
         int | None,
-        typer.Option(help="Refuse unless this is the number of the dataset's last decision."),
+        typer.Option(help="Refuse unless the dataset's last decision has this number."),
     ] = None,
     *,
     admin: AdminOptions,
 ) -> None:
     """Change a dataset's thresholds, horizon, cap or access; or lower its budget before any grant.
 
-    What is not given stays as it is.
+    Options that you leave out change nothing.
     """
     given = (horizon, most_per_request, lower_to, access, visibility)
     if not alert_at and all(each is None for each in given):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
-        fail(Exit.USAGE, "nothing to change", hint=f"{hint}, --access members")
+        fail(Exit.USAGE, "nothing to change", hint=f"{hint} or --access members")
     check_words(access=access, visibility=visibility)
     policy = None if lower_to is None else policy_in(lower_to)
     fields = {
@@ -202,7 +205,7 @@ def close(
     *,
     admin: AdminOptions,
 ) -> None:
-    """Close a dataset: nothing more is granted, and its name is used up."""
+    """Close a dataset: it grants nothing more, and its name cannot be used again."""
     admin.send(lambda ledger, **more: ledger.close_dataset(name, **more))
 
 
@@ -213,16 +216,17 @@ def show(
         str | None,
         typer.Option(
             metavar="CLAIM",
-            help="Count how many more such requests fit; of a ledger's file the last grant's.",
+            help="Count how many more such requests fit. Default for a ledger's file: the last "
+            "granted claim.",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Show one dataset: its guarantee, what is spent and left, its odometers.
+    """Show one dataset: its guarantee, what is spent and left, and its odometers.
 
-    And how many more requests like one would be granted.
+    Also shows how many more requests of one claim would be granted.
     """
     from accountant.claims.text import parse_claim
     from accountant.display.datasets import joint_sentence
@@ -258,17 +262,17 @@ def show(
             stdout().print(limit_table(limits))
     for partition, count in rollbacks.items():
         say(
-            f"the log of partition {partition} has accepted {count} times that decisions are lost, "
-            "whose grants are charged nowhere: `accountant audit` names them",
+            f"warning: the log of partition {partition} has lost decisions {count} times. Their "
+            "grants are not charged: `accountant audit` lists them",
             err=True,
         )
 
 
 @app.command("list")
 def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """List every dataset with its budget; as JSON, one a line.
+    """List every dataset with its budget; with --json one object a line.
 
-    And what all datasets of one population promise together, those that you do not see included.
+    Also shows the joint guarantee of all datasets of one population, hidden ones included.
     """
     from accountant.display.datasets import joint_sentence
     from streams.cli.printing.output import print_json, stdout

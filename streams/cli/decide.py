@@ -1,4 +1,4 @@
-"""`accountant decide`: a ledger without a service, from JSON lines to JSON lines."""
+"""`accountant decide`: decide requests without a service, from JSON lines to JSON lines."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_partition_counts, explained
+from streams.cli.printing.exits import Exit, check_output_complete, explained
 from streams.cli.printing.say import say
 from streams.cli.printing.uncounted import not_decided
 from streams.cli.reading.options import Json
@@ -26,18 +26,20 @@ def decide(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON of the policy under which datasets are opened at first sight.",
+            help="JSON file of the policy that opens each dataset before its first request.",
         ),
     ] = None,
-    application: Annotated[str, typer.Option(help="Name in the log's genesis.")] = "offline",
+    application: Annotated[
+        str, typer.Option(help="Application name in the log's genesis record.")
+    ] = "offline",
     json: Json = False,
 ) -> None:
     """Decide requests from stdin, one JSON object a line; write the decision log to stdout.
 
-    The same code decides as in a service, so `accountant audit` reads the result. The clock
-    is the later of the previous one and the id's own time. Owners' records (open, amend, close,
-    member, limit) may stand among the requests. A summary goes to stderr, as JSON with --json.
-    Exit code 1 if a line is invalid, has expired, or has the id of another one.
+    The code of the service decides, so `accountant audit` can check the result. The clock is the
+    time in the request id, and never goes back. Admin requests (open, amend, close, member, limit)
+    may come between the requests. A summary goes to stderr, as JSON with --json. Exit code 1 if a
+    line is invalid, has expired, or has the id of another line.
     """
     import msgspec
 
@@ -61,7 +63,7 @@ def decide(
         stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
         if columns.not_decided:
             say(f"not decided: {not_decided(columns)}", err=True)
-    check_partition_counts()
+    check_output_complete()
     if columns.not_decided:
         raise typer.Exit(Exit.FAILED)
 
@@ -73,7 +75,7 @@ def _decided(
     counts: Counter[str],
     columns: Columns,
 ) -> Iterator[bytes]:
-    """Yield the whole log: genesis, an opening before a dataset's first request, decisions."""
+    """Yield the whole log: the genesis, then decisions; openings precede a first request."""
     from accountant.advice.offline import OfflineLedger
     from accountant.advice.request_file import NOT_DECIDED
     from accountant.records.outcomes import Outcome

@@ -1,4 +1,4 @@
-"""`accountant fits`: how many such requests fit a budget, a new one or what a dataset has left."""
+"""`accountant fits`: how many requests of a claim fit a new budget, or the rest of a dataset's."""
 
 from __future__ import annotations
 
@@ -47,27 +47,29 @@ def fits(
         list[str],
         typer.Option(
             "--claim",
-            help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1. Several are one round, "
-            "and rounds are counted; 3*pure:0.01 is thrice in each.",
+            help="Such as pure:0.01, gaussian:sigma=20,sensitivity=1 or 3*pure:0.01 (three times). "
+            "Several claims make up one round, and the rounds are counted.",
         ),
     ],
     dataset: Annotated[
-        str | None, typer.Option(help="An open dataset: what is left of its budget.")
+        str | None, typer.Option(help="Use the remaining budget of this open dataset.")
     ] = None,
     analyst: Annotated[
         str | None,
-        typer.Option(help="With --dataset: whose limits count; with a token by default its name."),
+        typer.Option(
+            help="With --dataset: apply the limits of this analyst. Default: the token's name."
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     json: Json = False,
     **budget: str | None,
 ) -> None:
-    """Print how many such requests fit a budget, one after another; nothing is asked or written.
+    """Print how many requests of a claim fit a budget; nothing is sent or written.
 
-    The budget is a new dataset's, or what is left of an open dataset's. Without --filter, --beside
-    and --most-per-request the policy is the one that `dataset open` proposes. Exit code 1 if not
-    even one fits, or the filter cannot take the claim.
+    The budget is a new one, or the rest of an open dataset's. Without --filter, --beside and
+    --most-per-request the policy is the default of `dataset open`. Exit code 1 if not even one
+    request fits, or the filter does not accept the claim.
     """
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
@@ -78,7 +80,7 @@ def fits(
     with explained():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
         if dataset is not None:
-            why = "the budget is what is left of the dataset's"
+            why = "the dataset has a budget"
             excluded(context, "--dataset", _OF_A_BUDGET, why=why)
             with reader(url, token_file) as ledger:
                 view = existing(ledger, dataset)
@@ -86,7 +88,7 @@ def fits(
             _print_of_dataset(view, wanted, shown, json=json)
             return
         if analyst is not None:
-            fail(Exit.USAGE, "--analyst needs --dataset: a new one has no limits")
+            fail(Exit.USAGE, "--analyst needs --dataset: a new dataset has no limits")
         with named_options(*PARAMETERS):
             if policy.filter == "all":
                 _check(policy)
@@ -109,10 +111,10 @@ def _within_limits(found: Fit, shown: Preview) -> Fit:
 
 
 def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: bool) -> None:
-    """Print how often a claim fits what a dataset has left, and what a request would be told."""
+    """Print how often a claim fits a dataset's remaining budget, and what the decision would be."""
     from accountant.advice.choose_filter import FilterChoice
     from accountant.advice.fit import budget_of, fit
-    from streams.cli.printing.dry_run import tell_preview
+    from streams.cli.printing.dry_run import print_preview
     from streams.cli.printing.output import print_json
 
     budget, policy = budget_of(view), view.policy
@@ -133,13 +135,13 @@ def _print_of_dataset(view: DatasetView, claim: Claim, shown: Preview, *, json: 
         print_json(_row(found, claim) | more)
     else:
         _print_one(found, claim, json=False)
-        tell_preview(shown, as_json=False)
+        print_preview(shown, view.budget, as_json=False)
     if fits.count == 0:
         raise typer.Exit(Exit.FAILED)
 
 
 def _check(policy: Policy) -> None:
-    """End the command where options are wrong for whatever filter."""
+    """End the command if an option is wrong under every filter."""
     from accountant.errors import RequestInvalid
     from accountant.policy import parse_budget
 
@@ -193,8 +195,8 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
     say(count + (f" at {_at(choice)}" if choice.chosen else ""))
     if choice.fit.ends is not None:
         say(
-            f"ends {choice.fit.ends}: after {choice.fit.ends_after} of them basic composition "
-            "alone lets the next one in",
+            f"filter {choice.fit.ends} ends after {choice.fit.ends_after} of them; from then on "
+            "only basic composition admits",
             err=True,
         )
     if choice.fit.count == 0:
@@ -224,28 +226,27 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
     assert choice.plan is not None
     kind = choice.plan.kind
     if is_too_much(asked, choice.plan.priced):
-        what = "its mechanisms, each unlike the others, take too long to price together"
-        hint = "ask for them in smaller batches"
-        fail(Exit.FAILED, f"filter {kind.name} cannot take this batch: {what}", hint=hint)
+        what = "it has so many different mechanisms that pricing takes too long"
+        hint = "split the batch"
+        fail(Exit.FAILED, f"filter {kind.name} does not accept this batch: {what}", hint=hint)
     cost = price(asked, kind.needs)
     missing = [s for s, a in zip(kind.needs, cost.amounts, strict=True) if a == INFINITE]
     if not missing:
         fail(
             Exit.FAILED,
-            f"{claim_text(claim)} never fits: its delta is above all that claims may have "
-            "of the budget's",
-            hint="a larger --delta, and more of it for claims by --delta-for-claims",
+            f"{claim_text(claim)} never fits: its delta exceeds the budget's delta for claims",
+            hint="raise --delta-for-claims, and --delta where that is needed",
         )
     fail(
         Exit.FAILED,
-        f"filter {kind.name} cannot take {claim_text(claim)}: it has no "
+        f"filter {kind.name} does not accept {claim_text(claim)}: the claim has no "
         + " and no ".join(map(_sum, missing)),
-        hint="another --filter, such as zcdp_tight",
+        hint="choose another --filter, such as zcdp_tight",
     )
 
 
 def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
-    """Say so where one request would take more than the policy lets it."""
+    """Print it if one request would take more than the policy's cap."""
     from accountant.claims import checked
     from accountant.claims.price import price
 
@@ -253,8 +254,8 @@ def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
     cap = choice.plan.cap
     if cap is not None and not cap.admits(price(checked(claim), choice.plan.priced)):
         say(
-            f"each takes more than {choice.policy.most_per_request} of the budget, the most that "
-            "one request may: --most-per-request 1 lifts it",
+            f"one request takes more than {choice.policy.most_per_request} of the budget, the cap "
+            "of the policy: --most-per-request 1 removes the cap",
             err=True,
         )
 
@@ -285,7 +286,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
         if choice.fit is None:
             table.add_row(choice.name, "-", "", Text(choice.why_not, style="dim"))
             continue
-        note = "cannot take such a claim" if not choice.fit.accepted else ""
+        note = "does not accept this claim" if not choice.fit.accepted else ""
         note = note or (_at(choice) if choice.chosen else "")
         count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
         style = "bold green" if choice.name in best else ""
@@ -294,7 +295,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
 
 
 def _most(found: list[FilterChoice]) -> set[str]:
-    """Return which filters admit most, of those that guarantee just the epsilon asked for."""
+    """Return the filters that admit most, of those that guarantee exactly the wanted epsilon."""
     from math import inf
 
     from accountant.policy import guarantee_of

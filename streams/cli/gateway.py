@@ -1,4 +1,4 @@
-"""`accountant gateway`: the HTTP door of a ledger on Kafka."""
+"""`accountant gateway`: the HTTP server of a ledger on Kafka."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.serve import Bind, Port, say_where, settings_of_door
+from streams.cli.serve import Bind, Port, say_where, server_settings
 
 
 def gateway(
@@ -19,7 +19,7 @@ def gateway(
 ) -> None:
     """Serve HTTP for a ledger on Kafka until SIGTERM or SIGINT.
 
-    Follows all decisions before it listens. Exit code 3 if the broker does not answer.
+    Reads all decisions before it listens. Exit code 3 if the broker does not answer.
     """
     from streams.address import ledger_url
     from streams.logs import configure_server
@@ -27,8 +27,8 @@ def gateway(
 
     with explained():
         if ledger_url(url).kind != "kafka":
-            hint = "`accountant serve` serves an embedded ledger; else --url kafka://HOST:PORT"
-            fail(Exit.USAGE, f"a gateway needs Kafka, and {url} is not", hint=hint)
-        settings = settings_of_door(url, bind, port)
+            hint = "use --url kafka://HOST:PORT, or `accountant serve` for a ledger in a file"
+            fail(Exit.USAGE, f"a gateway needs a ledger on Kafka, got {url}", hint=hint)
+        settings = server_settings(url, bind, port)
         configure_server(settings)
         serve_kafka(settings, listening=say_where)

@@ -1,4 +1,4 @@
-"""`accountant head`: the head of a log, to be kept elsewhere, and signed as a checkpoint."""
+"""`accountant head`: the head of a log, to store elsewhere, or signed as a checkpoint."""
 
 from __future__ import annotations
 
@@ -21,12 +21,14 @@ def head(
     url: LogUrl = DEFAULT_URL,
     key: Annotated[
         Path | None,
-        typer.Option(help="Sign each head as a checkpoint (`accountant key create`)."),
+        typer.Option(
+            help="Sign each head as a checkpoint with this key (`accountant key create`)."
+        ),
     ] = None,
     to: Annotated[
         str | None,
         typer.Option(
-            help="Keep the checkpoints there: a directory, kafka://HOST:PORT/TOPIC or https://...; "
+            help="Store the checkpoints in a directory, kafka://HOST:PORT/TOPIC or https://...; "
             "without it, print them."
         ),
     ] = None,
@@ -34,18 +36,20 @@ def head(
 ) -> None:
     """Print the ledger's id, and the number and hash of each partition's last decision.
 
-    The hash covers the whole log up to there. Kept where whoever runs the ledger cannot change it,
-    it shows later that nothing was cut off or written anew: `accountant audit --head`, or of a
-    directory of signed checkpoints `accountant audit --checkpoints`.
+    The hash covers the whole log up to that decision. Store it where the operator of the ledger
+    cannot change it. Later, `accountant audit --head` shows whether the log was cut or rewritten;
+    for signed checkpoints use `accountant audit --checkpoints`.
     """
     from streams.cli.printing.output import print_json
     from streams.cli.reading.heads import heads_of
     from streams.cli.reading.log_reader import log_source
 
     if to is not None and key is None:
-        fail(Exit.USAGE, "--to keeps signed checkpoints", hint="--key FILE, from `accountant key`")
+        hint = "add --key FILE; `accountant key create` makes one"
+        fail(Exit.USAGE, "--to stores signed checkpoints, so it needs a key", hint=hint)
     with explained():
-        place = None if to is None else _place(to)  # a wrong one is told before a log is read
+        # Opened first: a wrong address fails before a long log is read.
+        place = None if to is None else _place(to)
         found = heads_of(log_source(url))
         if key is not None:
             _sign(found, key, place, json=json)

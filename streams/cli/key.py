@@ -22,12 +22,12 @@ app = typer.Typer(help="Keys that sign checkpoints of a log.", no_args_is_help=T
 
 @app.command("create")
 def create(
-    file: Annotated[Path, typer.Argument(help="Where to keep the secret: mode 0600.")],
+    file: Annotated[Path, typer.Argument(help="New file for the secret key (mode 0600).")],
     name: Annotated[
-        str, typer.Option(help="What auditors know the key by, such as census.example.org.")
+        str, typer.Option(help="Name of the key for auditors, such as census.example.org.")
     ] = "accountant",
 ) -> None:
-    """Make an Ed25519 key, and print its public half: give that to whoever audits."""
+    """Make an Ed25519 key and print the public key. Give the public key to your auditors."""
     from streams.evidence.keys import SigningKey
 
     with explained():
@@ -36,7 +36,7 @@ def create(
 
 @app.command("show")
 def show(file: Annotated[Path, typer.Argument(help="A file that `key create` made.")]) -> None:
-    """Print the public half of a key."""
+    """Print the public key of a key file."""
     from streams.evidence.keys import SigningKey
 
     with explained():
@@ -46,26 +46,24 @@ def show(file: Annotated[Path, typer.Argument(help="A file that `key create` mad
 @app.command("rotate")
 def rotate(
     new: Annotated[
-        str, typer.Argument(help="The new key's public half, or the file that `key create` made.")
+        str, typer.Argument(help="The new public key, or the file that `key create` made.")
     ],
-    reason: Annotated[
-        str, typer.Option(help="Why, for people; kept for ever, 1 to 200 characters.")
-    ],
+    reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
     old: Annotated[
-        Path | None, typer.Option(help="File of the key before it, which signs the change.")
+        Path | None, typer.Option(help="File of the old key, which signs the change.")
     ] = None,
     lost: Annotated[
         str | None,
-        typer.Option(help="Public half of the key before it, if its file is lost or was stolen."),
+        typer.Option(help="The old public key, if its file was lost or stolen."),
     ] = None,
     url: Url = DEFAULT_URL,
     json: Json = False,
 ) -> None:
-    """Have another key sign the checkpoints of a stopped ledger's log.
+    """Change the key that signs the checkpoints of a stopped ledger's log.
 
-    Writes one decision, `key_changed`, on Kafka one into each partition. Signed by the old key,
-    auditors who know that one believe the new one. With --lost it is not, and the new key must be
-    given to them again; `audit` tells of it for ever.
+    Writes one decision, `key_changed`, on Kafka one into each partition. The old key signs it, so
+    auditors who have the old key accept the new one. With --lost the change is unsigned: give the
+    new public key to your auditors again. `audit` reports the change permanently.
     """
     from streams.cli.printing.output import write_lines
     from streams.evidence.operator_records import rotate_key
@@ -74,12 +72,13 @@ def rotate(
         if json:
             write_lines([] if done is None else [done.value])
         elif done is None:
-            say(f"partition {partition}: it has this key, nothing was written")
+            say(f"partition {partition}: it has this key already, nothing was written")
         else:
-            say(f"partition {partition}: decision {done.partition_sequence} names the key")
+            say(f"partition {partition}: decision {done.partition_sequence} names the new key")
 
     if (old is None) == (lost is None):
-        fail(Exit.USAGE, "give the key before it", hint="--old FILE, or --lost PUBLIC without it")
+        hint = "add --old FILE, or --lost PUBLIC_KEY if that file was lost or stolen"
+        fail(Exit.USAGE, "the command needs the old key, by one of two options", hint=hint)
     with explained():
         settings = stopped_settings(url)
         public, before, key = _keys(new, old, lost)
@@ -101,13 +100,13 @@ def rotate(
 
         written = write_records(settings, write, tell)
     if not written:
-        fail(Exit.FAILED, "the log has this key: nothing was written")
+        fail(Exit.FAILED, "the log has this key already: nothing was written")
 
 
 def _keys(
     new: str, old: Path | None, lost: str | None
 ) -> tuple[Verifier, Verifier, SigningKey | None]:
-    """Return the new key and the one before it, with its secret where that is given."""
+    """Return the new key and the old one, with the old secret if it is available."""
     from streams.evidence.keys import SigningKey, Verifier
 
     public = SigningKey.load(Path(new)).verifier if Path(new).is_file() else Verifier.parse(new)

@@ -1,4 +1,4 @@
-"""`accountant limit`: how a dataset's budget is divided."""
+"""`accountant limit`: limits of teams and analysts on a dataset's budget."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import typer
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.printing.say import say
+from streams.cli.reading.dataset_reader import meant_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -19,14 +20,16 @@ if TYPE_CHECKING:
     from accountant.views.limit_views import LevelView
     from streams.client import Accountant
 
-app = typer.Typer(help="Divide a dataset's budget.", no_args_is_help=True)
+app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
-Team = Annotated[str | None, typer.Option(help="Of all of a team together.")]
-Analyst = Annotated[str | None, typer.Option(help="Of one analyst.")]
+Team = Annotated[str | None, typer.Option(help="The limit of a whole team together.")]
+Analyst = Annotated[str | None, typer.Option(help="The limit of one analyst.")]
 Each = Annotated[
     str | None,
-    typer.Option(metavar="TEAM", help="Of each analyst of a team who has no limit of their own."),
+    typer.Option(
+        metavar="TEAM", help="The default for each analyst of a team without a limit of their own."
+    ),
 ]
 
 
@@ -38,38 +41,42 @@ def set_(
     analyst: Analyst = None,
     each: Each = None,
     part: Annotated[
-        str | None, typer.Option(help="At most this part of the budget, a ratio.")
+        str | None, typer.Option(help="Allow at most this part of the budget, such as 0.25.")
     ] = None,
     epsilon: Annotated[
-        str | None, typer.Option(help="Instead: a budget of its own, with --delta and --filter.")
+        str | None,
+        typer.Option(help="Instead of --part: a separate budget, with --delta and --filter."),
     ] = None,
-    delta: Annotated[str | None, typer.Option(help="Of a budget of its own.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Delta of the separate budget.")] = None,
     filter_: Annotated[
-        str | None, typer.Option("--filter", help="Of a budget of its own; zcdp_tight.")
+        str | None,
+        typer.Option("--filter", help="Filter of the separate budget. Default zcdp_tight."),
     ] = None,
     pace: Annotated[
-        str | None, typer.Option(help="At most this part of the budget in each period, a ratio.")
+        str | None,
+        typer.Option(help="Allow at most this part of the budget in each period, such as 0.01."),
     ] = None,
-    period: Annotated[str, typer.Option(help="Of --pace: P1D, P30D.")] = "P1D",
+    period: Annotated[str, typer.Option(help="The period of --pace, such as P1D or P30D.")] = "P1D",
     reserved: Annotated[
-        str | None, typer.Option(help="A part of the budget that nobody else may use, a ratio.")
+        str | None,
+        typer.Option(help="Reserve this part of the budget: nobody else may use it."),
     ] = None,
     *,
     admin: AdminOptions,
 ) -> None:
-    """Say how much somebody may use, how fast, and what is kept for them, in place of what was.
+    """Set the limit of a team or analyst: a part of the budget, a pace, and a reserved share.
 
-    Without --team, --analyst and --each it is the pace of the whole dataset. Exit code 1 if it is
-    refused.
+    Replaces the earlier limit of the same team or analyst as a whole. Without --team, --analyst
+    and --each it sets the pace of the whole dataset. Exit code 1 if it is refused.
     """
-    scope, name = _whom(team, analyst, each)
+    scope, name = _scope(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
     policy = {field: text for field, text in own.items() if text is not None}
     if all(given is None for given in (part, pace, reserved)) and not policy:
         fail(
             Exit.USAGE,
-            "nothing is limited: give --part, --epsilon, --pace or --reserved",
-            hint="`accountant limit remove` lifts a limit",
+            "the limit is empty: add --part, --epsilon, --pace or --reserved",
+            hint="to remove a limit, use `accountant limit remove`",
         )
     with admin.ledger() as ledger:
         standing = ([], []) if admin.json else _standing(ledger, dataset)
@@ -83,11 +90,12 @@ def set_(
             reserved=reserved,
             **admin.fields(ledger),
         )
+        meant = None if admin.json else meant_dataset(ledger, decision)
     if decision.outcome == "limit_set":
         given = {"part": part or policy, "pace": pace, "reserved": reserved}
         for note in _notes(*standing, scope, name, given):
             say(f"note: {note}", err=True)
-    admin.end(decision)
+    admin.end(decision, hint=meant)
 
 
 @app.command("remove")
@@ -100,11 +108,11 @@ def remove(
     *,
     admin: AdminOptions,
 ) -> None:
-    """Lift a limit, with its pace and its reserved share; what was used stays counted.
+    """Remove a limit with its pace and its reserved share; the usage stays counted.
 
     Exit code 1 if it is refused.
     """
-    scope, name = _whom(team, analyst, each)
+    scope, name = _scope(team, analyst, each)
     admin.send(lambda ledger, **more: ledger.set_limit(dataset, scope, name, **more))
 
 
@@ -115,10 +123,10 @@ def list_(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """List a dataset's limits, with what is used and left; as JSON, one a line.
+    """List a dataset's limits, with what is used and left; with --json one object a line.
 
-    A ledger's file is only read. A door tells owners, auditors and administrators of all, others
-    of those that their own requests are checked at.
+    A server shows all limits to owners, auditors and administrators, and to analysts those that
+    apply to their own requests. A ledger's file shows all.
     """
     from streams.cli.printing.limits import limit_table
     from streams.cli.printing.output import print_json, stdout
@@ -133,11 +141,11 @@ def list_(
     elif found:
         stdout().print(limit_table(found))
     else:
-        say(f"{dataset} has no limits that you may see: what is left of it is for all")
+        say(f"{dataset} has no limits that you may see: everyone who may ask shares the budget")
 
 
 def _standing(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
-    """Return the limits and members, to warn of a slip; none where they cannot be read."""
+    """Return the limits and members, to warn of mistakes; none if they cannot be read."""
     from accountant.errors import BudgetError
 
     with suppress(BudgetError):
@@ -152,11 +160,11 @@ def _notes(
     name: str | None,
     given: Mapping[str, object],
 ) -> list[str]:
-    """Return what a new limit takes away, and that nobody has its name: it may be a slip.
+    """Return warnings: what a new limit removes, and that nobody has its name.
 
     Args:
-        limits, members: before it.
-        given: what it says, by the names of the options.
+        limits, members: before the new limit.
+        given: the new limit, by the names of the options.
     """
     notes = []
     before: dict[tuple[str, str | None], LevelView] = {
@@ -166,22 +174,24 @@ def _notes(
         had = {"part": was.part or was.policy, "pace": was.pace, "reserved": was.reserved}
         lost = [f"--{what}" for what, it in had.items() if it is not None and not given[what]]
         if lost:
-            notes.append(f"it had {' and '.join(lost)} before, which this lifts: give all at once")
+            notes.append(
+                f"this removes the earlier {' and '.join(lost)}: a new limit replaces the whole one"
+            )
     teams = {each.member: each.team for each in members}
     if scope == "analyst" and members:
         if name not in teams:
-            notes.append(f"{name} is no member yet")
+            notes.append(f"{name} is not a member yet")
         elif ("each", teams[name]) in before:
-            notes.append(f"the default of team {teams[name]} holds no more for {name}")
+            notes.append(f"the default of team {teams[name]} no longer applies to {name}")
     elif scope != "dataset" and members and name not in teams.values():
         known = ", ".join(sorted({team for team in teams.values() if team})) or "none"
-        notes.append(f"nobody is in team {name} yet; teams there are: {known}")
+        notes.append(f"team {name} has no members yet; existing teams: {known}")
     return notes
 
 
-def _whom(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:
+def _scope(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:
     named = {"team": team, "analyst": analyst, "each": each}
     given = [(scope, name) for scope, name in named.items() if name is not None]
     if len(given) > 1:
-        fail(Exit.USAGE, "give one of --team, --analyst and --each, or none for the whole dataset")
+        fail(Exit.USAGE, "use one of --team, --analyst and --each, or none for the whole dataset")
     return given[0] if given else ("dataset", None)

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.archive import archive
-from streams.cli.printing.exits import Exit, check_partition_counts, explained, fail
+from streams.cli.printing.exits import Exit, check_output_complete, explained, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
@@ -33,15 +33,15 @@ def export(
 ) -> None:
     """Write the decision log to stdout, one decision a line, byte for byte.
 
-    The bytes are those that the chain of hashes covers, so `accountant audit FILE` can check
-    an export. On Kafka the partitions follow one another. Exit code 1 if --id finds nothing.
-    A log whose beginning was archived is exported together with its archives.
+    The hashes cover these bytes, so `accountant audit FILE` can check an export. On Kafka one
+    partition follows another. If the beginning of the log was archived, name every archive with
+    --archive, in order. Exit code 1 if --id finds nothing.
     """
     from streams.cli.printing.lasting_streams import nobody_reads
     from streams.cli.printing.output import counted, progress, stdout, write_lines
     from streams.cli.reading.log_reader import log_source
 
-    # A bar between the lines of the log helps nobody.
+    # On a terminal, a progress bar would break up the lines of the log.
     bar = progress(wanted=not stdout().is_terminal)
     with explained(), bar as bars:
         found, is_cut = 0, False
@@ -50,8 +50,8 @@ def export(
             if is_cut and request_id is None:
                 fail(
                     Exit.USAGE,
-                    "the beginning of this log was archived",
-                    hint="name each archive with --archive FILE, in their order",
+                    "the beginning of this log was archived, so an export of it needs the archives",
+                    hint="name each archive with --archive FILE, in order",
                 )
             task = bars.add_task(f"partition {part.number}", total=part.total)
             with counted(bars, part.values, task) as values:
@@ -64,16 +64,16 @@ def export(
                     found += 1
                     if nobody_reads():
                         return
-        check_partition_counts()
+        check_output_complete()
     if request_id is not None and not found:
-        hint = "--archive FILE looks into an archive, too" if is_cut else None
-        fail(Exit.FAILED, f"no decision on request {request_id} is in this log", hint=hint)
+        hint = "to search an archive too, add --archive FILE" if is_cut else None
+        fail(Exit.FAILED, f"this log has no decision on request {request_id}", hint=hint)
 
 
 def _about(values: Iterable[tuple[int, bytes]], request_id: str) -> Iterator[bytes]:
-    """Yield the decisions of one partition that are about a request.
+    """Yield the decisions of one partition on a request.
 
-    Raises: LogDamaged: one that may be cannot be read.
+    Raises: LogDamaged: a decision that contains the id cannot be read.
     """
     import msgspec
 
@@ -97,9 +97,9 @@ def restore(
 ) -> None:
     """Write an exported log back into the topic `decisions` on Kafka, byte for byte.
 
-    Stop the workers first. The whole file is audited before anything is written, and what the
-    topic holds must be its beginning: a restore that was interrupted is run again. `state` is
-    left alone. Exit code 1 if a record disagrees, 4 if the topic or a setting is another's.
+    Stop the workers first. The command audits the whole file before it writes anything. The topic
+    may contain the beginning of the same log, so you can run an interrupted restore again. `state`
+    does not change. Exit code 1 if a record disagrees, 4 if the topic or a setting does not match.
     """
     from streams.cli.printing.output import print_json
 
@@ -111,8 +111,8 @@ def restore(
         return
     for each in done:
         say(
-            f"partition {each.partition}: {each.found} decisions were there, {each.written} "
-            f"written\n   head {each.sequence}:{each.head}"
+            f"partition {each.partition}: {each.found} decisions were in the topic, {each.written} "
+            f"were written\n   head {each.sequence}:{each.head}"
         )
 
 
@@ -123,10 +123,12 @@ def _deployment(url: str) -> Deployment:
 
     kind = ledger_url(url).kind
     if kind == "sqlite":
-        hint = "stop its process, move the old file away with its -wal and -shm, copy a backup back"
-        fail(Exit.USAGE, "only a log on Kafka is restored; a ledger's file is copied", hint=hint)
+        hint = "stop its process, move the file away with its -wal and -shm, and copy a backup back"
+        what = "this command restores a log on Kafka; a ledger's file is restored by copying"
+        fail(Exit.USAGE, what, hint=hint)
     if kind != "kafka":
-        fail(Exit.USAGE, "a gateway restores no log", hint="--url kafka://HOST:PORT")
+        hint = "name the broker: --url kafka://HOST:PORT"
+        fail(Exit.USAGE, "a log cannot be restored over HTTP", hint=hint)
     return deployment_of(load_command(url=url))
 
 
@@ -144,7 +146,7 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     log = _Copied(file)
     reports = audited(log)
     if not reports:
-        fail(Exit.FAILED, f"{file} is empty: there is not even a genesis. Nothing was written")
+        fail(Exit.FAILED, f"{file} is empty: it has no genesis record. Nothing was written")
     copies = []
     for (number, report), first in zip(reports, log.firsts, strict=True):
         wrong = report.first_disagreement
@@ -153,10 +155,10 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
                 Exit.FAILED,
                 f"partition {number}, decision {wrong.partition_sequence}, field {wrong.what}: "
                 f"expected {wrong.expected[:400]}, found {wrong.found[:400]}. Nothing was written",
-                hint="another copy, one that `accountant audit FILE` passes",
+                hint="use another copy, one that passes `accountant audit FILE`",
             )
         genesis = decode_decision(first).genesis
-        assert genesis is not None  # or the audit would have said so
+        assert genesis is not None  # the audit has checked this
         copies.append(Copy(genesis, report.records, report.head))
     with progress() as bars:
         tasks = {
@@ -176,10 +178,10 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
 
 
 class _Copied:
-    """An exported log that is read more than once, and must not change meanwhile.
+    """An exported log that is read twice and must not change in between.
 
     Attributes:
-        firsts: the first decision of each part, once they have been read.
+        firsts: the first decision of each partition, after the first reading.
     """
 
     def __init__(self, path: Path) -> None:
@@ -202,7 +204,7 @@ class _Copied:
         return {}
 
     def _same(self, values: Iterable[bytes]) -> Iterator[bytes]:
-        """Yield the decisions of a part; what is written is what was audited.
+        """Yield the decisions of a part; those that are written are those that were audited.
 
         Raises: Refused: the file was changed.
         """
@@ -210,7 +212,7 @@ class _Copied:
 
         for number, value in enumerate(values):
             if self._stamp() != self._begun:
-                raise Refused(f"{self._path} was changed while it was read: run this again")
+                raise Refused(f"{self._path} changed while it was read. Run the command again")
             if number == 0:
                 self.firsts.append(value)
             yield value

@@ -1,4 +1,4 @@
-"""`accountant me`, `mine` and `new-id`: who the caller is, what the caller may use, a new id."""
+"""`accountant me`, `mine` and `id`: the caller's name and roles, their budgets, a new id."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False) -> None:
-    """Show the name that your token stands for, and what it may do on which dataset.
+    """Show who you are signed in as, and your roles on each dataset.
 
-    Exit code 4 where the door wants a token, or does not know this one.
+    Exit code 4 if the server requires a token, or rejects this one.
     """
     from msgspec.structs import asdict
 
@@ -42,17 +42,17 @@ def _show(found: Me, url: str) -> None:
     from streams.cli.printing.output import stdout
 
     if found.name is None:
-        say(f"nobody is known at {url}: there is no authentication there")
+        say(f"you are not signed in: {url} has no authentication, so you have full access")
         return
-    kind = {"token": "a token of the door", "oidc": "a token of the provider"}.get(
+    kind = {"token": "a token of the server", "oidc": "a token of the identity provider"}.get(
         found.kind or "", "a token"
     )
     administrator = ", administrator" if found.administrator else ""
-    say(f"{found.name}{administrator}, by {kind}")
+    say(f"signed in as {found.name}{administrator}, with {kind}")
     if not found.datasets:
-        say("no roles on any dataset: an owner gives them, by `accountant member set`")
+        say("you have no role on any dataset: ask an owner to run `accountant member set`")
         if not found.administrator:
-            say("where anyone may ask, so may you: `accountant dataset list` shows those")
+            say("you may ask datasets with access `anyone`: `accountant dataset list` shows them")
         return
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("dataset", "roles", "team", "until"):
@@ -65,7 +65,9 @@ def _show(found: Me, url: str) -> None:
 def mine(
     analyst: Annotated[
         str | None,
-        typer.Option(envvar="ACCOUNTANT_ANALYST", help="Whose; with a token by default its name."),
+        typer.Option(
+            envvar="ACCOUNTANT_ANALYST", help="Name of the analyst. Default: the token's name."
+        ),
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
@@ -73,13 +75,13 @@ def mine(
     unanswered: Annotated[
         bool,
         typer.Option(
-            "--unanswered", help="Instead, the releases that are charged and have no answer here."
+            "--unanswered", help="Instead, list the charged releases that have no result here."
         ),
     ] = False,
 ) -> None:
-    """Show what you may still use of each dataset, under which limits, and when more comes.
+    """Show your remaining budget of each dataset, your limits, and when they reset.
 
-    As JSON, one dataset a line. A door answers for the name that the token stands for.
+    With --json one dataset a line. A server shows the budget of the token's name.
     """
     if unanswered:
         _tell_unanswered(url, token_file, analyst, json=json)
@@ -97,11 +99,11 @@ def mine(
     for budget in found:
         stdout().print(budget_lines(budget))
     if not found:
-        say("no dataset lets you ask: an owner makes you a member, by `accountant member set`")
+        say("you may ask no dataset: ask an owner to run `accountant member set`")
 
 
 def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, json: bool) -> None:
-    """Print the releases of a ledger that may be charged and have no answer in the store."""
+    """Print the releases of a ledger that may be charged and have no result in the store."""
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import unanswered_table
     from streams.cli.reading.unanswered import unanswered_releases
@@ -113,16 +115,16 @@ def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, 
             print_json(each)
         return
     if not found:
-        say("every release that was charged has its answer")
+        say("every charged release has its result")
         return
     stdout().print(unanswered_table(found))
-    say("release again with its request_id: that is not charged again")
+    say("next: release again with the same request_id; it is not charged again")
 
 
 def new() -> None:
     """Print a new request id: a UUIDv7 with this machine's time.
 
-    Make it once for a request, and send the same one with every retry.
+    Make one id for each request, and use the same id for every retry of it.
     """
     from streams.client.requests import new_id
     from streams.clock import SystemClock

@@ -1,4 +1,4 @@
-"""`accountant member`: who may do what on a dataset."""
+"""`accountant member`: the members of a dataset and their roles."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explained, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
-app = typer.Typer(help="Say who may do what on a dataset.", no_args_is_help=True)
+app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
-Who = Annotated[str, typer.Argument(help="The member's name, as the door knows it.")]
+Who = Annotated[str, typer.Argument(help="The member's name, as in their token.")]
 AsAdministrator = Annotated[
     bool,
     typer.Option(
         "--as-administrator",
-        help="As an administrator's help, not an owner's word; the log says so for ever.",
+        help="Act as administrator, not as owner; recorded permanently.",
     ),
 ]
 
@@ -31,22 +31,20 @@ def set_(
     who: Who,
     role: Annotated[
         list[str],
-        typer.Option(help="owner, analyst, engine or auditor; repeat it for several."),
+        typer.Option(help="owner, analyst, engine or auditor; repeat it for several roles."),
     ],
-    team: Annotated[
-        str | None, typer.Option(help="The team that the member belongs to in this dataset.")
-    ] = None,
+    team: Annotated[str | None, typer.Option(help="The member's team in this dataset.")] = None,
     until: Annotated[
         str | None,
-        typer.Option(help="When it is over: P90D, PT8H, or a day such as 2027-01-01."),
+        typer.Option(help="End of the membership: P90D, PT8H, or a day such as 2027-01-01."),
     ] = None,
     *,
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
 ) -> None:
-    """Give somebody roles on a dataset, in place of those that they had.
+    """Set a member's roles on a dataset; they replace the earlier roles.
 
-    An owner says so, or an administrator with --as-administrator. Exit code 1 if it is refused.
+    For owners, and with --as-administrator for administrators. Exit code 1 if it is refused.
     """
     from streams.cli.reading.member_file import check_role
     from streams.cli.reading.options import until_of
@@ -79,9 +77,9 @@ def remove(
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
 ) -> None:
-    """Take all roles on a dataset from somebody; it holds from the next record on.
+    """Remove a member from a dataset, effective with the next request.
 
-    Exit code 1 if it is refused: the last owner stays.
+    Exit code 1 if it is refused: the last owner cannot be removed.
     """
     admin.send(
         lambda ledger, **more: ledger.remove_member(
@@ -97,10 +95,10 @@ def list_(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """List a dataset's members by name, those whose time is over among them.
+    """List a dataset's members by name, expired ones included.
 
-    A ledger's file is only read. A door tells owners, auditors and administrators of all, others
-    of themselves alone.
+    A server shows all members to owners, auditors and administrators, and others only themselves.
+    A ledger's file shows all.
     """
     from streams.cli.printing.members import member_table
     from streams.cli.printing.output import print_json, stdout
@@ -136,10 +134,10 @@ def sync(
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
 ) -> None:
-    """Make a dataset's members those of a file: who is not in it is removed.
+    """Make a dataset's members equal to a file; members that are not in the file are removed.
 
-    A second run changes nothing. A member whose `until` is over counts as not being in it. Exit
-    code 1 at the first refusal; the same command goes on from there.
+    A second run changes nothing. Members whose `until` has passed are left out. Exit code 1 at the
+    first refusal; run the same command again to continue.
     """
     from streams.cli.member_sync import Sync
 

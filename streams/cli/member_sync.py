@@ -1,4 +1,4 @@
-"""`accountant member sync`: a dataset's members become those of a file."""
+"""`accountant member sync`: make a dataset's members equal to a file."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from accountant.records import Decision
 
 _AT_ONCE: Final = 64
-"""Records that are under way together: they share a commit."""
+"""Requests in flight at a time: those that arrive together share a commit."""
 _DONE: Final = frozenset({Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
 
 
 class Sync(NamedTuple):
-    """What is to become of a dataset's members, and where."""
+    """Makes a dataset's members equal to those of a file."""
 
     dataset: str
     file: Path
@@ -40,12 +40,12 @@ class Sync(NamedTuple):
     as_administrator: bool
 
     def run(self, *, dry_run: bool) -> None:
-        """Show what is to change, and change it; end the command at the first refusal."""
+        """Show the changes and make them; end the command at the first refusal."""
         now = SystemClock().now()
         listed = members_in(self.file)
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
         if len(wanted) < len(listed) and not self.admin.json:
-            say(f"{len(listed) - len(wanted):,} of the file are left out: their time is over")
+            say(f"{len(listed) - len(wanted):,} expired members of the file are left out")
         asyncio.run(self._run(wanted, dry_run=dry_run))
 
     async def _run(self, wanted: Sequence[Any], *, dry_run: bool) -> None:
@@ -53,14 +53,14 @@ class Sync(NamedTuple):
         settings = settings_for(admin.url, admin.token_file)
         async with AsyncAccountant(settings=settings, wait=admin.wait) as ledger:
             if await ledger.dataset(self.dataset) is None:
-                fail_unopened(self.dataset)
+                fail_unopened(self.dataset, [view.dataset for view in await ledger.datasets()])
             name = (await ledger.me()).name if ledger.shows_token else None
             own = admin.by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
             changes = [change for step in steps for change in step]
             self._show(changes, dry_run=dry_run)
             if not self.admin.json and any(_leaves(change, own) for change in changes):
-                say(f"{own}, who runs this, is no owner of {self.dataset} from then on")
+                say(f"warning: this makes you ({own}) no longer an owner of {self.dataset}")
             if dry_run or not steps:
                 return
             sent = _Sent(sum(map(len, steps)))
@@ -78,10 +78,10 @@ class Sync(NamedTuple):
                 print_json({"change": change.kind, "before": change.before, "after": change.after})
             return
         if not changes:
-            say(f"the members of {self.dataset} are those of {self.file}: nothing to change")
+            say(f"the members of {self.dataset} equal {self.file}: nothing to change")
             return
         stdout().print(change_table(changes))
-        more = "; a dry run, nothing is written" if dry_run else ""
+        more = "; this was a dry run, nothing was written" if dry_run else ""
         say(f"{self.dataset}: {count_words(changes)}{more}")
 
     async def _send(
@@ -94,7 +94,7 @@ class Sync(NamedTuple):
     ) -> None:
         """Make the changes of one step, until one is refused."""
         left = iter(step)
-        # Owners go one by one: each may be the last that is allowed to.
+        # One owner at a time: the last one must not be removed.
         leaves = [change.before for change in step if change.before is not None]
         alone = any("owner" in member.roles for member in leaves)
 
@@ -126,8 +126,8 @@ class Sync(NamedTuple):
     def _end(self, sent: _Sent) -> None:
         if sent.error is not None:
             say(
-                f"stopped after {sent.made:,} of {sent.all:,} changes; the same command goes on "
-                "from there",
+                f"stopped after {sent.made:,} of {sent.all:,} changes; run the same command again "
+                "to continue",
                 err=True,
             )
             raise sent.error
@@ -141,17 +141,17 @@ class Sync(NamedTuple):
         fail(
             Exit.FAILED,
             f"stopped at {change.after.member}, after {sent.made:,} of {sent.all:,} changes",
-            hint="the same command again, once that is mended: it goes on from here",
+            hint="correct the cause, then run the same command again: it continues from here",
         )
 
 
 class _Sent:
-    """How far a sync has come.
+    """Counts the changes of a sync, and records why it stopped.
 
     Attributes:
-        all, made: how many changes there are, and how many were made.
-        refused: the first that was not, with its decision.
-        error: what has ended it without a decision.
+        all, made: the number of changes, and of those that were made.
+        refused: the first refused change, with its decision.
+        error: the first error without a decision.
     """
 
     def __init__(self, changes: int) -> None:
@@ -162,11 +162,11 @@ class _Sent:
 
     @property
     def has_stopped(self) -> bool:
-        """Whether nothing more is to be sent."""
+        """Whether the sync sends no more changes."""
         return self.refused is not None or self.error is not None
 
     def take(self, change: Change, decision: Decision) -> None:
-        """Take in what became of a change."""
+        """Record the outcome of a change."""
         if verdict(decision)[0] in _DONE:
             self.made += 1
         elif self.refused is None:
@@ -174,7 +174,7 @@ class _Sent:
 
 
 def _leaves(change: Change, name: str) -> bool:
-    """Tell whether a change takes the role of owner from somebody."""
+    """Tell whether a change removes the role of owner from a member."""
     was = change.before is not None and "owner" in change.before.roles
     return was and change.after.member == name and "owner" not in change.after.roles
 

@@ -1,4 +1,4 @@
-"""`accountant plan`: from the error that an analyst wants to a mechanism and its cost."""
+"""`accountant plan`: mechanisms that keep an analyst's error, and their cost."""
 
 from __future__ import annotations
 
@@ -34,45 +34,47 @@ _BUDGET = ("filter", "epsilon", "rho", "delta")
 @policy_options(*_BUDGET, after="proportion_of")
 def plan(
     context: typer.Context,
-    error: Annotated[str, typer.Option(help="Largest error that will do, in query units.")],
-    confidence: Annotated[str, typer.Option(help="Probability of staying within it.")] = "0.95",
+    error: Annotated[str, typer.Option(help="Largest acceptable error, in query units.")],
+    confidence: Annotated[
+        str, typer.Option(help="Probability that the error is not exceeded.")
+    ] = "0.95",
     sensitivity: Annotated[
-        str | None, typer.Option(help="How much one unit can change the answer.")
+        str | None, typer.Option(help="How much one privacy unit can change the result.")
     ] = None,
     proportion_of: Annotated[
         int | None,
         typer.Option(
             min=1,
             metavar="PEOPLE",
-            help="The answer is a proportion of so many people, and the error one of it.",
+            help="The result is a proportion of this many people, and so is the error.",
         ),
     ] = None,
     policy: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="JSON of the whole policy, instead of the options."),
+        typer.Option(metavar="FILE", help="JSON file of the whole policy, instead of the options."),
     ] = None,
     dataset: Annotated[
-        str | None, typer.Option(help="An open dataset: what is left of its budget.")
+        str | None, typer.Option(help="Use the remaining budget of this open dataset.")
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     json: Json = False,
     **fields: str | None,
 ) -> None:
-    """Print the mechanisms that keep an error, their claims, costs, and how many fit a budget.
+    """Print mechanisms that keep an error, their claims and costs, and how many fit a budget.
 
-    The budget is that of the options, of a policy's file, or what is left of an open dataset's;
-    without one the claims are printed alone. Without --filter the policy is the one that
-    `dataset open` proposes. Exit code 1 if there is a budget that not one fits.
+    The budget comes from the options, from a policy file, or from the rest of an open dataset's.
+    Without a budget, the command prints the claims alone. Without --filter the policy is the
+    default of `dataset open`. Exit code 1 if no mechanism fits the budget.
     """
     from accountant.advice.noise_for_error import choices, wanted
 
     with explained():
         if dataset is not None:
-            why = "the budget is what is left of the dataset's"
+            why = "the dataset has a budget"
             excluded(context, "--dataset", (*_BUDGET, "policy"), why=why)
         elif policy is not None:
-            excluded(context, "--policy", _BUDGET, why="the file says it all")
+            excluded(context, "--policy", _BUDGET, why="the file has the whole policy")
         with named_options():
             wish = wanted(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
@@ -87,14 +89,14 @@ def plan(
     else:
         _print_table(rows, error, confidence, proportion_of)
         if budget is not None and budget.closed:
-            say("The dataset is closed: nothing more is granted.")
+            say("The dataset is closed: it grants nothing more.")
     tried = [fits for _, fits in rows if fits is not None]
     if tried and all(fits.count == 0 for fits in tried):
         raise typer.Exit(Exit.FAILED)
 
 
 def _fit(claim: Claim, budget: PlanBudget | None, typed: Policy) -> Fit | None:
-    """Return how often a claim fits a budget, else the one that options give; None without any."""
+    """Return how often a claim fits a budget, or that of the options; None without a budget."""
     from accountant.advice.fit import fit
 
     if budget is not None:
@@ -110,7 +112,7 @@ def _of_options(policy: Policy, claim: Claim) -> Fit | None:
 
     if policy.filter == "split":
         hint = 'a file such as {"filter": "split", "epsilon": "1", ..., "epsilon_ex_post": "1"}'
-        fail(Exit.USAGE, "filter split has a second budget: give it by --policy", hint=hint)
+        fail(Exit.USAGE, "filter split has a second budget, so it needs --policy", hint=hint)
     with named_options():
         return choose(policy, claim).fit
 
@@ -162,7 +164,7 @@ def _print_table(
     from accountant.display.numbers import spent_amount, symbol
     from streams.cli.printing.output import stdout
 
-    what = "the answer" if people is None else f"a proportion of {people} people"
+    what = "the result" if people is None else f"a proportion of {people} people"
     title = f"within {error} of {what}, with probability {confidence}"
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     table.add_column("mechanism", style="bold", no_wrap=True)
@@ -174,20 +176,18 @@ def _print_table(
     for choice, fits in rows:
         cells = [choice.mechanism, choice.noise, f"{choice.typical_error:.4g}"]
         if fits is not None:
-            cost = (
-                f"{symbol(fits.unit)} {spent_amount(fits.cost)}" if fits.accepted else "not taken"
-            )
-            cells += [cost, _count(fits)]
+            cost = f"{symbol(fits.unit)} {spent_amount(fits.cost)}"
+            cells += [cost if fits.accepted else "not accepted", _count(fits)]
         table.add_row(*cells)
     stdout().print(table)
-    # Not in the table: a cell would fold them, and they are there to be copied.
-    stdout().print("The claims, as `accountant ask` takes them:")
+    # Outside the table, whose cells would fold them: users copy these lines.
+    stdout().print("The claims for `accountant ask`:")
     for choice, _ in rows:
         stdout().print(f"  {claim_text(choice.claim)}", soft_wrap=True)
     if people is not None:
         stdout().print(
-            "Noise is added to the count of people; under randomized response each of them "
-            "answers for himself.",
+            "The noise is added to the count of people. Under randomized response each person "
+            "randomizes their own answer.",
             soft_wrap=True,
         )
 

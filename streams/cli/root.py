@@ -37,19 +37,19 @@ from streams.cli.printing.exits import complain, explained, plain_usage
 from streams.cli.printing.lasting_streams import nobody_reads, output_error, take_over
 from streams.cli.printing.say import say
 
-_HELP = """Decide differentially private requests exactly once, and keep the ledger.
+_HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
 
-A dataset's policy fixes its budget. Each request to run a mechanism gets one decision, and a
-grant is its own charge in the decision log.
+A dataset's policy fixes its budget. Each request to run a mechanism gets one decision. A grant
+charges the budget; a refusal costs nothing.
 
-Exit codes: 0 done or granted; 1 refused, does not fit, or an audit that disagrees; 2 wrong
-usage; 3 the ledger does not answer; 4 an operator must act; 5 the id was granted before; 130
-interrupted. They say what was decided, also where nobody can read the output.
+Exit codes: 0 done or granted; 1 refused, does not fit, or the audit failed; 2 wrong usage; 3 the
+ledger does not answer; 4 an operator must act; 5 the id was granted before; 6 a dry run would be
+granted; 130 interrupted. The exit code is right even if the output cannot be written.
 """
 
 
 class _Explained(TyperGroup):
-    """Whatever a command does can only fail with a message."""
+    """Turns every expected error of a command into a message and an exit code."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
         with plain_usage():
@@ -93,10 +93,10 @@ def _root(
     from streams.logs import configure
     from streams.settings import Settings
 
-    # Commands that serve set up their own logging; in the others only errors are said.
-    # Not read from the environment: a wrong variable is told by the command that needs it.
+    # `serve`, `gateway` and `worker` set up their own logging; the others log errors only.
+    # This does not read the environment: the command that needs a wrong variable reports it.
     configure(Settings.model_construct(log_level="error", log_format="console"))
-    # And whom a token is not safe from, which only its user can mend.
+    # A token file that others can read is a warning: only its user can fix that.
     logging.getLogger("streams.client.http.bearer").setLevel(logging.WARNING)
 
 

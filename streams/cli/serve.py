@@ -1,4 +1,4 @@
-"""`accountant serve`: an embedded ledger with its HTTP door."""
+"""`accountant serve`: an embedded ledger with an HTTP server."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 Bind = Annotated[
     str | None,
     typer.Option(
-        help="Address to listen at. Without authentication whoever reaches it is the owner "
-        "(ACCOUNTANT_UNAUTHENTICATED_BIND); with it, others need TLS or a proxy (ACCOUNTANT_BIND). "
-        "Default 127.0.0.1.",
+        help="Address to listen at. Without authentication everyone who can reach it has full "
+        "access (ACCOUNTANT_UNAUTHENTICATED_BIND). With authentication, addresses other than "
+        "localhost need TLS or a proxy (ACCOUNTANT_BIND). Default 127.0.0.1.",
     ),
 ]
 Port = Annotated[
@@ -39,10 +39,10 @@ def serve(
     bind: Bind = None,
     port: Port = None,
 ) -> None:
-    """Decide an embedded ledger and serve HTTP until SIGTERM or SIGINT.
+    """Run a ledger in a file, and serve HTTP until SIGTERM or SIGINT.
 
-    Makes the file if it is not there. Other commands with the same --url find the server.
-    Prints its address once it listens. Exit code 4 if the start is refused.
+    Creates the file if it does not exist. Other commands with the same --url find the server.
+    Prints the address when it listens. Exit code 4 if it refuses to start.
     """
     from streams.address import ledger_url
     from streams.logs import configure_server
@@ -50,15 +50,18 @@ def serve(
 
     with explained():
         if ledger_url(url).kind != "sqlite":
-            hint = "`accountant gateway` serves a ledger on Kafka; else --url sqlite:///FILE"
-            fail(Exit.USAGE, f"an embedded ledger is a file, and {url} is none", hint=hint)
-        settings = settings_of_door(url, bind, port)
+            hint = "use --url sqlite:///FILE, or `accountant gateway` for a ledger on Kafka"
+            fail(Exit.USAGE, f"`accountant serve` needs a ledger's file, got {url}", hint=hint)
+        settings = server_settings(url, bind, port)
         configure_server(settings)
         serve_ledger(settings, listening=say_where)
 
 
-def settings_of_door(url: str, bind: str | None, port: int | None) -> Settings:
-    """Return the settings of a door: which address `--bind` is depends on authentication."""
+def server_settings(url: str, bind: str | None, port: int | None) -> Settings:
+    """Return the settings of a server.
+
+    With authentication `--bind` sets `bind`, without it `unauthenticated_bind`.
+    """
     from streams.settings import load_server
 
     settings = load_server(url=url, port=port)
@@ -69,5 +72,5 @@ def settings_of_door(url: str, bind: str | None, port: int | None) -> Settings:
 
 
 def say_where(address: str) -> None:
-    """Print where the door is, for people and for scripts that wait for it."""
+    """Print the server's address, for people and for scripts that wait for it."""
     say(f"listening at {address}")

@@ -1,4 +1,4 @@
-"""A stopped ledger, owned by a command that writes an operator's record into its log."""
+"""Lets a command own a stopped ledger, to write an operator's record into its log."""
 
 from __future__ import annotations
 
@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 
 class StoppedLog(NamedTuple):
-    """A partition's log of a stopped ledger.
+    """The log of one partition of a stopped ledger.
 
     Attributes:
-        journal: to be owned.
+        journal: not owned yet.
         place: the ledger's file, or its deployment on Kafka.
     """
 
@@ -33,7 +33,7 @@ class StoppedLog(NamedTuple):
     place: Path | Deployment
 
     async def ledger_id(self) -> str:
-        """Return what checkpoints call the ledger."""
+        """Return the ledger's id, as in its checkpoints."""
         if isinstance(self.place, Path):
             from streams.embedded.checkpointing import ledger_id
 
@@ -49,7 +49,8 @@ def stopped_settings(url: str) -> Settings:
 
     settings = load_command(url=url)
     if settings.ledger.kind == "http":
-        fail(Exit.USAGE, "name the ledger itself: sqlite:///FILE or kafka://HOST:PORT")
+        hint = "use --url sqlite:///FILE or --url kafka://HOST:PORT"
+        fail(Exit.USAGE, "this command does not work over HTTP", hint=hint)
     return settings
 
 
@@ -63,9 +64,9 @@ def write_records(
     """Write an operator's record into each partition of a stopped ledger, and return them.
 
     Args:
-        write: writes one; returns None where nothing is to be written.
+        write: writes one record; returns None if there is nothing to write.
         tell: called with each partition and its decision.
-        only: on Kafka, the one partition to write into.
+        only: on Kafka, the only partition to write into.
     Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none.
     """
     from streams.client.connect import check_exists
@@ -106,7 +107,7 @@ async def _each_partition(
     deployment = deployment_of(settings)
     if only is not None and only >= deployment.partitions:
         fail(Exit.USAGE, f"--partition must be at most {deployment.partitions - 1}")
-    # A worker that waits for the right time owns its partition again every few seconds.
+    # A worker with a wrong clock takes its partition again every few seconds.
     await check_no_workers(deployment)
     for partition in range(deployment.partitions) if only is None else [only]:
         journal = KafkaJournal(

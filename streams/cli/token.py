@@ -1,4 +1,4 @@
-"""`accountant token`: tokens by which a door knows people and programs."""
+"""`accountant token`: tokens with which people and programs sign in to a server."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from streams.cli.reading.options import Json
 if TYPE_CHECKING:
     from streams.auth.token_file import Row
 
-app = typer.Typer(help="Tokens by which a door knows people and programs.", no_args_is_help=True)
+app = typer.Typer(help="Create, list and revoke tokens of a server.", no_args_is_help=True)
 
 Tokens = Annotated[
     Path | None,
     typer.Option(
         "--tokens",
         envvar="ACCOUNTANT_TOKENS",
-        help="The file of the tokens' hashes, as the door has it.",
+        help="File with the hashes of the tokens; the server has the same setting.",
     ),
 ]
 _DURATION: Final = re.compile(r"P(?:([1-9][0-9]{0,3})D|T([1-9][0-9]{0,3})H)")
@@ -31,20 +31,23 @@ _HOUR_MS: Final = 3_600_000
 
 @app.command("create")
 def create(
-    name: Annotated[str, typer.Option(help="Who shows it: the name in requests and records.")],
+    name: Annotated[
+        str, typer.Option(help="Name of the person or program, as in requests and records.")
+    ],
     expires: Annotated[
         str | None,
-        typer.Option(help="After how long it ends: P90D, or PT8H. Without it, it does not."),
+        typer.Option(help="Lifetime: P90D or PT8H. Without it, the token does not expire."),
     ] = None,
     another: Annotated[
-        bool, typer.Option("--another", help="A second one beside one that holds.")
+        bool,
+        typer.Option("--another", help="Create a second token although the name has a valid one."),
     ] = False,
     tokens: Tokens = None,
     json: Json = False,
 ) -> None:
-    """Make a token and print it, once: only its hash is kept.
+    """Create a token and print it once: the file stores only its hash.
 
-    Makes the file (mode 0600) if it is not there. A running door knows the token at once.
+    Creates the file (mode 0600) if it does not exist. A running server accepts the token at once.
     """
     from streams.auth.token_file import create as create_token
     from streams.cli.printing.output import print_json
@@ -62,8 +65,8 @@ def create(
         say(made.token)
         ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
         say(
-            f"token {made.row.id} of {name}, {ends}. It is shown this once: give it to {name}, "
-            "who sets ACCOUNTANT_TOKEN, or keeps it in a file (mode 0600) that "
+            f"This is token {made.row.id} of {name}; it {ends} and cannot be shown again. Give it "
+            f"to {name}, to set ACCOUNTANT_TOKEN, or to store in a file (mode 0600) that "
             "ACCOUNTANT_TOKEN_FILE names.",
             err=True,
         )
@@ -71,7 +74,7 @@ def create(
 
 @app.command("list")
 def list_tokens(tokens: Tokens = None, json: Json = False) -> None:
-    """List the tokens, without what would let anybody in."""
+    """List the tokens, without their secrets."""
     from streams.auth.token_file import read
     from streams.cli.printing.output import print_json, stdout
     from streams.clock import SystemClock
@@ -100,7 +103,7 @@ def revoke(
     tokens: Tokens = None,
     json: Json = False,
 ) -> None:
-    """Revoke tokens: a running door refuses them at once. Exit code 1 if there is none."""
+    """Revoke tokens: a running server rejects them at once. Exit code 1 if none is active."""
     from streams.auth.token_file import revoke as revoke_tokens
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
@@ -114,18 +117,19 @@ def revoke(
         else:
             say(f"revoked {row.id} of {row.name}")
     if not revoked:
-        fail(Exit.FAILED, f"no token of {which[:100]} holds", hint="accountant token list")
+        hint = "`accountant token list` shows the names and ids"
+        fail(Exit.FAILED, f"no active token for {which[:100]}", hint=hint)
 
 
 def _named(tokens: Path | None) -> Path:
     if tokens is None:
-        hint = "--tokens FILE, or ACCOUNTANT_TOKENS as the door has it"
-        fail(Exit.USAGE, "name the file of the tokens", hint=hint)
+        hint = "add --tokens FILE, or set ACCOUNTANT_TOKENS as for the server"
+        fail(Exit.USAGE, "no token file is named", hint=hint)
     return tokens
 
 
 def _check_prefix(name: str) -> None:
-    """Check a name against the prefix that doors want, where this environment has it."""
+    """Check a name against the servers' name prefix, if this environment sets it."""
     from streams.settings import load_command
 
     prefix = load_command().token_prefix

@@ -1,4 +1,4 @@
-"""`accountant topics`: make, verify and mend what a ledger on Kafka needs."""
+"""`accountant topics`: create, check and repair the topics of a ledger on Kafka."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from streams.kafka.deployment import Deployment
 
 app = typer.Typer(
-    help="Make, verify and mend the topics of a ledger on Kafka.", no_args_is_help=True
+    help="Create, check and repair the topics of a ledger on Kafka.", no_args_is_help=True
 )
 
 KafkaUrl = Annotated[
@@ -25,7 +25,8 @@ KafkaUrl = Annotated[
 Partitions = Annotated[
     int | None,
     typer.Option(
-        envvar="ACCOUNTANT_PARTITIONS", help="Partitions of each topic; fixed for ever. Default 4."
+        envvar="ACCOUNTANT_PARTITIONS",
+        help="Partitions of each topic; they can never change. Default 4.",
     ),
 ]
 Principals = Annotated[
@@ -33,7 +34,7 @@ Principals = Annotated[
     typer.Option(
         "--principal",
         metavar="ROLE=NAME",
-        help="Who has a role on the brokers, such as worker=w1; repeatable.",
+        help="The principal of a role on the brokers, such as worker=w1; repeatable.",
     ),
 ]
 Replication = Annotated[
@@ -49,9 +50,9 @@ def create(
     replication: Replication = None,
     json: Json = False,
 ) -> None:
-    """Make the topics that are missing and write each log's genesis; safe to repeat.
+    """Create missing topics and write the genesis record of each log; safe to repeat.
 
-    Exit code 4 if what exists is not as it must be.
+    Exit code 4 if an existing topic has wrong settings.
     """
     from streams.cli.printing.output import print_json
     from streams.kafka.topics import create as create_topics
@@ -74,10 +75,10 @@ def check(
     principal: Principals = None,
     json: Json = False,
 ) -> None:
-    """Verify partition counts, every setting that durability needs, and the brokers' ACLs.
+    """Check partition counts, every setting that durability needs, and the brokers' ACLs.
 
-    Exit code 4 if something differs; the message names it and the command to run. ACLs that may
-    not be seen, and brokers without an authorizer, are warnings.
+    Exit code 4 if something differs; the message names it and the command to run. Hidden ACLs and
+    brokers without an authorizer are warnings.
     """
     from streams.cli.printing.output import print_json
     from streams.errors import Refused
@@ -103,7 +104,7 @@ def check(
                 say(f"warning: {warning}", err=True)
             if problems:
                 raise Refused("; ".join(problems))
-            say("topics are as they must be")
+            say("topics are correct")
             for role, names in seen.roles.items():
                 say(f"{role}: {', '.join(names)}")
     if problems:
@@ -129,14 +130,14 @@ def acls(
     url: KafkaUrl,
     principal: Principals = None,
     apply: Annotated[
-        bool, typer.Option("--apply", help="Add them now, as the principal of the settings.")
+        bool, typer.Option("--apply", help="Add the ACLs now, as the principal of the settings.")
     ] = False,
     json: Json = False,
 ) -> None:
-    """Print the commands that let each role do on the brokers what it needs, and no more.
+    """Print the commands that give each role the ACLs it needs on the brokers, and no more.
 
-    Without `--principal` for all roles, each under its own name. `--apply` adds the ACLs instead,
-    which takes a super user; safe to repeat.
+    Without `--principal`, for all roles, each with its own name as principal. `--apply` adds the
+    ACLs instead, which needs a super user; safe to repeat.
     """
     from streams.cli.printing.output import print_json
     from streams.kafka.acls.bindings import add
@@ -161,14 +162,15 @@ def acls(
 
 
 def _roles(given: list[str] | None) -> dict[str, str]:
-    """Return the role of each principal that was named."""
+    """Return the role of each principal."""
     from streams.kafka.acls.roles import ROLES
 
     roles = {}
     for text in given or ():
         role, _, name = text.partition("=")
         if role not in ROLES:
-            fail_word("--principal", f"must be one of {', '.join(ROLES)}, `=`, a name", role, ROLES)
+            rule = f"must be ROLE=NAME with one of the roles {', '.join(ROLES)}"
+            fail_word("--principal", rule, role, ROLES)
         name = name if ":" in name else f"User:{name}"
         if name == "User:" or "'" in name or not name.isprintable():
             fail(Exit.USAGE, f"--principal {role}=NAME needs a name, without quotes")
@@ -179,23 +181,23 @@ def _roles(given: list[str] | None) -> dict[str, str]:
 @app.command("accept-lost-inputs")
 def accept_lost_inputs(
     url: KafkaUrl,
-    topic: Annotated[str, typer.Option(help="Which input lost records: requests or admin.")],
-    partition: Annotated[int, typer.Option(min=0, help="Of which partition.")],
+    topic: Annotated[str, typer.Option(help="The input that lost records: requests or admin.")],
+    partition: Annotated[int, typer.Option(min=0, help="The partition that lost records.")],
     first: Annotated[
         int,
         typer.Option(
-            "--from", min=0, help="The offset next to be decided, as the halted worker names it."
+            "--from", min=0, help="The next offset to decide, as in the error of the worker."
         ),
     ],
-    reason: Annotated[str, typer.Option(help="For people, at most 200 characters.")],
+    reason: Annotated[str, typer.Option(help="Why, at most 200 characters.")],
     partitions: Partitions = None,
     json: Json = False,
 ) -> None:
-    """Let a halted partition go on behind inputs that are lost for good.
+    """Let a halted partition continue after inputs that are lost permanently.
 
-    Nothing is charged, and nothing that was decided is decided again. Requests that were lost
-    get no decision: who sent them sends them again, with the same ids. Exit code 4 if nothing
-    is lost, or another offset is next.
+    Budgets do not change, and no request is decided twice. Lost requests get no decision: their
+    senders must send them again, with the same ids. Exit code 4 if no input is lost, or another
+    offset is next.
     """
     from streams.cli.printing.output import print_json, progress
     from streams.kafka.lost_inputs import accept_lost_inputs as accept
@@ -227,5 +229,6 @@ def deployment(url: str, partitions: int | None, replication: int | None) -> Dep
     from streams.settings import load_command
 
     if ledger_url(url).kind != "kafka":
-        fail(Exit.USAGE, f"topics are on Kafka, and {url} is not", hint="--url kafka://HOST:PORT")
+        hint = "use --url kafka://HOST:PORT"
+        fail(Exit.USAGE, f"this command needs a ledger on Kafka, got {url}", hint=hint)
     return deployment_of(load_command(url=url, partitions=partitions, replication=replication))

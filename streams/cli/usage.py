@@ -1,4 +1,4 @@
-"""`accountant usage`: who used a dataset, by analyst, purpose, day or month."""
+"""`accountant usage`: a dataset's usage by analyst, purpose, day or month."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ _SHOWN: Final = ("granted", "refused", "spent", "unit", "last_decided_at")
 
 def usage(
     name: Annotated[str, typer.Argument(help="Name of the dataset.")],
-    by: Annotated[_By, typer.Option(help="What each row is of; days and months are in UTC.")] = (
-        _By.ANALYST
-    ),
+    by: Annotated[
+        _By, typer.Option(help="Group the rows by this; days and months are in UTC.")
+    ] = _By.ANALYST,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     csv: Annotated[bool, typer.Option("--csv", help="Print CSV, with a header.")] = False,
@@ -39,10 +39,10 @@ def usage(
         Path | None, typer.Option(metavar="FILE", help="Write a Parquet file (extra `parquet`).")
     ] = None,
 ) -> None:
-    """Show who used a dataset, from its first request on.
+    """Show the usage of a dataset, from its first request on.
 
-    Reads the index that `accountant serve` keeps behind the log, and of the log only what that
-    lacks; without an index, the whole log. Exit code 1 if the dataset was never opened.
+    Reads the usage index of `accountant serve`, and only the newest part of the log; without an
+    index it reads the whole log. Exit code 1 if the dataset was never opened.
     """
     from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.reading.usage_rows import usage_rows
@@ -81,8 +81,7 @@ def _write_parquet(file: Path, by: str, rows: Sequence[dict[str, Any]]) -> None:
     from pyarrow import parquet
 
     types = {"granted": pa.int64(), "refused": pa.int64()}
-    # Amounts stay text: a float would round them, and few readers of Parquet have decimals of as
-    # many digits.
+    # Amounts are text: a float would round them, and few Parquet readers have such long decimals.
     schema = pa.schema([(name, types.get(name, pa.string())) for name in _columns(by)])
     parquet.write_table(pa.Table.from_pylist(list(rows), schema=schema), file)
 

@@ -24,21 +24,19 @@ _SHOWN = 8  # alerts under the table, the latest
 def watch(
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
-    once: Annotated[bool, typer.Option("--once", help="Look once, and end.")] = False,
-    every: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between looks.")] = 1.0,
+    once: Annotated[bool, typer.Option("--once", help="Print once, and end.")] = False,
+    every: Annotated[float, typer.Option(min=0.1, max=3600, help="Seconds between reads.")] = 1.0,
     alerts: Annotated[
         bool,
-        typer.Option(
-            "--alerts", help="Show alerts alone: first what is crossed, then as they come."
-        ),
+        typer.Option("--alerts", help="Show only alerts: those reached so far, then new ones."),
     ] = False,
     json: Json = False,
 ) -> None:
-    """Show what is spent and left of each dataset, its odometers, grants and refusals.
+    """Show a live table of every dataset: spent and left, odometers, grants and refusals.
 
-    Thresholds that are crossed while it runs are shown as well, once each. Ends with Ctrl-C.
-    Where stdout is no terminal, a table is printed for each look. With --json each look prints
-    one line an object: a dataset each, and then what was newly crossed.
+    Also shows each alert threshold that is reached meanwhile, once. Ends with Ctrl-C. If stdout is
+    no terminal, the command prints a table for each read. With --json it prints one object a line
+    for each read: every dataset, then the new alerts.
     """
     from rich.console import Group
     from rich.live import Live
@@ -79,7 +77,7 @@ def watch(
 
 
 class _Looks:
-    """What was crossed between one look and the next: nothing is lost, however rare they are."""
+    """Finds the alerts between two reads; none is lost, however long the time between them."""
 
     def __init__(self, *, all_that_is_crossed: bool) -> None:
         self._all = all_that_is_crossed

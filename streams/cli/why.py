@@ -1,4 +1,4 @@
-"""`accountant why`: who used a dataset's budget, and how much longer it lasts."""
+"""`accountant why`: the usage of a dataset's budget, and how much longer it lasts."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ def why(
     name: Annotated[str, typer.Argument(help="Name of the dataset.")],
     by: Annotated[
         _WhyTable | None,
-        typer.Option(help="Show one table alone. Default: those for a first look."),
+        typer.Option(help="Show only this table. Default: the most important tables."),
     ] = None,
     me: Annotated[
         str | None,
-        typer.Option(metavar="NAME", help="Also when it runs out at this analyst's pace."),
+        typer.Option(metavar="NAME", help="Also forecast the budget of this analyst."),
     ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
@@ -43,10 +43,10 @@ def why(
 ) -> None:
     """Show what used a dataset's budget, and how much longer it lasts.
 
-    By analyst, team, purpose and week; the largest grants; why requests were refused; and when it
-    runs out at the pace of the last day, week and month, with the range that the pace's spread
-    gives. A forecast promises nothing. Reads what `accountant usage` reads. Exit code 1 if the
-    dataset was never opened.
+    Shows usage by analyst, team, purpose and week, the largest grants, and the reasons of refusals.
+    Forecasts when the budget runs out at the rate of the last day, week and month, with a range; a
+    forecast is no promise. Reads the same data as `accountant usage`. Exit code 1 if the dataset
+    was never opened.
     """
     from accountant.views.why import columns, rows
     from streams.cli.printing.output import print_csv, print_json, stdout

@@ -1,4 +1,4 @@
-"""`accountant worker`: decide the partitions that the group gives this process."""
+"""`accountant worker`: decide the partitions that Kafka assigns to this process."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def worker(
         str | None,
         typer.Option(
             envvar="ACCOUNTANT_INSTANCE_ID",
-            help="Name in the group, no other's; keep it across restarts. Default: host name.",
+            help="Unique name in the consumer group; keep it across restarts. Default: host name.",
         ),
     ] = None,
     metrics_port: Annotated[
@@ -31,17 +31,17 @@ def worker(
 ) -> None:
     """Run a worker on Kafka until SIGTERM or SIGINT.
 
-    It waits for a broker that is away. Exit code 4 if topics are not as they must be at its start,
-    its port is taken, or another worker has its name; a log that is not as it must be halts its
-    partition, and /readyz says why.
+    The worker waits for an unreachable broker. A damaged log halts its partition, and /readyz says
+    why. Exit code 4 if topics have wrong settings at the start, the port is in use, or another
+    worker has the same name.
     """
     from streams.address import ledger_url
     from streams.settings import load_server
 
     with explained():
         if ledger_url(url).kind != "kafka":
-            hint = "`accountant serve` decides an embedded ledger; else --url kafka://HOST:PORT"
-            fail(Exit.USAGE, f"a worker needs Kafka, and {url} is not", hint=hint)
+            hint = "use --url kafka://HOST:PORT, or `accountant serve` for a ledger in a file"
+            fail(Exit.USAGE, f"a worker needs a ledger on Kafka, got {url}", hint=hint)
         settings = load_server(url=url, instance_id=instance_id, metrics_port=metrics_port)
         from streams.worker.app import run_worker
 

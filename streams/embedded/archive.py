@@ -1,8 +1,8 @@
-"""Move the beginning of a stopped ledger's log into a compressed file, and seal the log.
+"""Moves the beginning of a stopped ledger's log into a compressed file, and seals the log.
 
-What a crash leaves, step by step: before the file has its name, nothing but a temporary file; after
-that, an archive that nothing needs, the ledger as it was; after the one transaction that writes the
-seal and its snapshot and deletes what is archived, the sealed ledger.
+After a crash: before the file has its final name, there is only a temporary file. After that, there
+is an unused archive and an unchanged ledger. One transaction writes the seal and its snapshot and
+deletes the archived decisions; after it, the ledger is sealed.
 """
 
 from __future__ import annotations
@@ -35,18 +35,18 @@ _PARTIAL: Final = ".partial"
 _LEVEL: Final = 6
 
 Progress = Callable[[str, int], None]
-"""Called with what is being done, and how many decisions of it are done."""
+"""Called with the name of the step, and the number of decisions done in it."""
 
 
 class Archived(NamedTuple):
-    """What was archived.
+    """The result of archiving.
 
     Attributes:
-        first, last: numbers of the decisions in the file.
+        first, last: numbers of the decisions in the archive.
         head: hash of the last one.
-        bytes: size of the file.
+        bytes: size of the archive.
         seal: the decision that seals the log.
-        kept: decisions in the log now.
+        kept: number of decisions that stay in the log.
     """
 
     first: int
@@ -68,17 +68,17 @@ async def archive(
     note: str,
     progress: Progress,
 ) -> Archived:
-    """Archive the decisions made before a time, and seal the log. Gives no disk back yet.
+    """Archive the decisions before a time, and seal the log. Frees no disk space yet.
 
-    The whole log is audited first, and what is left of it is folded and compared with the state
-    before anything is deleted.
+    First audits the whole log. Before it deletes anything, replays the rest of the log and compares
+    it with the state.
 
     Args:
         journal: of the stopped ledger, not owned yet.
         ledger: its file.
-        target: the file to make.
+        target: path of the new archive.
         before: milliseconds since 1970.
-        note: why, for people.
+        note: the reason.
 
     Raises:
         RequestInvalid: ids of decisions before that time may still be repeated, or nothing was
@@ -107,13 +107,13 @@ async def archive(
 
 
 async def _no_pause(_seconds: float) -> None:
-    """Nothing else runs in this process."""
+    """Do not pause: nothing else runs in this process."""
 
 
 def _last_archived(journal: SqliteJournal, partition: Partition, before: int) -> int:
-    """Return the number of the last decision made before a time.
+    """Return the number of the last decision before a time.
 
-    A partition remembers no id of a decision made before its floor less the skew.
+    The latest allowed time is the floor less the skew: the partition remembers no older ids.
     """
     latest = partition.floor - partition.genesis.skew_ms
     if before > latest:
@@ -148,9 +148,9 @@ async def _audited(
 def _check_kept(
     ledger: Path, sealed: Sealed, partition: Partition, archived: int, seal: EncodedDecision
 ) -> int:
-    """Fold what would be left of the log, and compare; return how many decisions that is.
+    """Replay the rest of the log, compare it with the state, and return its length.
 
-    Raises: LogDamaged: it does not come to the state as it is.
+    Raises: LogDamaged: the replay gives another state.
     """
     start, found, kept = SealedStart(partition.genesis, sealed), None, 0
     for value in _left(ledger, archived, seal):
@@ -161,7 +161,7 @@ def _check_kept(
         or sealed_state(found) != list(sealed.state)
         or len(found.ids) != len(partition.ids)
     ):
-        raise LogDamaged("what would be kept of the log is not enough. Nothing was deleted")
+        raise LogDamaged("the rest of the log gives another state. Nothing was deleted")
     return kept
 
 
@@ -176,7 +176,7 @@ def _write(
 ) -> tuple[str, int]:
     """Write the decisions from `first` to `last`; return the last one's hash and the file's size.
 
-    Raises: Refused: the file exists, cannot be written, or is read back otherwise.
+    Raises: Refused: the file exists, cannot be written, or has other content when read back.
     """
     partial = target.with_name(target.name + _PARTIAL)
     try:
@@ -190,7 +190,7 @@ def _write(
             os.fsync(raw.fileno())
         if _digest(partial) != digest:
             raise Refused(
-                f"{partial} is read back otherwise than it was written: is the disk well?"
+                f"{partial} has other content than was written: check the disk, then try again"
             )
         os.link(partial, target)  # unlike a rename, this never replaces another file
         partial.unlink()

@@ -1,4 +1,4 @@
-"""Where the checkpoints of a ledger's file are kept, and whose file it is."""
+"""Connects a ledger's file to its signed checkpoints, and checks which ledger a file contains."""
 
 from __future__ import annotations
 
@@ -53,11 +53,11 @@ def own_heads(
 
 
 def check_ledger(file: OwnedFile, settings: Settings) -> None:
-    """Check that a file holds the ledger that had its path before.
+    """Check that a file contains the ledger that had this path before.
 
-    A file that holds nothing but its genesis was made anew by whoever removed the one before it.
+    A file with nothing but a genesis is a new ledger: somebody has removed the earlier file.
 
-    Raises: Refused: it holds another ledger's log.
+    Raises: Refused: the file contains another ledger's log.
     """
     if settings.checkpoints == "off":
         return
@@ -71,7 +71,7 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
         ledger = ledger_id(file.path)
         begins = len([*read_decisions(file.path, most=2)]) == 1
     except Unavailable:
-        return  # the refold tells
+        return  # the replay reports it
     check_name(directory.absolute(), str(file.path), ledger, begins=begins)
 
 
@@ -124,7 +124,7 @@ def digest_at(path: Path, number: int) -> str | None:
     Raises: Unavailable: it cannot be read. Refused: the file is damaged.
     """
     try:
-        # A connection of its own: one that stays open would keep the file's -wal.
+        # Use a new connection: one that stays open would keep the file's -wal alive.
         with reader(path) as db:
             found = next(numbered_decisions(db, first=number, most=1), None)
     except apsw.Error as error:
@@ -133,7 +133,7 @@ def digest_at(path: Path, number: int) -> str | None:
 
 
 def ledger_id(path: Path) -> str:
-    """Return a ledger's id; of one without, the hash of decision 0.
+    """Return a ledger's id, or the hash of decision 0 if it has no id.
 
     Raises: Unavailable: decision 0 cannot be read. Refused: as `read_decisions`.
     """
@@ -146,7 +146,7 @@ def ledger_id(path: Path) -> str:
 
 
 def _is_other_copy(path: Path, own: Path, ledger: str) -> bool:
-    """Return whether another file holds the same ledger."""
+    """Return whether another file contains the same ledger."""
     try:
         if not path.is_file() or path.samefile(own):
             return False

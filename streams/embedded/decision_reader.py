@@ -1,4 +1,4 @@
-"""Reading decisions in a ledger's file beside its writer: one by one, by pages, or by slices."""
+"""Reads decisions in a ledger's file while its writer works: one by one, by page or by slice."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def checked_slice(db: apsw.Connection, first: int, most: int) -> list[bytes]:
 
 
 class DecisionReader:
-    """A read-only connection that several threads share."""
+    """Reads decisions by number; several threads share its read-only connection."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -77,7 +77,7 @@ class DecisionReader:
 
 
 class DecisionPages:
-    """Reads pages of decisions, beside the writer. Any thread may call it."""
+    """Reads pages of a dataset's decisions. Any thread may call it."""
 
     def __init__(self, reader: DecisionReader, index: UsageReader) -> None:
         self._reader = reader
@@ -92,7 +92,7 @@ class DecisionPages:
         Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
         """
         kept = self._reader.first_kept()
-        # An index that is older than an archive still has the places of what was archived.
+        # An index that is older than an archive still lists archived decisions.
         places = self._index.places(dataset, upto, after=after, most=most, since=kept)
         before = places[0][0] - 1 if places else last
         if before > after:
@@ -114,7 +114,7 @@ class DecisionPages:
 
 
 class LogSlices:
-    """The log in a ledger's file, read slice by slice beside its writer."""
+    """Reads the log in a ledger's file slice by slice, for an index."""
 
     def __init__(self, path: Path, *, traceless: bool = False) -> None:
         self._path = path
@@ -131,7 +131,7 @@ class LogSlices:
             return [value for _, value in numbered_decisions(self._db, first=first, most=most)]
 
     def beginning(self) -> Beginning | None:
-        """Return what stands for the log's beginning, None if that was not archived.
+        """Return the usage before the seal, None if the log has no archives.
 
         Raises: Unavailable, Refused, LogDamaged.
         """
@@ -139,7 +139,7 @@ class LogSlices:
             return usage_of_seal(self._db)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._open.close()
 
     @contextlib.contextmanager

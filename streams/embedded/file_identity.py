@@ -1,4 +1,4 @@
-"""Which file a path names: its device and inode, its only name, and what is mounted over it."""
+"""Identifies the file at a path by device and inode, and checks its hard links and mounts."""
 
 from __future__ import annotations
 
@@ -115,9 +115,9 @@ def check_only_name(path: Path, file: FileIdentity) -> None:
                         remove(leftover)
     if (names := _names(path)) > 1:
         raise Refused(
-            f"{path} has {names} names (hard links), and its newest decisions may lie in a -wal "
-            "file beside one of them only. Stop whoever has it open, keep the name with a -wal "
-            f"beside it, remove the others: `find DIR -xdev -samefile {path}` lists them"
+            f"{path} has {names} names (hard links), and its newest decisions may be in a -wal "
+            "file next to only one of them. Stop every process that has it open, keep the name "
+            f"with a -wal, and remove the others: `find DIR -xdev -samefile {path}` lists them"
         )
 
 
@@ -142,8 +142,8 @@ def check_mount(path: Path, *, mounts: Path = HERE) -> None:
     """
     if _is_mounted(path, mounts):
         raise Refused(
-            f"{path} is mounted as a single file, and its newest decisions lie in a -wal file "
-            "beside it, which such a mount leaves out. Mount its directory instead: "
+            f"{path} is mounted as a single file, but its newest decisions are in a -wal file next "
+            "to it, which such a mount leaves out. Mount its directory instead: "
             "`-v /srv/ledger:/data`, not `-v /srv/ledger/ledger.db:/data/ledger.db`"
         )
 

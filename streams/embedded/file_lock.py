@@ -1,4 +1,4 @@
-"""The operating system's locks beside a ledger's file and on its inode: one writer at a time."""
+"""Locks a ledger's file for one writer: a lock file next to it, and a lock on its inode."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Owner:
 
     Attributes:
         pid: its number.
-        address: where it answers HTTP, None if it does not.
+        address: of its HTTP server, None if it has none.
     """
 
     pid: int
@@ -39,11 +39,11 @@ class Held(Refused):
 
 
 class FileLock:
-    """The locks of a ledger's file, held while a process writes it.
+    """Locks a ledger's file while a process writes it.
 
-    The lock beside the file names the process that holds it; the lock on the file works for
-    every path that leads there. The owner's epoch, which each transaction checks, is the half of
-    the protection that counts.
+    The lock file names the process that holds it; the lock on the inode works for every path to
+    the file. The locks only give early, clear errors: safety comes from the owner's epoch, which
+    each transaction checks.
     """
 
     def __init__(self, path: Path) -> None:
@@ -69,7 +69,8 @@ class FileLock:
                 raise
             why = f"the directory {directory} does not exist; make it, or correct the path"
             raise Refused(f"{self._ledger} cannot be opened: {why}") from error
-        with contextlib.suppress(OSError):  # of earlier versions: who can read it can lock it
+        # Earlier versions made it readable, and a user who can read it can lock it.
+        with contextlib.suppress(OSError):
             os.fchmod(fd, 0o600)
         file = os.fdopen(fd, "r+", encoding="utf-8")
         try:
@@ -77,10 +78,10 @@ class FileLock:
         except OSError as error:
             owner = self.owner()
             file.close()
-            who = "another process" if owner is None else f"process {owner.pid}"
-            where = owner.address if owner and owner.address else None
-            hint = f"use it at {where}" if where else "stop it first"
-            raise Held(f"{who} has this ledger open: {hint}") from error
+            holder = "another process" if owner is None else f"process {owner.pid}"
+            address = owner.address if owner and owner.address else None
+            hint = f"use it at {address}" if address else "stop it first"
+            raise Held(f"{holder} has this ledger open: {hint}") from error
         self._file = file
         self.publish(None)
 
@@ -96,7 +97,7 @@ class FileLock:
         if identity is None:
             raise Held(
                 f"another process has {self._ledger} open by another path (a link or a mount), "
-                f"or {self._path.name} was removed under it: stop that process first"
+                f"or {self._path.name} was removed while it runs: stop that process first"
             )
         return identity
 
@@ -106,7 +107,7 @@ class FileLock:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return
             except OSError:
-                # A process that calls `owner` holds the lock for a moment, too.
+                # A process that calls `owner` also holds the lock for a moment.
                 if not attempts_left or self.owner() is not None:
                     raise
             time.sleep(_POLL_S)
@@ -139,14 +140,18 @@ class FileLock:
         file, self._file = self._file, None
         if file is not None:
             with contextlib.suppress(OSError):
-                # Whoever holds the lock next is not at this address.
+                # The next holder of the lock has another address.
                 os.truncate(file.fileno(), 0)
             with contextlib.suppress(OSError):
                 file.close()
 
 
 class _Descriptors:
-    """Unused descriptors of ledgers' files that cannot be closed yet."""
+    """Keeps unused descriptors of ledgers' files open while they cannot be closed.
+
+    A close of any descriptor of a file drops the POSIX locks that SQLite holds on that file for
+    this whole process. So a descriptor is closed only once no other one uses the same file.
+    """
 
     def __init__(self) -> None:
         self.forget()

@@ -1,4 +1,4 @@
-"""Owning a ledger's file: lock it, make it if it is missing, check it against the settings."""
+"""Takes ownership of a ledger's file: locks it, creates it, checks it against the settings."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class OwnedFile(NamedTuple):
 
 
 def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> OwnedFile:
-    """Lock a ledger's file, and make it if it is missing.
+    """Lock a ledger's file, and create it if it is missing.
 
     Args:
         wanted: the genesis of a new log; an existing log must have the same one.
@@ -78,10 +78,10 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
 def stopped_ledger(
     path: Path, settings: Settings, now: int
 ) -> Iterator[tuple[SqliteJournal, Genesis]]:
-    """Own a ledger's file that is there and that no process has open, for a command.
+    """Own an existing ledger's file that no process has open, for a command.
 
-    Yields: its journal, to be owned, and its genesis.
-    Raises: Refused: another process has it open, or it is no ledger's.
+    Yields: its journal, not owned yet, and its genesis.
+    Raises: Refused: another process has it open, or it is not a ledger's file.
     """
     private = settings.authenticates
     file = own_file(path.absolute(), settings.genesis(0, 1), now, private=private)

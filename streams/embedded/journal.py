@@ -31,7 +31,7 @@ from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, de
 _PAGE = 1000  # rows fetched at a time
 _LAST = "SELECT sequence, value FROM decisions"
 _DECIDED_AT = "SELECT CAST(value AS BLOB) FROM decisions WHERE decided_at = ?"
-_DAMAGED = "the file is damaged ({}): restore it, then run `accountant audit`"
+_DAMAGED = "the ledger's file is damaged ({}): restore it, then run `accountant audit`"
 
 
 class SqliteJournal:
@@ -42,10 +42,10 @@ class SqliteJournal:
 
     Args:
         path: the path of the file, made by `ledger_file.create`.
-        inbox: where the inputs wait.
-        file: the only file to own, whatever the path leads to later; None takes the file that
-            the path leads to at the first `own`.
-        index: where the log's index is, if there is one.
+        inbox: the queue of the inputs.
+        file: the only file to own, even if the path leads to another one later; None for the file
+            that the path leads to at the first `own`.
+        index: path of the usage index, if there is one.
     """
 
     def __init__(
@@ -96,33 +96,32 @@ class SqliteJournal:
             db.execute("COMMIT")
             self._checkpoints = Checkpoints(db, self._path, self._end, first_kept(db))
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
-            # `kept` is false where a WAL with answered decisions was lost since the last `own`, or
-            # an older copy of the file was put back.
+            # `kept` is false if a WAL with answered decisions was lost since the last `own`, or if
+            # an older copy of the file has replaced it.
             if not kept or not has_wal or not self._in_place():
                 raise self._gone
         except apsw.Error as error:
             raise _translated(error) from error
 
     def _in_place(self) -> bool:
-        """Return whether another process that opens the path would find this one's commits."""
+        """Return whether a process that opens the path finds the commits of this one."""
         return all(path.is_same() for path in self._watched)
 
     @property
     def _gone(self) -> Refused:
         return Refused(
-            f"{self._path} or its -wal was removed or replaced while in use: nothing of this "
-            "batch is answered, nor anything after it. Restore the file, run `accountant audit`, "
-            "then start again"
+            f"{self._path} or its -wal was removed or replaced while in use, so this batch and all "
+            "later requests get no answer. Restore the file, run `accountant audit`, then start "
+            "the ledger again"
         )
 
     @property
     def _put_back(self) -> Refused:
         return Refused(
             f"{self._path} no longer ends with the decisions that this process has written: an "
-            "older copy was put back while the ledger was running. Nothing of this batch is "
-            "answered, nor anything after it; grants after that copy are known to their analysts "
-            "only. Stop the ledger, put the newest copy back, run `accountant audit`, then start "
-            "again"
+            "older copy has replaced it while the ledger was running. This batch and all later "
+            "requests get no answer, and the file lacks the grants since that copy. Stop the "
+            "ledger, restore the newest copy, run `accountant audit`, then start the ledger again"
         )
 
     async def rows(self) -> AsyncIterator[tuple[bytes, bytes | None]]:
@@ -132,8 +131,8 @@ class SqliteJournal:
                 query = f"{ROWS} WHERE key > ? ORDER BY key LIMIT ?"
                 page: list[tuple[Any, ...]] = db.execute(query, (after, _PAGE)).fetchall()
                 for key, kind, value, crc in page:
-                    # SQLite does not check its pages. A row damaged on disk counts as missing: a
-                    # refold makes it again from the log, whose hash chain covers every byte.
+                    # SQLite does not check its pages. A row damaged on disk counts as missing: the
+                    # replay makes it again from the log, whose hash chain covers every byte.
                     sound = flaw_of_row(key, kind, value, crc) is None
                     yield key, value if sound else None
                 if len(page) < _PAGE:
@@ -159,7 +158,7 @@ class SqliteJournal:
 
     @property
     def first_kept(self) -> int:
-        """Number of the first decision that was not archived, 0 where none was."""
+        """Number of the first decision that was not archived, 0 if none was archived."""
         return first_kept(self._connection)
 
     def first_since(self, since: int) -> int:
@@ -173,16 +172,16 @@ class SqliteJournal:
             raise _translated(error) from error
 
     async def seal(self, commit: Commit, sealed: Sealed, archived: int) -> None:
-        """Commit a seal, and in the same transaction let go of the decisions up to `archived`.
+        """Commit a seal, and in the same transaction delete the decisions up to `archived`.
 
         Raises: as `commit`.
         """
         await self._transact(commit, lambda db: write_sealed(db, sealed, archived))
 
     async def shrink(self) -> None:
-        """Give the disk back what deleted decisions took.
+        """Free the disk space of deleted decisions.
 
-        Raises: Unavailable: the disk has no room for a copy of what is left; nothing is lost.
+        Raises: Unavailable: the disk has no room for a copy of the rest; nothing is lost.
         """
         db = self._connection
         try:
@@ -244,8 +243,8 @@ class SqliteJournal:
             also(db)
             db.execute("COMMIT")
             self._version = db.data_version()
-            # Check after COMMIT: never acknowledge a decision that a process opening this path
-            # would not see.
+            # Check the path after COMMIT, before anyone gets an answer: a process that opens the
+            # path must find every acknowledged decision.
             if not self._in_place():
                 raise self._gone
             if commit.decisions:
@@ -274,7 +273,7 @@ class SqliteJournal:
         db, self._db = self._db, None
         if db is None:
             return
-        # Ignore errors here: the file itself is the truth, and the next owner reads it anew.
+        # Ignore errors: the file is authoritative, and the next owner reads it again.
         with contextlib.suppress(apsw.Error):
             if db.in_transaction:
                 db.execute("ROLLBACK")
@@ -321,7 +320,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
 
     Raises: Refused: the decision before it is missing.
     """
-    # decided_at falls where a clock was reset: the first of the log, not the one of the least time.
+    # After a clock reset decided_at is lower: take the first in the log, not the lowest time.
     found = db.execute("SELECT min(sequence) FROM decisions WHERE decided_at >= ?", (since,)).get
     if found is None:
         found = db.execute("SELECT max(sequence) FROM decisions").get
@@ -331,7 +330,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     while first > 0:
         before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
         if before is None and first != first_kept(db):
-            # The chain shows a gap behind what is read first, and not this one before it.
+            # The hash chain would not notice this gap: it is before the first decision read.
             raise Refused(_DAMAGED.format(f"decision {first - 1} is missing"))
         if before is None or decided_at(before) < since:
             break
@@ -343,7 +342,7 @@ def _translated(error: apsw.Error, *, committing: bool = False) -> JournalFault 
     what = f"{type(error).__name__}: {error}"
     if isinstance(error, apsw.FullError):
         # SQLite has rolled the transaction back.
-        return Unavailable(f"the disk is full ({what}): make room, nothing was decided")
+        return Unavailable(f"the disk is full ({what}): free some space; nothing was decided")
     if isinstance(error, apsw.CorruptError | apsw.NotADBError):
         return Refused(_DAMAGED.format(what))
     if isinstance(error, apsw.BusyError | apsw.LockedError):

@@ -1,4 +1,4 @@
-"""Where an index says that the last decisions of datasets stand in a ledger's file."""
+"""Finds the last decisions of datasets in a ledger's file, with the help of its index."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ ORDER BY sequence DESC LIMIT 1
 
 
 def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> list[int]:
-    """Return the numbers of the last decisions of datasets, of those that the index knows.
+    """Return the numbers of the last decisions of datasets that the index knows.
 
-    The index only helps to find them: what it says of another log, or of decisions that a
-    rollback gave up, is left out, and so is an index that cannot be read.
+    The index is only a hint. Entries of another log, or of decisions that a rollback accepted as
+    lost, are left out, and so is an index that cannot be read.
     """
     try:
         with closing(apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY)) as db:

@@ -1,4 +1,4 @@
-"""The file of an embedded ledger: its tables, its creation, its readers."""
+"""Creates, opens and reads the file of an embedded ledger."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from streams.private_files import make_private
 T = TypeVar("T")
 
 ROWS: Final = "SELECT key, typeof(value), CAST(value AS BLOB), crc FROM state"
-"""The start of a query for rows of `state`; it works also where damage changed a value's type."""
+"""The start of a query for rows of `state`; it also works if damage changed a value's type."""
 
 ADMINISTERED: Final = """
 SELECT CAST(value AS BLOB) FROM decisions INDEXED BY decisions_of_admins
@@ -65,7 +65,7 @@ CREATE TABLE IF NOT EXISTS sealed (
     part TEXT NOT NULL, number INTEGER NOT NULL, value BLOB NOT NULL, PRIMARY KEY (part, number)
 ) WITHOUT ROWID
 """
-"""The snapshot of a seal, only in a file of which something was archived."""
+"""The snapshot of a seal; only a file whose log has archives has this table."""
 
 
 def connect_writer(path: Path) -> apsw.Connection:
@@ -79,8 +79,7 @@ def connect_writer(path: Path) -> apsw.Connection:
         try:
             db.set_busy_timeout(1000)
             _check_file(db, path)
-            # One call each: of several statements in one text, SQLite stops at the first that
-            # returns a row.
+            # One call for each statement: SQLite would stop after the first that returns a row.
             db.pragma("journal_mode", "wal")
             db.pragma("synchronous", "full")
             db.pragma("journal_size_limit", _WAL_BYTES)
@@ -104,14 +103,14 @@ def _refusing(path: Path) -> Iterator[None]:
 
 
 def _damaged(path: object, what: str) -> Refused:
-    return Refused(f"{path} is damaged: {what}. Restore it, then `accountant audit`")
+    return Refused(f"{path} is damaged: {what}. Restore it, then run `accountant audit`")
 
 
 def _row_damaged(key: bytes, why: object) -> Refused:
     name = key.decode(errors="backslashreplace")
     return Refused(
         f"the ledger's file is damaged: the row of {name} in its `state` cannot be read: {why}. "
-        "Start `accountant serve` again: it makes the row anew from the log"
+        "Start `accountant serve` again: it writes the row again from the log"
     )
 
 
@@ -174,9 +173,9 @@ def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
 def check_mark(path: Path) -> None:
     """Check that no version before the first release made the file.
 
-    Opened in any other way, SQLite would already write beside it. `create` gives the file its
-    mark, its `user_version`, before there is a WAL, so the header of the file itself has it. It is
-    read by SQLite: where another program closes a file, its process loses all locks on it.
+    The file is opened as immutable: otherwise SQLite would already write files next to it. `create`
+    sets the mark, `user_version`, before there is a WAL, so the main file has it. SQLite reads it,
+    not this program: closing a plain file would drop this process's locks on it.
 
     Raises: Refused.
     """
@@ -185,7 +184,7 @@ def check_mark(path: Path) -> None:
             made_by = int(db.execute("PRAGMA user_version").get or 0)
             is_ledger = db.execute("PRAGMA application_id").get == _APPLICATION_ID
     except apsw.Error:
-        return  # whoever opens it next says why it cannot be read
+        return  # the next open reports why it cannot be read
     if is_ledger and made_by < FORMAT:
         raise Refused(str(MadeByPrereleaseVersion(str(path))))
 
@@ -196,7 +195,7 @@ def _check_file(db: apsw.Connection, path: Path) -> None:
     made_by = int(db.execute("PRAGMA user_version").get or 0)
     if made_by > FORMAT:
         raise Refused(
-            f"{path} has format {made_by}, this version knows formats up to {FORMAT}: run the "
+            f"{path} has format {made_by}, and this version reads formats up to {FORMAT}: run the "
             "newer version"
         )
     _check_schema(db, path)
@@ -204,7 +203,7 @@ def _check_file(db: apsw.Connection, path: Path) -> None:
 
 
 def _check_schema(db: apsw.Connection, path: Path) -> None:
-    """Check that the file has no table, index, trigger or view but a ledger's own.
+    """Check that the file has exactly the tables and indexes of a ledger.
 
     A trigger or a view could change what is stored, or hide it, while checksums stay right.
 
@@ -231,7 +230,7 @@ def _due_schema() -> dict[str, tuple[str, str]]:
 
 
 def _check_keys(db: apsw.Connection, path: Path) -> None:
-    """Check what no reading of the log or of `state` in order would see.
+    """Check for keys that a read of the log or of `state` in order would skip.
 
     Raises: Refused.
     """
@@ -247,10 +246,10 @@ def _check_keys(db: apsw.Connection, path: Path) -> None:
 
 
 def create(path: Path, genesis: Genesis, at: int, *, private: bool = False) -> None:
-    """Make the file with its genesis, whole or not at all; keep an existing file unchanged.
+    """Create the file with its genesis, completely or not at all; an existing file stays as it is.
 
     Args:
-        private: nobody but its user may open it, nor what SQLite keeps beside it.
+        private: only its user may open it and the files that SQLite puts next to it.
     Raises: Refused: the directory cannot be written.
     """
     if path.exists():
@@ -261,8 +260,8 @@ def create(path: Path, genesis: Genesis, at: int, *, private: bool = False) -> N
         if private:
             make_private(new)
         db = apsw.Connection(str(new))
-        # WAL mode before any content: a crash while switching to it later would leave a journal
-        # that only a writer can roll back, and readers may come before a writer.
+        # Switch to WAL mode before there is any content. A crash during a later switch would leave
+        # a journal that only a writer can roll back, and a reader may come first.
         db.pragma("application_id", _APPLICATION_ID)
         db.pragma("user_version", FORMAT)
         db.pragma("journal_mode", "wal")
@@ -320,30 +319,30 @@ def stored_genesis(path: Path) -> Genesis:
                 raise _damaged(path, f"decision 0 cannot be read: {error}") from error
             if genesis is not None:
                 return genesis
-    raise Refused(f"{path} holds no genesis: restore it from a backup")
+    raise Refused(f"{path} has no genesis record: restore it from a backup")
 
 
 class WrittenMeanwhile(Refused):
-    """A file that was read as it lay there, without a lock, was written at the same time."""
+    """A file that was read as immutable, without a lock, was written at the same time."""
 
 
 @contextlib.contextmanager
 def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
     """Open the file for reading only; a writer may have it open.
 
-    A copy where nothing may be written beside it (a read-only mount, another user's directory) is
-    read as it lies there, if it is whole: without the -wal of a writer.
+    In a directory that this user cannot write (a read-only mount, another user's directory) the
+    file is read as immutable. That needs a complete file, without the -wal of a writer.
 
     Args:
-        traceless: read a file that nobody has open as it lies there, too.
+        traceless: also read a file as immutable if no process has it open.
 
     Raises:
-        Refused: the file is missing or no ledger's file.
-        WrittenMeanwhile: it changed while it was read as it lies there; read it again.
+        Refused: the file is missing or not a ledger's file.
+        WrittenMeanwhile: it changed while it was read as immutable; read it again.
     """
     check_mark(path)
     with _refusing(path):
-        # Where nobody has the file open, SQLite would make a -wal and a -shm beside it.
+        # If no process has the file open, SQLite would create a -wal and a -shm next to it.
         still = file_stamp(path) if traceless and not has_wal(path) else None
         if still is not None:
             db = _checked(open_immutable(path), path)
@@ -364,7 +363,7 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
             with contextlib.suppress(apsw.Error):  # the caller has read what it needs
                 db.close()
         if still is not None and file_stamp(path) != still:
-            # What was read may be half of before and half of after, and look damaged.
+            # The read may mix old and new pages, and look damaged.
             what = f"{path} was written while it was read: read it again"
             raise WrittenMeanwhile(what) from failed
         if failed is not None:
@@ -404,8 +403,8 @@ def numbered_decisions(
 
     Raises: Refused: the file is damaged, and a value in it is no blob.
     """
-    # One changed bit of a file can turn a blob into a text or a number. The query casts the value,
-    # because apsw raises on a text that is no UTF-8, and its type would stay unknown.
+    # One changed bit of a file can turn a blob into a text or a number. The query casts the value:
+    # apsw would raise on a text that is no UTF-8, and hide its type.
     query = (
         "SELECT sequence, typeof(value), CAST(value AS BLOB) FROM decisions "
         "WHERE sequence >= ? ORDER BY sequence LIMIT ?"

@@ -1,4 +1,4 @@
-"""How the datasets of a ledger's file are divided, as its writer has it in memory."""
+"""Reads the limits of a ledger's datasets from the state that its writer has in memory."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ class LiveLimits:
     """The limits of every dataset, and what is left under them. Any thread may call it.
 
     Args:
-        held: returns the partition; raises Unavailable while there is none.
+        held: returns the current partition; raises Unavailable if there is none.
     """
 
     def __init__(self, held: Callable[[], Partition], clock: Clock) -> None:
@@ -33,19 +33,19 @@ class LiveLimits:
         self._clock = clock
 
     def levels(self, dataset: str) -> list[LevelView]:
-        """As `Service.levels`."""
+        """Implement `Service.levels`."""
         divided = self._divided(dataset)
         return [] if divided is None else level_views(divided)
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        """As `Service.budget_for`."""
+        """Implement `Service.budget_for`."""
         divided, rows = self._divided_for(dataset, analyst)
         if divided is None:
             return None
         return analyst_budget(divided, analyst, team_of(rows[analyst], divided.at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
-        """As `Service.preview`."""
+        """Implement `Service.preview`."""
         divided, rows = self._divided_for(view.dataset, asked.analyst or "", asked.via or "")
         return preview(view, asked, divided, lambda _, name: rows.get(name))
 
@@ -59,10 +59,11 @@ class LiveLimits:
     def _divided_for(
         self, dataset: str, analyst: str, via: str = ""
     ) -> tuple[DatasetLimits | None, dict[str, MemberRow | None]]:
-        """Return what somebody's requests are checked at, and who they are, all of one moment.
+        """Return the limits that apply to an analyst, and the member rows, of one moment.
 
-        Another thread commits meanwhile: a ledger of before and a share of after a grant would
-        together promise what neither does.
+        Another thread may commit meanwhile. A ledger before a grant together with a reserved share
+        after it would promise more than is left, so this is a seqlock: retry until `moves` is even
+        and has not changed.
         """
         while True:
             held = self._held()

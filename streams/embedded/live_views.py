@@ -12,27 +12,27 @@ from accountant.views.datasets import DatasetView, view_of_ledger
 
 
 class RequestCounts(Protocol):
-    """How many decisions were made since this process began."""
+    """Counts the decisions since this process started."""
 
     def requests(self) -> Mapping[tuple[str, str, str], int]:
-        """Return how many there were, by dataset, outcome and reason."""
+        """Return the counts by dataset, outcome and reason."""
         ...
 
     def requests_on(self, name: str) -> Mapping[tuple[str, str | None], int]:
-        """Return how many there were on one dataset, by outcome and reason."""
+        """Return the counts of one dataset, by outcome and reason."""
         ...
 
     def last_on(self, name: str) -> int:
-        """Return the number of the last of them on a dataset, or `UNKNOWN`."""
+        """Return the number of the last decision on a dataset, or `UNKNOWN`."""
         ...
 
 
 class LiveViews:
     """Views of the ledgers that this process decides. Any thread may call it.
 
-    It makes a view at the first request, and keeps it until the ledger changes. To fold every
-    decision, as `accountant.views.follow` does for readers of a log, would cost the deciding
-    thread about 10 microseconds for each one if all are on different datasets.
+    It makes a view at the first request, and caches it until the ledger changes. To update views
+    with every decision, as readers of a log do, would cost the deciding thread about 10
+    microseconds each if all decisions are on different datasets.
 
     Args:
         ledgers: returns the table of ledgers, which changes after each commit.

@@ -1,4 +1,4 @@
-"""The snapshot of a seal in a ledger's file, and where the log in it begins."""
+"""Reads and writes the snapshot of a seal in a ledger's file, and finds where its log begins."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _PARTS: Final = ("state", "usage")
 
 
 def read_sealed(db: apsw.Connection) -> Sealed | None:
-    """Return the snapshot of the log's seal, None if nothing of it was archived."""
+    """Return the snapshot of the log's seal, None if the log has no archives."""
     if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sealed'").get:
         return None
     parts = [list(_values(db, part)) for part in _PARTS]
@@ -39,7 +39,7 @@ def write_sealed(db: apsw.Connection, sealed: Sealed, archived: int) -> None:
     db.execute("DELETE FROM sealed")
     for part, lines in zip(_PARTS, sealed, strict=True):
         db.executemany("INSERT INTO sealed VALUES (?, ?, ?)", _numbered(part, lines))
-    # Decision 0 stays: the log is known by it.
+    # Decision 0 stays: it identifies the log.
     db.execute("DELETE FROM decisions WHERE sequence BETWEEN 1 AND ?", (archived,))
 
 
@@ -54,7 +54,7 @@ def first_kept(db: apsw.Connection) -> int:
 
 
 def read_seal(db: apsw.Connection) -> tuple[Sealed, Seal] | None:
-    """Return the snapshot and the seal that names it, None if nothing of the log was archived.
+    """Return the snapshot and the seal that names it, None if the log has no archives.
 
     Raises: LogDamaged: one of them is missing, or cannot be read.
     """

@@ -1,8 +1,8 @@
-"""Checkpoints of a ledger's file: its owner makes them all, so it notices others' writes.
+"""SQLite checkpoints of a ledger's file. The owner makes them all, so it notices other writers.
 
-In WAL mode a commit appends to the `-wal`; SQLite writes the main file at a checkpoint. Where the
-main file has changed and this process made no checkpoint, another program did, or copied another
-file over it (`cp backup.db ledger.db`): decisions that only the main file held are gone then.
+In WAL mode a commit appends to the `-wal`; SQLite writes the main file at a checkpoint. If the main
+file has changed and this process made no checkpoint, another program made one, or copied another
+file over it (`cp backup.db ledger.db`). The copy loses decisions that were only in the main file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _BEFORE: Final = 64
 
 
 class Checkpoints:
-    """Makes one ledger's checkpoints, and notices a main file that another program wrote.
+    """Makes one ledger's WAL checkpoints, and notices if another program wrote the main file.
 
     Args:
         db: the owner's connection; from here on this object makes its checkpoints.
@@ -53,7 +53,7 @@ class Checkpoints:
         return found.st_mtime_ns, found.st_size
 
     def _on_commit(self, db: apsw.Connection, _name: str, pages: int) -> int:
-        # No checkpoint into a main file that another program wrote: `keeps` examines it first.
+        # Make no checkpoint into a file that another program wrote: `keeps` checks it first.
         if pages >= _PAGES and self._mark_now() == self._mark:
             db.wal_checkpoint(mode=apsw.SQLITE_CHECKPOINT_PASSIVE)
             self._made = True
@@ -76,7 +76,7 @@ class Checkpoints:
         return True
 
     def _reads(self, end: End) -> bool:
-        """Return whether a new connection, without pages in memory, finds the log's end."""
+        """Return whether a new connection, which has no cached pages, finds the log's end."""
         first = max(self._begin, self._whole - _BEFORE)
         db = apsw.Connection(str(self._path), flags=apsw.SQLITE_OPEN_READONLY)
         try:

@@ -63,7 +63,7 @@ async def pause(seconds: float) -> None:
 
 
 class UntilDiskFails(AlwaysEntitled):
-    """Ends ownership at an I/O error: until the file is opened anew its contents are unknown."""
+    """Ends ownership at an I/O error: the file's contents are unknown until it is opened again."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
         return await super().may_own(fault) and not is_io_error(fault)
@@ -75,16 +75,16 @@ def is_io_error(fault: BaseException | None) -> bool:
 
 
 class Writer:
-    """Runs one processor, answers the callers, and knows why nothing is decided.
+    """Runs one processor, answers the callers, and reports why nothing is decided.
 
     Args:
-        make: makes the processor, given its observer and entitlement; its `sleep` must be
-            `pause` and its journal must read from `inbox`.
-        inbox: where the callers' bodies wait.
+        make: makes the processor from its observer and entitlement; its `sleep` must be `pause`
+            and its journal must read from `inbox`.
+        inbox: the queue of the callers' bodies.
         live_ledgers: the readers' view; updated before the callers are answered.
-        begun: called with the state after each refold.
+        begun: called with the state after each replay.
         publish: called with the decisions of each commit.
-        background: runs the steps for all but single requests in a caller's thread.
+        background: runs the steps, except single requests in a caller's thread.
 
     Attributes:
         partition: the state, None while there is none; only the processor changes it.
@@ -128,7 +128,7 @@ class Writer:
         Raises: Refused, LogDamaged, Unavailable: requests cannot be decided; the thread has ended.
         """
         self._runner.start()
-        # A refold may take any time. A fault may pass, so it gets a bounded time to do so.
+        # A replay may take any time. A fault may be temporary, so wait for a bounded time.
         waited = 0.0
         while not self._began.wait(_POLL_S):
             waited += _POLL_S
@@ -179,26 +179,26 @@ class Writer:
 
     @property
     def reasons(self) -> Sequence[str]:
-        """Why nothing is decided now; empty while all is well."""
+        """Why nothing is decided now; empty if all is well."""
         error = self.fatal or self._trouble_now()
         if error is not None:
             return [explained(error)]
         return [] if self.partition else ["refolding: the ledger is being read back"]
 
     def _trouble_now(self) -> BaseException | None:
-        """Return why nothing is decided now, None if a wrong clock was the reason and is mended."""
+        """Return why nothing is decided now, None if it was a wrong clock that is right again."""
         trouble, partition = self._trouble, self.partition
         if partition is None or not isinstance(trouble, ClockOutOfRange):
             return trouble
-        # `refolded` has stored this trouble. If the clock is mended before the processor reads it,
-        # no drop and no later refold clears the trouble, so ask the clock again.
+        # `refolded` has stored this trouble. If the clock is corrected before the processor reads
+        # it, no drop and no later replay clears the trouble, so check the clock again.
         return _clock_trouble(self._clock, partition)
 
     def step(self) -> float | None:
         """Run the processor once for all but single requests in a caller's thread.
 
-        That is: a refold, a batch, or an idle check of the clock. The queue wakes this step, not
-        its runner: one hand-over less for each body.
+        That is a replay, a batch, or an idle check of the clock. The queue wakes this step, not
+        its runner: that saves one switch of threads for each body.
         """
         if isinstance(at := self._at, NextBatch):
             self._inbox.gather(at.most, at.wait if self._may_wait else 0)
@@ -232,7 +232,7 @@ class Writer:
             self._end(self.fatal or self._trouble or Unavailable("the processor ended"))
         except BaseException as error:
             # An error such as a keyboard interrupt in the caller's thread ends the coroutine and
-            # its journal. A new coroutine refolds the committed decisions.
+            # its journal. A new coroutine replays the committed decisions.
             self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
             self._run, self._at = self._begin(), Pause(0)
             if here:
@@ -279,7 +279,7 @@ class Writer:
             return
         self._trouble = error
         self._began.set()  # `start` reports a fault, such as a full disk, instead of waiting
-        # The batch being committed may be decided or not: sending the same bytes again tells.
+        # The batch may be committed or not. A caller finds out by sending the same bytes again.
         unknown = Unavailable(f"{explained(error)}; send the same bytes again")
         self._inbox.fail_taken(unknown)
         if isinstance(error, ClockOutOfRange):
@@ -292,7 +292,7 @@ class Writer:
 
 
 def explained(error: BaseException) -> str:
-    """Return the error in words; they begin with a code where scripts rely on one."""
+    """Return the error as text; it begins with a code that scripts rely on, if there is one."""
     if isinstance(error, ClockOutOfRange):
         return f"{CLOCK_OUT_OF_RANGE}: {error}"
     if isinstance(error, Refused | LogDamaged):
@@ -300,7 +300,7 @@ def explained(error: BaseException) -> str:
     if isinstance(error, Fenced):
         return f"fenced: {error}"
     if is_io_error(error):
-        return f"io_error: {error}: check the disk, then start again"
+        return f"io_error: {error}: check the disk, then start the ledger again"
     return str(error) or type(error).__name__
 
 

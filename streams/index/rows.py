@@ -39,6 +39,11 @@ class Rows:
         found = self._db.execute(query, (dataset,)).get
         return found is not None and partition in {None, found}
 
+    def datasets(self) -> list[str]:
+        """Return the names of all datasets, in alphabetical order."""
+        found = self._db.execute("SELECT name FROM datasets ORDER BY name")
+        return [str(name) for (name,) in found]
+
     def usage(self, dataset: str, by: By = "analyst", *, most: int | None = None) -> list[UsageRow]:
         """Return who used a dataset, in the order of the keys.
 

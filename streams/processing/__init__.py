@@ -1,1 +1,1 @@
-"""The loop that owns a partition, refolds it, decides and commits."""
+"""The loop that owns a partition, replays its log, decides its inputs and commits."""

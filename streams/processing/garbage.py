@@ -11,10 +11,10 @@ _COLLECT_AFTER: Final = (10_000, 20, 20)
 def collect_less() -> None:
     """Collect garbage less often, and never among the objects that exist now.
 
-    Imported modules and refolded state never become cyclic garbage: a full collection over them
-    stops the process for 50 ms, which is the tail of the latency. Python frees a batch's objects
-    after the commit without the collector: collecting after every 700 objects finds nothing and
-    takes 6 % of a busy worker's time.
+    Imported modules and the replayed state never become cyclic garbage. A full collection over
+    them stops the process for 50 ms, the tail of the latency. Python frees the objects of a batch
+    without the collector: the default, a collection every 700 objects, finds nothing and takes 6 %
+    of a busy worker's time.
     """
     gc.collect()
     gc.freeze()

@@ -18,11 +18,11 @@ from accountant.replay.sealed_log import Sealed
 from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096
-"""Most bytes kept of a dead letter's value; of its key, a quarter of that."""
+"""Longest stored value of a dead letter, in bytes; its key may have a quarter of that."""
 
 
 class DeadLetter(NamedTuple):
-    """An input that could not be decided as a request, kept apart for an operator.
+    """An input that could not be decided as a request, stored for an operator.
 
     Attributes:
         record: the input.
@@ -39,8 +39,8 @@ class Commit(NamedTuple):
     Attributes:
         decisions: in the order of their numbers.
         rows: of `state`, the partition's own row last; a value of None deletes.
-        dead_letters: inputs to set aside.
-        next: the next offset of each input, a hint for lag displays only.
+        dead_letters: inputs to store as dead letters.
+        next: the next offset of each input, only a hint for displays of the lag.
         at: the partition's `decided_at`, milliseconds since 1970; it dates rows and dead letters.
     """
 
@@ -60,7 +60,7 @@ class Journal(Protocol):
 
     @property
     def partition(self) -> int:
-        """Which partition this is."""
+        """Number of the partition."""
         ...
 
     @property
@@ -71,8 +71,8 @@ class Journal(Protocol):
     async def own(self) -> None:
         """Become the only writer, and fix the end up to which `rows` and `decisions` read.
 
-        When this returns, no earlier owner can make anything visible any more, and all that
-        earlier owners committed lies before that end.
+        When this returns, no earlier owner can commit any more, and every commit of an earlier
+        owner lies before that end.
         Raises: Unavailable, Refused.
         """
         ...
@@ -82,7 +82,7 @@ class Journal(Protocol):
         ...
 
     def decisions(self, since: int | None) -> AsyncIterator[bytes]:
-        """Yield committed decisions in order, to the end, the last one always among them.
+        """Yield committed decisions in order, to the end, always including the last one.
 
         Args:
             since: skip decisions made before this time, milliseconds since 1970; an adapter
@@ -91,26 +91,26 @@ class Journal(Protocol):
         ...
 
     async def sealed(self) -> Sealed | None:
-        """Return what stands for the beginning of the log, None if that was not archived.
+        """Return the snapshot that replaces the log's beginning, None if it was not archived.
 
-        `decisions` then yields decision 0, and those after the archived ones.
+        With a snapshot, `decisions` yields decision 0 and those after the archived ones.
         """
         ...
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes] | None:
-        """Return the last decision of each of some datasets, perhaps others with them.
+        """Return the last decision of each of some datasets, and perhaps others.
 
         Args:
-            changed_at: when it was made, milliseconds since 1970, by dataset; as far as rows of
-                `state` can be believed.
-        Returns: None where that would take a reading of the whole log.
+            changed_at: time of the decision by dataset, milliseconds since 1970. It comes from
+                rows of `state`, which may be wrong.
+        Returns: None if this would need a read of the whole log.
         """
         ...
 
     async def administered(self) -> list[bytes] | None:
-        """Return the decisions on records of administrators in order, perhaps others with them.
+        """Return the decisions on records of administrators in order, and perhaps others.
 
-        Returns: None where that would take a reading of the whole log.
+        Returns: None if this would need a read of the whole log.
         """
         ...
 

@@ -1,7 +1,7 @@
-"""A journal in memory: the reference of the contract, and a double for tests.
+"""A journal in memory: the reference implementation of the contract, and a double for tests.
 
 It keeps every promise of the port except durability. Two `MemoryJournal`s on one `MemoryLog`
-compete like two processes: when one owns the log, it fences the other.
+compete like two processes: when one takes the log, it fences the other.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ class MemoryLog:
     """The data that outlive an owner: inputs, decisions, state rows and dead letters.
 
     Attributes:
-        inputs: by source, in order of their offsets, kept for ever as topics keep them.
+        inputs: by source, in order of their offsets; like a topic, this deletes nothing.
         decisions: values, in order.
         state: every record of `state` ever written, in order.
         dead_letters: in order.
@@ -91,7 +91,7 @@ class MemoryJournal:
 
     @property
     def gapless(self) -> bool:
-        """False: tests may leave some out."""
+        """False: tests may leave out offsets."""
         return False
 
     async def own(self) -> None:
@@ -110,7 +110,7 @@ class MemoryJournal:
                 yield value
 
     async def sealed(self) -> None:
-        """Nothing is archived here."""
+        """Return None: this journal has no archives."""
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
         return list(self.log.decisions)

@@ -30,7 +30,7 @@ class Observer(Protocol):
     """Receives the events of a partition. Calls must return at once and not raise."""
 
     def refolded(self, partition: Partition, seconds: float) -> None:
-        """The processor has refolded the state; it is valid until `dropped`."""
+        """The processor has replayed the state; it is valid until `dropped`."""
 
     def committed(self, committed: Committed) -> None:
         """The decisions of a commit are visible."""
@@ -43,7 +43,7 @@ class Observer(Protocol):
 
 
 class Entitlement(Protocol):
-    """Whether a processor may own its partition (again)."""
+    """Decides whether a processor may own its partition (again)."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
         """Return True once the processor may own it, or False if it never may again.
@@ -54,7 +54,7 @@ class Entitlement(Protocol):
         ...
 
     def holds(self) -> bool:
-        """Tell whether it still may. The processor asks before each read and each commit."""
+        """Tell whether it may still own it. The processor asks before each read and commit."""
         ...
 
 
@@ -69,7 +69,7 @@ class AlwaysEntitled:
 
 
 class Observers:
-    """Several observers as one."""
+    """Forwards each event to several observers."""
 
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)

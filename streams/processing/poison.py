@@ -1,4 +1,4 @@
-"""Find the one record that a journal refuses to commit, and decide it as invalid."""
+"""Finds the one record that a journal refuses to commit, so that it is decided as invalid."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _MOST_IN_A_ROW: Final = 5
 
 
 class Poison:
-    """Remember across refolds which records the journal refused to commit.
+    """Remembers across replays which records the journal refused to commit.
 
-    After two refusals the processor retries record by record. It decides a record that is
-    refused alone as `invalid`/`internal_error`. If the journal refuses that too, or no commit
-    succeeds at all, the partition halts.
+    After two refusals the processor retries record by record. If a single record is refused, the
+    processor decides it as `invalid`/`internal_error`. If the journal refuses that too, or no
+    commit succeeds at all, the partition halts.
     """
 
     def __init__(self, batch: int) -> None:
@@ -32,7 +32,7 @@ class Poison:
         return 1 if self._singly else self._batch
 
     def suspect(self, records: Sequence[Input]) -> None:
-        """Note the records that the processor is about to commit."""
+        """Remember the records that the processor is about to commit."""
         self._suspects = records
 
     def is_poison(self, record: Input) -> bool:
@@ -46,7 +46,7 @@ class Poison:
         )
 
     def cleared(self, count: int) -> None:
-        """Note that a commit of `count` records succeeded."""
+        """Record that a commit of `count` records succeeded."""
         self._suspects = ()
         self._refused = 0
         self._singly = max(0, self._singly - count)
@@ -54,11 +54,11 @@ class Poison:
             self._poison = None
 
     def absolve(self) -> None:
-        """Note that a commit failed for a reason other than its records."""
+        """Record that a commit failed for a reason other than its records."""
         self._suspects = ()
 
     def blame(self) -> bool:
-        """Note a refusal. Return True if no retry is left."""
+        """Record a refusal. Return True if the partition must halt."""
         suspects, self._suspects = self._suspects, ()
         self._refused += 1
         if self._singly and suspects:

@@ -1,4 +1,4 @@
-"""The processor of one partition: own, refold, serve; after any fault it starts over."""
+"""The processor of one partition: own, replay, serve; after any fault it starts over."""
 
 from __future__ import annotations
 
@@ -39,14 +39,14 @@ Decide = Callable[[Draft, Input, int], EncodedDecision]
 
 
 async def nowhere(_point: str) -> None:
-    """Stand where tests crash a processor."""
+    """Do nothing; tests replace this hook to crash at a named point."""
 
 
 class Processor:
-    """Decide the inputs of one partition, each exactly once.
+    """Decides the inputs of one partition, each exactly once.
 
-    The only state is what the journal committed: any error between reading and committing
-    leaves the outcome unknown, so everything in memory is dropped and read again.
+    The journal has the only authoritative state. An error between a read and its commit leaves the
+    outcome unknown, so the processor drops everything in memory and replays the log.
 
     Args:
         max_ahead_ms: how far the clock may be ahead of the last decision.
@@ -86,13 +86,13 @@ class Processor:
         self._poison = Poison(batch)
         self._pauses = 0  # taken since the last commit
         self._looks_again = looks_again
-        # Refusals tolerated since the last commit. Only a commit resets this: a refold succeeds
-        # even where commits are refused.
+        # Refusals tolerated since the last commit. Only a commit resets this: a replay succeeds
+        # even if commits are refused.
         self._looked = 0
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:
-        """Own, refold and serve until cancelled, no longer entitled, or halted.
+        """Own, replay and serve until cancelled, no longer entitled, or halted.
 
         A cancelled run ends and never owns again. On a halt the processor gives the observer the
         reason; the other partitions continue.
@@ -175,19 +175,19 @@ class Processor:
 
         The steps, and what the successor finds if the process dies after each:
 
-        1. Decide into a draft. Nothing is written: the successor refolds the earlier commits,
+        1. Decide into a draft. Nothing is written: the successor replays the earlier commits,
            reads the same records and decides them by its own clock.
-        2. Check that this processor may still own the partition. A crash here: as after 1.
+        2. Check that this processor may still own the partition. A crash after this: as after 1.
         3. Commit: decisions, rows and dead letters become visible all at once or never (Kafka:
            the steps of `TransactionalProducer.transact`; SQLite: one transaction). If the process
            dies within the commit, or the commit raises, the outcome is unknown and no caller has
-           an answer. The successor's refold finds out. If the decisions are visible, it continues
+           an answer. The successor's replay finds out. If the decisions are visible, it continues
            after these records, which they name as their `source`; if not, as after 1.
         4. Absorb the draft. Memory now equals the log: a crash loses only the copy in memory.
-        5. Notify the observers, which answer callers. A caller left without an answer sends the
-           same id again and gets `repeated`.
+        5. Notify the observers, which answer callers. A caller without an answer sends the same
+           id again and gets `repeated`.
 
-        The processor retries no step: any error makes it drop the partition, to be refolded.
+        The processor retries no step: after any error it drops the partition and replays the log.
         """
         # 1
         draft = Draft(partition)
@@ -221,7 +221,8 @@ class Processor:
         for record in records:
             decided.append((record, self._decide_one(draft, record, now)))
             if self._steady() > turn:
-                # No other task uses the draft: heartbeats and other partitions get a turn.
+                # Let heartbeats and other partitions run. This is safe: only this task uses the
+                # draft.
                 await self._sleep(0)
                 turn = self._steady() + _TURN_S
         return decided
@@ -230,7 +231,7 @@ class Processor:
         """End like a cancelled run if the partition was revoked.
 
         A revocation cancels the run, but the Kafka client can swallow the cancellation. Without
-        this check, a revoked owner would keep reading beside its successor.
+        this check, a revoked owner would keep reading while its successor reads, too.
         """
         if not self._entitlement.holds():
             raise asyncio.CancelledError
@@ -245,7 +246,7 @@ class Processor:
                 return encoded
             what = f"its decision would take {len(encoded.value)} bytes"
         except Exception as error:
-            # No error that a request causes in adjudication may stop the partition.
+            # A request that makes the adjudication fail must not stop the partition.
             what = type(error).__name__
         self._log.error("internal_error", source=record.source, offset=record.offset, error=what)
         draft.rewind(mark)
@@ -253,7 +254,7 @@ class Processor:
 
 
 def _check_going_on(partition: Partition, records: Sequence[Input]) -> None:
-    """Refuse inputs that were decided already: a refold is safe whatever sent them again.
+    """Refuse inputs that were decided already. The replay that follows resumes after them.
 
     Raises: Unavailable.
     """
@@ -261,7 +262,7 @@ def _check_going_on(partition: Partition, records: Sequence[Input]) -> None:
     for record in records:
         if record.offset < following[record.source]:
             raise Unavailable(
-                f"{record.source}: offset {record.offset} came where "
-                f"{following[record.source]} is next"
+                f"{record.source}: got offset {record.offset}, expected "
+                f"{following[record.source]} or later"
             )
         following[record.source] = record.offset + 1

@@ -1,4 +1,4 @@
-"""Read a partition's state back from a journal, right after owning it."""
+"""Replays a partition's state from a journal, right after owning it."""
 
 from __future__ import annotations
 
@@ -80,7 +80,7 @@ async def _fold(journal: Journal, refold: Replay | SealedReplay, sleep: Sleep) -
 
 
 async def _rewrite(journal: Journal, partition: Partition, keys: Sequence[bytes]) -> None:
-    """Make `state` agree with the log again, its partition row last."""
+    """Write the rows of `state` again from the log, the partition's row last."""
     rows: list[tuple[bytes, bytes | None]] = [*state_rows(partition)]
     known = {key for key, _ in rows}
     rows = [*((key, None) for key in dict.fromkeys(keys) if key not in known), *rows]

@@ -1,4 +1,4 @@
-"""Settings of every command, client and door, from the environment."""
+"""Settings of every command, client and server, from the environment."""
 
 from streams.settings.environment import PREFIX
 from streams.settings.settings import (

@@ -1,4 +1,4 @@
-"""Who is known at the doors, over which connections, and as whom a client comes."""
+"""Settings of authentication and TLS, of the servers and of their clients."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ EVERYBODY: Final = "*"
 ALGORITHMS: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
-"""The algorithms that may be allowed: their keys verify and cannot sign."""
+"""The algorithms that a setting may allow: their public keys can verify, but not sign."""
 _LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MOST_TOKEN: Final = 8_192
 """Characters of the longest token, of either kind."""
@@ -25,14 +25,14 @@ _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
 def listed(text: str) -> tuple[str, ...]:
-    """Return the names in a setting that separates them by commas."""
+    """Return the names in a comma-separated setting."""
     return tuple(part for each in text.split(",") if (part := each.strip()))
 
 
 def _names(text: str) -> str:
     for name in listed(text):
         if not is_name(name):
-            raise ValueError(f"must be names separated by commas, and {name[:100]!r} is none")
+            raise ValueError(f"must be names separated by commas, and {name[:100]!r} is no name")
     return text
 
 
@@ -42,14 +42,14 @@ def _names_or_everybody(text: str) -> str:
 
 def _prefix(text: str) -> str:
     if text and not is_name(text):
-        raise ValueError("must be what a name can begin with, such as local:")
+        raise ValueError("must be the beginning of a name, such as local:")
     return text
 
 
 def _file(path: Path | None) -> Path | None:
-    # A variable that was to be filled in must not turn authentication off.
+    # An empty variable, perhaps not filled in yet, must not turn authentication off.
     if path == Path():
-        raise ValueError("must name a file; leave it out for a door that knows nobody")
+        raise ValueError("must name a file; unset it to turn authentication off")
     return path
 
 
@@ -59,7 +59,7 @@ def _issuer(text: str | None) -> str | None:
     parts = urlsplit(text)
     secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
     if not secure or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
-        raise ValueError("must be https://HOST..., or http:// on this machine alone")
+        raise ValueError("must be https://HOST..., or http:// on this machine only")
     return text
 
 
@@ -71,9 +71,9 @@ def _algorithms(text: str) -> str:
 
 
 def _networks(text: str) -> str:
-    # A variable that was to be filled in must not let everybody in.
+    # A variable with nothing but commas must not count as a list that allows every address.
     if text and not listed(text):
-        raise ValueError("must name at least one address or network; leave it out for no proxy")
+        raise ValueError("must name at least one address or network; unset it for no proxy")
     for each in listed(text):
         try:
             ipaddress.ip_network(each)
@@ -85,16 +85,16 @@ def _networks(text: str) -> str:
 
 
 def fault_of_token(text: str) -> str:
-    """Return what keeps a text from being a token of either kind, "" for nothing."""
+    """Return the rule that a token of either kind breaks, "" for a sound one."""
     if len(text) > MOST_TOKEN:
         return f"must be a token of at most {MOST_TOKEN} characters, got more"
     if _TOKEN.fullmatch(text) is None:
-        return "must be one token alone, as `accountant token create` or the provider gives it"
+        return "must be a single token, as printed by `accountant token create` or the provider"
     return ""
 
 
 def _token(secret: SecretStr | None) -> SecretStr | None:
-    """Check a client's token, which no message repeats."""
+    """Check a client's token; no message repeats it."""
     text = "" if secret is None else secret.get_secret_value().strip()
     if not text:
         return None
@@ -105,77 +105,77 @@ def _token(secret: SecretStr | None) -> SecretStr | None:
 
 
 class AccessSettings(BaseSettings):
-    """The settings of authentication; without `tokens` and `oidc_issuer` there is none."""
+    """The settings of authentication; `tokens` or `oidc_issuer` turns it on."""
 
     bind: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="address to listen at where authentication is on; other machines reach it "
-        "only over TLS or through a trusted proxy",
+        description="address to listen at with authentication; an address that other machines "
+        "reach needs TLS or a trusted proxy",
     )
     tokens: Annotated[Path | None, AfterValidator(_file)] = Field(
-        None, description="file of the static tokens' hashes; turns authentication on"
+        None, description="file with the hashes of static tokens; turns authentication on"
     )
     token_prefix: Annotated[str, AfterValidator(_prefix)] = Field(
         "",
         max_length=50,
-        description="what names of static tokens begin with, and none of a provider's",
+        description="prefix of the names of static tokens; no name of the provider may have it",
     )
     oidc_issuer: Annotated[str | None, AfterValidator(_issuer)] = Field(
         None, description="the OpenID provider; turns authentication on"
     )
     oidc_audience: str | None = Field(
-        None, max_length=1_000, description="the audience that a provider's tokens must name"
+        None, max_length=1_000, description="the audience that the provider's tokens must name"
     )
     oidc_subject_field: str = Field(
         "sub",
         pattern=r"^[A-Za-z0-9_.:/-]{1,200}$",
-        description="the field of a provider's token that names the person",
+        description="the field of the provider's tokens that contains the name",
     )
     oidc_algorithms: Annotated[str, AfterValidator(_algorithms)] = Field(
-        "RS256,ES256", description="algorithms that may have signed a provider's token"
+        "RS256,ES256", description="allowed signature algorithms of the provider's tokens"
     )
     oidc_skew_seconds: float = Field(
         60.0,
         ge=0,
         le=600,
-        description="how far the provider's clock may differ from the door's, in seconds",
+        description="allowed difference of the provider's and the server's clock, in seconds",
     )
     oidc_outage_seconds: float = Field(
         3_600.0,
         ge=0,
         le=86_400,
-        description="how long the provider's known keys go on while it is away, in seconds",
+        description="how long cached keys stay valid while the provider is away, in seconds",
     )
     administrators: Annotated[str, AfterValidator(_names)] = Field(
         "", description="names of the administrators, separated by commas"
     )
     openers: Annotated[str, AfterValidator(_names_or_everybody)] = Field(
         "",
-        description="names of those who may open datasets of their own besides administrators, "
-        "separated by commas; `*` for everybody who is known",
+        description="names that may open datasets, besides administrators, separated by commas; "
+        "`*` for everyone who is signed in",
     )
     metrics_readers: Annotated[str, AfterValidator(_names_or_everybody)] = Field(
         "",
-        description="names of those who may read /metrics besides administrators, separated by "
-        "commas; `*` for everybody, also without a token",
+        description="names that may read /metrics, besides administrators, separated by commas; "
+        "`*` for everyone, also without a token",
     )
     tls_certificate: Path | None = Field(
-        None, description="PEM file of the door's certificate chain; with it the door speaks TLS"
+        None, description="PEM file of the server's certificate chain; turns TLS on"
     )
     tls_key: Path | None = Field(None, description="PEM file of the certificate's private key")
     trusted_proxy: Annotated[str, AfterValidator(_networks)] = Field(
         "",
-        description="addresses or networks of the proxy that ends TLS, separated by commas; with "
-        "it nobody else is let in",
+        description="addresses or networks of the proxy that terminates TLS, separated by commas; "
+        "the server then rejects connections from all others",
     )
     token: Annotated[SecretStr | None, AfterValidator(_token)] = Field(
-        None, description="the token that a client shows; never shown"
+        None, description="the client's token; never printed"
     )
     token_file: Path | None = Field(
         None,
-        description="file that holds the client's token, instead of `token`: both together are "
-        "refused; read anew when it changes",
+        description="file with the client's token, instead of `token`; both together are refused; "
+        "the client rereads it when it changes",
     )
     token_unencrypted: bool = Field(
         False, description="send the client's token over http:// to other machines"
@@ -183,10 +183,10 @@ class AccessSettings(BaseSettings):
 
     @property
     def is_private(self) -> bool:
-        """Whether connections are encrypted up to this machine, or to the proxy before it."""
+        """Whether connections are encrypted up to this machine or its proxy."""
         return self.tls_certificate is not None or bool(self.trusted_proxy)
 
     @property
     def authenticates(self) -> bool:
-        """Whether the doors let in only those who are known."""
+        """Whether the server requires authentication."""
         return self.tokens is not None or self.oidc_issuer is not None

@@ -1,7 +1,7 @@
-"""Variables of the environment that are no settings: misspelt ones, and those that Kubernetes sets.
+"""Finds environment variables that are no settings: misspelt ones, and those of Kubernetes.
 
-A server whose `ACCOUNTANT_TOKENS` is misspelt would let everybody in, so it does not start. No
-value is ever repeated: it may be a secret.
+A server with a misspelt `ACCOUNTANT_TOKENS` would run without authentication, so it refuses to
+start. Messages never repeat a value: it may be a secret.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ ALLOWS: Final = f"{PREFIX}ALLOW_UNKNOWN_SETTINGS"
 ANY: Final = "*"
 _READ_ELSEWHERE: Final = ("ANALYST", "OWNER", "ANSWERS")
 _LETTERS: Final = 2
-"""By so many letters another prefix may differ and still be a misspelt one."""
+"""A prefix that differs from ours by at most this many letters counts as misspelt."""
 
 _PROTOCOLS: Final = frozenset({"tcp", "udp", "sctp"})
-# What Kubernetes sets for a Service NAME: `NAME_PORT` and so on, where NAME may be this prefix.
+# Kubernetes sets `NAME_PORT` and others for a Service NAME; a Service may be named `accountant`.
 _OF_HOSTS: Final = re.compile(r"ACCOUNTANT_(.+_)?(SERVICE_HOST|PORT_\d+_(TCP|UDP|SCTP)_ADDR)")
 _OF_NUMBERS: Final = re.compile(
     r"ACCOUNTANT_(.+_)?(SERVICE_PORT(_.+)?|PORT_\d+_(TCP|UDP|SCTP)_PORT)"
@@ -31,12 +31,12 @@ _OF_ADDRESSES: Final = re.compile(r"ACCOUNTANT_(.+_)?PORT(_\d+_(TCP|UDP|SCTP))?"
 
 
 class Unknown(NamedTuple):
-    """Variables that are no settings, those that may be meant as one with that setting or "".
+    """Variables that are no settings, each with the setting that was probably meant, or "".
 
     Attributes:
-        links: variables of Kubernetes, which are ignored.
-        ignored: those that are allowed, and those with nearly the prefix.
-        refused: those with the prefix.
+        links: variables of Kubernetes; they are ignored.
+        ignored: variables that are allowed, or have a prefix close to ours.
+        refused: variables with our prefix.
     """
 
     links: list[str]
@@ -44,9 +44,9 @@ class Unknown(NamedTuple):
     refused: dict[str, str]
 
     def check(self) -> None:
-        """Check that none is refused.
+        """Check that no variable is refused.
 
-        Raises: Refused: it names each, and the setting that was meant.
+        Raises: Refused: it names each variable, and the setting that was probably meant.
         """
         if not self.refused:
             return
@@ -55,13 +55,13 @@ class Unknown(NamedTuple):
             for name, meant in self.refused.items()
         ]
         raise Refused(
-            f"{' '.join(each)} Rename or unset it. {ALLOWS} takes the names of variables that "
-            "are no settings, separated by commas; docs/reference/settings.md lists all settings"
+            f"{' '.join(each)} Rename or unset it, or add its name to {ALLOWS} (separated by "
+            "commas); docs/reference/settings.md lists all settings"
         )
 
 
 def is_service_link(name: str, value: str) -> bool:
-    """Tell whether Kubernetes has set a variable: by its name, and by its value."""
+    """Tell by its name and value whether Kubernetes has set a variable."""
     upper = name.upper()
     return (
         (_is_address(value) and _OF_HOSTS.fullmatch(upper) is not None)
@@ -97,11 +97,11 @@ def unknown_names(environ: Mapping[str, str], fields: Collection[str]) -> Unknow
 
 
 def check_spellings(environ: Mapping[str, str], fields: Collection[str]) -> None:
-    """Check that no setting has two values, in two spellings.
+    """Check that no setting has two values, in upper and lower case.
 
     Args:
         fields: the names of the settings that are read.
-    Raises: Refused: it names both.
+    Raises: Refused: it names both variables.
     """
     read = {f"{PREFIX}{field.upper()}" for field in fields}
     found = dict[str, str]()
@@ -111,8 +111,8 @@ def check_spellings(environ: Mapping[str, str], fields: Collection[str]) -> None
         other = found.setdefault(name.upper(), name)
         if environ[other] != environ[name]:
             raise Refused(
-                f"{other} and {name} are one setting, with two values: unset one of them, "
-                "since upper and lower case are the same"
+                f"{other} and {name} have different values, but are the same setting, since case "
+                "does not matter: unset one of them"
             )
 
 
@@ -122,7 +122,7 @@ def _allowed(environ: Mapping[str, str]) -> frozenset[str]:
 
 
 def _meant(rest: str, known: Collection[str]) -> str:
-    """Return the settings that a name without its prefix resembles most, "" for none."""
+    """Return the settings that are closest to a name without its prefix, "" for none."""
     most = max(_LETTERS, len(rest) // 3)
     alike = [each for each in known if abs(len(each) - len(rest)) <= most]
     away = {each: _distance(rest, each) for each in alike}
@@ -132,7 +132,7 @@ def _meant(rest: str, known: Collection[str]) -> str:
 
 
 def _rest_of_another_prefix(name: str) -> str | None:
-    """Return what follows a prefix that nearly is ours, None where there is no such prefix."""
+    """Return the part after a misspelt prefix, None if the name has no such prefix."""
     if len(name) <= len(PREFIX):
         return None
     ends = range(len(PREFIX) - _LETTERS, min(len(PREFIX) + _LETTERS + 1, len(name)))
@@ -141,7 +141,7 @@ def _rest_of_another_prefix(name: str) -> str | None:
 
 
 def _distance(one: str, other: str) -> int:
-    """Return how many letters must be added, left out, changed or swapped with the next."""
+    """Return the number of letters to add, remove, change or swap (Damerau-Levenshtein)."""
     before, row = list[int](), list(range(len(other) + 1))
     for i, letter in enumerate(one, 1):
         last, before, row = before, row, [i]
@@ -154,7 +154,7 @@ def _distance(one: str, other: str) -> int:
 
 
 def _is_link(text: str) -> bool:
-    """Tell whether a text is such as `tcp://10.0.0.1:8000`."""
+    """Tell whether a text looks like `tcp://10.0.0.1:8000`."""
     protocol, _, place = text.partition("://")
     host, _, port = place.rpartition(":")
     return protocol.lower() in _PROTOCOLS and port.isdecimal() and _is_address(host.strip("[]"))

@@ -1,4 +1,4 @@
-"""How clients and workers prove to a broker who they are, and see that it is theirs."""
+"""Settings of TLS and SASL between this program and the Kafka brokers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _PROTOCOL: Final = "ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"
 
 
 def _given(text: Any) -> Any:
-    """Take an empty setting for none: a file of settings may name all of them."""
+    """Treat an empty setting as unset: a settings file may list all of them."""
     return None if isinstance(text, str) and not text.strip() else text
 
 
@@ -24,10 +24,10 @@ Secret = Annotated[SecretStr | None, BeforeValidator(_given)]
 
 
 class KafkaSecuritySettings(BaseSettings):
-    """TLS and SASL towards the broker.
+    """The settings of TLS and SASL towards the broker.
 
-    What a protocol has no use for is refused: a password that is set and never sent would be
-    taken for a check.
+    A setting that the protocol does not use is refused: somebody may rely on a password that is
+    never sent.
     """
 
     kafka_security_protocol: Literal["PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL"] = Field(
@@ -46,18 +46,18 @@ class KafkaSecuritySettings(BaseSettings):
         description="PEM file of the authorities that sign brokers' certificates [the system's]",
     )
     kafka_certificate: File = Field(
-        None, description="PEM file of the client's certificate, where the broker asks for one"
+        None, description="PEM file of the client's certificate, if the broker requires one"
     )
     kafka_key: File = Field(None, description="PEM file of its private key")
 
     @property
     def kafka_uses_sasl(self) -> bool:
-        """Whether connections prove a password."""
+        """Whether connections authenticate with a password."""
         return self.kafka_security_protocol in _SASL
 
     @property
     def kafka_uses_tls(self) -> bool:
-        """Whether connections are encrypted, and the broker shows a certificate."""
+        """Whether connections are encrypted, and the broker's certificate is checked."""
         return self.kafka_security_protocol in _TLS
 
     @model_validator(mode="after")
@@ -79,9 +79,9 @@ class KafkaSecuritySettings(BaseSettings):
                 KAFKA_KEY=self.kafka_key,
             )
         if self.kafka_certificate is None and self.kafka_key is not None:
-            raise ValueError("ACCOUNTANT_KAFKA_CERTIFICATE: must be set where KAFKA_KEY is")
+            raise ValueError("ACCOUNTANT_KAFKA_CERTIFICATE: must be set if KAFKA_KEY is")
         if self.kafka_key is None and self.kafka_certificate is not None:
-            raise ValueError("ACCOUNTANT_KAFKA_KEY: must be set where KAFKA_CERTIFICATE is")
+            raise ValueError("ACCOUNTANT_KAFKA_KEY: must be set if KAFKA_CERTIFICATE is")
         return self
 
     def _check_credentials(self) -> None:
@@ -102,6 +102,6 @@ class KafkaSecuritySettings(BaseSettings):
         for name, value in given.items():
             if value is not None:
                 raise ValueError(
-                    f"{_PROTOCOL}: must be {protocols} where {name} is set, got "
+                    f"{_PROTOCOL}: must be {protocols} if {name} is set, got "
                     f"{self.kafka_security_protocol}"
                 )

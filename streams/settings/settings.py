@@ -52,7 +52,7 @@ def _named(text: str) -> str:
 
 
 def _posted_to(secret: SecretStr | None) -> SecretStr | None:
-    """Check where alerts are posted to. The address may hold a secret: it is not repeated."""
+    """Check the webhook's address. It may contain a secret, so no message repeats it."""
     text = "" if secret is None else secret.get_secret_value()
     if not text:
         return None
@@ -68,7 +68,7 @@ def _posted_to(secret: SecretStr | None) -> SecretStr | None:
 
 
 def _given(secret: SecretStr | None) -> SecretStr | None:
-    """Take an empty setting for none; `checkpoints.places` reads what is there."""
+    """Treat an empty setting as unset."""
     return secret if secret is not None and secret.get_secret_value().strip() else None
 
 
@@ -88,8 +88,8 @@ def _zero_or_more(number: float) -> float:
 def _header_name(text: str | None) -> str | None:
     if text is not None and text.lower() == "forwarded":
         raise ValueError(
-            "must be a header that holds an address alone, such as X-Forwarded-For: Forwarded is "
-            "of another form"
+            "must be a header with addresses alone, such as X-Forwarded-For; Forwarded has another "
+            "format"
         )
     if text is not None and re.fullmatch(r"[A-Za-z0-9-]{1,100}", text) is None:
         raise ValueError("must be `peer` or the name of a header, such as X-Forwarded-For")
@@ -107,18 +107,18 @@ Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
 class Settings(AccessSettings, KafkaSecuritySettings):
-    """What the commands and clients need to know, each with its default.
+    """The settings of servers, commands and clients, with their defaults.
 
-    The four that a log fixes for ever in its decision 0 (`application`, `partitions`,
-    `window_ms`, `skew_ms`) must stay as they were when it was made: another value is a
-    refused start. An embedded ledger always has one partition.
+    Decision 0 of a log fixes four of them permanently: `application`, `partitions`, `window_ms`
+    and `skew_ms`. With another value the ledger refuses to start. An embedded ledger always has
+    one partition.
     """
 
     model_config = SettingsConfigDict(
         env_prefix=PREFIX,
         frozen=True,
         extra="forbid",
-        hide_input_in_errors=True,  # some of it is secret
+        hide_input_in_errors=True,  # some values are secret
     )
 
     url: Annotated[str, AfterValidator(_known)] = Field(
@@ -134,15 +134,15 @@ class Settings(AccessSettings, KafkaSecuritySettings):
     topic_prefix: str = Field(
         "",
         pattern=r"^[A-Za-z0-9._-]{0,100}$",
-        description="what the names of all topics begin with",
+        description="prefix of the names of all topics",
     )
     window_ms: int = Field(
         3_600_000,
-        # A full table of ids spares those of the last minute and, where more are remembered, is
-        # counted once a second.
+        # A full table of ids never drops ids of the last minute, so the window is longer than
+        # that; a larger table is counted once a second.
         ge=61_000,
         le=86_400_000,
-        description="how long an id is remembered after its issue, in milliseconds",
+        description="how long the ledger remembers an id after its creation, in milliseconds",
     )
     skew_ms: int = Field(
         300_000,
@@ -154,76 +154,77 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         400,
         ge=1,
         le=36_500,
-        description="how far a clock may be ahead of the last decision, in days; above it nothing "
-        "is decided",
+        description="how far the clock may be ahead of the last decision, in days; beyond that the "
+        "ledger decides nothing",
     )
     unauthenticated_bind: str = Field(
         "127.0.0.1",
         min_length=1,
-        description="address to listen at; whoever reaches it is the owner",
+        description="address to listen at without authentication; everyone who can reach it has "
+        "full access",
     )
-    port: Port = Field(8000, description="TCP port of the HTTP door; 0 picks a free one")
+    port: Port = Field(8000, description="TCP port of the HTTP server; 0 picks a free one")
     limit_per_second: Annotated[float, AfterValidator(_zero_or_more)] = Field(
         100.0,
         ge=0,
         le=100_000,
-        description="requests that one address may send a second; ten seconds' worth at once; 0 "
-        "for no limit",
+        description="requests per second of one address, ten seconds' worth at once; 0 for no "
+        "limit",
     )
     limit_by: Annotated[str | None, AfterValidator(_header_name)] = Field(
         None,
-        description="what tells addresses apart: `peer`, or the header in which a trusted proxy "
-        "names the client [the peer; not counted are requests from this machine or by a proxy]",
+        description="source of the client's address: `peer`, or a header that a trusted proxy sets "
+        "[the peer, without counting requests from this machine or through a proxy]",
     )
     metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
     probe_port: Port | None = Field(
         None,
-        description="TCP port of a listener for /healthz and /readyz alone, over plain HTTP and "
-        "without tokens; 0 picks a free one",
+        description="TCP port of a separate server for /healthz and /readyz, over plain HTTP and "
+        "without authentication; 0 picks a free one",
     )
     metrics_analysts: int = Field(
         0,
         ge=0,
         le=10_000,
-        description="most pairs of dataset and analyst shown as metrics; 0 shows none",
+        description="largest number of dataset and analyst pairs in the metrics; 0 for none",
     )
     metrics_levels: int = Field(
         0,
         ge=0,
         le=10_000,
-        description="most limits of datasets shown as metrics; 0 shows none",
+        description="largest number of limits in the metrics; 0 for none",
     )
     index: Path | None = Field(
         None,
-        description="file of the index of usage [beside the ledger's file; on Kafka temporary]",
+        description="file of the usage index [next to the ledger's file; on Kafka temporary]",
     )
     checkpoints: Literal["off"] | Path | None = Field(
         None,
         description="directory of the signed checkpoints of a ledger in a file, or `off` "
-        "[the user's directory of state]",
+        "[the user's state directory]",
     )
     checkpoint_key: Path | None = Field(
-        None, description="file of the key that signs them [one in their directory]"
+        None, description="file of the key that signs checkpoints [a file in their directory]"
     )
     checkpoint_seconds: float = Field(
-        1.0, ge=0.1, le=86_400, description="at least so long between two checkpoints, in seconds"
+        1.0, ge=0.1, le=86_400, description="shortest time between two checkpoints, in seconds"
     )
     checkpoints_required: bool = Field(
-        False, description="decide nothing where the checkpoints cannot be read"
+        False, description="decide nothing if the checkpoints cannot be read"
     )
     checkpoint_places: Annotated[SecretStr | None, AfterValidator(_given)] = Field(
-        None, description="other places that checkpoints are sent to, separated by commas"
+        None, description="additional sinks for checkpoints, separated by commas"
     )
     checkpoint_places_seconds: float = Field(
-        60.0, ge=1, le=86_400, description="within which a checkpoint is to be there, in seconds"
+        60.0, ge=1, le=86_400, description="longest delay of a checkpoint at a sink, in seconds"
     )
     checkpoint_places_authorization: Annotated[SecretStr | None, AfterValidator(_header)] = Field(
-        None, description="the Authorization header that webhooks among the places get; never shown"
+        None, description="the Authorization header for webhooks among the sinks; never printed"
     )
     checkpoint_places_unencrypted: bool = Field(
-        False, description="take http:// to other machines as a place for checkpoints"
+        False, description="allow http:// to other machines as a sink for checkpoints"
     )
-    batch: int = Field(2_000, ge=1, le=10_000, description="most records a transaction")
+    batch: int = Field(2_000, ge=1, le=10_000, description="largest number of records a commit")
     wait_seconds: float = Field(
         0.1,
         gt=0,
@@ -234,44 +235,44 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         10_000,
         ge=1,
         le=1_000_000,
-        description="most requests that wait for their decision, of an embedded ledger",
+        description="largest number of waiting requests, of a ledger in a file",
     )
     most_body: int = Field(
         MAX_BYTES,
         ge=1_024,
         le=MAX_BYTES,
-        description="most bytes of a request's body",
+        description="largest body of a request, in bytes",
     )
     read_side: bool = Field(
         True, description="keep tables of budgets and usage in a worker, and publish alerts"
     )
     alert_webhook: Annotated[SecretStr | None, AfterValidator(_posted_to)] = Field(
-        None, description="http(s) address that each alert is posted to; never shown"
+        None, description="http(s) address that receives each alert; never printed"
     )
     alert_webhook_authorization: Annotated[SecretStr | None, AfterValidator(_header)] = Field(
-        None, description="the Authorization header that goes with it; never shown"
+        None, description="the Authorization header for the webhook; never printed"
     )
     alert_webhook_patience_seconds: float = Field(
         86_400,
         ge=1,
         le=2_592_000,
-        description="how long an alert that is not taken is tried again, in seconds",
+        description="how long to retry an alert that the webhook does not accept, in seconds",
     )
     instance_id: str | None = Field(
         None,
         max_length=100,
-        description="a worker's name in its group, no other's; keep it across restarts [host name]",
+        description="unique name of a worker in its group; keep it across restarts [host name]",
     )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
-        "info", description="least severe messages that are logged"
+        "info", description="lowest level of logged messages"
     )
     log_format: Literal["console", "json"] = Field(
-        "console", description="how messages are logged, to standard error"
+        "console", description="format of the log on stderr"
     )
 
     allow_unknown_settings: Annotated[str, AfterValidator(_allowed_names)] = Field(
         "",
-        description="variables that begin with ACCOUNTANT_ and may be no settings, separated by "
+        description="variables that begin with ACCOUNTANT_ and are no settings, separated by "
         "commas; `*` for all",
     )
 
@@ -287,7 +288,7 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         dotenv_settings: PydanticBaseSettingsSource,
         file_secret_settings: PydanticBaseSettingsSource,
     ) -> tuple[PydanticBaseSettingsSource, ...]:
-        """Read the environment alone, without what is unused and what Kubernetes sets."""
+        """Read only the environment, without unused settings and variables of Kubernetes."""
         variables = cast(EnvSettingsSource, env_settings)
         unused = {f"{PREFIX}{name.upper()}" for name in cls.unused}
         variables.env_vars = {
@@ -304,21 +305,21 @@ class Settings(AccessSettings, KafkaSecuritySettings):
 
     @property
     def listens_at(self) -> str:
-        """The address that doors listen at."""
+        """The address that the server listens at."""
         return self.bind if self.authenticates else self.unauthenticated_bind
 
     @property
     def ledger(self) -> LedgerUrl:
-        """Where the ledger is, taken apart."""
+        """The parsed address of the ledger."""
         return ledger_url(self.url)
 
     def genesis(self, partition: int, partitions: int) -> Genesis:
-        """Return what a new log of this application fixes."""
+        """Return the permanent settings of a new log."""
         return Genesis(self.application, partition, partitions, self.window_ms, self.skew_ms)
 
 
 class CommandSettings(Settings):
-    """The settings of commands and clients, which take no notice of what only servers use."""
+    """The settings of commands and clients; those that only servers use are ignored."""
 
     unused = frozenset(
         {
@@ -350,13 +351,13 @@ _USED_OVER_HTTP: Final = frozenset({"url", "token", "token_file", "token_unencry
 
 
 class HttpClientSettings(Settings):
-    """The settings of a client of a gateway: its address and its token."""
+    """The settings of an HTTP client: the address and the token."""
 
     unused = frozenset(Settings.model_fields) - _USED_OVER_HTTP
 
 
 def load(**given: object) -> Settings:
-    """Return the settings of the environment; what is given and not None goes before it.
+    """Return the settings of the environment; arguments other than None override them.
 
     Raises: Refused: a value breaks its rule; the message names the setting.
     """
@@ -364,26 +365,26 @@ def load(**given: object) -> Settings:
 
 
 def load_command(**given: object) -> Settings:
-    """Return the settings of a command, without what only servers use.
+    """Return the settings of a command; those that only servers use are ignored.
 
-    Raises: Refused: as of `load`.
+    Raises: Refused: as `load`.
     """
     return _loaded(CommandSettings, given)
 
 
 def load_client(**given: object) -> Settings:
-    """Return the settings of a client, without what it does not use.
+    """Return the settings of a client; those that it does not use are ignored.
 
-    Raises: Refused: as of `load`.
+    Raises: Refused: as `load`.
     """
     ledger = _loaded(HttpClientSettings, {"url": given.get("url")}).ledger
     return _loaded(HttpClientSettings if ledger.kind == "http" else CommandSettings, given)
 
 
 def load_server(**given: object) -> Settings:
-    """Return the settings of a server, which starts with no variable that is none.
+    """Return the settings of a server, which refuses to start with an unknown variable.
 
-    Raises: Refused: as of `load`; or a variable is misspelt.
+    Raises: Refused: as `load`, or a variable is misspelt.
     """
     unknown_now().check()
     return load(**given)
@@ -405,6 +406,6 @@ def _loaded(kind: type[Settings], given: dict[str, object]) -> Settings:
         what = str(first["msg"]).removeprefix("Value error, ")
         if name in given:
             said = what if what.startswith(name) else f"{name}: {what}"
-        else:  # what is wrong with several together names the one to change by itself
+        else:  # a rule about several settings names the one to change in its own text
             said = f"setting {PREFIX}{name.upper()}: {what}" if name else f"setting {what}"
         raise Refused(said) from error

@@ -44,7 +44,7 @@ VARIES = (
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"about -?\d+ (people|more|malignant)", r"about N \1"),
     (r"in \d+ (hours|minutes)", r"in N \1"),
-    (r"days, [\d.e-]+ a day", "days, N a day"),
+    (r"days \([\d.e-]+ a day", "days (N a day"),
     (r"\bt-[0-9a-f]{12}\b", "TOKEN"),
     (r"─+", "─"),
     (r"[ \t]+", " "),

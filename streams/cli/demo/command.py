@@ -1,4 +1,4 @@
-"""`accountant demo`: a week of five analysts' requests, decided, shown and audited."""
+"""`accountant demo`: replay a simulated week of requests, show it, and audit the log."""
 
 from __future__ import annotations
 
@@ -30,27 +30,31 @@ def demo(
         str | None,
         typer.Option(
             "--url",
-            help="Use a running ledger, where its datasets stay. Through a gateway: no audit.",
+            help="Use this running ledger; the demo's datasets stay there. Over HTTP: no audit.",
         ),
     ] = None,
     file: Annotated[
-        Path | None, typer.Option(help="Keep the ledger in this file; default a temporary one.")
+        Path | None, typer.Option(help="Keep the ledger in this file. Default: a temporary file.")
     ] = None,
     requests: Annotated[
-        int, typer.Option(min=1, max=1_000_000, help="Requests of the week.")
+        int, typer.Option(min=1, max=1_000_000, help="Number of requests in the week.")
     ] = 400,
     verbose: Annotated[
         bool,
-        typer.Option("--verbose", "-v", help="Show each decision, and the budgets each evening."),
+        typer.Option(
+            "--verbose",
+            "-v",
+            help="Also show each decision, odometer and limit.",
+        ),
     ] = False,
     json: Json = False,
 ) -> None:
     """Replay a week of five analysts' requests on three datasets, then audit the log.
 
-    Two teams share the budgets, by limits, a pace and a reserved share. Uses an embedded ledger in
-    a temporary file unless told otherwise. Shows budgets and teams as the week leaves them, what
-    became of the requests, and one refused by each level. With --json the last line is one
-    object: requests, granted, refused (by reason), exhausted_by (by level), audit, seconds.
+    Two teams share the budgets, with limits, a pace and a reserved share. Shows the budgets of each
+    evening, the moment one runs out, and a refusal by each limit. Uses a ledger in a temporary
+    file. With --json the last line is one object: requests, granted, refused (by reason),
+    exhausted_by (by limit), audit, seconds.
     """
     from streams.cli.demo import week
     from streams.cli.demo.screen import Screen
@@ -62,16 +66,17 @@ def demo(
     started = steady()
     asks = week(requests)
     screen = Screen(console, requests, verbose=verbose)
-    # A ledger that others use gets datasets of its own; names are never used twice.
+    # Dataset names can never be used again, so a ledger that stays gets names with a suffix.
     suffix = "" if url is None and file is None else f"-{SystemClock().now() & 0xFFFFFF:06x}"
     if url is not None:
         _say_what_stays(console, url, suffix)
+    screen.introduce()
     with explained(), _place(console, kafka=kafka, url=url, file=file) as where:
         asyncio.run(_run(where, asks, screen, suffix))
         audit, audited = _audited(where)
     seconds = steady() - started
     if kafka:
-        shown = "a broker and a worker of its own, both stopped; --url takes a broker that stays"
+        shown = "a Kafka broker and a worker, both stopped now; --url uses a broker that stays"
     else:
         shown = where if url or file else "a temporary file; --file keeps it"
     screen.summary(audit=audit, audited=audited, seconds=seconds, where=shown)
@@ -113,11 +118,11 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
                 if isinstance(cause, ImportError):
                     hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
                 elif cause is not None:
-                    hint = "is the network there? Kafka comes from Maven Central, once"
+                    hint = "check the network: the first run downloads Kafka from Maven Central"
                 fail(Exit.UNAVAILABLE, str(error), hint=hint)
             except BrokerError as error:
                 fail(Exit.UNAVAILABLE, str(error))
-            console.print(f"[dim]Kafka answers at {where}; one worker decides[/]")
+            console.print(f"[dim]Kafka runs at {where}, with one worker[/]")
             yield where
 
 
@@ -138,31 +143,34 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
                     fail(Exit.FAILED, f"{decision.dataset} cannot be divided: {decision.reason}")
         names = {opening.dataset + suffix for opening in _openings()}
         day = asks[0].day
-        # Lines on standard output and a bar on standard error would draw over one another.
+        # A bar on stderr and lines on stdout would overwrite each other.
         with progress(wanted=not screen.verbose) as bars:
             task = bars.add_task("deciding", total=len(asks))
             async for batch in replay(ledger, asks, suffix):
-                if screen.verbose and batch[0].ask.day != day:
-                    await _show(ledger, names, screen, day)
+                if batch[0].ask.day != day:
+                    await _evening(ledger, names, screen, day)
                 day = batch[0].ask.day
-                screen.decided(batch)
+                screen.show(batch)
                 bars.advance(task, len(batch))
-        await _show(ledger, names, screen, day)
-        screen.teams(await shares_of(ledger, names), day)
+        await _evening(ledger, names, screen, day)
+        screen.budgets()
+        if screen.verbose:
+            screen.teams(await shares_of(ledger, names), day)
+        screen.refusals()
 
 
 def _say_what_stays(console: Console, url: str, suffix: str) -> None:
-    """Say what the demo leaves in a ledger of others, and what it cannot do there."""
+    """Print what the demo leaves in a running ledger, and what it cannot do there."""
     from streams.address import ledger_url
 
     with explained():
         where = ledger_url(url)
     names = ", ".join(opening.dataset + suffix for opening in _openings())
-    console.print(f"[dim]opens {names} at {url}; they stay there, as every dataset does[/]")
+    console.print(f"[dim]opens {names} at {url}; a dataset is permanent, so they stay there[/]")
     if where.kind == "http":
         console.print(
-            "[dim]a gateway does not serve the whole log, so this ends without an audit: "
-            "`accountant audit --url` takes the ledger's file or its broker[/]"
+            "[dim]the whole log cannot be read over HTTP, so the demo ends without an audit: run "
+            "`accountant audit --url` with the ledger's file or broker[/]"
         )
 
 
@@ -172,11 +180,8 @@ def _openings() -> tuple[Opening, ...]:
     return DATASETS
 
 
-async def _show(ledger: AsyncAccountant, names: set[str], screen: Screen, day: int) -> None:
-    from streams.cli.demo.week import DAYS
-
-    views = [view for view in await ledger.datasets() if view.dataset in names]
-    screen.budgets(views, f"budgets on {DAYS[day]} evening")
+async def _evening(ledger: AsyncAccountant, names: set[str], screen: Screen, day: int) -> None:
+    screen.evening([view for view in await ledger.datasets() if view.dataset in names], day)
 
 
 def _audited(where: str) -> tuple[str, int]:

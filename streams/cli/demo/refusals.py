@@ -1,37 +1,100 @@
-"""Why a request of the demo was refused for want of room, in words."""
+"""Describes refusals of the demo for want of budget: the limit, the cost, and what would fit."""
 
 from __future__ import annotations
 
-from accountant.claims.text import claim_text
-from accountant.display.refusals import refusal_words, when_more
+from accountant.display.limits import whose
+from accountant.display.numbers import exact_percent, left_amount, spent_amount, symbol
+from accountant.display.refusals import when_more
+from accountant.display.times import each_period
+from accountant.limits.wire import LevelLeft
 from accountant.records import Decision
 from streams.cli.demo.replay import Decided
-from streams.cli.demo.teams import TEAM_OF
+from streams.cli.demo.teams import DIVISIONS, Division
 
 OWN = "dataset"
-"""What is out of room where no level is."""
+"""The dataset's own budget, where no limit is the cause."""
 
 
 def refused_by(decision: Decision) -> str:
-    """Return which level had no room, such as `team/limit`; `OWN` for the dataset's own budget."""
+    """Return which limit was used up, such as `team/limit`; `OWN` for the dataset's own budget."""
     level = decision.level
     return OWN if level is None else f"{level.scope}/{level.what}"
 
 
-def in_words(decided: Decided) -> tuple[str, str]:
-    """Return who was refused by what, and what would fit and when more comes."""
+def budget_ran_out(decided: Decided) -> list[str]:
+    """Return the lines on a request that a dataset's own budget refuses."""
     ask, decision = decided
-    who = f"{ask.analyst} of {TEAM_OF[ask.analyst]} asked {ask.dataset} {claim_text(ask.claim)}"
+    return [
+        f"{_when(decided)}  {ask.analyst} asks {ask.dataset} for the {ask.question}.",
+        f"           {_cost_and_left(decision)}: refused.",
+        f"           {_fitting(decision)} would still fit.",
+    ]
+
+
+def refused_by_limit(decided: Decided) -> str:
+    """Return the line on a request that a limit refuses."""
+    ask, decision = decided
     more = when_more(decision)
-    then = "" if more is None else f". {more.text}"
-    return f"{who}: {refusal_words(decision, amounts=False)}", f"{would_fit(decision)}{then}"
+    until = "" if more is None or more.at is None else f" (until {more.at[:10]})"
+    return f"{_when(decided)}  {ask.analyst} on {ask.dataset}: {_limit_words(decided)}{until}"
 
 
 def would_fit(decision: Decision) -> str:
-    """Return what would have fitted at all levels."""
-    return f"would fit: {decision.fits or 'nothing of this kind'}"
+    """Return the largest claim that all limits would have admitted."""
+    return f"would fit: {_fitting(decision)}"
 
 
-def asked_and_left(decision: Decision) -> str:
-    """Return what a request would cost and what is left, of the limit that has refused it."""
-    return refusal_words(decision)
+def _fitting(decision: Decision) -> str:
+    return decision.fits or "nothing of this kind"
+
+
+def _when(decided: Decided) -> str:
+    return decided.ask.purpose[:9]  # `Mon 09:12`
+
+
+def _limit_words(decided: Decided) -> str:
+    """Return what the limit that refused a request allows."""
+    level = decided.decision.level
+    if level is None or level.what is None:
+        return "the budget is used up"
+    division = _division(decided.ask.dataset, level.what, level.name)
+    if division is None:
+        return f"the {level.what} of {whose(level.scope, level.name)} is used up"
+    holder = whose(division.scope, division.name)
+    if level.what == "reserved":
+        return f"{exact_percent(division.reserved or '0')} is reserved for {holder}"
+    if division.pace is not None:
+        part, period = division.pace
+        return f"{holder} may use {exact_percent(part)} {each_period(period)}"
+    return f"{holder} may use {exact_percent(division.part or '0')}"
+
+
+def _division(dataset: str, what: str, name: str | None) -> Division | None:
+    field = {"limit": "part", "pace": "pace", "reserved": "reserved"}[what]
+    for each in DIVISIONS:
+        same = each.dataset == dataset and (what == "reserved" or each.name == name)
+        if same and getattr(each, field) is not None:
+            return each
+    return None
+
+
+def _cost_and_left(decision: Decision) -> str:
+    """Return the cost of a request and what was left for it, in the first sum; "" if unknown."""
+    level, at = decision.level, _at(decision)
+    left, asked = decision.left or {}, decision.asked or {}
+    if level is not None and at is not None:
+        left = (at.pace_left if level.what == "pace" else at.left) or {}
+    name = next(iter(left), None)
+    if name is None or name not in asked:
+        return ""
+    spent, rest = spent_amount(asked[name]), left_amount(left[name])
+    return f"It costs {symbol(name)} {spent}, and {rest} is left"
+
+
+def _at(decision: Decision) -> LevelLeft | None:
+    """Return what was left at the limit that refused a request."""
+    level = decision.level
+    for each in decision.left_at:
+        if level is not None and (each.scope, each.name) == (level.scope, level.name):
+            return each
+    return None

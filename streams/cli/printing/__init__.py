@@ -1,1 +1,1 @@
-"""What commands print: tables, decisions, messages, exit codes."""
+"""Output of the commands: tables, decisions, messages and exit codes."""

@@ -1,4 +1,4 @@
-"""What checkpoints say of a log, on the screen and as JSON."""
+"""Compares a log with checkpoints and receipts, and prints the result."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ _SQLITE: Final = b"SQLite format 3\x00"
 
 
 class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What checkpoints and receipts say of a log.
+    """The result of a comparison, as --json prints it.
 
     Attributes:
-        ok: the log agrees with all checkpoints, and there is one, and has every receipt.
-        looked: whether a place of checkpoints was given.
-        others: ledgers that are not this one, and whether it is the one that was meant is not said.
-        unread: notes that are no checkpoint, or that no known key has signed, each with why.
+        ok: the log agrees with all checkpoints, at least one, and has every receipt.
+        looked: whether --checkpoints was used.
+        others: other ledgers with checkpoints there, where --ledger does not name the right one.
+        unread: checkpoints that cannot be read or have no known signature, each with the reason.
     """
 
     ok: bool
@@ -41,7 +41,7 @@ class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
 def evidence_of(
     place: str | None, keys: list[str] | None, receipts: list[Path] | None
 ) -> Evidence | None:
-    """Return the checkpoints in a place that known keys have signed, and receipts.
+    """Return the receipts, and the checkpoints that the known keys have signed.
 
     Raises: Refused, Unavailable.
     """
@@ -54,18 +54,18 @@ def evidence_of(
     kept = [receipt for path in receipts or () for receipt in _receipts(path)]
     if place is None:
         if keys:
-            fail(Exit.USAGE, "--key goes with --checkpoints PLACE")
+            fail(Exit.USAGE, "--key needs --checkpoints", hint="add --checkpoints DIRECTORY")
         return Evidence(receipts=kept) if receipts else None
     if not keys:
-        hint = "--key with what `accountant key show` prints, kept since it was made"
-        fail(Exit.USAGE, "--checkpoints needs the public key that signs them", hint=hint)
+        hint = "add --key with the public key that you stored; `accountant key show` prints it"
+        fail(Exit.USAGE, "--checkpoints needs the public key of the checkpoints", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
     notes = readable_place_of(place, load_command(), topic_sink).notes()
     return Evidence(notes, map(Verifier.parse, texts), kept)
 
 
 def _receipts(path: Path) -> list[Receipt]:
-    """Return the receipts in a file: JSON lines, or a store of answers."""
+    """Return the receipts in a file: JSON lines, or a store of results."""
     from accountant.records import DECODE_ERRORS
     from accountant.records.receipts import read_receipt
     from streams.client.results.store import ResultStore
@@ -78,7 +78,7 @@ def _receipts(path: Path) -> list[Receipt]:
         try:
             found.append(read_receipt(line))
         except DECODE_ERRORS as error:
-            fail(Exit.USAGE, f"{path}, line {number}, is no receipt: {error}")
+            fail(Exit.USAGE, f"{path}, line {number}, is not a receipt: {error}")
     return found
 
 
@@ -86,18 +86,18 @@ def _lines(path: Path) -> list[bytes]:
     return [line for line in path.read_bytes().split(b"\n") if line.strip()]
 
 
-def tell(
+def compare_checkpoints(
     evidence: Evidence,
     reports: Iterable[tuple[int, AuditReport]],
     *,
     looked: bool,
     is_meant: bool,
 ) -> CheckpointReport:
-    """Return what the checkpoints and receipts say of a log that was read.
+    """Compare the checkpoints and receipts with a log that was read.
 
     Args:
-        looked: whether a place of checkpoints was given.
-        is_meant: the log is of the ledger that was asked for by its id, so others may be there.
+        looked: whether --checkpoints was used.
+        is_meant: --ledger names the ledger, so checkpoints of others do not count.
     """
     by_partition = dict(reports)
     partitions = evidence.compared(by_partition)
@@ -116,17 +116,17 @@ def tell(
     )
 
 
-def show_told(told: CheckpointReport) -> None:
-    """Print what the checkpoints say."""
+def print_report(report: CheckpointReport) -> None:
+    """Print the result for people."""
     from rich.markup import escape
 
     from accountant.display.times import moment
     from streams.cli.printing.output import stdout
 
     out = stdout()
-    if told.looked and not told.of_this_ledger:
-        out.print("[bold red]no checkpoint[/] of this ledger is there", soft_wrap=True)
-    for each in told.partitions:
+    if report.looked and not report.of_this_ledger:
+        out.print("[bold red]no checkpoint[/] of this ledger was found", soft_wrap=True)
+    for each in report.partitions:
         for wrong in each.wrong[:_MOST_SHOWN]:
             out.print(
                 f"[bold red]checkpoints[/] partition {each.partition}, {escape(wrong)}",
@@ -135,38 +135,39 @@ def show_told(told: CheckpointReport) -> None:
         if len(each.wrong) > _MOST_SHOWN:
             out.print(f"   and {len(each.wrong) - _MOST_SHOWN} more of partition {each.partition}")
         if not each.wrong and each.agree:
-            behind = f"; {each.not_seen} are of the archive" if each.not_seen else ""
-            behind += f"; {each.given_up} were given up by a rollback" if each.given_up else ""
+            others = f"; {each.not_seen} concern archived decisions" if each.not_seen else ""
+            if each.given_up:
+                others += f"; {each.given_up} concern decisions that a rollback accepted as lost"
             out.print(
                 f"[green]ok[/] partition {each.partition}: {each.agree} checkpoints agree, the "
-                f"last of decision {each.last}{behind}",
+                f"last of decision {each.last}{others}",
                 soft_wrap=True,
             )
-    for other in told.others[:_MOST_SHOWN]:
+    for other in report.others[:_MOST_SHOWN]:
         out.print(
-            f"[bold red]another ledger[/] {escape(other.ledger)}: {other.checkpoints} checkpoints "
-            f"of it are there, the last of decision {other.last} at {moment(other.at)}, signed by "
-            f"{escape(other.key)}\n"
-            "   If you kept that id, this log was put in the place of the ledger: restore it. If "
-            "you mean this log, name its id: --ledger ID",
+            f"[bold red]another ledger[/] {escape(other.ledger)}: it has {other.checkpoints} "
+            f"checkpoints there, the last of decision {other.last} at {moment(other.at)}, signed "
+            f"by {escape(other.key)}\n"
+            "   If that is the id that you stored, this log has replaced your ledger: restore it. "
+            "If you meant this log, add its id: --ledger ID",
             soft_wrap=True,
         )
-    if len(told.others) > _MOST_SHOWN:
-        out.print(f"   and {len(told.others) - _MOST_SHOWN} more ledgers")
-    for found in told.receipts:
-        out.print(_of_receipt(found, looked=told.looked), soft_wrap=True)
-    for unread in told.unread[:_MOST_SHOWN]:
-        out.print(f"[bold red]not believed[/] {escape(unread)}", soft_wrap=True)
+    if len(report.others) > _MOST_SHOWN:
+        out.print(f"   and {len(report.others) - _MOST_SHOWN} more ledgers")
+    for found in report.receipts:
+        out.print(_of_receipt(found, looked=report.looked), soft_wrap=True)
+    for unread in report.unread[:_MOST_SHOWN]:
+        out.print(f"[bold red]not trusted[/] {escape(unread)}", soft_wrap=True)
 
 
 def _of_receipt(found: Found, *, looked: bool) -> str:
     receipt = found.receipt
     what = f"receipt of decision {receipt.partition_sequence}, partition {receipt.partition}:"
     if found.there is None:
-        return f"[yellow]{what}[/] it is in an archive: name that with --archive FILE"
+        return f"[yellow]{what}[/] not checked, it is in an archive: add --archive FILE"
     if not found.there:
-        return f"[bold red]{what}[/] the log lacks it: it has another decision there, or none"
+        return f"[bold red]{what}[/] not in the log, which has another decision there, or none"
     if found.under is not None:
-        return f"[green]{what}[/] in the log, under the checkpoint of decision {found.under}"
-    behind = "; no checkpoint is as late" if looked else ""
-    return f"[green]{what}[/] in the log{behind}"
+        return f"[green]{what}[/] in the log, and covered by the checkpoint of {found.under}"
+    later = "; no checkpoint covers it yet" if looked else ""
+    return f"[green]{what}[/] in the log{later}"

@@ -1,4 +1,4 @@
-"""What a request would be told, in words."""
+"""Prints what the decision on a request would be."""
 
 from __future__ import annotations
 
@@ -13,25 +13,30 @@ from streams.cli.printing.tables import about_end, amount_lines, refusal_lines
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
+    from accountant.display.numbers import Texts
 
 
-def tell_preview(shown: Preview, *, as_json: bool) -> None:
-    """Print what a request would be told; the first words say that nothing was asked."""
+def print_preview(shown: Preview, budget: Texts, *, as_json: bool) -> None:
+    """Print what the decision would be; the first line says that nothing was recorded.
+
+    Args:
+        budget: the dataset's.
+    """
     if as_json:
         print_json(shown)
         return
-    for line in _lines(shown):
+    for line in _lines(shown, budget):
         stdout().print(line, soft_wrap=True)
 
 
-def _lines(shown: Preview) -> list[Text]:
+def _lines(shown: Preview, budget: Texts) -> list[Text]:
     word, style = ("granted", "green") if shown.granted else ("refused", "red")
     head = Text("would be ").append(word, style=style)
     if shown.reason is not None:
         head.append(f" ({shown.reason})")
-    lines = [head.append("; nothing was asked or written")]
+    lines = [head.append("; this was a dry run, nothing was recorded")]
     lines += refusal_lines(shown)
-    lines += amount_lines(shown.left, cost=shown.cost, asked=shown.asked)
+    lines += amount_lines(shown.left, budget, cost=shown.cost, asked=shown.asked)
     if shown.granted:
         lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
     elif shown.fits is not None:

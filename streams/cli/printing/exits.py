@@ -1,4 +1,4 @@
-"""Exit codes, and what each expected error says before it."""
+"""Exit codes, and the message of each expected error."""
 
 from __future__ import annotations
 
@@ -28,27 +28,27 @@ if TYPE_CHECKING:
 
 
 class Exit(IntEnum):
-    """What the command's exit code means; docs/reference/commands.md says the same."""
+    """The exit codes; docs/reference/commands.md documents them."""
 
     OK = 0
     FAILED = 1
-    """The answer is no: refused, does not fit, not found, or an audit that disagrees."""
+    """Refused, does not fit, not found, or the audit failed."""
     USAGE = 2
     """The command line, or a value in it, is wrong."""
     UNAVAILABLE = 3
     """The ledger or broker does not answer: the same command may work later."""
     OPERATOR = 4
-    """Someone must act: a refused start, wrong topics, a damaged or locked file, the clock."""
+    """An operator must act: refused start, wrong topics, damaged or locked file, wrong clock."""
     REPEATED = 5
     """The id was granted before: the mechanism must not run a second time for it."""
     WOULD_GRANT = 6
-    """A dry run would be granted; nothing was, so the mechanism must not run."""
+    """A dry run would be granted. Nothing was granted, so the mechanism must not run."""
     INTERRUPTED = 130
 
 
-_CLOCK: Final = "check the clock of the machine that decides, for example by NTP"
+_CLOCK: Final = "correct the clock of the machine that runs the ledger, for example with NTP"
 _ADDRESS: Final = (
-    "is the address right (--url, ACCOUNTANT_URL)? Requests may be retried as they are"
+    "check the address (--url, ACCOUNTANT_URL) and run the command again; retries are safe"
 )
 _OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
@@ -60,7 +60,7 @@ def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:
 
 
 def complain(message: str, *, hint: str | None = None) -> None:
-    """Say on stderr what went wrong, and what to do next."""
+    """Print to stderr what went wrong, and what to do next."""
     from streams.cli.printing.output import stderr
 
     stderr().print(f"[bold red]error:[/] {_plain(message)}", soft_wrap=True)
@@ -68,25 +68,25 @@ def complain(message: str, *, hint: str | None = None) -> None:
         stderr().print(f"[bold]try:[/]   {_plain(hint)}", soft_wrap=True)
 
 
-def check_partition_counts() -> None:
-    """End the command if a part of what it wrote is missing, and somebody still reads."""
+def check_output_complete() -> None:
+    """End the command if some output was lost although its reader is still there."""
     if output_error() is not None and not nobody_reads():
         raise typer.Exit(Exit.OPERATOR)
 
 
 def fail_word(option: str, rule: str, word: str, known: Iterable[str]) -> NoReturn:
-    """End the command for a word that its option does not know."""
+    """End the command for a value that its option does not accept; suggest a close one."""
     meant = did_you_mean(word, known)()
     fail(Exit.USAGE, f"{option} {rule}, got {word}" + (f": {meant}" if meant else ""))
 
 
 def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:
-    """End the command for want of a decision; a wrong clock does not mend itself.
+    """End the command without a decision. Only a wrong clock needs an operator.
 
     Args:
-        again: how to ask once more.
+        again: how to send the request again.
     """
-    # A door's answer is known by its text alone.
+    # Over HTTP, only the text of the message tells a wrong clock from other faults.
     if message.startswith(CLOCK_OUT_OF_RANGE):
         fail(Exit.OPERATOR, message, hint=_CLOCK if again is None else f"{_CLOCK}; then {again}")
     fail(Exit.UNAVAILABLE, message, hint=again or _ADDRESS)
@@ -98,7 +98,7 @@ def _plain(text: str) -> str:
 
 @contextmanager
 def plain_usage() -> Iterator[None]:
-    """Have the message about a wrong command line, which repeats its words, act nowhere."""
+    """Escape control characters in usage errors, which repeat the words of the user."""
     try:
         yield
     except Exception as error:
@@ -110,7 +110,7 @@ def plain_usage() -> Iterator[None]:
 
 @contextmanager
 def explained() -> Iterator[None]:
-    """Turn the errors that are expected of a command into a message and an exit code."""
+    """Turn the expected errors of a command into a message and an exit code."""
     try:
         with name_missing_extra():
             yield
@@ -127,14 +127,14 @@ def explained() -> Iterator[None]:
     except (GenesisDiffers, MadeByOtherVersion) as error:  # nothing is damaged
         fail(Exit.OPERATOR, str(error))
     except LogDamaged as error:
-        hint = "`accountant audit` names the first record that disagrees"
+        hint = "keep a copy of the log; `accountant audit` names the first record that disagrees"
         fail(Exit.OPERATOR, f"the decision log is damaged: {error}", hint=hint)
     except JournalFault as error:
         fail_unanswered(str(error))
     except BudgetError as error:
         fail(Exit.FAILED, str(error))
     except apsw.Error as error:
-        hint = "is it a ledger's file on a local disk, that this user may write (--url)?"
+        hint = "check that --url names a ledger's file on a local disk that you may write to"
         fail(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint=hint)
     except OSError as error:
         _explain_system(error)
@@ -142,20 +142,20 @@ def explained() -> Iterator[None]:
 
 def _explain_refused(error: Refused) -> NoReturn:
     if isinstance(error, NotPermitted):
-        fail(Exit.FAILED, str(error), hint="`accountant me` shows as whom the door knows you")
+        fail(Exit.FAILED, str(error), hint="`accountant me` shows your name and roles")
     if isinstance(error.__cause__, ValidationError):
         fail(Exit.USAGE, _wrong_setting(error.__cause__))
     fail(Exit.OPERATOR, str(error))
 
 
 def _explain_system(error: OSError) -> NoReturn:
-    """End the command for what the operating system refused."""
+    """End the command for an error of the operating system."""
     if isinstance(error, ConnectionError):
         fail_unanswered(str(error))
     if isinstance(error, FileNotFoundError):
         fail(Exit.USAGE, f"no such file: {error.filename}")
     if isinstance(error, IsADirectoryError):
-        fail(Exit.USAGE, f"{error.filename} is a directory")
+        fail(Exit.USAGE, f"{error.filename} is a directory, not a file")
     if isinstance(error, PermissionError):
         fail(Exit.OPERATOR, f"permission denied: {error.filename}")
     what = error.strerror or str(error)
@@ -168,19 +168,19 @@ def _wrong_setting(error: ValidationError) -> str:
     first = error.errors()[0]
     name = ".".join(str(part) for part in first["loc"])
     what = str(first["msg"]).removeprefix("Value error, ")
-    if not name:  # of several together, and says itself of which
+    if not name:  # the rule concerns several settings, and its text names them
         return what
     return _of_url(what) if name == "url" else f"{_as_typed(name)}: {what}"
 
 
 def _of_url(message: str) -> str:
-    """Return what is wrong with an address, beginning with where it was given."""
+    """Return what is wrong with an address, beginning with the option or variable."""
     rest = message.removeprefix("url ")
     return message if rest == message else f"{_as_typed('url')} {rest}"
 
 
 def _as_typed(name: str) -> str:
-    """Return the option or variable that a setting was given by."""
+    """Return the option or variable that set a setting."""
     option = _OPTIONS.get(name, "--" + name.replace("_", "-"))
     variable = f"{PREFIX}{name.upper()}"
     typed = any(word == option or word.startswith(f"{option}=") for word in sys.argv)

@@ -1,7 +1,8 @@
-"""Standard streams that no command fails by: its exit code says what was decided, whatever they do.
+"""Standard streams that never raise, so that an exit code always reports the decision.
 
 A stream may be closed (`>&-`), its reader may go away (`| head -0`), its disk may be full, and its
-encoding may lack a letter. What cannot be written is dropped, and told at the end.
+encoding may lack a letter. Output that cannot be written is dropped; the end of the command reports
+it.
 """
 
 from __future__ import annotations
@@ -15,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, TextIO
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-# What is written to a file opened for reading fails, so that it is told that a result got
-# nowhere. Nobody misses messages.
+# stdout becomes a file opened for reading: a write to it fails, so the loss of a result is
+# reported. Lost messages on stderr are not.
 _MODES: Final = {
     "stdin": ("r", os.O_RDONLY),
     "stdout": ("w", os.O_RDONLY),
@@ -25,10 +26,10 @@ _MODES: Final = {
 
 
 class _Lasting(io.RawIOBase):
-    """A file descriptor that takes every byte, and forgets them from its first error on.
+    """Writes to a file descriptor, and drops all output after the first error.
 
     Attributes:
-        error: the first one.
+        error: the first error.
     """
 
     def __init__(self, number: int) -> None:
@@ -50,7 +51,7 @@ class _Lasting(io.RawIOBase):
             while self.error is None and taken < len(left):
                 try:
                     taken += os.write(self._number, left[taken:])
-                except BlockingIOError:  # another process has the other end so
+                except BlockingIOError:  # another process made the descriptor non-blocking
                     select.select([], [self._number], [])
                 except OSError as error:
                     self.error = error
@@ -61,10 +62,11 @@ _lasting: Final[dict[str, _Lasting]] = {}
 
 
 def take_over() -> None:
-    """Put a lasting stream in the place of stdout and stderr, and a file in that of closed ones."""
+    """Replace stdout and stderr by streams that never raise; open a file for closed ones."""
     for name, (mode, flags) in _MODES.items():
         if getattr(sys, name) is None:
-            # The lowest free number: no file that is opened later, such as a ledger's, takes it.
+            # This takes the lowest free descriptor. Otherwise a file that is opened later, such
+            # as the ledger's, would get the number of stdout.
             setattr(sys, name, os.fdopen(os.open(os.devnull, flags), mode))
     for name in ("stdout", "stderr"):
         _replace(name, getattr(sys, name))
@@ -73,7 +75,7 @@ def take_over() -> None:
 def _replace(name: str, stream: TextIO) -> None:
     try:
         raw = _lasting[name] = _Lasting(stream.fileno())
-    except (OSError, ValueError):  # a test's, of no file
+    except (OSError, ValueError):  # a test's stream without a descriptor
         return
     stream.flush()
     options: dict[str, Any] = {"encoding": stream.encoding, "line_buffering": raw.isatty()}
@@ -91,5 +93,5 @@ def output_error() -> OSError | None:
 
 
 def nobody_reads() -> bool:
-    """Tell whether there is no reader of results any more, who has then seen all that they want."""
+    """Tell whether the reader of stdout has gone away, as in `| head`; that is no failure."""
     return isinstance(output_error(), BrokenPipeError)

@@ -1,4 +1,4 @@
-"""Limits of a budget, in words."""
+"""Tables and lines of a budget's limits, for people."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
 
 
 def limit_table(levels: Iterable[LevelView]) -> Table:
-    """Return the table of limits as they stand, without columns of what none of them has."""
+    """Return the table of limits, without empty columns."""
     rows = [
         (
             scope_words(level.scope, level.name),
@@ -47,7 +47,7 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
 
 
 def budget_lines(budget: AnalystBudget) -> RenderableType:
-    """Return what an analyst may still use of one dataset."""
+    """Return an analyst's remaining budget of one dataset, and each limit."""
     team = f", team {budget.team}" if budget.team else ""
     head = Text(budget.dataset, style="bold").append(f"  {budget.analyst}{team}", style="")
     grid = Table.grid(padding=(0, 2))
@@ -72,7 +72,7 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
 
 
 def _may_still(budget: AnalystBudget) -> str:
-    """Return what somebody may still use, and why no more, in a sentence."""
+    """Return an analyst's remaining budget, the limit that decides it, and when it resets."""
     found = tightest(budget)
     percent = left_percent(part_of(found.left, budget.budget[found.unit]))
     left = f"{symbol(found.unit)} {left_amount(found.left)}"

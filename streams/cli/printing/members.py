@@ -1,4 +1,4 @@
-"""Members, and what datasets of one population promise together, as people see them."""
+"""Tables and lines of members, for people."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _STYLE: Final = {"add": "green", "change": "yellow", "remove": "red"}
 
 
 def is_over(member: Member, now: int) -> bool:
-    """Tell whether a membership's time is over."""
+    """Tell whether a membership has expired."""
     return member.until is not None and from_iso(member.until) <= now
 
 
@@ -40,13 +40,13 @@ def member_table(members: Sequence[Member], now: int) -> Table:
     for member in members:
         until = Text(moment(member.until))
         if is_over(member, now):
-            until.append("  over", style="red")
+            until.append("  expired", style="red")
         table.add_row(member.member, ", ".join(member.roles), member.team or "", until)
     return table
 
 
 def change_table(changes: Sequence[Change]) -> Table:
-    """Return the table of what is to change, the first of very many."""
+    """Return the table of changes, cut after `_MOST_ROWS`."""
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("", "member", "from", "to"):
         table.add_column(column, overflow="fold")
@@ -61,13 +61,13 @@ def change_table(changes: Sequence[Change]) -> Table:
 
 
 def count_words(changes: Sequence[Change]) -> str:
-    """Return how many are added, changed and removed."""
+    """Return how many members are added, changed and removed."""
     count = Counter(change.kind for change in changes)
     return f"{count['add']:,} to add, {count['change']:,} to change, {count['remove']:,} to remove"
 
 
 def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, str]]:
-    """Return the lines of a dataset's details about who may ask, and see."""
+    """Return the lines of a dataset's details on members, access and visibility."""
     lines = []
     owners = [member.member for member in members if "owner" in member.roles]
     if owners:
@@ -75,15 +75,19 @@ def member_lines(policy: Policy, members: Sequence[Member]) -> list[tuple[str, s
         lines.append(("owners", ", ".join(owners[:_MOST_NAMED]) + more))
     if members:
         roles = Counter(role for member in members for role in member.roles)
-        told = ", ".join(f"{role} {roles[role]:,}" for role in ROLES if roles[role])
-        lines.append(("members", f"{len(members):,} ({told})"))
-    who = "members with the role analyst" if policy.access == "members" else "everybody"
+        counts = ", ".join(f"{role} {roles[role]:,}" for role in ROLES if roles[role])
+        lines.append(("members", f"{len(members):,} ({counts})"))
+    callers = "members with the role analyst" if policy.access == "members" else "everyone"
     access = "anyone" if policy.access is UNSET else policy.access
-    lines.append(("access", f"{access}: {who} may ask"))
+    lines.append(("access", f"{access}: {callers} may ask"))
     if policy.access is not UNSET or policy.visibility is not UNSET:
         own = sees_only_own(policy)
-        seen = "own: analysts see their own decisions" if own else "members: analysts see all"
-        lines.append(("visibility", seen))
+        visible = (
+            "own: analysts see their own decisions"
+            if own
+            else "members: analysts see the decisions of all members"
+        )
+        lines.append(("visibility", visible))
     if policy.population is not UNSET:
         lines.append(("population", policy.population))
     return lines

@@ -1,4 +1,4 @@
-"""How commands print: tables for people, one JSON object a line for scripts."""
+"""Consoles, progress bars and JSON lines: tables for people, one object a line for scripts."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ from accountant.foreign_text import csv_text, escaped_json, escaped_lines
 
 T = TypeVar("T")
 
-_WIDE = 120  # of a table that goes to a file: lines are not folded at 80
+_WIDE = 120  # columns of a table in a file, where folding at 80 would only hurt
 
-_BAR_STYLE: Final[dict[Tone, str]] = {"calm": "green", "near": "yellow", "full": "red"}
+BAR_STYLE: Final[dict[Tone, str]] = {"calm": "green", "near": "yellow", "full": "red"}
 OUTCOME_STYLE = {
     "granted": "green",
     "refused": "red",
@@ -47,7 +47,7 @@ OUTCOME_STYLE = {
 
 
 class _Console(Console):
-    """A console on which no text acts: what others wrote is shown with escapes."""
+    """Shows control characters as escapes, so that text written by others cannot act."""
 
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
@@ -57,7 +57,7 @@ class _Console(Console):
 
 
 def _console(**options: Any) -> Console:
-    # Without emoji: a name such as `a:cat:b` is to stay as it is.
+    # Without emoji, a name such as `a:cat:b` is printed unchanged.
     return _Console(highlight=False, emoji=False, **options)
 
 
@@ -79,13 +79,13 @@ def print_json(value: Any) -> None:
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
-    """Print a table as CSV, in UTF-8 as everywhere."""
+    """Print a table as CSV, in UTF-8."""
     sys.stdout.buffer.write(csv_text(columns, rows).encode())
     sys.stdout.flush()
 
 
 def write_lines(lines: Iterable[bytes]) -> None:
-    """Write each as a line, byte for byte; on a terminal with escapes."""
+    """Write each value as a line, byte for byte; on a terminal with escapes."""
     out = sys.stdout.buffer
     shown = escaped_json if sys.stdout.isatty() else bytes
     for line in lines:
@@ -94,10 +94,10 @@ def write_lines(lines: Iterable[bytes]) -> None:
 
 
 def progress(*, console: Console | None = None, wanted: bool = True) -> Progress:
-    """Return a progress display, gone when it is done; nothing where there is no terminal.
+    """Return a progress bar that disappears at the end; without a terminal it shows nothing.
 
     Args:
-        console: where lines are printed meanwhile; default stderr, for what is silent.
+        console: the console that also prints lines meanwhile. Default stderr.
     """
     shown = console or stderr()
     return Progress(
@@ -114,10 +114,10 @@ def progress(*, console: Console | None = None, wanted: bool = True) -> Progress
 
 @contextmanager
 def counted(bars: Progress, values: Iterable[T], task: TaskID) -> Iterator[Iterator[T]]:
-    """Within the block, give the values, counted by a progress display as they are taken.
+    """Count values with a progress bar as the block takes them.
 
-    rich counts in a thread that its generator ends. Left to the end of the interpreter, as where
-    an error leaves a loop, that waits for a thread which does not run any more.
+    rich counts in a thread, and its generator joins that thread when it is closed. After an error
+    in a loop, the interpreter would close it at exit, and wait for a thread that has ended.
     """
     with closing(cast("Generator[T]", bars.track(values, task_id=task))) as counting:
         yield counting
@@ -131,5 +131,5 @@ def outcome_text(outcome: str) -> Text:
 def spent_bar(ratio: float | Decimal, width: int = 12) -> Text:
     """Return a bar of the spent part of a budget, with its percentage."""
     full = min(width, round(ratio * width))
-    bar = Text("█" * full, style=_BAR_STYLE[tone(ratio)]).append("░" * (width - full), style="dim")
+    bar = Text("█" * full, style=BAR_STYLE[tone(ratio)]).append("░" * (width - full), style="dim")
     return bar.append(f" {spent_percent(ratio):>6}", style="")

@@ -1,4 +1,4 @@
-"""What a policy would promise and admit, before any dataset is opened under it."""
+"""Prints what a policy would promise and admit, before a dataset is opened under it."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ TYPICAL: Final = (
     "bounded_range:0.1",
     "approximate:epsilon=0.01,delta=1e-9",
 )
-"""Claims that people make, so that they can see how far a budget goes."""
+"""Typical claims, to show how far a budget goes."""
 
 
 def fits_of(plan: CompiledPolicy) -> dict[str, Fit]:
@@ -52,7 +52,7 @@ def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
 
 
 def thresholds(plan: CompiledPolicy) -> dict[str, str]:
-    """Return the spent amount of the additive unit at which each alert is crossed."""
+    """Return the spent amount of the additive unit that triggers each alert."""
     amounts = map(format_units, plan.thresholds)
     return dict(zip(plan.policy.alert_at, amounts, strict=True))
 
@@ -69,7 +69,7 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),
         ("one request", cap_words(policy)),
-        ("a refusal", "is the end" if policy.halt_on_refusal is True else "costs nothing"),
+        ("a refusal", "ends the dataset" if policy.halt_on_refusal is True else "costs nothing"),
     ]
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
@@ -77,17 +77,17 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
     for label, value in rows:
         grid.add_row(label, value)
     table = Table(header_style="bold", box=SIMPLE_HEAD)
-    table.add_column("such claims", no_wrap=True)
+    table.add_column("claim", no_wrap=True)
     table.add_column(f"cost ({symbol(unit)})", justify="right")
     table.add_column("fit", justify="right", style="bold")
     for text, found in fits_of(plan).items():
         count = "unlimited" if found.count is None else str(found.count)
-        cells = (spent_amount(found.cost), count) if found.accepted else ("not taken", "–")
+        cells = (spent_amount(found.cost), count) if found.accepted else ("not accepted", "–")
         table.add_row(text, *cells)
     if not Decimal(policy.delta_for_claims or "0"):
-        remark = "No δ is for claims: one with a δ of its own never fits."
+        remark = "A claim with its own δ never fits: the policy has no δ for claims."
         table.caption, table.caption_justify = remark, "left"
-    head = Text(f"{name}: a preview, nothing is opened", style="bold")
+    head = Text(f"{name}: a preview, nothing was opened", style="bold")
     return Group(head, grid, table)
 
 

@@ -1,4 +1,4 @@
-"""Tell a decision, or at least that there is one."""
+"""Prints a decision, or at least reports that it was made."""
 
 from __future__ import annotations
 
@@ -10,11 +10,20 @@ if TYPE_CHECKING:
     from accountant.records import Decision
 
 
-def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
-    """Print a decision; where that fails, say on stderr that it was made, with its id.
+def print_decision(
+    decision: Decision,
+    *,
+    as_json: bool,
+    remaining: str | None = None,
+    then: str | None = None,
+    hint: str | None = None,
+) -> None:
+    """Print a decision; if that fails, report on stderr that it was made, with its id.
 
     Args:
-        then: what people are told besides.
+        remaining: percentage of the budget that is left after a grant.
+        then: how many more such requests fit.
+        hint: what to do next.
     """
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
@@ -25,11 +34,14 @@ def tell(decision: Decision, *, as_json: bool, then: str | None = None) -> None:
     if as_json:
         write_lines([served_decision(encode(decision))])
     else:
-        for line in explain(decision):
+        for line in explain(decision, remaining=remaining):
             stdout().print(line, soft_wrap=True)
         if then is not None:
             stdout().print(f"  then  {then}", soft_wrap=True)
+        if hint is not None:
+            stdout().print(f"  next  {hint}", soft_wrap=True, markup=False)
     if output_error() is not None:
         name = id_of(decision)
-        hint = f"`accountant log export --id {name}` shows the decision"
-        complain(f"request {name} was decided ({decision.outcome}), and nobody was told", hint=hint)
+        found = f"`accountant log export --id {name}` shows the decision"
+        message = f"request {name} was decided ({decision.outcome}), but it could not be printed"
+        complain(message, hint=found)

@@ -1,4 +1,4 @@
-"""Lines of plain text, which nothing in them can act on."""
+"""Prints plain text with control characters escaped."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from accountant.foreign_text import escaped_lines
 
 
 def say(text: object, *, err: bool = False, end: str = "\n") -> None:
-    """Print a text on stdout or stderr, control characters but line ends as escapes."""
+    """Print a text to stdout or stderr; control characters other than line ends are escaped."""
     stream = sys.stderr if err else sys.stdout
     stream.write(escaped_lines(str(text)) + end)
     stream.flush()

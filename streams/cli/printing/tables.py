@@ -1,4 +1,4 @@
-"""Datasets and decisions as people see them."""
+"""Tables and lines of datasets and decisions, for people."""
 
 from __future__ import annotations
 
@@ -15,20 +15,22 @@ from rich.text import Text
 from accountant.advice.preview import Preview, more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
+from accountant.display.counted_sums import counted_cost, counted_left
 from accountant.display.datasets import STATES, cap_words, filter_words, guarantee, more_words
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     Amount,
-    counted,
+    Texts,
     left_amounts,
     left_line,
     line,
     odometer_amounts,
     percents,
     spent_amounts,
+    unspent_percent,
 )
-from accountant.display.odometers import odometers_of
+from accountant.display.odometers import SAMPLING, odometers_of
 from accountant.display.refusals import refusal_words, when_more
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
@@ -39,22 +41,23 @@ from streams.cli.printing.output import outcome_text, spent_bar
 from streams.cli.reading.unanswered import UnansweredRelease
 
 _DECIDED_BEFORE = {
-    Outcome.EXPIRED: "was it decided in time? `accountant log export",
-    Outcome.CONFLICT: "the id is another request's: `accountant log export",
+    Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
+    Outcome.CONFLICT: "to see the other request with this id, run `accountant log export",
 }
+_SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
 
 def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> Table:
     """Return the table of budgets: the guarantee, what is spent and left, the odometers."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
-    # On a narrow screen lines are folded: an amount cut short would look like another amount.
+    # Fold long lines on a narrow screen: a truncated amount would look like another amount.
     table.add_column("dataset", style="bold", overflow="fold")
     table.add_column("guarantee, filter", overflow="fold")
     table.add_column("spent, left", no_wrap=True)
     table.add_column("odometers (nats)", overflow="fold")
     table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
-        left = left_amounts(counted(view.left, view.totals))[0]
+        left = left_amounts(counted_left(view.left, view.budget))[0]
         table.add_row(
             Text(view.dataset).append(f"\n{view.state}", style="not bold dim"),
             Text(guarantee(view.policy)).append(f"\n{view.policy.filter}", style="dim"),
@@ -68,32 +71,32 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
 
 
 def _count(view: DatasetView, outcome: Outcome) -> str:
-    """Return how many decisions were counted; a dash for none where earlier ones were not seen."""
-    # Who has not seen the opening, such as one who read `state` alone, knows of no zero.
+    """Return the number of decisions with an outcome, a dash if it is not known."""
+    # A view built from `state` alone has no counts: print a dash instead of 0.
     count = view.outcomes.get(outcome, 0)
     return str(count) if count or Outcome.OPENED in view.outcomes else "–"
 
 
 def about_end(name: str, *, granted: bool) -> str:
-    """Return what it means that a request, or what is offered instead of it, ends a filter."""
-    after = "from now on" if granted else "after what fits"
-    return f"{name}: {after} basic composition alone admits"
+    """Return what it means that a grant, or the claim that would fit, ends a filter."""
+    after = "from now on" if granted else "after that claim"
+    return f"{name}: {after} only basic composition admits requests"
 
 
 def _filter_of(view: DatasetView) -> str:
-    """Return the filter of a dataset, and which half has ended where basic stands beside it."""
+    """Return the filter of a dataset, and which half has ended if basic composition is beside."""
     policy = view.policy
     said = filter_words(policy)
     if policy.beside is UNSET:
         return said
     if view.totals[ENDED] != "0":
-        return f"{said}\n{policy.filter} has ended: basic composition alone admits"
+        return f"{said}\n{policy.filter} has ended: only basic composition admits requests"
     if view.totals[WITHOUT] != "0":
         return f"{said}\nbasic composition has ended: a claim without an epsilon was granted"
     return said
 
 
-def odometers(readings: Sequence[Amount], separator: str = "\n") -> str:
+def odometers(readings: Iterable[Amount], separator: str = "\n") -> str:
     """Return the odometers' readings, one a line."""
     return separator.join(map(str, readings)) or "–"
 
@@ -101,11 +104,11 @@ def odometers(readings: Sequence[Amount], separator: str = "\n") -> str:
 def dataset_details(
     view: DatasetView, *, like: Claim | None = None, more: Sequence[tuple[str, str]] = ()
 ) -> RenderableType:
-    """Return all there is to see of one dataset.
+    """Return all details of one dataset.
 
     Args:
         like: count how many more requests of this claim would be granted.
-        more: lines on who may ask, and see.
+        more: lines on access and visibility.
     """
     policy = view.policy
     grid = Table.grid(padding=(0, 2))
@@ -116,35 +119,34 @@ def dataset_details(
         ("filter", _filter_of(view)),
         ("neighbours", policy.neighbours),
         ("spent", spent_bar(view.spent_ratio, 24)),
+        ("left", f"{unspent_percent(view.spent_ratio)} of the budget"),
         *_sums(view),
         ("odometers", odometers(odometers_of(view))),
         ("mechanisms", str(view.totals["mechanisms"])),
         ("one request", cap_words(policy)),
         ("alerts at", percents(policy.alert_at) or "none"),
-        ("alerts crossed", percents(view.crossed) or "none"),
+        ("alerts reached", percents(view.crossed) or "none"),
         ("opened", moment(view.opened_at)),
         ("last decision", f"{moment(view.last_decided_at)} (number {view.sequence})"),
-        ("budget is to last until", day(view.horizon_ends_at) or "–"),
+        ("should last until", day(view.horizon_ends_at) or "–"),
         ("state", f"{view.state}: {STATES[view.state]}"),
         *more,
     ]
     if like is not None:
         count = more_words(more_like(like, view))
-        rows.append(("a request fits", f"{count}: {claim_text(like)}"))
+        rows.append(("fits", f"{count}: {claim_text(like)}"))
     for label, value in rows:
         grid.add_row(label, value)
     return Group(Text(view.dataset, style="bold"), grid)
 
 
 def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
-    """Yield what is spent and left of each sum."""
-    # A half of the budget that has ended is no longer counted.
-    left = counted(view.left, view.totals)
-    used = spent_amounts({name: str(view.totals[name]) for name in left})
-    budget = left_amounts({name: view.budget[name] for name in left})
-    for spent, whole, rest in zip(used, budget, left_amounts(left), strict=True):
-        yield f"  {spent.name}", f"{spent.text} of {whole.text}"
-        yield f"  {spent.name} left", rest.text
+    """Yield what is spent and left of each sum that counts."""
+    counted = counted_left(view.left, view.budget)
+    used = spent_amounts({name: str(view.totals[name]) for name in counted})
+    budget = left_amounts({name: view.budget[name] for name in counted})
+    for spent, whole, rest in zip(used, budget, left_amounts(counted), strict=True):
+        yield f"  {spent.name}", f"{spent.text} of {whole.text} spent, {rest.text} left"
 
 
 def request_of(decision: Decision) -> dict[str, Any]:
@@ -160,7 +162,7 @@ def id_of(decision: Decision) -> str:
 
 
 def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
-    """Return what a request was told, the first time if this is a repeat."""
+    """Return the outcome and reason of a decision, of the first one if this is a repeat."""
     if decision.outcome is Outcome.REPEATED and decision.first is not None:
         return decision.first.outcome, decision.first.reason
     return decision.outcome, decision.reason
@@ -169,64 +171,74 @@ def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
 def broken_rule(error: FieldError) -> str:
     """Return which rule an invalid input breaks, in a line."""
     if error.field == "body" and not error.value:
-        return error.rule  # which names the body itself
+        return error.rule  # the rule already names the body
     return f"{error.field} {error.rule}, got {error.value}"
 
 
-def amount_lines(left: dict[str, str] | None, **amounts: dict[str, str] | None) -> Iterator[Text]:
-    """Yield a line for each of some amounts, of the sums that have a limit, and what is left."""
+def amount_lines(
+    left: dict[str, str] | None, budget: Texts | None = None, **amounts: dict[str, str] | None
+) -> Iterator[Text]:
+    """Yield a line for each named amount, then a line of what is left, in the sums that count.
+
+    Args:
+        budget: of the dataset, if it is known.
+    """
     if not left:
         return
     for label, named in amounts.items():
         if named:
-            shown = line(spent_amounts({name: named[name] for name in left}))
-            yield Text(f"  {label:<6}{shown}")
-    yield Text(f"  left  {left_line(left)}")
+            limited = {name: named[name] for name in left}
+            yield Text(f"  {label:<6}{line(spent_amounts(counted_cost(limited, left, budget)))}")
+    yield Text(f"  left  {left_line(counted_left(left, budget))}")
+
+
+def _budget_of(decision: Decision) -> dict[str, str] | None:
+    """Return "0" for each sum of which a decision shows that its budget has nothing."""
+    totals = decision.totals
+    if totals is None or decision.left is None:
+        return None
+    return {
+        name: "0" if text == str(totals.get(name)) == "0" else "1"
+        for name, text in decision.left.items()
+    }
 
 
 def refusal_lines(refused: Decision | Preview) -> list[Text]:
-    """Return why a request is refused, and what is left at each level, line by line."""
+    """Return why a request is refused, and what is left at each limit, line by line."""
     words = refusal_words(refused)
     said = [words] if words else []
     return [Text(f"  {each}") for each in (*said, *left_at_words(refused.left_at, refused.left))]
 
 
-def explain(decision: Decision) -> list[Text]:
-    """Return the decision for people, line by line; a refusal says what would fit."""
-    head = outcome_text(decision.outcome)
-    if decision.reason is not None:
-        head.append(f" ({decision.reason})")
-    # A member's record moves no amount.
+def explain(decision: Decision, *, remaining: str | None = None) -> list[Text]:
+    """Return the decision for people, line by line; a refusal says what would fit.
+
+    Args:
+        remaining: percentage of the budget that is left, for the first line.
+    """
+    # Records of members and limits charge nothing.
     left = decision.left if decision.member is None and decision.limit is None else None
-    if decision.member is not None:
-        head.append(f": {member_sentence(decision.member)}", style="")
-    if decision.limit is not None:
-        set_to = limit_sentence(decision.limit)
-        head.append(f": {set_to} (version {decision.limit.version})", style="")
-    first = decision.first
-    if first is not None:
-        head.append(f": first decided {first.outcome} at {moment(first.decided_at)}", style="")
-    lines = [head]
+    lines = [_outcome_line(decision, remaining)]
     if decision.error is not None:
         lines.append(Text(f"  {broken_rule(decision.error)}"))
     lines += refusal_lines(decision)
-    lines += amount_lines(left, cost=decision.cost, asked=decision.asked)
+    lines += amount_lines(left, _budget_of(decision), cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if (more := when_more(decision)) is not None:
         lines.append(Text(f"  then  {more.text}"))
     if decision.odometers and decision.outcome is Outcome.GRANTED:
-        lines.append(Text(f"  odometers {odometers(odometer_amounts(decision.odometers), ', ')}"))
+        shown = odometers(odometer_amounts(decision.odometers), ", ")
+        if _SAMPLED_CLAIM in bytes(decision.request):
+            # The reading charges a sample as if the mechanism had read all the data, which says
+            # nothing about this claim.
+            shown = f"not shown: {SAMPLING}"
+        lines.append(Text(f"  odometers {shown}"))
     if decision.ends is not None:
-        lines.append(
-            Text(
-                f"  ends  {about_end(decision.ends, granted=decision.outcome is Outcome.GRANTED)}",
-                style="yellow",
-            )
-        )
+        said = about_end(decision.ends, granted=decision.outcome is Outcome.GRANTED)
+        lines.append(Text(f"  ends  {said}", style="yellow"))
     if decision.crossed:
-        crossed = percents(decision.crossed)
-        lines.append(Text(f"  crossed {crossed} of the budget", style="yellow"))
+        lines.append(Text(f"  alert {percents(decision.crossed)} of the budget", style="yellow"))
     if name := id_of(decision):
         lines.append(Text(f"  id    {name}"))
         if decision.outcome in _DECIDED_BEFORE:
@@ -234,13 +246,30 @@ def explain(decision: Decision) -> list[Text]:
     return lines
 
 
+def _outcome_line(decision: Decision, remaining: str | None) -> Text:
+    line = outcome_text(decision.outcome)
+    if remaining is not None:
+        line.append(f": {remaining} of the budget left", style="bold")
+    if decision.reason is not None:
+        line.append(f" ({decision.reason})")
+    if decision.member is not None:
+        line.append(f": {member_sentence(decision.member)}", style="")
+    if decision.limit is not None:
+        set_to = limit_sentence(decision.limit)
+        line.append(f": {set_to} (version {decision.limit.version})", style="")
+    first = decision.first
+    if first is not None:
+        line.append(f": first decided {first.outcome} at {moment(first.decided_at)}", style="")
+    return line
+
+
 def unanswered_table(releases: Iterable[UnansweredRelease]) -> Table:
-    """Return the table of releases that have no answer."""
+    """Return the table of releases that have no result."""
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("asked at", "dataset", "analyst", "claim", "charged", "request_id"):
         table.add_column(column, overflow="fold", no_wrap=column == "request_id")
     for each in releases:
-        charged = "yes" if each.charged else "perhaps"
+        charged = "yes" if each.charged else "unknown"
         table.add_row(
             *map(
                 Text,

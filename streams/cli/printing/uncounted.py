@@ -1,4 +1,4 @@
-"""What of a file was not decided, in words."""
+"""Describes the lines of a file that were not decided."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ if TYPE_CHECKING:
 
 
 def not_decided(columns: Columns) -> str:
-    """Return how many lines were not decided for which reasons, and what the first one is."""
+    """Return the number of undecided lines by reason, and the first of them."""
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(columns.reasons.items()))
-    return f"{counts}; the first in line {columns.first}: {columns.why}"
+    return f"{counts}; the first is line {columns.first}: {columns.why}"

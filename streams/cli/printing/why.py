@@ -1,4 +1,4 @@
-"""Who used a budget, for what and when, and how much longer it lasts, as people see it."""
+"""Tables and sentences on the usage of a budget and how much longer it lasts, for people."""
 
 from __future__ import annotations
 
@@ -37,24 +37,26 @@ _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
 
 
 def sentences(why: Why, me: str | None) -> list[Text]:
-    """Return what matters most: how much is spent, by whom most, and when it runs out."""
-    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {left_amount(why.budget)} is spent"
-    told = [spent_bar(why.spent_ratio).append(f" of {why.dataset}: {whole}, {why.state}")]
+    """Return the key facts: how much is spent, by which analyst most, and when it runs out."""
+    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {left_amount(why.budget)}"
+    bar = spent_bar(why.spent_ratio).append(f" of {why.dataset} is spent ({whole}), {why.state}")
+    lines = [bar]
     if why.by_analyst and why.only is None:
         most = why.by_analyst[0]
         if most.ratio:
             part = f"{spent_percent(most.ratio)} of the budget"
-            told.append(Text(f"{most.analyst} has used most: {spent_amount(most.spent)}, {part}"))
-    told += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
+            used = f"{symbol(why.unit)} {spent_amount(most.spent)}, {part}"
+            lines.append(Text(f"{most.analyst} has used the most: {used}"))
+    lines += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
     if why.since is not None:
-        told.append(
+        lines.append(
             Text(
-                "refusals, largest grants and forecasts of teams and analysts are of decision "
-                f"{why.since} and those after it: the log before is in an archive",
+                "refusals, largest grants and forecasts of teams and analysts count decisions from "
+                f"{why.since} on: earlier ones are in an archive",
                 style="dim",
             )
         )
-    return told
+    return lines
 
 
 def _is(forecast: Forecast, me: str | None) -> bool:
@@ -64,9 +66,9 @@ def _is(forecast: Forecast, me: str | None) -> bool:
 def _sentence(forecast: Forecast) -> str:
     whose, window = forecast_scope_words(forecast, None), window_words(forecast.days)
     per_day = spent_amount(forecast.per_day)
-    begin = f"at the pace of {window}, {per_day} a day by {whose}, it"
+    begin = f"at the rate of {window} ({per_day} a day by {whose}), the budget"
     if forecast.left is None:
-        return f"{begin} is not known when it runs out: {forecast.note}"
+        return f"{begin} has no known end: {forecast.note}"
     if forecast.runs_out_at is None:
         return f"{begin} does not run out"
     return f"{begin} runs out on {_when(forecast)}"
@@ -78,7 +80,7 @@ def _when(forecast: Forecast) -> str:
 
 
 def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table:
-    """Return one table, with bars of the share of the budget where it has shares."""
+    """Return one table."""
     if by == "forecast":
         return forecast_table(why.forecasts, me)
     found = rows(why, by)
@@ -92,7 +94,7 @@ def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table
     else:
         table = _spending(why, by, found[:most], me)
     if len(found) > most:
-        table.caption = f"and {len(found) - most:,} more: --csv has all"
+        table.caption = f"and {len(found) - most:,} more; --csv prints all"
     return table
 
 
@@ -144,9 +146,9 @@ def _grants(why: Why, found: Sequence[dict[str, Any]]) -> Table:
 
 
 def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
-    """Return when it runs out, a line for all, each team, and each analyst."""
-    windows = [f"pace of {window_words(days)}" for days in WINDOWS]
-    table = _table("runs out, if it goes on so", ("of", "left", *windows))
+    """Return when the budget runs out, a line for all, each team, and each analyst."""
+    windows = [f"at the rate of {window_words(days)}" for days in WINDOWS]
+    table = _table("forecast: the budget runs out", ("of", "left", *windows))
     found: dict[tuple[str, str | None], dict[int, Forecast]] = {}
     for each in forecasts:
         found.setdefault((each.scope, each.name), {})[each.days] = each
@@ -157,12 +159,12 @@ def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
         own = "bold" if name == me and scope == "analyst" else ""
         table.add_row(forecast_scope_words(first, None), left, *cells, style=own)
     if len(found) > _MOST:
-        table.caption = f"and {len(found) - _MOST:,} more: --by forecast --csv has all"
+        table.caption = f"and {len(found) - _MOST:,} more; --by forecast --csv prints all"
     return table
 
 
 def overview(why: Why, me: str | None) -> list[Table]:
-    """Return the tables of a first look; those without rows are left out."""
+    """Return the most important tables that have rows."""
     tables = [table_by(why, "analyst", me)]
     if len(why.by_team) > 1 or any(row.team for row in why.by_team):
         tables.append(table_by(why, "team", me))

@@ -1,1 +1,1 @@
-"""What commands read: options, files, lines, logs."""
+"""Input of the commands: options, files, lines and logs."""

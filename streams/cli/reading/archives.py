@@ -1,4 +1,4 @@
-"""Archives that `log archive` wrote, and the log that goes on where they end."""
+"""Reads archives that `log archive` wrote, together with the log that continues them."""
 
 from __future__ import annotations
 
@@ -34,10 +34,10 @@ def opened(path: Path) -> Iterator[BinaryIO]:
 
 
 def joined(archives: Sequence[Path], rest: Iterator[bytes], most: int) -> Iterator[bytes]:
-    """Yield the decisions of archives, in the order in which they were made, then the rest.
+    """Yield the decisions of archives, oldest first, then the rest of the log.
 
     Args:
-        most: longest line.
+        most: length of the longest line.
     Raises: OSError, Refused.
     """
     from streams.cli.reading.json_lines import read_lines

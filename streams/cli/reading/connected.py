@@ -1,4 +1,4 @@
-"""The ledger that a command's options name, with its token."""
+"""Connects a command to the ledger that its options name."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ WAIT_S = 10.0
 
 
 def settings_for(url: str, token_file: Path | None) -> Settings:
-    """Return the settings of the environment, what was typed before what is there.
+    """Return the settings of the environment; options override them.
 
     Raises: Refused: a value breaks its rule.
     """

@@ -1,4 +1,4 @@
-"""Datasets as commands read them, wherever the ledger is; a ledger's file is only read."""
+"""Reads datasets for commands from any ledger; a ledger's file is opened read-only."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn, TypeVar
 
+from accountant.suggest import did_you_mean
 from streams.cli.printing.exits import Exit, fail
 from streams.cli.reading.connected import settings_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Sequence
 
     from accountant.claims import Claim
+    from accountant.records import Decision
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import LevelView
@@ -24,7 +26,7 @@ _LATEST = 60  # decisions among which the last grant is looked for
 
 
 def reader(url: str, token_file: Path | None = None) -> Accountant:
-    """Return a client that reads the ledger at an address, and a file without a lock.
+    """Return a read-only client of the ledger at an address; a file is not locked.
 
     Raises: AddressInvalid, Unavailable, NoSuchLedger, Refused.
     """
@@ -34,33 +36,57 @@ def reader(url: str, token_file: Path | None = None) -> Accountant:
 
 
 def find(ledger: Accountant, name: str) -> DatasetView | None:
-    """Return one dataset as it stands, None if it was never opened."""
+    """Return one dataset, None if it was never opened."""
     from accountant.records.names import is_name
 
     return ledger.dataset(name) if is_name(name) else None
 
 
 def existing(ledger: Accountant, name: str) -> DatasetView:
-    """Return one dataset as it stands; end the command if it was never opened."""
+    """Return one dataset; end the command if it was never opened."""
     found = find(ledger, name)
     if found is None:
-        fail_unopened(name)
+        fail_unopened(name, dataset_names(ledger))
     return found
 
 
-def fail_unopened(name: str) -> NoReturn:
-    """End the command for a dataset that was never opened."""
-    hint = "`accountant dataset list` shows those there are"
-    fail(Exit.FAILED, f"no dataset {name} was ever opened", hint=hint)
+def dataset_names(ledger: Accountant) -> list[str]:
+    """Return the names of the datasets that the caller may see, none if they cannot be read."""
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        return [view.dataset for view in ledger.datasets()]
+    return []
+
+
+def fail_unopened(name: str, known: Iterable[str]) -> NoReturn:
+    """End the command for a dataset that was never opened.
+
+    Args:
+        known: names of datasets, for a suggestion.
+    """
+    meant = did_you_mean(name, known)()
+    suggestion = f": {meant}" if meant else ""
+    hint = "`accountant dataset list` shows all datasets"
+    fail(Exit.FAILED, f"no dataset {name} was ever opened{suggestion}", hint=hint)
+
+
+def meant_dataset(ledger: Accountant, decision: Decision) -> str | None:
+    """Return `did you mean X?` if a decision is refused for an unknown dataset."""
+    from accountant.records.outcomes import Reason
+
+    if decision.reason is not Reason.UNKNOWN_DATASET or decision.dataset is None:
+        return None
+    return did_you_mean(decision.dataset, dataset_names(ledger))() or None
 
 
 def members_shown(ledger: Accountant, dataset: str) -> list[Member]:
-    """Return the members of a dataset that are shown to the caller."""
+    """Return the members of a dataset that the caller may see."""
     return _shown(ledger.members, dataset)
 
 
 def limits_shown(ledger: Accountant, dataset: str) -> list[LevelView]:
-    """Return the limits of a dataset that are shown to the caller."""
+    """Return the limits of a dataset that the caller may see."""
     return _shown(ledger.limits, dataset)
 
 
@@ -78,7 +104,7 @@ def last_granted(ledger: Accountant, view: DatasetView) -> Claim | None:
     from accountant.records.request_names import claim_in
 
     claim = None
-    with suppress(BudgetError):  # they are archived, or not shown to the caller
+    with suppress(BudgetError):  # they are archived, or the caller may not see them
         for decision in ledger.requests(view.dataset, after=max(0, view.sequence - _LATEST)):
             if decision.granted:
                 claim = claim_in(decision.request)
@@ -86,9 +112,9 @@ def last_granted(ledger: Accountant, view: DatasetView) -> Claim | None:
 
 
 def one_with_joint(view: DatasetView, ledger: Accountant) -> DatasetView:
-    """Return a dataset with the joint guarantee of its population, where it has one.
+    """Return a dataset with the joint guarantee of its population, if it has one.
 
-    Only then, and where no server has told it, are the others read.
+    A server sends the joint guarantee along; otherwise this reads all other datasets.
     """
     if not view.policy.population or view.joint_guarantee:
         return view
@@ -98,14 +124,16 @@ def one_with_joint(view: DatasetView, ledger: Accountant) -> DatasetView:
 def all_with_joint(
     shown: Sequence[DatasetView], every: Sequence[DatasetView], ledger: Accountant
 ) -> Sequence[DatasetView]:
-    """Return datasets with joint guarantees: a server's, which knows of datasets that it hides.
+    """Return datasets with joint guarantees.
+
+    A server's own are used first: it also counts datasets that it hides from the caller.
 
     Args:
-        ledger: which has read `every`.
+        ledger: the source of `every`.
     """
     from accountant.views.population import with_joint
 
-    is_told = any(view.joint_guarantee for view in shown)
-    if is_told or not any(view.policy.population for view in shown):
+    is_known = any(view.joint_guarantee for view in shown)
+    if is_known or not any(view.policy.population for view in shown):
         return shown
     return with_joint(shown, every, ordered=ledger.ordered_before())

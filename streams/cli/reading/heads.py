@@ -1,4 +1,4 @@
-"""The last decision of each partition of a log, and the ledger's id."""
+"""Reads the head of each partition of a log, and the ledger's id."""
 
 from __future__ import annotations
 

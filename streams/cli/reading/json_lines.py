@@ -1,4 +1,4 @@
-"""Read JSON lines that others wrote, of any length, in bounded memory."""
+"""Reads JSON lines of any length in bounded memory."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import BinaryIO
 
 
 def numbered_lines(stream: BinaryIO, most: int) -> Iterator[tuple[int, bytes]]:
-    """As `read_lines`, each line with its number among all of the stream, from 1."""
+    """Yield each line as `read_lines` does, with its number in the stream, from 1."""
     number = 0
     while line := stream.readline(most + 2):
         number += 1
@@ -20,8 +20,8 @@ def numbered_lines(stream: BinaryIO, most: int) -> Iterator[tuple[int, bytes]]:
 
 
 def read_lines(stream: BinaryIO, most: int) -> Iterator[bytes]:
-    """Yield each line that is not blank, without its end, cut after `most` + 1 bytes.
+    """Yield each line that is not blank, without its line end, cut after `most` + 1 bytes.
 
-    A line that is cut is longer than `most`, which is how its reader notices.
+    A cut line is longer than `most`, so that the caller notices it.
     """
     return (line for _, line in numbered_lines(stream, most))

@@ -1,4 +1,4 @@
-"""Where a decision log can be read whole: a ledger's file, an exported log, or Kafka."""
+"""Reads a whole decision log from a ledger's file, an exported log, or Kafka."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _SQLITE: Final = b"SQLite format 3\x00"
 _MOST_LINE: Final = 4 << 20  # far above any decision
 _FETCHED: Final = 1000
-_OF_DECISIONS: Final = b'"previous":"sha256:'  # nothing else has it
+_OF_DECISIONS: Final = b'"previous":"sha256:'  # only decisions have this
 
 
 class Part(NamedTuple):
@@ -32,14 +32,14 @@ class Part(NamedTuple):
 
     Attributes:
         number: of the partition.
-        values: the bytes of its decisions, to be read before the next part is asked for.
-        total: how many they are, if that is known.
-        head: number and hash of the last one as `state` has them, if that is known.
-        sealed: what stands for decisions that are in an archive which was not given.
-        archived: number and hash of the last decision in an archive, as the log's seal has them.
-        state: the rows of `state`, None where there are none. The log holds the decision that
+        values: the bytes of its decisions; read them before the next part.
+        total: the number of decisions, if it is known.
+        head: number and hash of the last decision according to `state`, if it is known.
+        sealed: the seal, if decisions are in an archive that --archive does not name.
+        archived: number and hash of the last archived decision, according to the seal.
+        state: the rows of `state`, None if there are none. The log contains the decision that
             they end at, and perhaps later ones.
-        gapless: each input of the log has the next offset, as in a ledger's file.
+        gapless: whether the inputs' offsets have no gaps, as in a ledger's file.
     """
 
     number: int
@@ -52,7 +52,7 @@ class Part(NamedTuple):
     gapless: bool = False
 
     def numbers(self) -> Iterator[int]:
-        """Yield the number that each value must have."""
+        """Yield the expected number of each value."""
         if self.sealed is None or self.archived is None:
             return count()
         return chain([0], count(self.archived[0] + 1))
@@ -71,10 +71,10 @@ class LogSource(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class SqliteLog(LogSource):
-    """The log in an embedded ledger's file, read beside its writer.
+    """The log in an embedded ledger's file; a server may be writing to it.
 
     Args:
-        archives: of its beginning, all of them in their order, or none.
+        archives: all archives of its beginning, in order, or none.
     """
 
     path: Path
@@ -86,24 +86,25 @@ class SqliteLog(LogSource):
         from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
         from streams.embedded.sealed_log import read_seal
 
-        with reader(self.path) as db, db:  # one transaction, so one moment: a writer may be at work
+        with reader(self.path) as db, db:  # one transaction, so that all reads see one state
             last = db.execute("SELECT max(sequence) FROM decisions").get
-            partition_row(db)  # raises where it is damaged
+            partition_row(db)  # raises if the row is damaged
             state = rows_at_one_moment(dict(sound_rows(db)), 0)
             found = read_seal(db)
         head = None if state is None else state.end
-        # What is appended from now on is left out, so that the count is right.
+        # Decisions that are appended from now on are left out, so that the total is right.
         total = 0 if last is None else int(last) + 1
         if found is None:
             if self.archives:
-                fail(Exit.USAGE, f"nothing of {self.path} was archived: leave --archive out")
+                hint = "leave --archive out"
+                fail(Exit.USAGE, f"the log in {self.path} has no archives", hint=hint)
             yield Part(
                 0, read_decisions(self.path, most=total), total, head, state=state, gapless=True
             )
             return
         sealed, seal = found
         archived = seal.archived, seal.head
-        there = total - seal.archived  # without the archived ones, but with decision 0
+        there = total - seal.archived  # without the archived decisions, but with decision 0
         if self.archives:
             rest = read_decisions(self.path, first=seal.archived + 1, most=there - 1)
             values = joined(self.archives, rest, _MOST_LINE)
@@ -115,9 +116,9 @@ class SqliteLog(LogSource):
 
 @dataclass(frozen=True, slots=True)
 class ExportedLog(LogSource):
-    """JSON lines, as `log export`, `log archive` and `decide` write them, perhaps compressed.
+    """JSON lines from `log export`, `log archive` or `decide`, compressed or not.
 
-    One partition after another.
+    The partitions follow one another.
     """
 
     path: Path
@@ -133,14 +134,14 @@ class ExportedLog(LogSource):
 
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
-    """Yield each line with the partition that its log's genesis names."""
+    """Yield each line with the partition number from the latest genesis record."""
     from accountant.errors import MadeByOtherVersion
     from accountant.records import DECODE_ERRORS, decode_decision
 
     number = 0
     for line in lines:
         if b'"genesis"' in line:
-            # What cannot be read is left to the auditor, who says where it stands.
+            # An unreadable line is left to the audit, which reports its position.
             with suppress(*DECODE_ERRORS, MadeByOtherVersion):
                 genesis = decode_decision(line).genesis
                 number = number if genesis is None else genesis.partition
@@ -149,7 +150,7 @@ def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 @dataclass(frozen=True, slots=True)
 class KafkaLog:
-    """The log on Kafka: what is committed when it is opened."""
+    """The log on Kafka, up to the last commit before it was opened."""
 
     deployment: Deployment
 
@@ -158,14 +159,14 @@ class KafkaLog:
 
         from streams.kafka.topics import check_partition_counts
 
-        # A missing topic would only ever time out, a partition too few would pass for all. An
-        # auditor may not see the others.
+        # Without this check a missing topic would time out, and a missing partition would go
+        # unnoticed. An auditor may not be allowed to see other topics.
         asyncio.run(check_partition_counts(self.deployment, ["decisions", "state"]))
         topic = self.deployment.topics.decisions
         for number in range(self.deployment.partitions):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
-                # Before the log is opened, which then reaches as far.
+                # `state` is read first, so that the log reaches at least as far.
                 state = runner.run(_state(self.deployment, number))
                 reader = runner.run(_opened(self.deployment.cluster, place))
                 try:
@@ -178,8 +179,8 @@ class KafkaLog:
 async def _state(deployment: Deployment, partition: int) -> StateRows | None:
     """Return the rows of a partition's `state`.
 
-    Each transaction ends with the partition's own row: what was written after the last of these is
-    not committed yet, and the reader does not show it.
+    Each transaction ends with the partition's own row. The reader hides rows after the last one:
+    they are not committed yet.
     """
     from aiokafka import TopicPartition
 
@@ -219,14 +220,15 @@ def log_source(address: str, archives: Sequence[Path] = ()) -> LogSource:
     """Return the log that a path or an address names.
 
     Args:
-        archives: of the beginning of a ledger's file, in their order.
-    Raises: AddressInvalid: it names none; NoSuchLedger, Refused: of an address; FileNotFoundError.
+        archives: of the beginning of a ledger's file, in order.
+    Raises: AddressInvalid, NoSuchLedger, Refused, FileNotFoundError.
     """
     source = _source(address)
     if not archives:
         return source
     if not isinstance(source, SqliteLog):
-        fail(Exit.USAGE, "--archive goes with a ledger's file: --url sqlite:///FILE")
+        hint = "name the ledger's file: --url sqlite:///FILE"
+        fail(Exit.USAGE, "--archive needs a ledger's file", hint=hint)
     return replace(source, archives=tuple(archives))
 
 
@@ -250,8 +252,8 @@ def _source(address: str) -> LogSource:
         return KafkaLog(deployment_of(load_command(url=address)))
     return fail(
         Exit.USAGE,
-        "a gateway does not serve the whole log",
-        hint="the log itself: --url sqlite:///FILE, or --url kafka://HOST:PORT",
+        "the whole log cannot be read over HTTP",
+        hint="name the log itself: --url sqlite:///FILE or --url kafka://HOST:PORT",
     )
 
 
@@ -265,15 +267,15 @@ def _of_file(path: Path) -> LogSource:
             with opened(path) as lines:
                 begin = lines.read(_MOST_LINE)
     if not is_sqlite and not _was_log(begin):
-        hint = "a ledger's file, or what `accountant log export` or `accountant decide` wrote"
+        hint = "name a ledger's file, or the output of `accountant log export` or `decide`"
         fail(Exit.USAGE, f"{path} is not a decision log", hint=hint)
     return SqliteLog(path) if is_sqlite else ExportedLog(path)
 
 
 def _was_log(begin: bytes) -> bool:
-    """Tell whether a file that begins like this is a log, even a damaged one.
+    """Tell whether a file with this beginning is a log, even a damaged one.
 
-    Damage is the auditor's to judge; this only tells apart what never was a log.
+    The audit reports damage; this only rejects files that never were a log.
     """
     import msgspec
 
@@ -281,7 +283,7 @@ def _was_log(begin: bytes) -> bool:
 
     begin = begin.lstrip()
     line = begin.split(b"\n", 1)[0]
-    for text in (line, begin):  # other JSON may stand on several lines
+    for text in (line, begin):  # other JSON may have several lines
         with suppress(*DECODE_ERRORS):
             found = msgspec.json.decode(text)
             decision = isinstance(found, dict) and found.get("type") == "decision"

@@ -1,4 +1,4 @@
-"""A file with the members that a dataset is to have: JSON, or CSV."""
+"""Reads a file of members, as JSON or CSV, for `member sync`."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ _MOST_BYTES: Final = 64 << 20
 
 
 def members_in(path: Path) -> list[Member]:
-    """Return the members that a file lists; end the command where it cannot be a dataset's.
+    """Return the members that a file lists; end the command if a dataset cannot have them.
 
-    It must be whole: each member once, an owner among them, no more than a dataset may have.
+    Each member must occur once, one must be an owner, and there must not be too many.
     """
     from accountant.records.members import MAX_MEMBERS
 
@@ -32,13 +32,13 @@ def members_in(path: Path) -> list[Member]:
     for place, row in _rows(path):
         member = _member(f"{path}, {place}", row)
         if member.member in found:
-            fail(Exit.USAGE, f"{path}, {place}: {member.member} is there before, with other roles")
+            fail(Exit.USAGE, f"{path}, {place}: {member.member} occurs twice; keep one of the two")
         found[member.member] = member
     if not any("owner" in member.roles for member in found.values()):
-        hint = "give somebody the role owner"
-        fail(Exit.USAGE, f"{path} names no owner, and a dataset must have one", hint=hint)
+        hint = "give one of the members the role owner"
+        fail(Exit.USAGE, f"{path} has no owner, and a dataset must have one", hint=hint)
     if len(found) > MAX_MEMBERS:
-        fail(Exit.USAGE, f"{path} has {len(found):,} members; a dataset has {MAX_MEMBERS:,}")
+        fail(Exit.USAGE, f"{path} has {len(found):,} members, more than {MAX_MEMBERS:,}")
     return list(found.values())
 
 
@@ -61,7 +61,7 @@ def _json_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]
     try:
         rows = msgspec.json.decode(text)
     except msgspec.MsgspecError as error:
-        fail(Exit.USAGE, f"{path} is no JSON: {error}")
+        fail(Exit.USAGE, f"{path} is not valid JSON: {error}")
     if not isinstance(rows, list) or not all(isinstance(row, dict) for row in rows):
         example = '[{"member": "ana", "roles": ["analyst"]}]'
         fail(Exit.USAGE, f"{path} must be an array of objects: {example}")
@@ -76,11 +76,12 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
     reader.fieldnames = header
     _check_fields(f"{path}, line 1", header)
     if not {"member", "roles"} <= set(header):
-        fail(Exit.USAGE, f"{path}, line 1 must have the columns member,roles, and may team,until")
+        columns = "must have the columns member,roles and may have team,until"
+        fail(Exit.USAGE, f"{path}, line 1 {columns}")
     for row in reader:
         place = f"line {reader.line_num}"
         if None in row or None in row.values():
-            fail(Exit.USAGE, f"{path}, {place} must have {len(header)} columns, as line 1")
+            fail(Exit.USAGE, f"{path}, {place} must have {len(header)} columns, like line 1")
         roles = [role for role in _BETWEEN.split(row["roles"].strip()) if role]
         yield place, {**{name: value.strip() for name, value in row.items()}, "roles": roles}
 
@@ -106,7 +107,7 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
     if not isinstance(name, str):
         _fail_field(place, "member must be a name")
     if not isinstance(roles, list) or not roles:
-        _fail_field(place, f"roles of {name[:100]} must be a list of one at least")
+        _fail_field(place, f"roles of {name[:100]} must be a list of at least one role")
     try:
         check_name("member", name)
         if team is not None:
@@ -117,14 +118,14 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
     for role in roles:
         check_role(f"{place}: roles", role)
     if len(set(roles)) < len(roles):
-        _fail_field(place, f"roles of {name} must name each once")
+        _fail_field(place, f"roles of {name} must name each role once")
     if over is not None and "owner" in roles:
         _fail_field(place, f"until of {name} must be left out: an owner does not expire")
     return Member(name, in_order(roles), team, over)
 
 
 def check_role(what: str, role: object) -> None:
-    """End the command for a role that is none."""
+    """End the command for an unknown role."""
     from accountant.records.members import ROLES
     from accountant.suggest import did_you_mean
 

@@ -32,7 +32,7 @@ TokenFile = Annotated[
     Path | None,
     typer.Option(
         "--token-file",
-        help="File with your token for the ledger's door; without it ACCOUNTANT_TOKEN, or "
+        help="File with your token for the server. Default: ACCOUNTANT_TOKEN, else "
         "ACCOUNTANT_TOKEN_FILE.",
         dir_okay=False,
         exists=True,
@@ -42,37 +42,35 @@ Archives = Annotated[
     list[Path] | None,
     typer.Option(
         "--archive",
-        help="An archive of the log's beginning; all of them, in their order.",
+        help="An archive of the log's beginning; name all of them, in order.",
         dir_okay=False,
         exists=True,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, one object a line.")]
-UNIT_HELP = "Unit of privacy, as the dataset's policy has."
+UNIT_HELP = "Privacy unit of the dataset, such as person."
 NEIGHBOURS_HELP = "Neighbouring relation: add_remove or replace."
 UnitOption = Annotated[
     str | None,
-    typer.Option("--unit", help="Unit of privacy; without it the one of the dataset's policy."),
+    typer.Option("--unit", help="Privacy unit of the claim. Default: the dataset's."),
 ]
 NeighboursOption = Annotated[
     str | None,
     typer.Option(
         "--neighbours",
-        help="add_remove or replace; without it the one of the dataset's policy.",
+        help="Neighbouring relation: add_remove or replace. Default: the dataset's.",
     ),
 ]
 Wait = Annotated[
     float,
-    typer.Option(
-        min=0, max=600, help="Seconds to wait for the decision; through a door at most 30."
-    ),
+    typer.Option(min=0, max=600, help="Seconds to wait for the decision; over HTTP at most 30."),
 ]
 _DURATION: Final = re.compile(r"P(?:([1-9][0-9]{0,4})D|T([1-9][0-9]{0,4})H)")
 _HOUR_MS: Final = 3_600_000
 
 
 def until_of(text: str, now: int) -> str:
-    """Return the first moment at which something is over, as the log writes it.
+    """Return the end of a membership, in the log's format.
 
     Args:
         now: milliseconds since 1970.
@@ -91,6 +89,6 @@ def until_of(text: str, now: int) -> str:
         rule = "must be P90D, PT8H, a day such as 2027-01-01, or a time with its zone"
         fail(Exit.USAGE, f"--until {rule}, got {error.value}")
     if from_iso(until) <= now:
-        hint = "a later day; `accountant member remove` ends a membership now"
-        fail(Exit.USAGE, f"--until {text} is over already: it began at {until}", hint=hint)
+        hint = "name a later day; to end a membership now, use `accountant member remove`"
+        fail(Exit.USAGE, f"--until {text} is in the past: it is {until}", hint=hint)
     return until

@@ -1,4 +1,4 @@
-"""The options that give a policy, and what is wrong with it in their words or a file's."""
+"""Options and files that describe a policy, and their errors."""
 
 from __future__ import annotations
 
@@ -25,20 +25,20 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 _RHO: Final = [name for name, kind in FILTERS.items() if "rho" in kind.budget_fields]
 _HELP: Final = {
     "filter": f"{', '.join(_FIRST)} or {_LAST}.",
-    "epsilon": "Budget, in nats.",
-    "rho": f"Budget of {' or '.join(_RHO)}, in nats.",
-    "delta": "The whole delta of the budget.",
+    "epsilon": "Epsilon of the budget, in nats.",
+    "rho": f"Rho of the budget, in nats, for filter {' or '.join(_RHO)}.",
+    "delta": "Delta of the budget.",
     "delta_for_claims": "The part of delta that claims may spend.",
     "unit": UNIT_HELP,
     "neighbours": NEIGHBOURS_HELP,
-    "horizon": "How long the budget is to last: P365D.",
-    "most_per_request": "The most that one request may take of the budget, a ratio; 1: any.",
-    "access": "Who may ask: members, or anyone; with a token by default members, else anyone.",
-    "visibility": "Whose decisions analysts see: own, or those of all members.",
-    "population": "Name of the people in the data, the same for every dataset of them.",
-    "beside": "basic: basic composition beside the filter, where either admits; or none.",
+    "horizon": "How long the budget should last, such as P365D.",
+    "most_per_request": "Largest part of the budget for one request, a ratio; 1: no cap.",
+    "access": "Who may ask: members or anyone. Default: members with a token, else anyone.",
+    "visibility": "Which decisions analysts see: own, or members (those of all members).",
+    "population": "Name of the people in the data; the same for all datasets about them.",
+    "beside": "basic: also admit what basic composition admits, next to the filter; or none.",
 }
-"""The fields of any policy that commands have options for, and what they say of them."""
+"""The fields of a policy that have options, and their help."""
 _PARAMETERS: Final = {
     field: parameter for kind in FILTERS.values() for field, parameter in kind.parameters.items()
 }
@@ -53,19 +53,19 @@ _HINTS: Final = {
 }
 _NUMBER: Final = re.compile(r"Expected `str.*`, got `(?:int|float)` - at `\$\.(.*)`")
 _WORDS: Final = frozenset({"filter", "unit", "neighbours", "horizon"})
-"""Fields of a policy that are text, but no amounts."""
+"""Text fields of a policy that are not amounts."""
 
 
 def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command], _Command]:
-    """Give a command an option for each of some fields of a policy.
+    """Add an option to a command for each of some fields of a policy.
 
-    The command takes what is typed as `**fields`, None where nothing is; `policy_of` makes
-    a policy of it.
+    The command receives them as `**fields`, None for those that were not typed; `policy_of` makes
+    a policy of them.
 
     Args:
-        fields: in the order in which its help lists them.
-        after: the parameter of the command behind which they stand there.
-        said: what this command says of a field, where that is not what others say.
+        fields: in the order of the command's help.
+        after: the parameter of the command that precedes them there.
+        said: help texts of this command that differ from the usual ones.
     """
     texts = _HELP | {field: parameter.help for field, parameter in _PARAMETERS.items()} | said
     options = [_option(field, texts[field]) for field in fields]
@@ -74,7 +74,7 @@ def policy_options(*fields: str, after: str, **said: str) -> Callable[[_Command]
         signature = inspect.signature(command, eval_str=True)
         own = [p for p in signature.parameters.values() if p.kind is not p.VAR_KEYWORD]
         at = [p.name for p in own].index(after) + 1
-        # What typer makes the options from.
+        # typer reads the options from the signature.
         listed = signature.replace(parameters=[*own[:at], *options, *own[at:]])
         command.__signature__ = listed  # type: ignore[attr-defined]
         return command
@@ -90,7 +90,7 @@ def _option(field: str, text: str) -> inspect.Parameter:
 
 
 def policy_of(fields: Mapping[str, str | None]) -> Policy:
-    """Return the policy that options give; one that was not typed leaves its field out."""
+    """Return the policy that options describe; options that were not typed leave fields out."""
     given: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
     if given.get("beside") == NO_BESIDE:
         del given["beside"]
@@ -106,7 +106,7 @@ def policy_of(fields: Mapping[str, str | None]) -> Policy:
 
 
 def check_words(**given: str | None) -> None:
-    """End the command for a word of `access` or `visibility` that is none."""
+    """End the command for an unknown value of `access` or `visibility`."""
     for field, known in (("access", get_args(Access)), ("visibility", get_args(Visibility))):
         word = given.get(field)
         if word is not None and word not in known:
@@ -115,10 +115,10 @@ def check_words(**given: str | None) -> None:
 
 @contextmanager
 def named_options(*more: str) -> Iterator[None]:
-    """End the command where a policy breaks a rule, naming the option.
+    """End the command if a policy breaks a rule, naming the option.
 
     Args:
-        more: fields of a policy that this command has options for, beside the usual ones.
+        more: further fields of a policy that this command has options for.
     """
     try:
         yield
@@ -128,7 +128,7 @@ def named_options(*more: str) -> Iterator[None]:
         if field not in _OPTIONS and field not in more:
             if not missing:
                 raise
-            other = "no option gives it; `accountant dataset open --policy FILE` takes every field"
+            other = "it has no option: write a policy file, for `accountant dataset open --policy`"
             fail(Exit.USAGE, f"{error.field} {error.rule}", hint=other)
         got = "" if missing else f", got {error.value}"
         wanted = missing or "filter" in error.rule
@@ -147,12 +147,12 @@ def _typed(value: str | tuple[str, ...]) -> str:
 
 
 def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: str) -> None:
-    """End the command where other options were typed beside one that replaces them.
+    """End the command if options were typed together with one that replaces them.
 
     Args:
-        names: the others, as the command's parameters are called; a default does not count,
-            nor what a variable of the environment gave.
-        why: what the option says instead of them.
+        names: the command's parameters for the others. Defaults and environment variables do not
+            count.
+        why: the reason, for the message.
     """
     given = {name for name in names if is_typed(context, name)}
     typed = [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
@@ -163,13 +163,13 @@ def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: 
 
 
 def is_typed(context: typer.Context, *names: str) -> bool:
-    """Tell whether an option of some names was typed: a default does not count."""
+    """Tell whether one of some options was typed; a default does not count."""
     sources = [context.get_parameter_source(name) for name in names]
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
 def policy_in(path: Path) -> Policy:
-    """Return the policy that a file holds as JSON; end the command where it holds none."""
+    """Return the policy in a JSON file; end the command if it has none."""
     from accountant.records import decode_policy
 
     try:
@@ -177,15 +177,15 @@ def policy_in(path: Path) -> Policy:
     except msgspec.MsgspecError as error:
         number = _NUMBER.fullmatch(str(error))
         if number is None or number[1] in _WORDS:
-            fail(Exit.USAGE, f"{path} is no policy: {error}", hint=_meant(error, path))
-        rule = 'must be text, as amounts are written, such as "1"'
-        fail(Exit.USAGE, f"{path} is no policy: {number[1]} {rule}, got a number")
+            fail(Exit.USAGE, f"{path} is not a policy: {error}", hint=_meant(error, path))
+        rule = 'must be text, as all amounts, such as "1"'
+        fail(Exit.USAGE, f"{path} is not a policy: {number[1]} {rule}, got a number")
     except UnicodeDecodeError as error:
-        fail(Exit.USAGE, f"{path} is no policy: it must be UTF-8: {error.reason}")
+        fail(Exit.USAGE, f"{path} is not a policy: it must be UTF-8: {error.reason}")
 
 
 def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:
-    """Return what was perhaps meant by a word that a policy's file has and no policy knows."""
+    """Return a suggestion for an unknown word in a policy file."""
     from accountant.records.translate import translate
 
     if isinstance(error, msgspec.ValidationError):

@@ -1,4 +1,4 @@
-"""Releases that were charged, or may be, and have no answer in this user's store."""
+"""Lists releases that were or may be charged and have no result in this user's store."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from streams.client.results.store import OpenRequest, ResultStore, ledger_name
 
 
 class UnansweredRelease(msgspec.Struct):
-    """A release without an answer.
+    """A release without a result.
 
     Attributes:
-        charged: whether the ledger has charged it; None where that is not known.
+        charged: whether the ledger has charged it; None if that is not known.
     """
 
     request_id: str
@@ -33,10 +33,10 @@ class UnansweredRelease(msgspec.Struct):
 def unanswered_releases(
     url: str, token_file: Path | None, analyst: str | None
 ) -> list[UnansweredRelease]:
-    """Return the releases of a ledger without an answer, oldest first.
+    """Return the releases of a ledger without a result, oldest first.
 
     Args:
-        analyst: theirs alone; None for those of everybody.
+        analyst: only theirs; None for those of everyone.
     Raises: Refused: the store cannot be used.
     """
     address = ledger_name(with_absolute_path(settings_for(url, token_file)).url)
@@ -47,7 +47,7 @@ def unanswered_releases(
     ]
     charged = [True if each.granted else None for each in found]
     if None in charged:
-        # Where the ledger does not answer, it stays unknown: the list is still of use.
+        # If the ledger does not answer, `charged` stays unknown; the list is still useful.
         with contextlib.suppress(BudgetError), connected(url, token_file) as ledger:
             for place, each in enumerate(found):
                 if charged[place] is None:

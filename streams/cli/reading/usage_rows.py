@@ -1,4 +1,4 @@
-"""Who used a dataset, wherever the ledger is; an index is read, and never written."""
+"""Reads the usage of a dataset from any ledger; an index is read, and never written."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 def usage_rows(
     url: str, dataset: str, by: By, token_file: Path | None = None
 ) -> list[dict[str, Any]]:
-    """Return the rows of a dataset; its key is under the name of what it is.
+    """Return the rows of a dataset, each with its key under the name of the grouping.
 
     Raises: Unavailable, Refused, LogDamaged.
     """
@@ -27,7 +27,7 @@ def usage_rows(
         index, partition = indexed(url, dataset)
         with contextlib.closing(index), index.at_last() as rows:
             if not rows.knows(dataset, partition):
-                fail_unopened(dataset)
+                fail_unopened(dataset, rows.datasets())
             return [row.named(by) for row in rows.usage(dataset, by)]
     with reader(url, token_file) as ledger:
         found = ledger.usage_by(dataset, by)
@@ -37,9 +37,9 @@ def usage_rows(
 
 
 def reads_log(url: str) -> bool:
-    """Tell whether usage is counted from the log here: of an export, and on Kafka.
+    """Tell whether this command counts usage from the log: of an export, and on Kafka.
 
-    A service on Kafka would read every partition first; a command reads the dataset's alone.
+    On Kafka a service would read every partition first; a command reads only the dataset's.
     """
     from streams.address import AddressInvalid, ledger_url
 
@@ -50,9 +50,9 @@ def reads_log(url: str) -> bool:
 
 
 def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
-    """Return an index of this process alone that has taken in all decisions on a dataset.
+    """Return a private index with all decisions on a dataset.
 
-    With the number of the only partition that it was compared with, if there are others.
+    On Kafka also the number of the only partition that it has read.
     """
     from streams.cli.reading.log_reader import KafkaLog, log_source
     from streams.index import UsageIndex
@@ -67,7 +67,7 @@ def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
 
 
 def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
-    """Return an index of the partition that has a dataset, begun with a copy if there is one."""
+    """Return an index of a dataset's partition, built on a copy of the server's if it exists."""
     import asyncio
 
     from accountant.partition.key_hash import partition_of
@@ -77,7 +77,8 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     from streams.kafka.topics import check_partition_counts
     from streams.settings import load_command
 
-    # A missing topic would only ever time out, a partition too few would be another one.
+    # Without this check a missing topic would time out, and a wrong number of partitions would
+    # select the wrong partition.
     asyncio.run(check_partition_counts(deployment))
     index = UsageIndex.temporary(load_command().index)
     partition = partition_of(dataset.encode(), deployment.partitions)
@@ -88,12 +89,12 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
         task = bars.add_task(f"reading partition {partition}", total=None)
 
         class Shown:
-            """The log, with the number of decisions read on the terminal."""
+            """Shows the number of decisions read while it reads the log."""
 
             close, beginning = log.close, log.beginning
 
             def read(self, first: int, most: int) -> Sequence[bytes]:
-                """Do as the log does."""
+                """Read from the log, and move the progress bar."""
                 values = log.read(first, most)
                 bars.update(task, completed=first + len(values))
                 return values
@@ -103,17 +104,17 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
 
 
 class _Streamed:
-    """A log that is read once, from its first decision on."""
+    """Adapts the values of a partition to a log that the index reads once, in order."""
 
     def __init__(self, values: Iterator[bytes]) -> None:
         self._values = values
 
     def read(self, first: int, most: int) -> list[bytes]:
-        """Return the next decisions; `first` is asked for in order."""
+        """Return the next decisions; the index reads in order, so `first` is not needed."""
         return list(islice(self._values, most))
 
     def beginning(self) -> None:
-        """Nothing of it was archived."""
+        """Return None: this log has no seal."""
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to close."""

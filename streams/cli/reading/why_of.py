@@ -1,4 +1,4 @@
-"""Why a budget is as it is, wherever the ledger is; an index is read, and never written."""
+"""Reads what used a budget from any ledger; an index is read, and never written."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None = None) -> Why:
-    """Return why a dataset's budget is as it is; end the command if it was never opened.
+    """Return what used a dataset's budget; end the command if it was never opened.
 
     Raises: AddressInvalid, Unavailable, Refused, LogDamaged.
     """
@@ -38,12 +38,12 @@ def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None 
                 source, now = _OwnIndex(ledger, index), SystemClock().now()
                 found = asyncio.run(why_of_dataset(source, dataset, now=now, analyst=analyst))
     if found is None:
-        fail_unopened(dataset)
+        fail_unopened(dataset, ())
     return found
 
 
 class _OwnIndex:
-    """A ledger with an index of this process alone, as a `UsageSource`."""
+    """Combines a ledger with a private index into a `UsageSource`."""
 
     def __init__(self, ledger: Accountant, index: UsageIndex) -> None:
         self._ledger = ledger

@@ -55,10 +55,12 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
 
     done = accept(lost)
     assert done.code == 0, done.err
-    assert done.out == "decision 4: the decisions 4-5 are given up\nstart the ledger again\n"
+    assert done.out == (
+        "decision 4 records that decisions 4-5 are lost\nnext: start the ledger again\n"
+    )
     shown = lost("dataset", "show", "census")
     assert shown.code == 0
-    assert "the log of partition 0 has accepted 1 times that decisions are lost" in shown.err
+    assert "the log of partition 0 has lost decisions 1 times" in shown.err
     again = accept(lost)
     assert again.code == 1
     assert "nothing was written" in again.err
@@ -73,10 +75,10 @@ def test_it_is_told_for_ever_and_is_no_fork(lost):
     plain = lost("audit")
     assert plain.code == 0
     assert "rollback partition 0, decision 4 at" in plain.out
-    assert "the decisions from 4 to 5 were given up: the disk died" in plain.out
+    assert "decisions 4 to 5 were accepted as lost: the disk died" in plain.out
     done = lost("audit", "--checkpoints", PLACE, "--key", key)
     assert done.code == 0, done.out
-    assert "were given up by a rollback" in done.out
+    assert "that a rollback accepted as lost" in done.out
     told = lost("audit", "--checkpoints", PLACE, "--key", key, "--json").json
     (partition,) = told["checkpoints"]["partitions"]
     assert partition["wrong"] == []
@@ -177,14 +179,14 @@ def test_on_an_older_branch_all_that_the_newer_one_had_is_lost(older):
         assert "must be 3-8, or an earlier first one from 1" in " ".join(done.err.split())
     done = accept(older, "3-8")
     assert done.code == 0, done.err
-    assert "decision 7: the decisions 3-8 are given up" in done.out
-    assert "the decisions from 3 to 8 were given up: the disk died" in older("audit").out
+    assert "decision 7 records that decisions 3-8 are lost" in done.out
+    assert "decisions 3 to 8 were accepted as lost: the disk died" in older("audit").out
     ask(older, 1)
     audited = older("audit", "--checkpoints", "all", "--key", public(older))
     assert audited.code == 0, audited.out
     # Of branch 0 each agrees, also those of decisions from 3 on; of branch 1 none.
     said = " ".join(audited.out.split())
-    assert "the last of decision 8; 5 were given up by a rollback" in said
+    assert "the last of decision 8; 5 concern decisions that a rollback accepted as lost" in said
 
 
 @pytest.mark.parametrize("first", [7, 3])
@@ -238,7 +240,7 @@ def test_on_kafka_a_partition_and_a_place_are_named(opened):
     lost = ("accept-rollback", "--lost", "1-2", "--reason", "x")
     for done in (opened(*lost, *kafka), opened(*lost, "--partition", "0")):
         assert done.code == 2
-        assert "--partition N goes with a ledger on Kafka" in done.err
+        assert "--partition N is for a ledger on Kafka" in done.err
     done = opened(*lost, *kafka, "--partition", "0")
     assert done.code == 2
     assert "set ACCOUNTANT_CHECKPOINTS" in done.err
@@ -307,7 +309,7 @@ def test_a_key_change_that_was_given_up_needs_no_key_of_its_branch(rotated):
     audited = run("audit", "--checkpoints", "all", "--key", first)
     assert audited.code == 0, audited.out
     said = " ".join(audited.out.split())
-    assert "2 checkpoints agree, the last of decision 5; 2 were given up by a rollback" in said
+    assert "2 checkpoints agree, the last of decision 5; 2 concern decisions that" in said
 
 
 def test_a_rollback_signed_by_a_key_that_is_not_the_logs_is_refused(rotated):
@@ -339,7 +341,7 @@ def test_a_plain_audit_verifies_the_signature_of(lost, tmp_path, of):
     log.write_text(lost("log", "export").out)
     sound = lost("audit", "log.jsonl")
     assert sound.code == 0
-    assert "in the name of key accountant+" in sound.out or " after accountant+" in sound.out
+    assert "signed by key accountant+" in sound.out or " replaces accountant+" in sound.out
     last = json.loads(log.read_bytes().splitlines()[-1])
     signature = (last.get("rollback") or last["key_change"])["signature"].encode()
     altered(log, -1, signature, b"A" * 84 + b"AAA=")

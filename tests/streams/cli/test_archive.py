@@ -81,7 +81,7 @@ def test_an_id_is_looked_for_in_the_archive_too(accountant, used, before):
     accountant("log", "archive", "old.jsonl.gz", "--before", before, *WHY)
     without = accountant("log", "export", "--id", first)
     assert without.code == 1
-    assert "--archive FILE looks into an archive, too" in without.err
+    assert "to search an archive too, add --archive FILE" in without.err
     found = accountant("log", "export", "--id", first, "--archive", "old.jsonl.gz")
     assert json.loads(found.out)["partition_sequence"] == 3
 
@@ -129,7 +129,7 @@ def test_what_it_refuses(accountant, used, before):
     kafka = ("--url", "kafka://127.0.0.1:9")
     assert "tiered storage" in error("a.gz", "--before", before, *WHY, *kafka)
     gateway = ("--url", "http://127.0.0.1:9")
-    assert "a gateway archives no log" in error("a.gz", "--before", before, *WHY, *gateway)
+    assert "cannot be archived over HTTP" in error("a.gz", "--before", before, *WHY, *gateway)
     assert "no such ledger" in error("a.gz", "--before", before, *WHY, "--url", "sqlite:///b.db")
-    assert "nothing of" in accountant("audit", "--archive", str(used)).err
+    assert "has no archives" in accountant("audit", "--archive", str(used)).err
     assert accountant("audit").code == 0

@@ -95,7 +95,7 @@ def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tm
     done = audited(opened, kept)
     assert done.code == 1
     said = " ".join(done.out.split())
-    assert f"another ledger {old}: 3 checkpoints of it are there, the last of decision 7" in said
+    assert f"another ledger {old}: it has 3 checkpoints there, the last of decision 7" in said
     assert f"ledger {new}" in said
     (other,) = audited(opened, kept, "--json").json["checkpoints"]["others"]
     assert (other["ledger"], other["checkpoints"], other["key"]) == (old, 3, kept)
@@ -221,7 +221,7 @@ def test_another_ledgers_log_is_named(opened, kept):
     opened("dataset", "open", "survey", "--epsilon", "1", "--filter", "basic", *url)
     done = audited(opened, kept, "other.db")
     assert done.code == 1
-    assert "no checkpoint of this ledger is there" in done.out
+    assert "no checkpoint of this ledger was found" in done.out
 
 
 def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
@@ -242,19 +242,19 @@ def test_a_receipt_is_found_or_said_to_be_lacking(opened, kept, tmp_path):
     found = opened("audit", "--receipt", "receipt.json")
     assert found.code == 0, found.out
     assert "receipt of decision 8, partition 0: in the log" in found.out
-    assert "no checkpoint is as late" in audited(opened, kept, "--receipt", "receipt.json").out
+    assert "no checkpoint covers it yet" in audited(opened, kept, "--receipt", "receipt.json").out
     opened("head", "--key", "key", "--to", "kept")
     under = audited(opened, kept, "--receipt", "receipt.json")
-    assert "in the log, under the checkpoint of decision 8" in under.out
+    assert "in the log, and covered by the checkpoint of 8" in under.out
     log = opened("log", "export").out.encode().splitlines()
     for lacking in (log[:-1], last_edited(log)):
         (tmp_path / "log.jsonl").write_bytes(b"\n".join(lacking))
         done = opened("audit", "log.jsonl", "--receipt", "receipt.json")
         assert done.code == 1
-        assert "the log lacks it" in done.out
+        assert "not in the log" in done.out
         assert opened("audit", "log.jsonl", "--receipt", "receipt.json", "--json").code == 1
     (tmp_path / "receipt.json").write_text("{}")
-    assert "is no receipt" in opened("audit", "--receipt", "receipt.json").err
+    assert "is not a receipt" in opened("audit", "--receipt", "receipt.json").err
 
 
 def test_the_store_of_answers_keeps_receipts(opened, tmp_path):
@@ -286,7 +286,7 @@ def test_a_part_of_the_log_in_an_archive(accountant, key, tmp_path):
     accountant("head", "--key", "key", "--to", "kept")
     alone = audited(accountant, key, "--from-seal")
     assert alone.code == 0, alone.out
-    assert "are of the archive" in alone.out
+    assert "concern archived decisions" in alone.out
     whole = audited(accountant, key, "--archive", "a.gz")
     assert "4 checkpoints agree" in whole.out, whole.out
 
@@ -315,17 +315,23 @@ def test_a_receipt_is_compared_with_archive_and_log(accountant, sealed, tmp_path
         (tmp_path / "receipt.json").write_text(json.dumps(receipt))
         done = accountant("audit", *how, "--receipt", "receipt.json")
         assert done.code == (0 if is_seen and is_right else 1), done.out
-        told = "it is in an archive" if not is_seen else "in the log" if is_right else "lacks it"
+        told = (
+            "it is in an archive"
+            if not is_seen
+            else ": in the log"
+            if is_right
+            else "not in the log"
+        )
         assert told in " ".join(done.out.split())
 
 
 def test_what_is_wrongly_typed_is_said(opened, key):
     assert "needs the public key" in opened("audit", "--checkpoints", ".").err
-    assert "--key goes with" in opened("audit", "--key", key).err
+    assert "--key needs --checkpoints" in opened("audit", "--key", key).err
     assert "must be NAME+ID+BASE64" in opened("audit", "--checkpoints", ".", "--key", "x").err
     assert opened("audit", "--checkpoints", "nowhere", "--key", key).code == 3
-    assert "--to keeps signed checkpoints" in opened("head", "--to", "kept").err
-    assert "a gateway does not serve" in opened("head", "--url", "http://127.0.0.1:9").err
+    assert "--to stores signed checkpoints" in opened("head", "--to", "kept").err
+    assert "cannot be read over HTTP" in opened("head", "--url", "http://127.0.0.1:9").err
 
 
 def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_path):
@@ -333,7 +339,7 @@ def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_pat
     new = opened("key", "show", "next").out.strip()
     done = opened("key", "rotate", "next", "--old", "key", "--reason", "yearly")
     assert done.code == 0, done.err
-    assert done.out == "partition 0: decision 8 names the key\n"
+    assert done.out == "partition 0: decision 8 names the new key\n"
     again = opened("key", "rotate", new, "--old", "key", "--reason", "yearly")
     assert again.code == 1
     assert "nothing was written" in again.err
@@ -341,7 +347,7 @@ def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_pat
     sound = audited(opened, kept)  # with the first key alone
     assert sound.code == 0, sound.out
     assert "key partition 0, decision 8 at" in sound.out
-    assert f"{new} after {kept}: yearly" in " ".join(sound.out.split())
+    assert f"{new} replaces {kept}: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would
@@ -361,7 +367,7 @@ def test_a_lost_key_is_told_and_the_new_one_must_be_given(opened, kept):
     assert "none of the known keys has signed it" in alone.out
     both = opened("audit", "--checkpoints", "kept", "--key", kept, "--key", new)
     assert both.code == 0, both.out
-    assert f"{new} after {kept} (unsigned): stolen" in " ".join(both.out.split())
+    assert f"{new} replaces {kept} (unsigned): stolen" in " ".join(both.out.split())
 
 
 def test_a_rotation_names_the_key_before_it(opened, kept):

@@ -107,7 +107,7 @@ def test_the_table_names_the_own_filter_and_what_is_no_alternative(compare):
     assert done.code == 0
     assert "zcdp_tight *" in done.out
     assert "filter zcdp: not for this budget" in done.out
-    assert "decided 3 requests under each, 1 owners' records left out" in done.err
+    assert "decided 3 requests under each alternative, 1 admin requests left out" in done.err
 
 
 def test_a_budget_of_rho_has_its_own_alternatives(compare):
@@ -133,22 +133,22 @@ OPENING = json.dumps({"type": "open", "dataset": "census"}).encode()
 @pytest.mark.parametrize(
     ("lines", "reasons", "first", "said"),
     [
-        ((), {}, None, "there is no request on stdin\n"),
-        ((OPENING,), {}, None, "there is no request on stdin but 1 records left out\n"),
+        ((), {}, None, "stdin has no request\n"),
+        ((OPENING,), {}, None, "stdin has no request, only 1 records that are left out\n"),
         (
             (b"hello", b"world"),
             {"undecodable": 2},
             1,
-            "2 undecodable; the first in line 1: the body must be JSON: ",
+            "2 undecodable; the first is line 1: the body must be JSON: ",
         ),
         (
             (request(0, claim=NUMBER),),
             {"invalid_field": 1},
             1,
-            f"1 invalid_field; the first in line 1: {NO_TEXT}\n",
+            f"1 invalid_field; the first is line 1: {NO_TEXT}\n",
         ),
-        ((b"", OPENING, b"[]"), {"invalid_field": 1}, 3, "1 invalid_field; the first in line 3: "),
-        ((b'{"type": "decision"}',), {"undecodable": 1}, 1, "the first in line 1: no decision: "),
+        ((b"", OPENING, b"[]"), {"invalid_field": 1}, 3, "1 invalid_field; the first is line 3: "),
+        ((b'{"type": "decision"}',), {"undecodable": 1}, 1, "the first is line 1: no decision: "),
     ],
 )
 @pytest.mark.parametrize("as_json", [True, False])
@@ -169,8 +169,8 @@ def test_what_is_not_decided_is_told_by_its_reasons_and_no_success(compare):
     lines = [b"", request(0), request(1, claim=NUMBER), b"hello", request(2)]
     shown = compare(*lines, as_json=False)
     assert shown.code == 1
-    assert "decided 2 requests under each\n" in shown.err
-    told = f"not decided: 1 invalid_field, 1 undecodable; the first in line 3: {NO_TEXT}\n"
+    assert "decided 2 requests under each alternative\n" in shown.err
+    told = f"not decided: 1 invalid_field, 1 undecodable; the first is line 3: {NO_TEXT}\n"
     assert told in shown.err
     done = compare(*lines)
     assert done.err == told
@@ -181,7 +181,7 @@ def test_an_id_of_the_future_is_not_decided(compare):
     late = json.loads(request(0)) | {"request_id": "ffffffff-ffff-7fff-bfff-ffffffffffff"}
     done = compare(json.dumps(late).encode())
     assert done.code == 1
-    assert "1 issued_in_future; the first in line 1: issued_in_future\n" in done.err
+    assert "1 issued_in_future; the first is line 1: issued_in_future\n" in done.err
 
 
 def test_the_order_of_the_lines_changes_nothing(compare, accountant):

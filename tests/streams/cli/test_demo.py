@@ -1,16 +1,14 @@
 from __future__ import annotations
 
 from decimal import Decimal
-from itertools import pairwise
 
 import pytest
 
 from accountant.claims import checked
-from accountant.display.reasons import NO_ROOM
 from streams.cli.demo import DATASETS, week
 from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
+from streams.cli.demo.week import DAYS
 
-WAITING = "Waiting will not help: an owner would have to "
 LEVELS = {"team/limit", "each/limit", "team/pace", "dataset/reserved"}
 
 
@@ -32,53 +30,61 @@ def refusals_by_level(decisions):
             yield name, where, level.get("name"), decision["request"]["analyst"]
 
 
-def test_a_person_sees_two_tables_and_what_became_of_the_requests(accountant):
+def test_the_screen_has_at_most_25_lines_and_says_what_it_shows(accountant):
     done = accountant("demo", COLUMNS="80")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert len(lines) <= 45, done.out
-    assert done.out.count("guarantee, filter") == 1
+    assert len(lines) <= 25, done.out
+    assert max(map(len, lines)) <= 85, done.out
+    assert lines[0].endswith("five analysts in two teams send 400 requests to 3 datasets.")
     for name in ("census", "clinic", "shop"):
-        assert sum(line.startswith(f"  {name} ") for line in lines) == 1, done.out
-    assert "would fit: " in done.out
+        (row,) = [line for line in lines if line.startswith(f" {name} ")]
+        assert row.count("%") == len(DAYS), row
+    assert "319 granted, 76 refused (65 did not fit), 5 repeated" in done.out
     # Genesis, three openings, five members and a few limits of each, and the requests.
     every = 1 + 3 + 3 * 5 + len(DIVISIONS) + 400
-    assert f"ok: {every} decisions, each decided again" in done.out
+    assert f"ok: {every} decisions were decided again" in done.out
     assert "--verbose" in lines[-1]
 
 
-def test_each_refusal_is_told_with_its_level_what_would_fit_and_when_more_comes(accountant):
+def test_the_moment_a_budget_runs_out_is_shown_with_what_would_fit(accountant):
+    lines = accountant("demo").out.splitlines()
+    at = lines.index("the moment a budget runs out, which nobody can raise")
+    asked, cost, offered = lines[at + 1 : at + 4]
+    day, _, analyst, asks, dataset = asked.split()[:5]
+    assert (day in DAYS, analyst in TEAM_OF, asks) == (True, True, "asks")
+    assert dataset in {opening.dataset for opening in DATASETS}
+    spent, left = cost.split("costs ε ")[1].split(" is left")[0].split(", and ")
+    assert Decimal(spent) > Decimal(left)
+    assert "laplace:scale=" in offered
+
+
+def test_the_first_refusal_by_each_limit_is_shown_with_the_limit(accountant):
     done = accountant("demo", "--json")
-    told = done.out.split("teams on Sun evening", 1)[1].splitlines()
-    pairs = list(pairwise(told))
-    for by, then in (
-        ("The limit of team product has too little left.", f"{WAITING}raise the limit."),
+    shown = done.out.split("the first refusal by each limit\n", 1)[1].splitlines()
+    for line, (dataset, limit) in zip(
+        shown[: len(DIVISIONS)],
         (
-            "The limit of each analyst of team research has too little left.",
-            f"{WAITING}raise the limit.",
+            ("census", "team product may use 25 %"),
+            ("shop", "each analyst of team research may use 25 %"),
+            ("clinic", "50 % is reserved for team product"),
+            ("shop", "team product may use 30 % every 7 days (until 2"),
         ),
-        ("The period limit of team product has too little left in this period.", "More comes at 2"),
-        (
-            "The rest of the budget is reserved for others.",
-            f"{WAITING}reserve less for others.",
-        ),
-        (NO_ROOM, "Waiting will not help: a dataset's budget is fixed."),
+        strict=True,
     ):
-        ((refused, offered),) = [pair for pair in pairs if pair[0].endswith(by)]
-        who, of, team, asked = refused.split()[:4]
-        assert (of, asked, TEAM_OF[who]) == ("of", "asked", team)
-        assert offered.startswith("  would fit: ")
-        assert offered.split(". ", 1)[1].startswith(then)
+        analyst = line.split()[2]
+        assert analyst in TEAM_OF
+        assert f" {analyst} on {dataset}: {limit}" in line
     assert set(done.json["exhausted_by"]) == {*LEVELS, "dataset"}
     assert sum(done.json["exhausted_by"].values()) == done.json["refused"]["exhausted"]
 
 
-def test_the_last_table_has_each_teams_part_what_is_used_and_left(accountant):
-    done = accountant("demo")
-    table = done.out.split("teams on Sun evening", 1)[1]
+def test_verbose_shows_the_limit_of_each_team_with_what_is_used_and_left(accountant):
+    done = accountant("demo", "--verbose")
+    table = done.out.split("teams on Sun evening", 1)[1].split("the moment", 1)[0]
     rows = [line.split("  ") for line in table.splitlines() if " %" in line]
-    told = [tuple(cell.strip() for cell in row if cell.strip())[:3] for row in rows]
-    assert told == [
+    shown = [tuple(cell.strip() for cell in row if cell.strip())[:3] for row in rows]
+    assert shown == [
         ("research: ana", "shop", "25 % of the budget each"),
         ("research: ben", "shop", "25 % of the budget each"),
         ("research: chloe", "shop", "25 % of the budget each"),
@@ -90,7 +96,7 @@ def test_the_last_table_has_each_teams_part_what_is_used_and_left(accountant):
     assert table.count("intrinsic time") == 4
 
 
-def test_each_level_refuses_and_none_is_passed(accountant):
+def test_each_limit_refuses_and_none_is_exceeded(accountant):
     decisions = decided(accountant, "week.db")
     found = set(refusals_by_level(decisions))
     assert {(name, where, of) for name, where, of, _ in found} == {
@@ -110,17 +116,17 @@ def test_each_level_refuses_and_none_is_passed(accountant):
     assert len(limits) == len(DIVISIONS)
     for decision in decisions:
         for level in decision.get("levels", ()):
-            told = limits[decision["dataset"], level["scope"], level["name"]]
+            limit = limits[decision["dataset"], level["scope"], level["name"]]
             for used, budget in (
-                (level.get("totals"), told.get("budget")),
-                (level.get("paced"), told.get("pace", {}).get("budget")),
+                (level.get("totals"), limit.get("budget")),
+                (level.get("paced"), limit.get("pace", {}).get("budget")),
             ):
                 assert (used is None) == (budget is None)
                 for name, amount in (used or {}).items():
                     assert Decimal(amount) <= Decimal(budget[name])
 
 
-def test_who_is_no_member_is_refused(accountant):
+def test_an_analyst_who_is_no_member_is_refused(accountant):
     decisions = decided(accountant, "week.db", "--requests", "1")
     opened = [each["dataset"] for each in decisions if each["outcome"] == "opened"]
     (name,) = [each for each in opened if each.startswith("shop-")]
@@ -132,7 +138,7 @@ def test_who_is_no_member_is_refused(accountant):
 
 
 def test_every_run_decides_the_same(accountant):
-    def told(name):
+    def decisions_of(name):
         return [
             (each["request"], each["outcome"], each.get("reason"), each.get("level"))
             for each in without_ids(decided(accountant, name))
@@ -145,7 +151,7 @@ def test_every_run_decides_the_same(accountant):
                 request.pop(field, None)
             yield {**each, "request": request}
 
-    assert told("one.db") == told("another.db")
+    assert decisions_of("one.db") == decisions_of("another.db")
 
 
 def test_the_week_is_decided_shown_and_audited(accountant):
@@ -173,7 +179,7 @@ def test_a_file_keeps_the_ledger_for_audit_and_watch(accountant):
     assert accountant("demo", "--file", "week.db", "--requests", "50").code == 0
 
 
-def test_a_running_ledger_is_told_what_stays_there_and_what_is_not_done(opened, tmp_path):
+def test_a_running_ledger_is_named_with_what_stays_there_and_what_is_skipped(opened, tmp_path):
     serve = opened.start("serve", "--port", "0")
     try:
         address = serve.stdout.readline().split()[-1]
@@ -188,7 +194,7 @@ def test_a_running_ledger_is_told_what_stays_there_and_what_is_not_done(opened, 
     assert sorted(listed) == sorted(["census", *names])
 
 
-def test_more_requests_tell_the_same_story(accountant):
+def test_more_requests_have_the_same_outcomes(accountant):
     done = accountant("demo", "--requests", "3000", "--json")
     assert (done.code, done.json["requests"], done.json["audit"]) == (0, 3000, "ok")
     assert done.json["granted"] > 2000
@@ -212,7 +218,7 @@ def test_the_week_is_the_same_every_time_and_its_claims_are_sound(requests):
         checked(claim)
 
 
-def test_everybody_is_in_one_team_and_each_dataset_is_divided():
+def test_each_analyst_is_in_one_team_and_each_dataset_has_limits():
     assert len(TEAMS) == 2
     assert set(TEAM_OF) == {ask.analyst for ask in week()}
     assert len(TEAM_OF) == sum(map(len, TEAMS.values()))

@@ -1,4 +1,4 @@
-"""Words that a command does not know: it says which known one comes near."""
+"""Commands suggest a known word for an unknown one."""
 
 from __future__ import annotations
 
@@ -19,15 +19,45 @@ import pytest
         (["fits", "--claim", "pure:1", "--epsilon", "1", "--filter", "basik"], "basic"),
     ],
 )
-def test_an_unknown_word_is_told_the_one_that_comes_near(accountant, arguments, meant):
+def test_an_unknown_word_gets_a_suggestion(accountant, arguments, meant):
     done = accountant(*arguments)
     assert done.code == 2
     assert meant in done.err.rpartition("ossible options" if meant[0] == "-" else "id you mean")[2]
 
 
-def test_an_unknown_field_of_a_policys_file_is_told_the_one_that_comes_near(accountant, tmp_path):
+def test_an_unknown_field_of_a_policy_file_gets_a_suggestion(accountant, tmp_path):
     path = tmp_path / "policy.json"
     path.write_text(json.dumps({"epsilonn": "1"}))
     done = accountant("dataset", "open", "d", "--policy", str(path))
     assert done.code == 2
     assert "did you mean epsilon?" in done.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("ask", "sensus", "pure:0.1", "--analyst", "ana"),
+        ("ask", "sensus", "pure:0.1", "--analyst", "ana", "--dry-run"),
+        ("dataset", "show", "sensus"),
+        ("dataset", "amend", "sensus", "--horizon", "P1D"),
+        ("dataset", "close", "sensus"),
+        ("member", "set", "sensus", "ana", "--role", "analyst"),
+        ("member", "remove", "sensus", "ana"),
+        ("member", "list", "sensus"),
+        ("member", "sync", "sensus", "members.csv"),
+        ("limit", "set", "sensus", "--team", "blue", "--part", "0.1"),
+        ("limit", "remove", "sensus", "--team", "blue"),
+        ("limit", "list", "sensus"),
+        ("usage", "sensus"),
+        ("usage", "sensus", "--url", "log.jsonl"),
+        ("why", "sensus"),
+        ("fits", "--claim", "pure:0.1", "--dataset", "sensus"),
+        ("plan", "--error", "1", "--sensitivity", "1", "--dataset", "sensus"),
+    ],
+)
+def test_a_misspelt_dataset_gets_a_suggestion_from_every_command(opened, command):
+    (opened.directory / "members.csv").write_text("member,roles\nolga,owner\n")
+    (opened.directory / "log.jsonl").write_text(opened("log", "export").out)
+    done = opened(*command)
+    assert done.code == 1, done.out + done.err
+    assert "did you mean census?" in done.out + done.err

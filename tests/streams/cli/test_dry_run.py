@@ -20,7 +20,7 @@ def test_a_dry_run_tells_the_price_and_writes_nothing(opened):
     before = opened("log", "export").out
     done = opened(*ASK, "--dry-run")
     assert (done.code, done.err) == (6, "")
-    assert done.out.startswith("would be granted; nothing was asked or written")
+    assert done.out.startswith("would be granted; this was a dry run, nothing was recorded")
     assert "cost  ρ 0.00125" in done.out
     dry = opened(*ASK, "--dry-run", "--json").json
     assert opened("log", "export").out == before
@@ -35,13 +35,13 @@ def test_a_dry_run_that_would_be_refused_says_what_would_fit(opened):
     assert done.code == 1
     assert "would be refused (exhausted)" in done.out
     assert "fits  pure:1\n" in done.out
-    assert "ends  zcdp_tight: after what fits" in done.out
+    assert "ends  zcdp_tight: after that claim" in done.out
 
 
 def test_a_dry_run_says_which_filter_a_grant_would_end(opened):
     done = opened("ask", "census", "pure:0.5", "--analyst", "ana", "--dry-run")
     assert done.code == 6
-    assert "ends  zcdp_tight: from now on basic composition alone admits" in done.out
+    assert "ends  zcdp_tight: from now on only basic composition admits" in done.out
 
 
 def test_a_dry_run_obeys_the_cap(accountant):
@@ -93,7 +93,7 @@ def test_a_dry_run_sends_no_id(opened):
 def test_a_dataset_never_opened_is_told_by_its_name(opened, command):
     done = opened(*command)
     assert done.code == 1
-    assert "no dataset sensus was ever opened" in done.err
+    assert "no dataset sensus was ever opened: did you mean census?" in done.err
 
 
 def test_what_is_left_of_a_dataset_is_counted(opened):

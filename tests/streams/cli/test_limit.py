@@ -59,8 +59,8 @@ def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        ((), 2, "nothing is limited"),
-        (("--team", "a", "--each", "b", "--part", "0.1"), 2, "give one of"),
+        ((), 2, "the limit is empty"),
+        (("--team", "a", "--each", "b", "--part", "0.1"), 2, "use one of"),
         (("--team", "blue", "--part", "1.5"), 2, "at most 1"),
         (("--team", "blue", "--part", "0.1", "--by", "ana"), 1, "not_permitted"),
         (("--pace", "0.1", "--period", "daily"), 2, "period"),
@@ -86,11 +86,13 @@ def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
         return done.err
 
     assert "note" not in noted("--team", "blue", "--part", "0.5", "--reserved", "0.3")
-    assert "it had --reserved before" in noted("--team", "blue", "--part", "0.4")
-    assert "teams there are: blue" in noted("--team", "bleu", "--part", "0.4")
+    assert "this removes the earlier --reserved" in noted("--team", "blue", "--part", "0.4")
+    assert "existing teams: blue" in noted("--team", "bleu", "--part", "0.4")
     assert "note" not in noted("--each", "blue", "--pace", "0.1")
-    assert "the default of team blue holds no more" in noted("--analyst", "ana", "--part", "0.2")
-    assert "zoe is no member yet" in noted("--analyst", "zoe", "--part", "0.2")
+    assert "the default of team blue no longer applies" in noted(
+        "--analyst", "ana", "--part", "0.2"
+    )
+    assert "zoe is not a member yet" in noted("--analyst", "zoe", "--part", "0.2")
 
 
 def test_a_refusal_says_when_more_comes(census: Command) -> None:

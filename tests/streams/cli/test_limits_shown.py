@@ -72,7 +72,7 @@ def test_the_limits_are_listed_with_what_is_used_and_left(
 def test_without_limits_everybody_is_said_to_draw_on_the_whole(opened: Command) -> None:
     done = opened("limit", "list", "census")
     assert (done.code, done.out) == (
-        *(0, "census has no limits that you may see: what is left of it is for all\n"),
+        *(0, "census has no limits that you may see: everyone who may ask shares the budget\n"),
     )
     assert opened("limit", "list", "census", "--json").out == ""
     assert "limit of" not in opened("dataset", "show", "census").out
@@ -84,7 +84,7 @@ def test_an_unknown_dataset_is_told_by_its_name(
 ) -> None:
     done = census(*command, *where)
     assert done.code == 1
-    assert "no dataset sensus was ever opened" in done.err
+    assert "no dataset sensus was ever opened: did you mean census?" in done.err
 
 
 def test_a_dataset_is_shown_with_its_limits(census: Command, where: tuple[str, ...]) -> None:
@@ -132,7 +132,9 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
     before = census("log", "export").out if not where else ""
     done = census("ask", "census", "pure:0.3", "--analyst", "ana", "--dry-run", *where)
     assert done.code == 1
-    assert done.out.startswith("would be refused (exhausted); nothing was asked or written")
+    assert done.out.startswith(
+        "would be refused (exhausted); this was a dry run, nothing was recorded"
+    )
     assert "The limit of each analyst of team blue has too little left" in done.out
     assert "team blue: ε 0.4, δ 0 left" in done.out
     assert "each analyst of team blue: ε 0.05, δ 0 left" in done.out
@@ -147,7 +149,7 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
     for field in ("reason", "asked", "left", "fits", "level", "left_at"):
         assert dry.json[field] == refused.json[field]
     nobody = census("ask", "census", "pure:0.3", "--dry-run", "--json", *where)
-    assert (nobody.code, "who asks?" in nobody.err) == (2, True)
+    assert (nobody.code, "the request names no analyst" in nobody.err) == (2, True)
 
 
 def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
@@ -227,7 +229,7 @@ def test_a_server_tells_each_what_is_theirs(known: KnownServe) -> None:
     assert (budget["analyst"], budget["levels"][0]["analyst"]) == ("ana", "ana")
     assert known.by("ana", "mine", "--json", *at, ACCOUNTANT_ANALYST="ana").rows == [budget]
     otto = known.done("otto", "mine", *at)
-    assert "no dataset lets you ask" in otto.out
+    assert "you may ask no dataset" in otto.out
     assert known.by("ana", "mine", "--analyst", "ben", *at).code != 0
     (of_ben,) = known.done("aud", "mine", "--analyst", "ben", "--json", *at).rows
     assert of_ben["analyst"] == "ben"

@@ -163,7 +163,7 @@ def test_a_filter_with_settings_of_its_own_says_where_they_go(accountant):
     done = accountant("dataset", "open", "census", "--filter", "renyi", *budget)
     assert (done.code, done.out) == (2, "")
     assert "policy.order must be given" in done.err
-    assert "--policy FILE" in done.err
+    assert "--policy" in done.err
 
 
 def test_a_preview_is_only_of_what_can_be_opened(accountant):

@@ -22,14 +22,14 @@ def fails() -> int:
 def begun(ledger: Accountant, store: ResultStore, claim: str) -> PreparedRequest:
     """Begin a release as a process does that ends before it hears the answer."""
     call = ledger._prepare(ledger._draft("census", claim), 5)
-    Release(store, call, CODEC, ledger.url, 5).begin()
+    Release(store, call, CODEC, ledger.url, 5).record_request()
     return call
 
 
 def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path: Path) -> None:
     url, store = f"sqlite:///{tmp_path / 'accountant.db'}", ResultStore(tmp_path / "answers.db")
     where = {"ACCOUNTANT_ANSWERS": str(store.path)}
-    assert "every release" in opened("mine", "--unanswered", **where).out
+    assert "every charged release" in opened("mine", "--unanswered", **where).out
     with Accountant(url, analyst="ana") as ledger:
         ledger.release("census", "pure:0.001", lambda: 1, store=store)
         with pytest.raises(NotGranted):
@@ -53,7 +53,7 @@ def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path
     shown = opened("mine", "--unanswered", **where)
     assert shown.code == 0, shown.err
     assert granted.request_id in shown.out
-    assert "release again with its request_id" in shown.out
+    assert "release again with the same request_id" in shown.out
     assert opened("mine", "--unanswered", "--json", "--analyst", "ben", **where).rows == []
     other = ("--url", "sqlite:///other.db")
     assert opened("mine", "--unanswered", "--json", *other, **where).rows == []
@@ -62,4 +62,4 @@ def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path
             claim = row["claim"].partition(",")[0]
             again = {"request_id": row["request_id"], "purpose": row["purpose"]}
             assert ledger.release("census", claim, lambda: 7, store=store, **again) == 7
-    assert "every release" in opened("mine", "--unanswered", **where).out
+    assert "every charged release" in opened("mine", "--unanswered", **where).out

@@ -35,7 +35,7 @@ def test_a_file_and_an_option_of_the_policy_exclude_one_another(accountant, opti
     write(accountant, POLICY)
     done = accountant(*OPEN, *options, *more)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: --policy excludes {named}: the file says it all\n"
+    assert done.err == f"error: --policy excludes {named}: the file has the whole policy\n"
     assert [path.name for path in accountant.directory.iterdir()] == ["policy.json"]
 
 
@@ -65,8 +65,8 @@ def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, com
     write(accountant, text)
     done = accountant(*command)
     assert (done.code, done.out) == (2, "")
-    rule = 'must be text, as amounts are written, such as "1", got a number'
-    assert done.err == f"error: policy.json is no policy: {field} {rule}\n"
+    rule = 'must be text, as all amounts, such as "1", got a number'
+    assert done.err == f"error: policy.json is not a policy: {field} {rule}\n"
 
 
 @pytest.mark.parametrize(
@@ -81,4 +81,4 @@ def test_what_else_is_wrong_with_a_file_is_said_as_it_is(accountant, text, said)
     write(accountant, text)
     done = accountant(*OPEN)
     assert (done.code, done.out) == (2, "")
-    assert done.err == f"error: policy.json is no policy: {said}\n"
+    assert done.err == f"error: policy.json is not a policy: {said}\n"

@@ -6,7 +6,7 @@ import json
 def test_a_preview_opens_nothing(accountant):
     done = accountant("dataset", "open", "census", "--epsilon", "1", "--delta", "1e-6", "--preview")
     assert done.code == 0, done.err
-    assert "nothing is opened" in done.out
+    assert "nothing was opened" in done.out
     assert "487" in done.out
     assert not list(accountant.directory.iterdir())
 

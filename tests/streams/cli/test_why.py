@@ -42,13 +42,18 @@ def test_the_first_look_says_who_used_most_and_when_it_runs_out(asked):
     done = asked("why", "plain", "--me", "ana")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
-    assert "4.6 % of plain: ε 0.04601 of 1 is spent, open" in lines[0]
-    assert lines[1] == "ben has used most: 0.025, 2.5 % of the budget"
-    assert "by all together, it runs out on 20" in lines[2]
-    assert lines[3].startswith("at the pace of the last 7 days, ")
-    assert "by analyst ana, it runs out on 20" in lines[3]
+    assert "4.6 % of plain is spent (ε 0.04601 of 1), open" in lines[0]
+    assert lines[1] == "ben has used the most: ε 0.025, 2.5 % of the budget"
+    assert "by all together), the budget runs out on 20" in lines[2]
+    assert lines[3].startswith("at the rate of the last 7 days (")
+    assert "by analyst ana), the budget runs out on 20" in lines[3]
     shown = done.out
-    for table in ("plain by analyst", "plain by team", "largest grants", "runs out, if it goes on"):
+    for table in (
+        "plain by analyst",
+        "plain by team",
+        "largest grants",
+        "forecast: the budget",
+    ):
         assert table in shown
     row = next(line for line in lines[4:] if line.strip().startswith("ben"))
     assert {"ben", "red", "1", "0", "0.025", "2.5", "%"} <= set(row.split())
@@ -86,7 +91,7 @@ def test_each_table_is_csv_and_shown(asked, by):
         assert total == Fraction("0.0460000000000000000000000000000000000001")
     shown = asked("why", "plain", "--by", by)
     assert shown.code == 0, shown.err
-    assert shown.out.splitlines()[0].endswith("is spent, open")
+    assert shown.out.splitlines()[0].endswith("), open")
 
 
 def test_limits_bound_what_is_left_for_a_forecast(asked):
@@ -121,7 +126,7 @@ def test_a_dataset_without_requests_has_no_tables_to_fill(opened):
     done = opened("why", "census")
     assert done.code == 0, done.err
     assert "0 of" in done.out.splitlines()[0]
-    assert "it does not run out" in done.out
+    assert "the budget does not run out" in done.out
     why = opened("why", "census", "--json").json
     assert (why["by_analyst"], why["refusals"], why["largest"]) == ([], [], [])
 

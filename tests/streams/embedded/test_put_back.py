@@ -27,7 +27,7 @@ CHECKPOINT: Final = """
 import sqlite3, sys
 print(sqlite3.connect(sys.argv[1]).execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone())
 """
-PUT_BACK: Final = "an older copy was put back while the ledger was running"
+PUT_BACK: Final = "an older copy has replaced it while the ledger was running"
 
 
 def copy_over(source: Path, target: Path) -> None:

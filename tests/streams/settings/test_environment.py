@@ -180,7 +180,7 @@ def test_two_spellings_of_a_setting_with_two_values_are_refused_and_both_are_nam
     for environ in ({one: SECRET, other: value}, {other: SECRET, one: value}):
         with pytest.raises(Refused) as refused:
             check_spellings(environ, FIELDS)
-        assert f"{one} and {other} are one setting" in str(refused.value)
+        assert f"{one} and {other} have different values" in str(refused.value)
         assert SECRET not in str(refused.value)
     check_spellings({one: SECRET, other: SECRET}, FIELDS)
 
