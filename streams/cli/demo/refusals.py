@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from accountant.display.limits import whose
+from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, left_amount, spent_amount, symbol
 from accountant.display.refusals import when_more
 from accountant.display.times import each_period
@@ -59,8 +59,8 @@ def _limit_words(decided: Decided) -> str:
         return "the budget is used up"
     division = _division(decided.ask.dataset, level.what, level.name)
     if division is None:
-        return f"the {level.what} of {whose(level.scope, level.name)} is used up"
-    holder = whose(division.scope, division.name)
+        return f"the {level.what} of {scope_words(level.scope, level.name)} is used up"
+    holder = scope_words(division.scope, division.name)
     if level.what == "reserved":
         return f"{exact_percent(division.reserved or '0')} is reserved for {holder}"
     if division.pace is not None:
