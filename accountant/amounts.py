@@ -61,11 +61,11 @@ def is_wire(text: str) -> bool:
     return len(text) <= _MAX_CHARACTERS and _WIRE.fullmatch(text) is not None
 
 
-def parse_in(text: str, *, field: str, least: Decimal, most: Decimal, zero: bool) -> Decimal:
+def parse_in(text: str, *, field: str, minimum: Decimal, maximum: Decimal, zero: bool) -> Decimal:
     """Return a wire decimal within [least, most], or 0 where `zero` allows it."""
     value = parse(text, field=field)
-    if not (least <= value <= most or (zero and not value)):
-        rule = f"must be {'0 or ' if zero else ''}between {least} and {most}"
+    if not (minimum <= value <= maximum or (zero and not value)):
+        rule = f"must be {'0 or ' if zero else ''}between {minimum} and {maximum}"
         raise RequestInvalid(field, rule, text)
     return value
 

@@ -2,9 +2,9 @@
 
 BudgetError
 |- RequestInvalid          decide it `invalid`; the ledger is untouched
-`- LedgerFault             stop using this state and refold the partition
-   `- LogDamaged           refolding cannot help: an operator must look
-      `- MadeByAnother        nothing is damaged: it is not this version that can read it
+`- LedgerFault             stop using this state and replay the partition
+   `- LogDamaged           a replay cannot help: an operator must look
+      `- MadeByAnother        nothing is damaged, but another version wrote it
          |- MadeByNewer       run the newer version
          `- MadeByUnreleased  start a new ledger
 """
@@ -42,7 +42,7 @@ class PortableError(Exception):
         return _remade, (type(self), self.args), self.portable_state()
 
     def portable_state(self) -> dict[str, Any]:
-        """Return the attributes to carry over; notes are one of them."""
+        """Return the attributes that pickle and copy keep, notes included."""
         return vars(self).copy()
 
 
@@ -63,7 +63,7 @@ class RequestInvalid(BudgetError):
         field: path of the field, dotted, as in `claim.sigma`.
         rule: what must hold, phrased to follow the field's name.
         value: the rejected value; the message shortens it.
-        hint: works out what was perhaps meant, once a person is told; records leave it out.
+        hint: computes a suggestion when the error is shown; records leave it out.
     """
 
     def __init__(
@@ -73,8 +73,8 @@ class RequestInvalid(BudgetError):
         shown = value if isinstance(value, str) else _repr(value)
         if len(shown) > _SHOWN:
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
-        # A record repeats them: neither a control character nor half of a surrogate pair, which
-        # UTF-8 cannot encode, may reach who reads it.
+        # Records repeat these texts. Readers must not get a control character, or half of a
+        # surrogate pair, which UTF-8 cannot encode.
         self.field = escaped(field)
         self.rule = escaped(rule)
         self.value = escaped(shown)
@@ -89,11 +89,11 @@ class RequestInvalid(BudgetError):
 
     @property
     def hint(self) -> str:
-        """What was perhaps meant, "" if nothing comes near."""
+        """A suggestion, "" if nothing is similar."""
         return "" if self._hint is None else self._hint()
 
     def portable_state(self) -> dict[str, Any]:
-        """Return the attributes, the hint worked out: its function cannot leave the process."""
+        """Return the attributes with the hint as text: its function cannot leave the process."""
         hint = self.hint
         return {**super().portable_state(), "_hint": partial(str, hint) if hint else None}
 
@@ -106,7 +106,7 @@ class RequestInvalid(BudgetError):
 
 
 class LedgerFault(BudgetError):
-    """The state in memory may be wrong: drop it and refold the partition."""
+    """The state in memory may be wrong: drop it and replay the partition."""
 
 
 class LogDamaged(LedgerFault):
@@ -114,11 +114,11 @@ class LogDamaged(LedgerFault):
 
 
 class MadeByOtherVersion(LogDamaged):
-    """Another version of this program made the record: this one must not go on with the log."""
+    """Another version of this program wrote the record: this one must not continue the log."""
 
 
 class MadeByNewerVersion(MadeByOtherVersion):
-    """A newer version of this program made the record: this one must not go on with the log."""
+    """A newer version of this program wrote the record: this one must not continue the log."""
 
     def __init__(self, what: str, made_by: int, known: int) -> None:
         super().__init__(
@@ -128,10 +128,10 @@ class MadeByNewerVersion(MadeByOtherVersion):
 
 
 class MadeByPrereleaseVersion(MadeByOtherVersion):
-    """A version before the first release made this: its format is no longer read.
+    """A version before the first release wrote this: its format is no longer read.
 
     Args:
-        what: what was made so: a file, a record.
+        what: what it wrote: a file, a record.
     """
 
     def __init__(self, what: str = "the record") -> None:

@@ -44,8 +44,8 @@ def exact_text(value: object, *, field: str, up: bool) -> str:
     if number < 0:
         raise RequestInvalid(field, "must be 0 or more", value)
     # A Decimal is compared before it is made a fraction: of 1e999999 that takes a million digits.
-    least = SMALLEST if isinstance(number, Decimal) else Fraction(SMALLEST)
-    if number and not least <= number <= _LARGEST:
+    minimum = SMALLEST if isinstance(number, Decimal) else Fraction(SMALLEST)
+    if number and not minimum <= number <= _LARGEST:
         raise RequestInvalid(field, "must be 0 or between 1e-40 and 1e9", value)
     text = str(value).lower() if isinstance(value, Decimal) else ""
     if is_wire(text):

@@ -137,7 +137,7 @@ def with_laplace_reduction(setting: Setting, policy: Policy, generator: np.rando
     ]
     spent, answers = ledger.start, []
     for count in setting.counts:
-        rung = ledger.most(spent, ladder)
+        rung = ledger.maximum(spent, ladder)
         if rung is None:
             break
         reserved = ledger.charge(spent, ladder[rung])

@@ -134,8 +134,8 @@ def _order(policy: Policy, claim: Claim, share: int) -> str:
         epsilon=budget.epsilon,
         delta=budget.delta_for_filter / share,
         curve=_curve(claim) or _small_gaussian,
-        least=MIN_ORDER,
-        most=MAX_ORDER,
+        minimum=MIN_ORDER,
+        maximum=MAX_ORDER,
     )
     if best is None:
         rule = "must be larger: it leaves no Renyi order anything to spend"

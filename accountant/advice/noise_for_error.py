@@ -68,14 +68,14 @@ def wanted(
 
     Raises: RequestInvalid: a field breaks its rule.
     """
-    most = parse(error, field="error")
+    maximum = parse(error, field="error")
     sure = parse(confidence, field="confidence")
-    if not most:
+    if not maximum:
         raise RequestInvalid("error", "must be greater than 0", error)
     if not 0 < sure < 1:
         rule = "must be between 0 and 1, such as 0.95"
         raise RequestInvalid("confidence", rule, confidence)
-    if people is not None and most >= 1:
+    if people is not None and maximum >= 1:
         raise RequestInvalid("error", "must be below 1, being one of a proportion", error)
     if sensitivity is None:
         if people is None:
@@ -84,7 +84,7 @@ def wanted(
     change = parse(sensitivity, field="sensitivity")
     if not change:
         raise RequestInvalid("sensitivity", "must be greater than 0", sensitivity)
-    return AccuracyTarget(error=most, confidence=sure, sensitivity=change, people=people)
+    return AccuracyTarget(error=maximum, confidence=sure, sensitivity=change, people=people)
 
 
 def choices(wish: AccuracyTarget) -> tuple[NoiseChoice, ...]:
@@ -163,10 +163,10 @@ def response_error(*, epsilon: float, confidence: Decimal, people: int) -> float
 
 def response_epsilon(*, error: Decimal, confidence: Decimal, people: int) -> Decimal | None:
     """Return epsilon of randomized response for a proportion, rounded up; None if none suffices."""
-    most = float(error) * _SAFER
+    maximum = float(error) * _SAFER
 
     def keeps(epsilon: float) -> bool:
-        return response_error(epsilon=epsilon, confidence=confidence, people=people) <= most
+        return response_error(epsilon=epsilon, confidence=confidence, people=people) <= maximum
 
     low, high = 1e-9, _MAX_RESPONSE
     if not keeps(high):

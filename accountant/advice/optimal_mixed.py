@@ -88,7 +88,7 @@ class OptimalComposition:
         """How many were added."""
         return self._now.mechanisms
 
-    def fits(self, parts: Parts, most: Decimal) -> bool:
+    def fits(self, parts: Parts, maximum: Decimal) -> bool:
         """Add mechanisms if all that there are then are (target, most)-DP; tell whether.
 
         Raises: ValueError: an argument is out of range, or there are too many mechanisms.
@@ -102,7 +102,7 @@ class OptimalComposition:
             for _ in range(times):
                 then = self._with(then, Fraction(epsilon), Fraction(delta))
         found = self._delta_of(then)
-        if Fraction(found) > Fraction(most):
+        if Fraction(found) > Fraction(maximum):
             return False
         self._now, self.delta = then, found
         return True

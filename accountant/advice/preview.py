@@ -1,6 +1,6 @@
-"""What a request would be told if it was decided now. Nothing is written, and nothing is charged.
+"""The answer that a request would get now. Nothing is written, and nothing is charged.
 
-`judge` itself decides, as it does for `decide`: a second rule could disagree.
+It calls `judge`, as `decide` does: a second implementation could disagree.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ from accountant.views.members import no_members
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
-    """What a request would be told.
+    """The answer that a request would get.
 
     Attributes:
-        sequence: number of the dataset's last decision; the preview holds as long as no other
+        sequence: number of the dataset's last decision; the preview is valid until another
             follows.
         granted: whether the request would be granted. `reason`: why not.
         cost: what a grant would add to each of the totals. `asked`: what the request would cost
@@ -80,10 +80,10 @@ def preview(
     divided: DatasetLimits | None = None,
     members: Members = no_members,
 ) -> Preview:
-    """Return what a request would be told on a dataset as it stands.
+    """Decide a request on the current state of a dataset, without recording it.
 
     Args:
-        asked: of its `analyst`; without one, of somebody who may ask and of whom no limit speaks.
+        asked: the request. Without an analyst: of somebody who may ask and has no limit.
         divided: the dataset's limits; None where it has none.
         members: of the dataset, of the same moment.
 

@@ -1,4 +1,4 @@
-"""What of an analyst's limits is tightest, and when waiting gives more."""
+"""Which of an analyst's limits is tightest, and when waiting helps."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ class LimitRoom(NamedTuple):
     """What one level leaves in the dataset's additive sum.
 
     Attributes:
-        what: by the dataset itself, by a limit, or by a pace.
+        what: the dataset itself, a limit, or a period limit.
         level: None of the dataset.
-        ends_at: when a period ends of which something is used; None where waiting gives nothing.
+        ends_at: the end of a period in which something was used; None where waiting does not help.
     """
 
     left: Decimal
@@ -29,7 +29,8 @@ class Tightest(NamedTuple):
 
     Attributes:
         room: what keeps it from being more.
-        more_at: when the paces have begun anew that alone do so; None where waiting gives nothing.
+        more_at: when the period limits that alone are tight have reset; None where waiting does
+            not help.
     """
 
     unit: str
@@ -42,13 +43,13 @@ def tightest(budget: AnalystBudget) -> Tightest:
     """Return what an analyst may still use, of levels that count in the dataset's own sum."""
     unit = next(iter(budget.budget))
     rooms = [LimitRoom(Decimal(budget.left[unit]), "dataset"), *_rooms(budget.levels, unit)]
-    # Of two that leave the same, the one that no waiting changes is named.
-    least = min(rooms, key=lambda room: (room.left, room.ends_at is not None))
-    # All that are as empty as the emptiest must begin anew: the last one of them counts.
-    ends = [room.ends_at for room in rooms if room.left <= least.left]
+    # On a tie, prefer the limit that never resets.
+    tightest_room = min(rooms, key=lambda room: (room.left, room.ends_at is not None))
+    # More is available once every equally tight period limit has reset: take the latest reset.
+    ends = [room.ends_at for room in rooms if room.left <= tightest_room.left]
     known = [end for end in ends if end is not None]
     more_at = max(known) if len(known) == len(ends) else None
-    return Tightest(unit, max(Decimal(0), least.left), least, more_at)
+    return Tightest(unit, max(Decimal(0), tightest_room.left), tightest_room, more_at)
 
 
 def _rooms(levels: Iterable[LevelView], unit: str) -> Iterable[LimitRoom]:
@@ -57,6 +58,6 @@ def _rooms(levels: Iterable[LevelView], unit: str) -> Iterable[LimitRoom]:
             yield LimitRoom(Decimal(level.left[unit]), "limit", level)
         pace = level.pace
         if pace is not None:
-            # Of a period that nobody has used, the next one is no better.
+            # An unused period has as much left as the next one.
             ends_at = pace.ends_at if Decimal(pace.used[unit]) else None
             yield LimitRoom(Decimal(pace.left[unit]), "pace", level, ends_at)

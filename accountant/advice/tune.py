@@ -65,8 +65,8 @@ def _order(policy: Policy) -> str:
         epsilon=Decimal(policy.epsilon),
         delta=Decimal(policy.delta) or USUAL_DELTA,
         curve=lambda order: order * _SMALL_RHO,
-        least=MIN_ORDER,
-        most=Decimal(1000),
+        minimum=MIN_ORDER,
+        maximum=Decimal(1000),
     )
     if order is None:
         raise RequestInvalid("policy.delta", "must be larger for filter renyi", policy.delta)

@@ -149,7 +149,7 @@ class SubsampledGaussian(Gaussian, frozen=True, tag="subsampled_gaussian"):
 
 
 class Brownian(ClaimFields, frozen=True, tag="brownian"):
-    """One refinement of a Brownian mechanism: the answer shown anew, with less noise.
+    """One refinement of a Brownian mechanism: the result released again, with less noise.
 
     `variance` is that of the noise after it, `previous` that before it, left out where no
     answer was shown before; in squared query units. `sensitivity` is l2, in query units.

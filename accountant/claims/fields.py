@@ -42,7 +42,7 @@ def check_epsilon(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=MIN_EPSILON, most=MAX_EPSILON, zero=True)
+    return parse_in(text, field=field, minimum=MIN_EPSILON, maximum=MAX_EPSILON, zero=True)
 
 
 def check_rho(text: str, field: str) -> Decimal:
@@ -50,7 +50,7 @@ def check_rho(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=MIN_RHO, most=MAX_RHO, zero=True)
+    return parse_in(text, field=field, minimum=MIN_RHO, maximum=MAX_RHO, zero=True)
 
 
 def check_delta(text: str, field: str) -> Decimal:
@@ -80,12 +80,12 @@ def check_rate(text: str, field: str) -> Decimal:
 
     Raises: RequestInvalid: it is not.
     """
-    return parse_in(text, field=field, least=MIN_EPSILON, most=Decimal(1), zero=False)
+    return parse_in(text, field=field, minimum=MIN_EPSILON, maximum=Decimal(1), zero=False)
 
 
-def check_result(value: Fraction, what: str, least: Decimal, most: Decimal) -> None:
+def check_result(value: Fraction, what: str, minimum: Decimal, maximum: Decimal) -> None:
     """Raise RequestInvalid unless a value computed from fields is 0 or within bounds."""
-    if value and not Fraction(least) <= value <= Fraction(most):
+    if value and not Fraction(minimum) <= value <= Fraction(maximum):
         raise RequestInvalid(
-            what, f"must be 0 or between {least} and {most}", f"{float(value):.6g}"
+            what, f"must be 0 or between {minimum} and {maximum}", f"{float(value):.6g}"
         )

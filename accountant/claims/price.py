@@ -100,9 +100,9 @@ def _apart(worth: Promise, name: str) -> Units:
     return 0 if worth.ex_post else amount(name, worth)
 
 
-def _within(worth: Promise, most: str) -> Units:
+def _within(worth: Promise, maximum: str) -> Units:
     epsilon = worth.epsilon
-    if epsilon is None or Fraction(epsilon) > Fraction(most):
+    if epsilon is None or Fraction(epsilon) > Fraction(maximum):
         return INFINITE
     return UNIT if epsilon else 0
 

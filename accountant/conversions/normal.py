@@ -46,8 +46,8 @@ def odd_series(x: Decimal, *, digits: int) -> Decimal:
     """
     with working(digits + _GUARD):
         square, total, term, k = x * x, x, x, 1
-        least = Decimal(10) ** -(digits + _GUARD)
-        while abs(term) > abs(total) * least or square * 2 > k:
+        minimum = Decimal(10) ** -(digits + _GUARD)
+        while abs(term) > abs(total) * minimum or square * 2 > k:
             k += 2
             term = term * square / k
             total += term

@@ -70,7 +70,7 @@ def composed_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Dec
         return max(_MIN, mass - less + mass * _MARGIN)
 
 
-def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, most: int) -> int | None:
+def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, maximum: int) -> int | None:
     """Return the largest k at which k mechanisms of pure epsilon are (target, delta)-DP.
 
     Never too large, since each delta is rounded up. 562 for epsilon = 0.01 under (1, 1e-6).
@@ -79,23 +79,23 @@ def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, most: in
         epsilon: in nats, > 0.
         target: in nats, >= 0.
         delta: 0 <= delta < 1.
-        most: the largest k that is looked for.
-    Returns: None where more than `most` fit.
+        maximum: the largest k that is looked for.
+    Returns: None where more than `maximum` fit.
     """
 
     def fits(k: int) -> bool:
         # More mechanisms never have a smaller delta: an observer may ignore the further ones.
         return composed_delta(mechanisms=k, epsilon=epsilon, target=target) <= delta
 
-    low = high = _guess(epsilon, target, delta, most)
+    low = high = _guess(epsilon, target, delta, maximum)
     step = 1
     if fits(low):
         high = low + step
         while fits(high):
-            if high > most:
+            if high > maximum:
                 return None
             step *= 2
-            low, high = high, min(high + step, most + 1)
+            low, high = high, min(high + step, maximum + 1)
     else:
         low = max(0, high - step)
         while low and not fits(low):
@@ -107,12 +107,12 @@ def most_composed(*, epsilon: Decimal, target: Decimal, delta: Decimal, most: in
     return low
 
 
-def _guess(epsilon: Decimal, target: Decimal, delta: Decimal, most: int) -> int:
+def _guess(epsilon: Decimal, target: Decimal, delta: Decimal, maximum: int) -> int:
     """Return about the largest k: the one whose losses vary as those of the Gaussian that fits."""
     if not delta or not target or epsilon > 2:
-        return min(most, 1 + int(target / epsilon))
+        return min(maximum, 1 + int(target / epsilon))
     mu = gdp_capacity(epsilon=target, delta=delta)
-    return max(1, min(most, int((mu * Decimal(math.cosh(epsilon / 2)) / epsilon) ** 2)))
+    return max(1, min(maximum, int((mu * Decimal(math.cosh(epsilon / 2)) / epsilon) ** 2)))
 
 
 def _above(

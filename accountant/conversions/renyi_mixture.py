@@ -83,10 +83,10 @@ class RenyiMixtureRule:
         terms = [
             (a, p, c - p * (s / UNIT)) for (a, p, c), s in zip(self._floats, over, strict=True)
         ]
-        most = min([-line / a for a, _, line in terms])
-        if most > _MAX_U:
+        maximum = min([-line / a for a, _, line in terms])
+        if maximum > _MAX_U:
             return False
-        u = min(near, most)
+        u = min(near, maximum)
         for _ in range(_ROUNDS_IN_FLOATS):
             total = mean = slope = 0.0
             for a, p, line in terms:
@@ -102,8 +102,8 @@ class RenyiMixtureRule:
                 return True
             if abs(total - 1) <= error:
                 return None
-            # A step from the left of the root may go far beyond it, but the root is below `most`.
-            u = min(most, u - log(total) * total / slope) if total else most
+            # A step from the left of the root may go far beyond it: the root is below `maximum`.
+            u = min(maximum, u - log(total) * total / slope) if total else maximum
         return None
 
     def by_decimals(self, over: Sequence[Units]) -> bool:

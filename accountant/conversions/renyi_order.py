@@ -22,8 +22,8 @@ def best_order(
     epsilon: Decimal,
     delta: Decimal,
     curve: Callable[[Decimal], Real],
-    least: Decimal,
-    most: Decimal,
+    minimum: Decimal,
+    maximum: Decimal,
 ) -> Decimal | None:
     """Return an order at which the most requests fit (epsilon, delta); None if none fits any.
 
@@ -34,7 +34,7 @@ def best_order(
         epsilon: in nats, > 0.
         delta: 0 < delta < 1.
         curve: the cost of one request at an order, in nats, > 0.
-        least, most: the range of orders.
+        minimum, maximum: the range of orders.
     """
 
     def ratio(order: Decimal) -> Fraction:
@@ -43,16 +43,16 @@ def best_order(
 
     def at(x: float) -> Decimal:
         # Four digits of alpha - 1: an owner reads and types the order.
-        return min(max(1 + Decimal(f"{math.exp(x):.4g}"), least), most)
+        return min(max(1 + Decimal(f"{math.exp(x):.4g}"), minimum), maximum)
 
-    low, high = math.log(least - 1), math.log(most - 1)
+    low, high = math.log(minimum - 1), math.log(maximum - 1)
     step = (high - low) / _INTERVALS
     best = max(range(_INTERVALS + 1), key=lambda k: ratio(at(low + k * step)))
     x = low + best * step
     peak = at(_peak(lambda y: ratio(at(y)), x - step, x + step))
     near = int(peak)
     around = (Decimal(near + k) for k in range(-_CLOSE, _CLOSE + 2))
-    integers = [order for order in around if least <= order <= most]
+    integers = [order for order in around if minimum <= order <= maximum]
     tried = {order: ratio(order) for order in (*integers, peak, at(x))}
     fits = max(int(value) for value in tried.values())
     enough = [order for order in integers if int(tried[order]) == fits]

@@ -189,8 +189,8 @@ def _series(x: float, quarter: float) -> tuple[float, float]:
     power = term = total = x
     decay = 1 - x
     k = 1
-    least = _NEGLIGIBLE * x
-    while abs(power) + (1 + quarter) * abs(term) > least:
+    minimum = _NEGLIGIBLE * x
+    while abs(power) + (1 + quarter) * abs(term) > minimum:
         k += 1
         term = -x * (power - quarter * term) / (k * (k + k - 1))
         power *= -x / k

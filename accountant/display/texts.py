@@ -7,9 +7,9 @@ from typing import Final
 _LONGEST: Final = 300
 
 
-def cut(text: str, most: int = _LONGEST) -> str:
+def cut(text: str, maximum: int = _LONGEST) -> str:
     """Return a text that is not longer than a table bears."""
-    return text if len(text) <= most else f"{text[:most]}…"
+    return text if len(text) <= maximum else f"{text[:maximum]}…"
 
 
 def capital(text: str) -> str:

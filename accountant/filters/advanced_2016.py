@@ -46,7 +46,7 @@ class Advanced2016Filter(SummedFilter):
         if epsilon is None:
             raise RequestInvalid("epsilon", "must be given for filter advanced_2016", None)
         self._epsilon = parse_in(
-            epsilon, field="epsilon", least=MIN_EPSILON, most=MAX_EPSILON, zero=False
+            epsilon, field="epsilon", minimum=MIN_EPSILON, maximum=MAX_EPSILON, zero=False
         )
         self._delta = check_delta(delta, "delta")
         with precise():
@@ -117,9 +117,9 @@ class Advanced2016Filter(SummedFilter):
         # V, plus the excess of the mean over V/2 as a part of the mean's capacity, in units of
         # V. K is concave in V and linear in the mean, so the sum stays within the capacity.
         time, mean = int(spent[0]), int(spent[1])
-        most, most_mean = int(capacity[0]), int(capacity[1])
-        above_least = max(0, 2 * mean - time) * most // (2 * most_mean)
-        return min(most, time + above_least)
+        maximum, most_mean = int(capacity[0]), int(capacity[1])
+        above_least = max(0, 2 * mean - time) * maximum // (2 * most_mean)
+        return min(maximum, time + above_least)
 
 
 def advanced_2016_bound(

@@ -214,8 +214,8 @@ class BesideBasic(Filter):
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
         """Return the smaller spent part of the halves that go on, in units of `capacity[0]`."""
-        width, most = self._width, int(capacity[0])
-        by_basic = min(most, -(-int(spent[width]) * most // int(capacity[width])))
+        width, maximum = self._width, int(capacity[0])
+        by_basic = min(maximum, -(-int(spent[width]) * maximum // int(capacity[width])))
         if spent[-1]:
             return by_basic
         by_filter = self.kind.progress(capacity[:width], spent[:width])

@@ -24,5 +24,5 @@ class FullyAdaptiveFilter(AdditiveFilter):
             # The bound increases with V, so the rule is V <= V*, its root. This form avoids a
             # difference that cancels: sqrt(V*) = 2 epsilon / (sqrt(2L) + sqrt(2L + 2 epsilon)).
             root = 2 * epsilon / (twice_log.sqrt() + (twice_log + 2 * epsilon).sqrt())
-            most = below(root * root, digits=50)
-        return budget_down(most), units_down(budget.delta_for_claims)
+            maximum = below(root * root, digits=50)
+        return budget_down(maximum), units_down(budget.delta_for_claims)

@@ -64,8 +64,8 @@ class GdpResidueFilter(Filter):
         epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
         mu = gdp_capacity(epsilon=epsilon, delta=delta)
         with precise():
-            most = below(mu * mu, digits=50)
-        return budget_down(most), units_down(budget.delta_for_claims)
+            maximum = below(mu * mu, digits=50)
+        return budget_down(maximum), units_down(budget.delta_for_claims)
 
     def accepts(self, price: Price) -> bool:
         if price.amounts[_DELTA] == INFINITE:
@@ -112,8 +112,8 @@ class GdpResidueFilter(Filter):
         mu_squared, delta, pure = price.amounts[:3]
         room, delta_left = self.left(capacity, spent)
         # A pure mechanism may run while tanh(epsilon/2) <= erf(m / sqrt 8).
-        most = 2 * math.atanh(math.erf(math.sqrt(room / UNIT / 8))) if room < 200 * UNIT else 1e3
-        own = min(log_ratio(mu_squared, room), log_ratio(pure, round(most * UNIT)))
+        maximum = 2 * math.atanh(math.erf(math.sqrt(room / UNIT / 8))) if room < 200 * UNIT else 1e3
+        own = min(log_ratio(mu_squared, room), log_ratio(pure, round(maximum * UNIT)))
         return max(own, log_ratio(delta, delta_left))
 
     def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
@@ -132,15 +132,15 @@ class GdpResidueFilter(Filter):
         if not self.accepts(price):
             return 0
         room, delta = self.left(capacity, spent)
-        most = int(delta // price.amounts[_DELTA]) if price.amounts[_DELTA] else _WITHOUT_END
+        maximum = int(delta // price.amounts[_DELTA]) if price.amounts[_DELTA] else _WITHOUT_END
         if price.amounts[_MU_SQUARED] != INFINITE:
             mu_squared = price.amounts[_MU_SQUARED]
-            fits = min(most, int(room // mu_squared)) if mu_squared else most
+            fits = min(maximum, int(room // mu_squared)) if mu_squared else maximum
         elif not any(worth.pure_epsilon or worth.mu_squared for worth, _ in price.parts):
-            fits = most
+            fits = maximum
         else:
             state = int(capacity[0]) - int(spent[0])
-            fits = _count(price.mechanisms, price.amounts[:3], price.parts, state, most)
+            fits = _count(price.mechanisms, price.amounts[:3], price.parts, state, maximum)
         return None if fits == _WITHOUT_END else fits
 
 
@@ -181,15 +181,17 @@ def _batch_cost(mechanisms: int, parts: Parts, room: int) -> int | None:
 
 
 @lru_cache(maxsize=4096)
-def _count(mechanisms: int, amounts: tuple[Units, ...], parts: Parts, room: int, most: int) -> int:
+def _count(
+    mechanisms: int, amounts: tuple[Units, ...], parts: Parts, room: int, maximum: int
+) -> int:
     """Return how many times a claim with a pure part fits into m^2 = room."""
     if mechanisms == 1:
         cost = partial(_cost, amounts[_MU_SQUARED], amounts[_PURE])
-        return repeated(room, cost, most, singly=_SINGLY)[1]
-    return _count_batches(mechanisms, parts, room, most)
+        return repeated(room, cost, maximum, singly=_SINGLY)[1]
+    return _count_batches(mechanisms, parts, room, maximum)
 
 
-def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
+def _count_batches(mechanisms: int, parts: Parts, room: int, maximum: int) -> int:
     """Return how many times a batch fits, in a number of steps that grows as its logarithm.
 
     Each step takes as many batches as fit into half of the state at the cost that they have at
@@ -199,7 +201,7 @@ def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
     """
     loose = _LOOSE if mechanisms <= _SINGLY else _LOOSE_LARGE
     state, done, part = room, 0, 2
-    while done < most:
+    while done < maximum:
         each = _at_most(parts, state, loose)
         if each is None:
             return done
@@ -210,11 +212,11 @@ def _count_batches(mechanisms: int, parts: Parts, room: int, most: int) -> int:
         if each is None:  # the batch does not fit at the step's end: take a smaller step
             part *= 2
             continue
-        many = min(most - done, (state - low) // each)
+        many = min(maximum - done, (state - low) // each)
         if not many:
             break
         state, done, part = state - many * each, done + many, 2
-    for _ in range(min(most - done, max(_TRIED, _AT_THE_END // mechanisms))):
+    for _ in range(min(maximum - done, max(_TRIED, _AT_THE_END // mechanisms))):
         # `charge` finds a state rounded down, too.
         cost = _batch_cost(mechanisms, parts, whole_down(state))
         if cost is None:

@@ -40,7 +40,7 @@ class OptimalHomogeneousFilter(AdditiveFilter):
             raise RequestInvalid("epsilon_each", "must be given for this filter", None)
         self._text = epsilon_each
         self.epsilon_each = parse_in(
-            epsilon_each, field="epsilon_each", least=MIN_EPSILON, most=MAX_EPSILON, zero=False
+            epsilon_each, field="epsilon_each", minimum=MIN_EPSILON, maximum=MAX_EPSILON, zero=False
         )
         self.sums = (sum_name("within", self.epsilon_each), "delta")
 
@@ -58,4 +58,4 @@ class OptimalHomogeneousFilter(AdditiveFilter):
 
 @lru_cache(maxsize=4096)
 def _most(each: Decimal, epsilon: Decimal, delta: Decimal) -> int | None:
-    return most_composed(epsilon=each, target=epsilon, delta=delta, most=MAX_MECHANISMS)
+    return most_composed(epsilon=each, target=epsilon, delta=delta, maximum=MAX_MECHANISMS)

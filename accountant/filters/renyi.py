@@ -56,7 +56,7 @@ def parse_order(text: str | None, *, field: str) -> Decimal:
     """
     if text is None:
         raise RequestInvalid(field, "must be given for this filter", None)
-    return parse_in(text, field=field, least=MIN_ORDER, most=MAX_ORDER, zero=False)
+    return parse_in(text, field=field, minimum=MIN_ORDER, maximum=MAX_ORDER, zero=False)
 
 
 def whole_delta(budget: Budget) -> Decimal:

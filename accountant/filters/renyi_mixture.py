@@ -74,16 +74,16 @@ class RenyiMixtureFilter(RenyiWeightedFilter):
         return -(-part * whole // _STEPS)
 
 
-def _least(within: Callable[[int], bool], guess: int, most: int) -> int:
+def _least(within: Callable[[int], bool], guess: int, maximum: int) -> int:
     """Return the least whole number above 0 within a rule that holds from there on.
 
     Args:
-        guess: about that number, 1 to `most`.
-        most: taken to be within, unasked.
+        guess: about that number, 1 to `maximum`.
+        maximum: taken to be within, unasked.
     """
     low, high, step = guess - 1, guess, 1
-    while high < most and not within(high):
-        low, high, step = high, min(most, high + step), 2 * step
+    while high < maximum and not within(high):
+        low, high, step = high, min(maximum, high + step), 2 * step
     while low > 0 and within(low):
         low, high, step = max(0, low - step), low, 2 * step
     while high - low > 1:

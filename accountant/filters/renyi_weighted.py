@@ -74,8 +74,8 @@ class RenyiWeightedFilter(SummedFilter):
         for s, limit in zip(spent, capacity, strict=True):
             if s * best[1] < best[0] * limit:
                 best = s, limit
-        least, limit = best
-        return int(-(-least * whole // limit)) if least < limit else whole
+        minimum, limit = best
+        return int(-(-minimum * whole // limit)) if minimum < limit else whole
 
 
 def _orders(texts: tuple[str, ...] | None) -> tuple[Decimal, ...]:

@@ -47,7 +47,7 @@ class SplitFilter(SummedFilter):
         if epsilon_ex_post is None:
             raise RequestInvalid(field, "must be given for filter split", None)
         self._epsilon = parse_in(
-            epsilon_ex_post, field=field, least=MIN_EPSILON, most=MAX_EPSILON, zero=False
+            epsilon_ex_post, field=field, minimum=MIN_EPSILON, maximum=MAX_EPSILON, zero=False
         )
         self._delta = check_delta(delta_ex_post, "delta_ex_post")
 
@@ -74,5 +74,5 @@ class SplitFilter(SummedFilter):
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
         # The budget with the larger spent part counts, in units of the first budget.
-        most = int(capacity[0])
-        return max(spent[0], int(spent[2]) * most // int(capacity[2]))
+        maximum = int(capacity[0])
+        return max(spent[0], int(spent[2]) * maximum // int(capacity[2]))

@@ -51,16 +51,16 @@ class SummedFilter(Filter):
             added = [amount * times if amount else 0 for amount in price.amounts]
             return self.holds(capacity, tuple(map(add, spent, added)))
 
-        most = 1
-        while fit(most):
-            if most > _WITHOUT_END:
+        maximum = 1
+        while fit(maximum):
+            if maximum > _WITHOUT_END:
                 return None
-            most *= 2
-        least = most // 2
-        while most - least > 1:
-            middle = (least + most) // 2
-            least, most = (middle, most) if fit(middle) else (least, middle)
-        return least
+            maximum *= 2
+        minimum = maximum // 2
+        while maximum - minimum > 1:
+            middle = (minimum + maximum) // 2
+            minimum, maximum = (middle, maximum) if fit(middle) else (minimum, middle)
+        return minimum
 
 
 def log_ratio(cost: Units, room: Units) -> float:

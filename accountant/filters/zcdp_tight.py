@@ -20,5 +20,5 @@ class ZcdpTightFilter(AdditiveFilter):
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
         epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
-        most = capacity(epsilon=epsilon, delta=delta)
-        return budget_down(most), units_down(budget.delta_for_claims)
+        maximum = capacity(epsilon=epsilon, delta=delta)
+        return budget_down(maximum), units_down(budget.delta_for_claims)

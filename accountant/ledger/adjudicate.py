@@ -35,7 +35,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         reason: why it was refused.
         price: what was asked for; None if that was never looked at.
         cost: what a grant has added to each of the totals, rounded up, by name, as decimals.
-        ends: the filter that a grant has ended, let in by basic composition beside it alone; of a
+        ends: the filter that a grant has ended, admitted only by basic composition beside it; of a
             refusal, the one that what it offers would end.
         crossed: ratios of the policy's `alert_at` that this decision is the first to reach.
         fits: the largest claim of the kind asked for that would still be granted, as text.

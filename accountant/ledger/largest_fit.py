@@ -77,21 +77,21 @@ def _most_times(
     kind: AnyBudget,
     capacity: tuple[Units, ...],
     spent: tuple[Units, ...],
-    most: int,
+    maximum: int,
 ) -> int:
-    """Return how many of at most `most` claims one request may ask for: each alone is within."""
+    """Return how many of at most `maximum` claims one request may ask for: each alone is within."""
 
     def fits(times: int) -> bool:
         asked = price(CheckedClaim(Repeat(claim.claim, times)), kind.needs)
         return kind.fits(capacity, spent, asked)
 
-    if fits(most):
-        return most
-    least, above = 0, most
-    while above - least > 1:
-        middle = (least + above) // 2
-        least, above = (middle, above) if fits(middle) else (least, middle)
-    return least
+    if fits(maximum):
+        return maximum
+    minimum, above = 0, maximum
+    while above - minimum > 1:
+        middle = (minimum + above) // 2
+        minimum, above = (middle, above) if fits(middle) else (minimum, middle)
+    return minimum
 
 
 @lru_cache(maxsize=16_384)
@@ -195,16 +195,16 @@ def _bisected(
             return True
 
     # The claim asked for does not fit, but may fit when its knob is rounded to the smaller cost.
-    most = 1
-    while not fits_at(most - 1):
-        most *= 2
-    least = most // 2 - 1  # does not fit, or -1
-    most -= 1
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if fits_at(middle) else (middle, most)
+    maximum = 1
+    while not fits_at(maximum - 1):
+        maximum *= 2
+    minimum = maximum // 2 - 1  # does not fit, or -1
+    maximum -= 1
+    while maximum - minimum > 1:
+        middle = (minimum + maximum) // 2
+        minimum, maximum = (minimum, middle) if fits_at(middle) else (middle, maximum)
     try:
-        return claim_at(_decimal_at(start - most * sign))
+        return claim_at(_decimal_at(start - maximum * sign))
     except RequestInvalid:
         return None
 

@@ -82,13 +82,13 @@ def settle_ex_post(
     """
     if not begun:
         return _refused(plan, "that it began must be recorded before it reads the data")
-    most, cost = Fraction(reserved.epsilon), Fraction(paid)
-    if not 0 <= cost <= most:
+    maximum, cost = Fraction(reserved.epsilon), Fraction(paid)
+    if not 0 <= cost <= maximum:
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
     settled = _settled_ex_post(plan, by_basic_alone)
     # Neither is rounded down, so the remaining charge is not below the paid cost. The smaller
     # one, rounded to 20 digits, may exceed the larger one, which is held exactly: return 0.
-    refund = max(0, exact_cost(most) - exact_cost(cost))
+    refund = max(0, exact_cost(maximum) - exact_cost(cost))
     returned = tuple([refund if name in settled else 0 for name in plan.sums])
     return Settlement(Ruling.SETTLED, returned)
 
@@ -153,16 +153,16 @@ def void(
     if begun:
         return _refused(plan, "what has begun may have read the data: it can only be settled")
     kind = plan.kind
-    most = dict(zip(plan.priced, voidable_price(plan, reserved).amounts, strict=True))
+    maximum = dict(zip(plan.priced, voidable_price(plan, reserved).amounts, strict=True))
     by_state = () if kind.adds_up else kind.sums
     if isinstance(kind, BesideBasic):
-        most |= {WITHOUT: UNIT, ENDED: 0}
+        maximum |= {WITHOUT: UNIT, ENDED: 0}
         by_state = () if kind.adds_up else kind.limited_by_filter
     returned = []
     for name, own in zip(plan.sums, charged, strict=True):
-        if name in by_state and own and own != most[name]:
+        if name in by_state and own and own != maximum[name]:
             return _refused(plan, "it was charged by the state it found, which is never returned")
-        returned.append(0 if own == INFINITE else _smaller(own, most[name]))
+        returned.append(0 if own == INFINITE else _smaller(own, maximum[name]))
     return Settlement(Ruling.VOIDED, tuple(returned))
 
 

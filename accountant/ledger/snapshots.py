@@ -19,7 +19,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
 
     Args:
         decision: the ledger's last decision, if known. The row takes its amounts as they are,
-            because formatting them anew takes longer than all the rest.
+            because formatting them again takes longer than everything else.
     """
     plan = ledger.plan
     if decision is None or decision.totals is None or decision.odometers is None:

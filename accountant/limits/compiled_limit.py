@@ -129,8 +129,8 @@ def _limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
         return None
     capacity = amounts_of(record.budget)
     kind = plan.kind if record.policy is None else filter_of(own_policy(record.policy))
-    most = int(capacity[0])
-    thresholds = tuple([math.ceil(Fraction(ratio) * most) for ratio in plan.policy.alert_at])
+    maximum = int(capacity[0])
+    thresholds = tuple([math.ceil(Fraction(ratio) * maximum) for ratio in plan.policy.alert_at])
     place = LevelNamed(record.scope, record.name, "limit")
     return CompiledLimit(kind, capacity, place, record.policy is not None, thresholds)
 

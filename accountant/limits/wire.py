@@ -10,9 +10,9 @@ from msgspec import UNSET, UnsetType
 from accountant.versions import Format, reader
 
 Scope = Literal["dataset", "team", "analyst", "each"]
-"""Whom a limit holds for; `each` is the default for each analyst of a team."""
+"""The scope of a limit; `each` is the default for each analyst of a team."""
 What = Literal["limit", "pace", "reserved"]
-"""What of a level has no room: its limit, its pace, or what others are promised."""
+"""What refuses a request at a scope: its limit, its period limit, or the shares of others."""
 
 MAX_LIMITS: Final = 1_000
 """In force on one dataset at a time."""
@@ -229,7 +229,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     """A level's row in `state`.
 
     Attributes:
-        scope, name: whom it is about; "" names the dataset.
+        scope, name: the scope of the limit; "" names the dataset.
         team: whose default it is, in a row of an analyst's use under that.
         sequence: number of the dataset's decision that has set or moved it last.
         limit, rule: the last record about it, also where that has removed it; left out in a row

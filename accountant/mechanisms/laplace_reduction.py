@@ -70,8 +70,8 @@ def claim(*, sensitivity: str, scale: Fraction) -> ExPost:
 
     Its bound is sensitivity/scale in nats, rounded up to 40 decimals.
     """
-    most = noise_reduction_cost(sensitivity=Fraction(sensitivity), scale=scale)
-    return ExPost(epsilon=format_units(units_up(most)))
+    maximum = noise_reduction_cost(sensitivity=Fraction(sensitivity), scale=scale)
+    return ExPost(epsilon=format_units(units_up(maximum)))
 
 
 def noise_path(

@@ -48,7 +48,7 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
         log *= ULPS_UP
         inside = 4 * (1 + math.log(3) / 2) * log * ULPS_UP
         n_squared = self.n**2
-        least = 1 / n_squared
+        minimum = 1 / n_squared
 
         def reading(units: Units, mean_units: Units) -> float:
             v, mean = to_float(units), to_float(mean_units)
@@ -58,6 +58,6 @@ class Advanced2016N(Odometer, frozen=True, tag="advanced_2016_n"):
             if units <= UNIT and units * n_squared >= UNIT:
                 return (mean + math.sqrt(inside * v)) * ULPS_UP
             log_v = 1 + math.log1p(n_squared * v) / 2
-            return (mean + math.sqrt(2 * (least + v) * log_v * log)) * ULPS_UP
+            return (mean + math.sqrt(2 * (minimum + v) * log_v * log)) * ULPS_UP
 
         return reading

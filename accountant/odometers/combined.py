@@ -66,11 +66,11 @@ class Combined(Odometer, frozen=True, tag="combined"):
         ]
 
         def reading(*units: Units) -> float:
-            least = math.inf
+            minimum = math.inf
             for bound, exact, places in parts:
                 taken = [units[i] for i in places]
-                least = min(least, bound(*(taken if exact else map(to_float, taken))))
-            return least
+                minimum = min(minimum, bound(*(taken if exact else map(to_float, taken))))
+            return minimum
 
         return reading
 

@@ -81,11 +81,11 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
     # above it.
     for _ in range(_STEPS):
         grown = [slope * (s - slope * v / 2) - log for slope, log in lines]
-        most = max(grown)
-        terms = [math.exp(g - most) for g in grown]
+        maximum = max(grown)
+        terms = [math.exp(g - maximum) for g in grown]
         total = math.fsum(terms)
         slope = math.fsum(line[0] * term for line, term in zip(lines, terms, strict=True)) / total
-        step = (most + math.log(total)) / slope
+        step = (maximum + math.log(total)) / slope
         if step <= _CLOSE * s:
             break
         s -= step
@@ -102,10 +102,10 @@ def _mixture_root(lines: tuple[tuple[float, float], ...], v: float) -> float:
 
 def _certain(lines: tuple[tuple[float, float], ...], v: float, s: float) -> bool:
     """Tell whether the sum at s is at least 1 for every possible error of its evaluation."""
-    least = []
+    minimum = []
     for slope, log in lines:
         grown, taken = slope * s, slope * slope * v / 2
-        least.append(grown - taken - log - _ERROR * (grown + taken + log))
-    most = max(least)
-    total = math.fsum(math.exp(each - most) for each in least) * (1 - _ERROR)
-    return most + math.log(total) >= 0
+        minimum.append(grown - taken - log - _ERROR * (grown + taken + log))
+    maximum = max(minimum)
+    total = math.fsum(math.exp(each - maximum) for each in minimum) * (1 - _ERROR)
+    return maximum + math.log(total) >= 0

@@ -29,13 +29,13 @@ class Stitched(Odometer, frozen=True, tag="stitched"):
 
     def boundary(self) -> Boundary:
         # Any v0 is valid. This one is a little smaller than the policy's, because `v` is V
-        # rounded up by at most 2.1e-14: where `v` reaches `least`, the true V reaches v0.
+        # rounded up by at most 2.1e-14: where `v` reaches `minimum`, the true V reaches v0.
         v0 = parameter(self.v0, "v0") * (1 - 1e-13)
-        least = v0 * (1 + 3e-14)
+        minimum = v0 * (1 + 3e-14)
         constant = 0.72 * math.log(5.2 / delta_down(self.delta)) * ULPS_UP
 
         def reading(v: float) -> float:
-            if v < least or v == math.inf:
+            if v < minimum or v == math.inf:
                 return math.inf
             log_log = math.log(math.log(2 * v / v0))
             return (1.7 * math.sqrt(v * (log_log + constant)) + v / 2) * ULPS_UP

@@ -20,15 +20,15 @@ def stitched_exact(*, delta: str, v0: str) -> Boundary:
     Raises: RequestInvalid: a parameter breaks its rule.
     Source: Howard et al. 2021 Thm 1 with eta = 2 and h(k) = (1+k)^1.4 zeta(1.4).
     """
-    least = parameter(v0, "v0")
+    minimum = parameter(v0, "v0")
     constant = LOG_ZETA + log_inverse_delta_up(delta)
 
     def reading(v: float) -> float:
         if v == math.inf:
             return v
-        counted = max(v, least)
+        counted = max(v, minimum)
         # ln(ln(2v/v0)/ln 2) = log1p(log2(v/v0)) is exactly 0 at v0.
-        inner = 1.4 * math.log1p(math.log2(counted / least)) + constant
+        inner = 1.4 * math.log1p(math.log2(counted / minimum)) + constant
         return (_KAPPA * math.sqrt(counted * inner) + v / 2) * ULPS_UP
 
     return reading

@@ -76,7 +76,7 @@ class Draft:
         self._ids: dict[str, tuple[int, RememberedDecision]] = {}
         self._opened = 0
         # Lower bound on how many more ids fit.
-        self._room = partition.ids.most - len(partition.ids)
+        self._room = partition.ids.maximum - len(partition.ids)
         self._full = partition.full
         self._undo_ledger: tuple[str, Ledger | None, int] | None = None
         self._undo_id: str | None = None
@@ -119,21 +119,21 @@ class Draft:
         spread over drafts: deciding a log again, one record a draft, must give the same.
         """
         ids = self.partition.ids
-        if self._room > 0 or len(ids) + len(self._ids) < ids.most:
+        if self._room > 0 or len(ids) + len(self._ids) < ids.maximum:
             return True
         # To whole seconds, so that a table which stays full is counted once a second.
         spared = end_of_second_before(self.decided_at - _SPARED_MS)
         if self._full == (self.floor, spared):
             return False  # nothing was added since, and only a higher floor forgets
         counts = self._count_ids()
-        if counts.total() >= ids.most:
+        if counts.total() >= ids.maximum:
             raised = max(self.floor, min(oldest_tenth(counts), spared))
             if raised == self.floor:
                 self._full = self.floor, spared
                 return False
             self.floor = raised
             counts = self._count_ids()
-        self._room = ids.most - counts.total()
+        self._room = ids.maximum - counts.total()
         return self._room > 0
 
     def _count_ids(self) -> Counter[int]:

@@ -38,7 +38,7 @@ class Identity(msgspec.Struct, frozen=True):
 
     @property
     def caller(self) -> str:
-        """Who asks, or which owner orders."""
+        """The analyst of a request, or the owner of an admin request."""
         return self.analyst or self.by
 
 
@@ -82,17 +82,17 @@ class IdTable:
 
     __slots__ = ("_buckets", "_most", "_seconds", "_size")
 
-    def __init__(self, most: int = MAX_IDS) -> None:
+    def __init__(self, maximum: int = MAX_IDS) -> None:
         self._buckets: dict[int, dict[str, RememberedDecision]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
-        self._most = most
+        self._most = maximum
         self._size = 0
 
     def __len__(self) -> int:
         return self._size
 
     @property
-    def most(self) -> int:
+    def maximum(self) -> int:
         """How many ids the table may hold."""
         return self._most
 

@@ -1,4 +1,4 @@
-"""What a dataset's own records let somebody do; doors and `decide` ask the same questions."""
+"""What a dataset's members may do; HTTP servers and `decide` apply the same rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Lookup = Callable[[str], MemberRow | None]
 
 
 class RequestParties(Protocol):
-    """Who asks: the analyst, and the engine that asks for them."""
+    """The analyst, and the engine that asks for the analyst."""
 
     @property
     def analyst(self) -> str: ...
@@ -25,7 +25,7 @@ class RequestParties(Protocol):
 
 
 def may_ask(policy: Policy, lookup: Lookup, request: RequestParties, at: int) -> bool:
-    """Tell whether a request may be adjudicated: who asks, and the engine that asks for them.
+    """Tell whether the analyst of a request, and the engine that asks, have their roles.
 
     Args:
         at: milliseconds since 1970.

@@ -35,7 +35,7 @@ class CappedFilter:
         self._kind = kind
         self._capacity = capacity
         self._empty: tuple[Units, ...] = (_NOTHING,) * len(kind.state)
-        self.most = math.floor(Fraction(ratio) * int(capacity[0]))
+        self.maximum = math.floor(Fraction(ratio) * int(capacity[0]))
         self.needs = kind.needs
         self.known: dict[int, tuple[Price, bool]] = {}
 
@@ -54,7 +54,7 @@ class CappedFilter:
 
     def _is_within(self, price: Price) -> bool:
         alone = self._alone(price)
-        return alone is not None and alone <= self.most
+        return alone is not None and alone <= self.maximum
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
         """Tell whether such a request would be granted: it fits, and is within the cap."""
@@ -72,9 +72,9 @@ class CappedFilter:
         """As `Filter.excess`, of the budget left or of the cap, whichever is passed further."""
         of_left = self._kind.excess(capacity, spent, price)
         alone = self._alone(price)
-        if of_left is None or not alone or not self.most:
+        if of_left is None or not alone or not self.maximum:
             return None
-        return max(of_left, math.log(alone / self.most))
+        return max(of_left, math.log(alone / self.maximum))
 
     def _alone(self, price: Price) -> Units | None:
         alone = self._kind.charge(self._capacity, self._empty, price)

@@ -206,10 +206,10 @@ def guarantee_of(policy: Policy) -> Guarantee:
     return filter_of(policy).guarantee(parse_budget(policy))
 
 
-def _bounded(text: str | None, field: str, least: Decimal, most: Decimal) -> Decimal | None:
+def _bounded(text: str | None, field: str, minimum: Decimal, maximum: Decimal) -> Decimal | None:
     if text is None:
         return None
-    return parse_in(text, field=f"policy.{field}", least=least, most=most, zero=False)
+    return parse_in(text, field=f"policy.{field}", minimum=minimum, maximum=maximum, zero=False)
 
 
 def resolve(policy: Policy) -> Policy:

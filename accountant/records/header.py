@@ -17,7 +17,7 @@ class LevelScope(msgspec.Struct, gc=False):
 
 
 class MemberNamed(msgspec.Struct, gc=False):
-    """The member whom a record is about."""
+    """The member that a record names."""
 
     member: str = ""
 

@@ -125,14 +125,14 @@ def logged_decision(value: bytes) -> tuple[bytes, bool]:
     members = _members(value)
     if "hash" not in members:
         return value, True
-    told = msgspec.json.decode(members["hash"])
+    stated = msgspec.json.decode(members["hash"])
     logged = {name: raw for name, raw in members.items() if name not in _ADDED}
     if "first" in logged:
         first = _members(logged["first"])
         first.pop("granted", None)
         logged["first"] = msgspec.Raw(encode(first))
     record = encode(logged)
-    return record, told == f"sha256:{hashlib.sha256(record).hexdigest()}"
+    return record, stated == f"sha256:{hashlib.sha256(record).hexdigest()}"
 
 
 def _first(raw: msgspec.Raw) -> msgspec.Raw:

@@ -141,7 +141,7 @@ def check(source: Source, body: bytes) -> Checked:
             raise RequestInvalid("type", "must be request", "-")
         return _check_admin(decoded, body)
     except RequestInvalid:
-        _parse(body)  # a broken rule is only told of where the whole body is sound
+        _parse(body)  # a broken rule is reported only where the whole body is JSON
         raise
     except msgspec.ValidationError as error:
         translate(error, _parse(body), Body)

@@ -65,8 +65,8 @@ class MemberRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag
         return self.until is UNSET or at < self.until
 
     @property
-    def told(self) -> Member:
-        """The membership as decisions and doors tell it."""
+    def as_member(self) -> Member:
+        """The membership as decisions and HTTP servers show it."""
         until = None if self.until is UNSET else iso(self.until)
         return Member(self.member, self.roles, self.team or None, until)
 

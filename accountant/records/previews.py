@@ -18,7 +18,7 @@ from accountant.records.translate import translate
 
 
 class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Somebody wants to know what a request would be told, and what it would cost.
+    """A question: which answer would a request get, and what would it cost?
 
     Attributes:
         claim: what the mechanism promises, for `unit` and `neighbours`.

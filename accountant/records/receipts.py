@@ -1,4 +1,4 @@
-"""What is kept of an answer, to show later that the log held it."""
+"""The receipt of a decision, to show later that the log had it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class _Origin(msgspec.Struct):
 
 
 class _ServedDecision(msgspec.Struct):
-    """The part of a decision, as doors serve it, that a receipt is made of."""
+    """The fields of a served decision that make a receipt."""
 
     partition_sequence: int
     hash: str
@@ -30,7 +30,7 @@ _decode_shown = msgspec.json.Decoder(_ServedDecision).decode
 
 
 def read_receipt(value: bytes) -> Receipt:
-    """Return a receipt from its JSON, or from a decision as `ask --json` and doors show it.
+    """Return a receipt from its JSON, or from a decision as `ask --json` and HTTP servers show it.
 
     Raises: DECODE_ERRORS: it is neither.
     """

@@ -57,7 +57,7 @@ class Genesis(msgspec.Struct, frozen=True):
         partitions: number of partitions; changing it would split ledgers.
         window_ms: time after its issue for which the partition remembers an id.
         skew_ms: largest lead of an id's time over the clock.
-        ledger: random, the same in all partitions of a ledger; those of before have none.
+        ledger: random, the same in all partitions of a ledger; earlier ledgers have none.
     """
 
     application: str
@@ -100,7 +100,7 @@ class Decision(
             those that are exact are left out.
         crossed: the ratios of `alert_at` that this decision is the first to reach.
         ends: the filter that admits nothing from this grant on, which basic composition beside it
-            has let in alone; of a refusal, the filter that what it offers would end.
+            has admitted alone; of a refusal, the filter that the offered claim would end.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
         seal: what stands for the beginning of the log, of an outcome `sealed`.

@@ -101,7 +101,7 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
         team: the one that they belong to in this dataset.
         until: the first moment at which it is over, as a time of the log.
         follows: as of `Amend`.
-        as_: `administrator` where it is an administrator's help, not an owner's word; doors take
+        as_: `administrator` where an administrator acts for the owners; HTTP servers take
             it from administrators alone.
     """
 
@@ -120,7 +120,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
     With none of part, policy, pace and reserved, it removes the limit.
 
     Attributes:
-        scope, name: whom it holds for; what was said of them before is replaced.
+        scope, name: the scope of the limit; it replaces an earlier limit of that scope.
         part: a ratio in (0, 1] of each sum of the dataset's filter.
         policy: instead, filter and budget of its own.
         pace: what may be used in each period.

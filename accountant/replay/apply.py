@@ -63,7 +63,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     if decision.sequence != expected:
         raise LogDamaged(
             f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
-            f"{decision.dataset}, which needs {expected}"
+            f"{decision.dataset}, but number {expected} comes next"
         )
     after = _after(ledger, decision, partition.decided_at)
     if decision.owners or decision.member is not None:
@@ -102,13 +102,15 @@ def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
             zero = (0,) * len(plan.sums)
             ledger = msgspec.structs.replace(ledger, totals=zero, readings=plan.readings(zero))
     if ledger is None:
-        raise LogDamaged(f"decision {decision.partition_sequence} is of a dataset never opened")
+        raise LogDamaged(
+            f"decision {decision.partition_sequence} is about a dataset that was never opened"
+        )
     plan = ledger.plan
     mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
     if mechanisms < ledger.mechanisms or any(map(lt, totals, ledger.totals)):
         raise LogDamaged(
             f"decision {decision.partition_sequence} lowers what was spent of dataset "
-            f"{ledger.dataset}: nothing gives a grant back"
+            f"{ledger.dataset}: a log never gives a grant back"
         )
     spent = plan.progress(totals)
     closes = outcome is Outcome.CLOSED

@@ -280,7 +280,7 @@ class Auditor:
         add(self.counted, value)
         apply(partition, decision, digest)
         remember(partition, decision, digest)
-        if self.records % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.most:
+        if self.records % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.maximum:
             partition.ids.forget(partition.floor)
         self._outcomes[str(decision.outcome)] += 1
         if decision.reason is not None:

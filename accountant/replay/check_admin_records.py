@@ -112,11 +112,11 @@ class _AdminState:
                 self._members.pop((dataset, name), None)
                 if row is not None:
                     self._members[dataset, name] = row
-        told = decision.limit
-        if told is not None:
-            key: Key = dataset, told.scope, "", told.name or ""
+        record = decision.limit
+        if record is not None:
+            key: Key = dataset, record.scope, "", record.name or ""
             level = self._levels.get(key)
-            self._levels[key] = apply_record(level, dataset, told, before.plan, at, sequence)
+            self._levels[key] = apply_record(level, dataset, record, before.plan, at, sequence)
 
     def differences(self, partition: Partition) -> Iterator[_AdminDifference]:
         """Yield each field of a row that is not as the records have set it."""

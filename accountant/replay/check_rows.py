@@ -167,17 +167,14 @@ def miscounted_resets(partition: Partition, row: PartitionRow, read: ResetsRead)
     count, at = row.resets or 0, row.reset_at or 0
     fits = count == read.times if read.is_all else count >= read.times
     if not fits or (at != read.at if read.times else at and not count):
-        since = "" if read.is_all else ", or more before these"
+        since = "" if read.is_all else " or more"
         return (
-            f"the partition's row says that the clock was set back {count} times, at last to "
-            f"{iso(at)}; the decisions say {read.times} times{since}, at last to {iso(read.at)}"
+            f"the partition's row has {count} clock resets, the last to {iso(at)}, but the "
+            f"decisions have {read.times}{since}, the last to {iso(read.at)}"
         )
     levels = partition.levels.levels.values()
     paces = [level.paced.resets for level in levels if level.paced is not None]
-    most = max(paces, default=0)
-    if most > count:
-        return (
-            f"the partition's row says that the clock was set back {count} times, the row of a "
-            f"level {most} times"
-        )
+    maximum = max(paces, default=0)
+    if maximum > count:
+        return f"the partition's row has {count} clock resets, but the row of a limit has {maximum}"
     return None

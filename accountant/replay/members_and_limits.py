@@ -80,11 +80,11 @@ def wrong_member_counts(partition: Partition) -> str | None:
         counted += len(rows)
         if held != (ledger.owners, ledger.members):
             return (
-                f"state holds {held[0]} owners and {held[1]} members of dataset {name}, its row "
-                f"says {ledger.owners} and {ledger.members}"
+                f"`state` has {held[0]} owners and {held[1]} members of dataset {name}, but its "
+                f"row says {ledger.owners} and {ledger.members}"
             )
     if counted != partition.members.count:
-        return "state holds members of a dataset that it does not hold"
+        return "`state` has members of a dataset that it does not have"
     return None
 
 
@@ -108,12 +108,12 @@ def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tup
 def _levels_set(
     partition: Partition, ledger: Ledger, decision: Decision
 ) -> list[tuple[Key, Level]]:
-    told, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
-    if told is not None:
-        key = dataset, told.scope, "", told.name or ""
+    record, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
+    if record is not None:
+        key = dataset, record.scope, "", record.name or ""
         before = partition.levels.get(key)
         at = partition.decided_at
-        return [(key, apply_record(before, dataset, told, ledger.plan, at, sequence))]
+        return [(key, apply_record(before, dataset, record, ledger.plan, at, sequence))]
     return [_after_grant(partition, ledger, decision, moved) for moved in decision.levels]
 
 
@@ -159,11 +159,11 @@ def miscounted_levels(partition: Partition) -> str | None:
         held = rows.pop(name, 0), limits[name]
         if held != (ledger.levels, ledger.limits):
             return (
-                f"state holds {held[0]} levels and {held[1]} limits of dataset {name}, its row "
-                f"says {ledger.levels} and {ledger.limits}"
+                f"`state` has {held[0]} levels and {held[1]} limits of dataset {name}, but its "
+                f"row says {ledger.levels} and {ledger.limits}"
             )
     if rows:
-        return "state holds levels of a dataset that it does not hold"
+        return "`state` has levels of a dataset that it does not have"
     return None
 
 
@@ -174,12 +174,12 @@ def differing_levels(
 
     Yields: the field, what the row has, and what the decision has.
     """
-    told, dataset = decision.limit, str(decision.dataset)
-    if told is not None:
-        level = partition.levels.get((dataset, told.scope, "", told.name or ""))
+    record, dataset = decision.limit, str(decision.dataset)
+    if record is not None:
+        level = partition.levels.get((dataset, record.scope, "", record.name or ""))
         found = None if level is None or level.rule is None else level.rule.record
-        if found != told:
-            yield f"level {_named(told)}: limit", found, told
+        if found != record:
+            yield f"level {_named(record)}: limit", found, record
     for moved in decision.levels:
         key: Key = dataset, moved.scope, "", moved.name or ""
         if moved.scope == "each":
@@ -196,5 +196,5 @@ def differing_levels(
                 yield f"level {_named(moved)}: {field}", held, due
 
 
-def _named(told: LimitRecord | LevelMoved) -> str:
-    return f"{told.scope} {told.name}" if told.name else told.scope
+def _named(record: LimitRecord | LevelMoved) -> str:
+    return f"{record.scope} {record.name}" if record.name else record.scope

@@ -109,17 +109,17 @@ class Replay:
 
     @classmethod
     def resume(cls, partition: Partition, *, instead_of: Replay | None = None) -> Replay:
-        """Return a refold of the decisions that follow those of a state."""
-        refold = cls(partition.genesis, instead_of=instead_of)
-        refold._partition = partition
-        refold._expected = partition.sequence + 1, partition.head
-        return refold
+        """Return a replay of the decisions that follow those of a state."""
+        replay = cls(partition.genesis, instead_of=instead_of)
+        replay._partition = partition
+        replay._expected = partition.sequence + 1, partition.head
+        return replay
 
     def take_row(self, key: bytes, value: bytes | None) -> None:
         """Take a record of `state`; a later record of a key replaces an earlier one.
 
         `start` reports a row that cannot be read, unless a later record replaces it.
-        Raises: MadeByAnother: another version of this program has decided here.
+        Raises: MadeByOtherVersion: another version of this program has decided here.
         """
         self._unreadable.pop(key, None)
         partition = self._partition
@@ -157,7 +157,7 @@ class Replay:
         row = self._row
         if row is None:
             if self._partition.ledgers:
-                raise StateMismatch("state holds datasets but no partition row")
+                raise StateMismatch("`state` has rows of datasets, but no row of the partition")
             return None
         if row.genesis.settings != self._genesis.settings:
             raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
@@ -167,7 +167,9 @@ class Replay:
             ("levels", self._partition.levels.count, row.levels or 0),
         ):
             if held != said:
-                raise StateMismatch(f"state holds {held} {what}, its row says {said}")
+                raise StateMismatch(
+                    f"`state` has {held} {what}, but the partition's row says {said}"
+                )
         wrong = wrong_member_counts(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
             raise StateMismatch(wrong)
@@ -175,9 +177,9 @@ class Replay:
         checksum = text_of(self._partition.checksum.total, resets)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
-                f"the rows of datasets, members and levels, and the resets of the clock, have the "
-                f"checksum {checksum}, the partition's row says {row.checksum}: one of them is "
-                "older than it, or was changed"
+                f"the rows of datasets, members and limits, and the clock resets, have the "
+                f"checksum {checksum}, but the partition's row says {row.checksum}: a row is "
+                "older than the partition's, or was changed"
             )
         return max(0, row.floor - self._genesis.skew_ms)
 
@@ -187,7 +189,7 @@ class Replay:
         Raises:
             GenesisDiffers: the log began with other settings.
             LogDamaged: the decision cannot be read, or does not continue the chain.
-            StateMismatch: the log has gone on behind the rows.
+            StateMismatch: the log continues after the rows.
             RowContradictsLog: a row does not agree with the last decision of its dataset.
         """
         after = self._expected[0] - 1 if self._expected else "none"
@@ -205,10 +207,10 @@ class Replay:
         if self._expected is None and self._row is None:
             self._expected = (0, NO_PREVIOUS)
         if self._expected is not None and (number, decision.previous) != self._expected:
-            where = f"decision {self._expected[0]} after {self._expected[1]} must"
+            due = f"decision {self._expected[0]} after {self._expected[1]}"
             why = ", or the snapshot of an archived log is missing" if self._taken == 1 else ""
             raise LogDamaged(
-                f"decision {number} after {decision.previous} stands where {where}{why}"
+                f"found decision {number} after {decision.previous}, expected {due}{why}"
             )
         if number == 0:
             self._begin(check_genesis(decision.genesis, self._genesis))
@@ -223,7 +225,7 @@ class Replay:
             apply(self._partition, decision, digest)
         elif number > self._row.partition_sequence:
             raise StateMismatch(
-                f"the log is at decision {number}, state only at {self._row.partition_sequence}"
+                f"the log has decision {number}, but `state` ends at {self._row.partition_sequence}"
             )
         else:
             if check_row(self._partition, decision):
@@ -240,7 +242,7 @@ class Replay:
     def _follow(self, decision: Decision) -> None:
         """Follow the offsets of inputs.
 
-        Raises: LogDamaged: one has a gap before it where there may be none.
+        Raises: LogDamaged: an offset is missing where none may be.
         """
         if decision.partition_sequence == 0 and self._gapless:
             self._next = {"requests": 0, "admin": 0}
@@ -250,8 +252,8 @@ class Replay:
         due = self._next.get(source, offset)
         if self._gapless and offset != due:
             raise LogDamaged(
-                f"decision {decision.partition_sequence} is about input {offset} of {source}, the "
-                f"one before it about {due - 1}: decisions were taken out of the log"
+                f"decision {decision.partition_sequence} is about input {offset} of {source}, but "
+                f"the one before it about {due - 1}: decisions were removed from the log"
             )
         self._next[source] = offset + 1
 
@@ -302,8 +304,8 @@ class Replay:
 
         Raises:
             StateMismatch: the rows belong to another log.
-            LogDamaged: the log ends before a decision that the rows have seen, or is empty:
-                nothing may be decided here.
+            LogDamaged: the log is empty, or ends before a decision that the rows include:
+                nothing may be decided.
         """
         partition, row = self._partition, self._row
         if row is not None:
@@ -311,8 +313,8 @@ class Replay:
                 check_reaches(self._expected[0] - 1, row.partition_sequence)
             if self._expected != (row.partition_sequence + 1, row.head):
                 raise StateMismatch(
-                    f"state ends at decision {row.partition_sequence} with {row.head}, "
-                    f"the log before decision {self._expected}"
+                    f"`state` ends at decision {row.partition_sequence} with {row.head}, but the "
+                    f"log before decision {self._expected}"
                 )
             self._check_row(row)
             partition.genesis, partition.rules = row.genesis, row.rules
@@ -323,8 +325,8 @@ class Replay:
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
         if partition.sequence < 0:
             raise LogDamaged(
-                "the decision log is empty: run `accountant topics create` if it is new; if it "
-                "held decisions, restore it, for what was spent is only known there"
+                "the decision log is empty. If it is new, run `accountant topics create`. If it "
+                "had decisions, restore it: nothing else records what was spent"
             )
         if self._witness is not None:
             self._witness.check(partition)
@@ -343,8 +345,8 @@ class Replay:
         followed = {source: getattr(row.next, source) for source in self._next}
         if stated != due or followed != self._next:
             raise StateMismatch(
-                f"the partition's row has the times {stated} and the offsets {followed}, "
-                f"decision {last.partition_sequence} makes them {due} and {self._next}"
+                f"the partition's row has the times {stated} and the offsets {followed}, but "
+                f"decision {last.partition_sequence} gives {due} and {self._next}"
             )
         wrong = miscounted_resets(self._partition, row, self._set_back)
         if wrong is not None:
@@ -367,7 +369,7 @@ def check_genesis(found: Genesis | None, wanted: Genesis) -> Genesis:
     if found is None or found.partition != wanted.partition:
         raise LogDamaged(f"the log began as {found}, not as {wanted}")
     differing = [
-        f"with {name} {was}, the setting is {now}: set ACCOUNTANT_{name.upper()}={was}"
+        f"with {name} {was}, but the setting is {now}: set ACCOUNTANT_{name.upper()}={was}"
         for name in _FIXED
         if (was := getattr(found, name)) != (now := getattr(wanted, name))
     ]
@@ -379,7 +381,7 @@ def check_genesis(found: Genesis | None, wanted: Genesis) -> Genesis:
 def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
     """Return every row of `state` for a partition, its own row last.
 
-    Equal states give equal bytes, so comparing these rows compares two refolds.
+    Equal states give equal bytes, so comparing these rows compares two replays.
     """
     rows = [
         (name.encode(), encode(snapshot(ledger)))

@@ -1,4 +1,4 @@
-"""A sealed log: its beginning is in an archive, and a snapshot stands in the beginning's place.
+"""A sealed log: its beginning is in an archive, and a snapshot replaces it.
 
 A seal is a decision. It names the last archived decision, and the hashes of the state and of the
 usage as they were before it. The log keeps decision 0, and every decision after the archived ones:

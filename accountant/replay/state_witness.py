@@ -1,4 +1,4 @@
-"""Rows of `state` as witnesses of the log, also where a refold gives the rows up."""
+"""Rows of `state` as witnesses of the log, also where a replay discards the rows."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from accountant.partition import Partition
 from accountant.records import PartitionRow
 
 _RESTORE: Final = (
-    "restore the log, then run `accountant audit`; if state is of another log, delete it"
+    "restore the log, then run `accountant audit`. If `state` belongs to another log, delete it"
 )
 
 
 class StateWitness:
-    """The sound rows of a `state` that a refold gave up, as witnesses of the log.
+    """The valid rows of a `state` that a replay discarded, as witnesses of the log.
 
     One transaction writes rows and decisions, so a log that ends before its rows has lost
-    decisions. A refold of such a log would give back the budget that they spent.
+    decisions. A replay of such a log would give back the budget that they spent.
     """
 
     def __init__(self, row: PartitionRow | None, ledgers: Mapping[str, Ledger]) -> None:
@@ -34,7 +34,7 @@ class StateWitness:
         row = self._row
         if row is not None and number == row.partition_sequence and digest != row.head:
             raise LogDamaged(
-                f"decision {number} of the log is {digest}, but state has seen {row.head} there: "
+                f"decision {number} of the log is {digest}, but `state` has {row.head} there: "
                 f"{_RESTORE}"
             )
 
@@ -49,17 +49,17 @@ class StateWitness:
             now = partition.ledgers.get(name)
             if now is None or now.sequence < ledger.sequence:
                 raise LogDamaged(
-                    f"the log holds {0 if now is None else now.sequence} decisions on dataset "
-                    f"{name}, but state has seen {ledger.sequence}: {_RESTORE}"
+                    f"the log has {0 if now is None else now.sequence} decisions on dataset "
+                    f"{name}, but `state` has {ledger.sequence}: {_RESTORE}"
                 )
 
 
 def check_reaches(end: int, seen: int) -> None:
-    """Check that a log reaches the last decision that its rows have seen.
+    """Check that a log reaches the last decision that its rows include.
 
     Raises: LogDamaged: the log ends before it.
     """
     if end < seen:
         raise LogDamaged(
-            f"the log ends at decision {end}, but state has seen decision {seen}: {_RESTORE}"
+            f"the log ends at decision {end}, but `state` has decision {seen}: {_RESTORE}"
         )

@@ -158,7 +158,7 @@ def _check_members(decision: Decision) -> Findings:
 
 
 def _check_levels(decision: Decision) -> Findings:
-    """Yield where limits are set, or levels told of, by a decision that is not about them."""
+    """Yield limits and levels in a decision that must have none."""
     outcome, limit = decision.outcome, decision.limit
     if outcome in SETS_LIMITS:
         if limit is None or limit.is_in_force != (outcome is Outcome.LIMIT_SET):

@@ -124,8 +124,8 @@ def rules_of(views: Iterable[LevelView]) -> Rules:
         view = known.get((scope, name))
         if view is None:
             return None
-        told = LimitRecord(scope, name, view.version, view.part, view.policy, view.budget)
-        return LimitState(told)
+        record = LimitRecord(scope, name, view.version, view.part, view.policy, view.budget)
+        return LimitState(record)
 
     return rule_of
 
@@ -135,10 +135,10 @@ def limit_alerts_of_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
     ratio = level.spent_ratio
     if ratio is None:
         return []
-    told = LimitRecord(level.scope, level.name, level.version)
+    record = LimitRecord(level.scope, level.name, level.version)
     place, at = (dataset.dataset, dataset.generation), dataset.last_decided_at
     return [
-        _alert(place, told, each, ratio, at, level.analyst)
+        _alert(place, record, each, ratio, at, level.analyst)
         for each in dataset.policy.alert_at
         if Fraction(each) <= ratio
     ]
@@ -153,7 +153,7 @@ def limit_alerts_of_state(
 
     Args:
         dataset: this one's alone.
-        most_uses: how many analysts under defaults are told of, of each dataset.
+        most_uses: how many analysts under defaults are reported, of each dataset.
     """
     if not partition.levels.levels:
         return []
@@ -218,9 +218,9 @@ def limit_alerts_of_commit(run: Sequence[EncodedDecision], partition: Partition)
     return found
 
 
-def _of_record(partition: Partition, ledger: Ledger, told: LimitRecord) -> list[Alert]:
-    level = partition.levels.get((ledger.dataset, told.scope, "", told.name or ""))
-    if level is None or level.rule is None or level.rule.record.version != told.version:
+def _of_record(partition: Partition, ledger: Ledger, record: LimitRecord) -> list[Alert]:
+    level = partition.levels.get((ledger.dataset, record.scope, "", record.name or ""))
+    if level is None or level.rule is None or level.rule.record.version != record.version:
         return []  # a later record of the same commit has replaced it
     return _of_limit(ledger, level, level.rule)
 
@@ -278,13 +278,13 @@ def limit_alerts_of_decision(
     """
     if decision.levels:
         return _of_grant(decision, _plan(decision, view), rules_of(levels))
-    told = decision.limit
-    if told is None and not _gives_thresholds(decision):
+    record = decision.limit
+    if record is None and not _gives_thresholds(decision):
         return []
     return [
         alert
         for level in levels
-        if told is None or (level.scope, level.name, level.version) == _named(told)
+        if record is None or (level.scope, level.name, level.version) == _named(record)
         for alert in limit_alerts_of_view(view, level)
     ]
 
@@ -298,7 +298,7 @@ def alerts_of_decision(decision: Decision, view: DatasetView) -> tuple[Alert, ..
     """Return an alert for each threshold that a decision crossed, in their order.
 
     An amendment does not say which thresholds were there before. One that gives thresholds has an
-    alert for each of them that is crossed: those that were told before have the same `alert_id`.
+    alert for each of them that is crossed: those reported earlier have the same `alert_id`.
     Nor does it say whether the dataset was exhausted by then: one that `view` shows so counts as
     exhausted, for an alert that comes early is better than none.
 
@@ -342,8 +342,8 @@ def _plan(decision: Decision, view: DatasetView) -> CompiledPolicy:
     return stored_plan(decision.policy or view.policy, tuple(budget.values()))
 
 
-def _named(told: LimitRecord) -> tuple[Scope, str | None, int]:
-    return told.scope, told.name, told.version
+def _named(record: LimitRecord) -> tuple[Scope, str | None, int]:
+    return record.scope, record.name, record.version
 
 
 class OwnAlerts:
@@ -351,12 +351,12 @@ class OwnAlerts:
 
     def __init__(self) -> None:
         self._ledgers: dict[str, Ledger] = {}
-        self._told = SeenAlerts()
+        self._seen_alerts = SeenAlerts()
 
     def begin(self, partition: Partition) -> list[Alert]:
-        """Go on from a state that was read back; return what it has crossed, not told before."""
+        """Continue from a state that was read back; return its alerts not yet reported."""
         self._ledgers = dict(partition.ledgers)
-        return self._told.take(alerts_of_state(partition))
+        return self._seen_alerts.take(alerts_of_state(partition))
 
     def take(self, records: Sequence[EncodedDecision], partition: Partition) -> list[Alert]:
         """Take in the decisions of one commit; return the thresholds that they crossed.
@@ -377,7 +377,7 @@ class OwnAlerts:
                 found += alerts_of_run(view, run)[1]
             if after.levels:
                 found += limit_alerts_of_commit(run, partition)
-        return self._told.take(found) if found else found
+        return self._seen_alerts.take(found) if found else found
 
 
 def alerts_of_state(partition: Partition) -> list[Alert]:

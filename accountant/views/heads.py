@@ -12,7 +12,7 @@ class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of one partition's log.
 
     The hash covers the whole log up to there: kept where whoever runs the ledger cannot change it,
-    it shows later that nothing was cut off or written anew (`accountant audit --head`).
+    it shows later that nothing was cut off or rewritten (`accountant audit --head`).
 
     Attributes:
         ledger: the ledger's id; of one without, the hash of partition 0's decision 0.

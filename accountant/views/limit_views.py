@@ -64,7 +64,7 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A limit and its use.
 
     Attributes:
-        scope, name: whom it holds for; `each` is the default for each analyst of team `name`.
+        scope, name: the scope of the limit; `each` is the default for each analyst of team `name`.
         analyst: whose use of a default it is; without it, the default itself, which nobody uses.
         version: of this scope and name, one more with every record.
         part, policy: a part of the dataset's budget, or a budget of its own.
@@ -129,7 +129,7 @@ class DatasetLimits(NamedTuple):
         """Return the levels that an analyst's request is checked at, None if there are none.
 
         Args:
-            analyst, team: "" for somebody of whom nothing was said, and for none.
+            analyst, team: "" for somebody without a limit, and for no team.
         """
         return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 

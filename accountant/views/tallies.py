@@ -77,22 +77,22 @@ class Largest:
     """The largest of some grants of one dataset, that come in the order of their numbers.
 
     Attributes:
-        least: only what costs more may be among them.
+        minimum: only what costs more may be among them.
     """
 
-    __slots__ = ("_found", "least")
+    __slots__ = ("_found", "minimum")
 
     def __init__(self) -> None:
         # Plain tuples sort the largest first, and of equal ones the earliest.
         self._found: list[tuple[Units, int, DecidedRequest, str]] = []
-        self.least: Units = 0
+        self.minimum: Units = 0
 
     def take(self, cost: Units, sequence: int, asked: DecidedRequest, decided_at: str) -> None:
-        """Take one whose cost exceeds `least`."""
+        """Take one whose cost exceeds `minimum`."""
         self._found.append((-cost, sequence, asked, decided_at))
         if len(self._found) >= 2 * MAX_LARGEST:
             self._found = sorted(self._found)[:MAX_LARGEST]
-            self.least = -self._found[-1][0]
+            self.minimum = -self._found[-1][0]
 
     def sorted(self) -> list[LargeGrant]:
         """Return the largest, `MAX_LARGEST` at most."""
@@ -245,7 +245,7 @@ def _add(counted: DecisionTally, line: DecisionHeader) -> None:
     largest = counted.largest.get(dataset)
     if largest is None:
         largest = counted.largest[dataset] = Largest()
-    if charged > largest.least:
+    if charged > largest.minimum:
         largest.take(charged, sequence, asked, at)
 
 

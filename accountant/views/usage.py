@@ -28,7 +28,7 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     It says who was granted what, not what an analyst knows: colleagues talk. Only the
     dataset's budget is a guarantee. Of a dataset the first `MAX_ANALYSTS` analysts that came
     are shown one by one, and all others together as one called `OTHERS`; so are those that come
-    when `MAX_ROWS` are told apart in the process.
+    when the process already counts `MAX_ROWS` rows.
 
     Attributes:
         sequence: number of the dataset's last decision taken in.
@@ -176,8 +176,8 @@ class Vacancies:
 
     __slots__ = ("left",)
 
-    def __init__(self, most: int = MAX_ROWS) -> None:
-        self.left = most
+    def __init__(self, maximum: int = MAX_ROWS) -> None:
+        self.left = maximum
 
 
 def row_of(rows: Rows, analyst: str, vacancies: Vacancies, unit: Unit) -> Usage:

@@ -107,15 +107,15 @@ def shown(
     Args:
         digest: SHA-256 of the value, where it is known.
     """
-    told = served_decision(value, digest)
+    body = served_decision(value, digest)
     is_conflict = line.outcome is Outcome.CONFLICT
     if (
         not is_conflict
         or access.sees_requests
         or names_in_request(line.request).analyst in {"", access.name}
     ):
-        return told
-    left = {name: raw for name, raw in _members(told).items() if name not in {"first", "hash"}}
+        return body
+    left = {name: raw for name, raw in _members(body).items() if name not in {"first", "hash"}}
     return _encode(left)
 
 

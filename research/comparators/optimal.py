@@ -70,7 +70,7 @@ def optimal_count(*, epsilon: Decimal, target: Decimal, delta: Decimal) -> int:
     if not 0 <= delta < 1:
         raise ValueError(f"delta must be at least 0 and below 1, got {delta}")
     found = (
-        most_composed(epsilon=epsilon, target=target, delta=delta, most=MAX_MECHANISMS)
+        most_composed(epsilon=epsilon, target=target, delta=delta, maximum=MAX_MECHANISMS)
         if epsilon
         else None
     )

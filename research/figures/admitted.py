@@ -62,8 +62,8 @@ def best_order_for(claim: Claim, epsilon: str = EPSILON, delta: str = DELTA) -> 
         epsilon=Decimal(epsilon),
         delta=Decimal(delta),
         curve=curve,
-        least=MIN_ORDER,
-        most=MAX_ORDER,
+        minimum=MIN_ORDER,
+        maximum=MAX_ORDER,
     )
     assert order is not None
     return f"{order:f}"

@@ -1,4 +1,4 @@
-"""The experiment on counts: how many an analyst gets who asks for an error, not for a budget."""
+"""The experiment on counts: how many answers an error target buys, compared with a budget."""
 
 from __future__ import annotations
 

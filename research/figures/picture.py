@@ -62,12 +62,12 @@ class Picture:
     panels: tuple[Panel, ...]
 
 
-def logarithmic(least: float, most: float, points: int) -> tuple[float, ...]:
-    """Return points from `least` to `most` whose logarithms are evenly spaced."""
-    ratio = most / least
-    return tuple(least * ratio ** (i / (points - 1)) for i in range(points))
+def logarithmic(minimum: float, maximum: float, points: int) -> tuple[float, ...]:
+    """Return points from `minimum` to `maximum` whose logarithms are evenly spaced."""
+    ratio = maximum / minimum
+    return tuple(minimum * ratio ** (i / (points - 1)) for i in range(points))
 
 
-def even(least: float, most: float, points: int) -> tuple[float, ...]:
-    """Return evenly spaced points from `least` to `most`."""
-    return tuple(least + (most - least) * i / (points - 1) for i in range(points))
+def even(minimum: float, maximum: float, points: int) -> tuple[float, ...]:
+    """Return evenly spaced points from `minimum` to `maximum`."""
+    return tuple(minimum + (maximum - minimum) * i / (points - 1) for i in range(points))

@@ -86,7 +86,7 @@ class FilterLedger:
             raise ValueError(f"{claim} does not fit, though what was reserved for it did")
         return after
 
-    def most(self, spent: Totals, ladder: Sequence[Claim]) -> int | None:
+    def maximum(self, spent: Totals, ladder: Sequence[Claim]) -> int | None:
         """Return the index of the last claim that the filter still admits, None if there is none.
 
         Args:

@@ -71,8 +71,12 @@ class Pair:
         terms = [
             math.log(p) + order * loss for p, loss in zip(self.p, self.losses, strict=True) if p
         ]
-        most = max(terms)
-        return most if math.isinf(most) else most + math.log(sum(math.exp(t - most) for t in terms))
+        maximum = max(terms)
+        return (
+            maximum
+            if math.isinf(maximum)
+            else maximum + math.log(sum(math.exp(t - maximum) for t in terms))
+        )
 
     def loss(self, outcome: int) -> float:
         """Return the privacy loss of an outcome, in nats."""

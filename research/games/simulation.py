@@ -75,12 +75,12 @@ def _lowered(large: Law, small: Law) -> Law:
 
     The minimum is within the odds of `small`, so every point on the way to it is, too.
     """
-    least = [min(x, y) for x, y in zip(large, small, strict=True)]
+    minimum = [min(x, y) for x, y in zip(large, small, strict=True)]
     excess = sum(large) - sum(small)
     if not excess:
         return large
-    part = Fraction(excess, sum(large) - sum(least))
-    return [x - part * (x - y) for x, y in zip(large, least, strict=True)]
+    part = Fraction(excess, sum(large) - sum(minimum))
+    return [x - part * (x - y) for x, y in zip(large, minimum, strict=True)]
 
 
 def _rest(whole: Sequence[Fraction], near: Law, delta: Fraction) -> Law:

@@ -71,8 +71,8 @@ def crossing_probability(epsilon: float, bounds: FloatArray) -> float:
     up = 1 / (1 + math.exp(-epsilon))
     # The loss (2k - n) epsilon is above the bound from k = first on.
     n = np.arange(1, rounds + 1)
-    most = np.minimum(bounds / epsilon, 2.0 * rounds)
-    first = np.maximum(np.floor((most + n) / 2 + _TIE).astype(np.int64) + 1, 0)
+    maximum = np.minimum(bounds / epsilon, 2.0 * rounds)
+    first = np.maximum(np.floor((maximum + n) / 2 + _TIE).astype(np.int64) + 1, 0)
     walk = np.zeros(rounds + 2)  # walk[k]: P(k steps up so far and no crossing)
     walk[0] = 1.0
     crossed = 0.0

@@ -289,7 +289,7 @@ class FileReader:
 
     async def members(self, dataset: str) -> list[Member]:
         rows = await self._in_thread(self._members, dataset)
-        return [row.told for row in rows]
+        return [row.as_member for row in rows]
 
     async def heads(self) -> list[Head]:
         return await heads_of(self)

@@ -310,7 +310,7 @@ class EmbeddedService:
 
     async def members(self, dataset: str) -> list[Member]:
         rows = self._partition().members.of(dataset).copy()
-        return [row.told for _, row in sorted(rows.items())]
+        return [row.as_member for _, row in sorted(rows.items())]
 
     def decided_at(self, dataset: str) -> int:
         """As `LedgerService.decided_at`."""

@@ -29,5 +29,5 @@ async def show_me(request: HttpRequest) -> Response[bytes]:
 
 
 def _membership(row: MemberRow) -> Membership:
-    member = row.told
+    member = row.as_member
     return Membership(row.dataset, member.roles, member.team, member.until)

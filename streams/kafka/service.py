@@ -292,7 +292,7 @@ class KafkaService:
 
     async def members(self, dataset: str) -> list[Member]:
         self._check_follows()
-        return [row.told for row in self._members.of(dataset)]
+        return [row.as_member for row in self._members.of(dataset)]
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()

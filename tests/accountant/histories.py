@@ -70,11 +70,11 @@ def play(world: World, history: list[tuple[Any, ...]]) -> list[bytes]:
 
 
 @st.composite
-def worlds(draw: st.DrawFn, *, least: int = 4, most: int = 40) -> tuple[World, list[bytes]]:
+def worlds(draw: st.DrawFn, *, minimum: int = 4, maximum: int = 40) -> tuple[World, list[bytes]]:
     """A world with a history, and the bodies of its requests."""
     world = World(
         batch=draw(st.sampled_from([1, 3, 100])), most_ids=draw(st.sampled_from([8, 999]))
     )
     world.open("census", **draw(st.sampled_from(POLICIES)))
-    sent = play(world, draw(st.lists(steps, min_size=least, max_size=most)))
+    sent = play(world, draw(st.lists(steps, min_size=minimum, max_size=maximum)))
     return world, sent

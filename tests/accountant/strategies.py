@@ -11,12 +11,12 @@ from accountant.filters import FILTERS
 from tests.accountant.filters import policies
 
 
-def decimals(least: int, most: int) -> st.SearchStrategy[str]:
+def decimals(minimum: int, maximum: int) -> st.SearchStrategy[str]:
     """Decimals of 1 to 4 digits, their first digit between 10^least and 10^most."""
     return st.builds(
         lambda digits, exponent: f"{digits[0]}.{digits[1:] or '0'}e{exponent}",
         st.integers(1, 9999).map(str),
-        st.integers(least, most),
+        st.integers(minimum, maximum),
     )
 
 

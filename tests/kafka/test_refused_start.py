@@ -173,7 +173,7 @@ async def test_topics_are_not_ready_for_settings_other_than_their_genesis(
             await topics.create(replace(ledger.deployment, **{name: other}))
         assert str(raised.value) == (
             f"{ledger.topic('decisions')}, partition 0: the log began as one with {name} {right}, "
-            f"the setting is {other}: set ACCOUNTANT_{name.upper()}={right}"
+            f"but the setting is {other}: set ACCOUNTANT_{name.upper()}={right}"
         )
         assert await topics.create(ledger.deployment) == []
 

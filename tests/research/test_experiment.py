@@ -101,7 +101,7 @@ def test_the_ladders_have_the_precisions_that_are_asked_for():
 def test_a_run_answers_well_within_its_budget(run, name, mean):
     capacity = FilterLedger(policy_of(name)).capacity
     for done in runs_of(run, name, 3, seed=7):
-        assert all(spent <= most for spent, most in zip(done.spent, capacity, strict=True))
+        assert all(spent <= maximum for spent, maximum in zip(done.spent, capacity, strict=True))
         # The next answer would be about a hundredth of the budget: little is left unused.
         assert int(done.spent[0]) > 0.9 * int(capacity[0])
         assert abs(len(done.answers) - mean) < 6
@@ -111,9 +111,9 @@ def test_a_run_answers_well_within_its_budget(run, name, mean):
 def test_a_smaller_budget_answers_fewer(run):
     small = resolve(Policy(filter="zcdp_tight", epsilon="0.25", delta="1e-6", odometers=()))
     rng = np.random.default_rng(9)
-    most = max(len(run(GAUSSIAN, small, rng).answers) for _ in range(3))
-    least = min(len(done.answers) for done in runs_of(run, "zcdp_tight", 3, seed=9))
-    assert most < least / 2
+    maximum = max(len(run(GAUSSIAN, small, rng).answers) for _ in range(3))
+    minimum = min(len(done.answers) for done in runs_of(run, "zcdp_tight", 3, seed=9))
+    assert maximum < minimum / 2
 
 
 def test_no_answer_where_not_even_the_first_fits():

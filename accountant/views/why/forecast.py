@@ -76,7 +76,7 @@ class RemainingAmount(NamedTuple):
 
 
 class SpenderKey(NamedTuple):
-    """Of whom a forecast is."""
+    """The spender that a forecast covers."""
 
     scope: Scope
     name: str | None = None

@@ -41,7 +41,7 @@ def remaining_by_scope(
 ) -> dict[SpenderKey, RemainingAmount]:
     """Return what is left for all, for teams, and for some analysts.
 
-    A team is left nothing that is reserved for others, so somewhat less than its members, of whom
+    A team has nothing left that is reserved for others, so somewhat less than its members, of which
     one may have a share of their own outside of it.
 
     Args:

@@ -117,7 +117,7 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
         since: number of the dataset's first decision that `refusals`, `largest` and forecasts of
             teams and analysts take in, where those before are in an archive; None where they
             take in all.
-        only: whose rows these are, where the one who asks does not see what others have asked.
+        only: the analyst of these rows, where the caller does not see the requests of others.
     """
 
     dataset: str

@@ -121,9 +121,9 @@ def why_of(
     state = view.state
     if state not in {"closed", "halted"}:
         whole = left_of_dataset(view)
-        of_whom = {SpenderKey("all"): whole, **(left or {})}
+        by_spender = {SpenderKey("all"): whole, **(left or {})}
         for whose, by_day, begin in _paces(view, sums, members, analyst):
-            known = of_whom.get(whose, whole)
+            known = by_spender.get(whose, whole)
             predicted += tuple(forecasts(whose, by_day, known, begin=begin, now=now))
     return Why(
         dataset=view.dataset,
@@ -241,7 +241,7 @@ def _teams(members: Iterable[Member]) -> dict[str, str]:
 def _paces(
     view: DatasetView, sums: UsageSums, members: Sequence[Member], analyst: str | None
 ) -> Iterator[tuple[SpenderKey, Mapping[str, Units], int]]:
-    """Yield of whom a forecast is, what they spent day by day, and since when that is known."""
+    """Yield each spender of a forecast with its spending by day and the first known day."""
     opened = from_iso(view.opened_at)
     yield SpenderKey("all"), {used.key: used.spent for used in sums.days}, opened
     # Days of analysts may begin later, where the log's beginning is in an archive.
@@ -272,5 +272,5 @@ def _top_spenders(by_day: Mapping[str, Mapping[str, Units]], asked_for: str | No
     """Return the names that spent most, and one that is asked for in any case."""
     spent = {name: sum(days.values()) for name, days in by_day.items()}
     found = sorted((name for name in spent if spent[name]), key=lambda name: (-spent[name], name))
-    most = found[:MAX_FORECAST]
-    return most if asked_for is None or asked_for in most else [*most, asked_for]
+    maximum = found[:MAX_FORECAST]
+    return maximum if asked_for is None or asked_for in maximum else [*maximum, asked_for]

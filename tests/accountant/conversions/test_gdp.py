@@ -154,9 +154,9 @@ def test_delta_grows_with_mu_and_falls_with_epsilon(
 def test_an_epsilon_of_nearly_nothing_is_found(mu: str, delta: str) -> None:
     ours = gdp_epsilon(mu=Decimal(mu), delta=Decimal(delta))
     with mpmath.workdps(80):
-        most = real(delta)
-        assert gaussian.delta(real(mu), real(ours)) <= most
-        assert gaussian.delta(real(mu), real(ours) * (1 - mpmath.mpf(10) ** -9)) > most
+        maximum = real(delta)
+        assert gaussian.delta(real(mu), real(ours)) <= maximum
+        assert gaussian.delta(real(mu), real(ours) * (1 - mpmath.mpf(10) ** -9)) > maximum
 
 
 def test_an_epsilon_below_all_digits_is_bounded() -> None:

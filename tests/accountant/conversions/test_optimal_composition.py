@@ -20,9 +20,9 @@ from tests.accountant.filters.rules import most_composed as most_in_full
 MOST = 10**7
 
 
-def most(each: str, epsilon: str, delta: str, limit: int = MOST) -> int | None:
+def maximum(each: str, epsilon: str, delta: str, limit: int = MOST) -> int | None:
     return most_composed(
-        epsilon=Decimal(each), target=Decimal(epsilon), delta=Decimal(delta), most=limit
+        epsilon=Decimal(each), target=Decimal(epsilon), delta=Decimal(delta), maximum=limit
     )
 
 
@@ -56,7 +56,7 @@ def by_gamma_functions(k: int, each: str, epsilon: str) -> mpmath.mpf:
     ],
 )
 def test_counts(each: str, epsilon: str, delta: str, count: int) -> None:
-    assert most(each, epsilon, delta) == count == most_in_full(each, epsilon, delta)
+    assert maximum(each, epsilon, delta) == count == most_in_full(each, epsilon, delta)
 
 
 @settings(max_examples=60, deadline=None)
@@ -66,7 +66,7 @@ def test_counts(each: str, epsilon: str, delta: str, count: int) -> None:
     st.sampled_from(["1e-30", "1e-9", "1e-3", "0.2", "0.9"]),
 )
 def test_it_is_the_optimum_exactly(each: str, epsilon: str, delta: str) -> None:
-    found = most(each, epsilon, delta)
+    found = maximum(each, epsilon, delta)
     assert found is not None
     assert composed(found, each, epsilon) <= exact.real(delta)
     assert composed(found + 1, each, epsilon) > exact.real(delta)
@@ -82,7 +82,7 @@ def test_it_is_the_optimum_exactly(each: str, epsilon: str, delta: str) -> None:
     ],
 )
 def test_it_is_where_hundreds_of_thousands_fit(each: str, epsilon: str, delta: str) -> None:
-    found = most(each, epsilon, delta)
+    found = maximum(each, epsilon, delta)
     assert found is not None
     with mpmath.workdps(40):
         assert by_gamma_functions(found, each, epsilon) <= exact.real(delta)
@@ -121,8 +121,8 @@ def test_it_is_0_where_no_loss_is_larger(k: int, each: str, epsilon: str) -> Non
 def test_what_no_decimal_holds_is_above_0() -> None:
     tiny = composed_delta(mechanisms=2001, epsilon=Decimal(1000), target=Decimal(2_000_999))
     assert tiny > 0
-    least = composed_delta(mechanisms=10**7, epsilon=Decimal("1e-12"), target=Decimal("9.99e-6"))
-    assert 0 < least < Decimal("1e-800000")
+    minimum = composed_delta(mechanisms=10**7, epsilon=Decimal("1e-12"), target=Decimal("9.99e-6"))
+    assert 0 < minimum < Decimal("1e-800000")
 
 
 @pytest.mark.parametrize(
@@ -138,15 +138,15 @@ def test_what_no_decimal_holds_is_above_0() -> None:
     ],
 )
 def test_ten_million_take_a_second_at_most(each: str, epsilon: str, delta: str) -> None:
-    most("0.01", epsilon, delta)  # what is remembered of the budget
+    maximum("0.01", epsilon, delta)  # what is remembered of the budget
     start = time.process_time()
-    found = most(each, epsilon, delta)
+    found = maximum(each, epsilon, delta)
     assert time.process_time() - start < 1
     assert found is None or found <= MOST
 
 
 def test_the_limit_is_where_it_says() -> None:
-    assert most("0.01", "1", "1e-6", 562) == 562
-    assert most("0.01", "1", "1e-6", 561) is None
-    assert most("0.01", "1", "1e-6", 1) is None
-    assert most("0.1", "1", "0", 10) == 10
+    assert maximum("0.01", "1", "1e-6", 562) == 562
+    assert maximum("0.01", "1", "1e-6", 561) is None
+    assert maximum("0.01", "1", "1e-6", 1) is None
+    assert maximum("0.1", "1", "0", 10) == 10

@@ -103,8 +103,8 @@ def test_the_optimal_budget_is_the_least_of_all_pairs_of_coins(
 ) -> None:
     alpha, e, d = Decimal(order), Decimal(epsilon), Decimal(delta)
     ours = real(budget_optimal(alpha, epsilon=e, delta=d))
-    least = least_bernoulli(order, epsilon, delta)
-    assert least * (1 - LOOSE) <= ours <= least
+    minimum = least_bernoulli(order, epsilon, delta)
+    assert minimum * (1 - LOOSE) <= ours <= minimum
     for p in (real(d) * (1 + MP.mpf(10) ** k) for k in range(-9, 40)):
         assert p >= 1 or ours <= bernoulli(order, epsilon, delta, p)
 

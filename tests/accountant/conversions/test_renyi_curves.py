@@ -210,11 +210,11 @@ def test_a_curve_increases_with_the_order(name: str, orders: list[str]) -> None:
 @pytest.mark.parametrize("epsilon", ["1e-12", "1", "1000"])
 def test_laplace_and_bounded_range_lie_below_randomized_response(order: str, epsilon: str) -> None:
     alpha, e = Fraction(order), Fraction(epsilon)
-    most = Fraction(randomized_response_renyi(alpha, epsilon=e))
-    assert 0 < Fraction(laplace_renyi(alpha, epsilon=e)) <= most * (1 + LOOSE)
-    assert 0 < Fraction(bounded_range_renyi(alpha, eta=e)) <= most * (1 + LOOSE)
-    assert most <= e * (1 + LOOSE)
-    assert most <= alpha * e**2 / 2 * (1 + LOOSE)
+    maximum = Fraction(randomized_response_renyi(alpha, epsilon=e))
+    assert 0 < Fraction(laplace_renyi(alpha, epsilon=e)) <= maximum * (1 + LOOSE)
+    assert 0 < Fraction(bounded_range_renyi(alpha, eta=e)) <= maximum * (1 + LOOSE)
+    assert maximum <= e * (1 + LOOSE)
+    assert maximum <= alpha * e**2 / 2 * (1 + LOOSE)
 
 
 @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)

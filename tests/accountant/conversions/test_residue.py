@@ -78,8 +78,8 @@ def test_the_cost_falls_as_the_state_grows(log_room: float, log_more: float, eps
         assert one is not None
         assert other is not None
         # 8 ln cosh(e/2), written so that a tiny epsilon keeps its digits.
-        least = 8 * mpmath.log1p(2 * mpmath.sinh(e / 4) ** 2)
-        assert least < other < one <= largest
+        minimum = 8 * mpmath.log1p(2 * mpmath.sinh(e / 4) ** 2)
+        assert minimum < other < one <= largest
         assert one * (1 - one / state) < e * e
 
 

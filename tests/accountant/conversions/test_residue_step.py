@@ -98,11 +98,11 @@ def test_the_two_sides_err_by_less_than_their_bound(epsilon: Decimal, log_room: 
 @settings(max_examples=100, deadline=None)
 @given(EPSILONS, st.integers(1, 36), st.booleans())
 def test_it_is_admitted_from_the_very_state_on(epsilon: Decimal, zeros: int, below: bool) -> None:
-    least = refusing(epsilon)
-    away = least // 10**zeros
-    state = least - away - 10**6 if below else least + away
+    minimum = refusing(epsilon)
+    away = minimum // 10**zeros
+    state = minimum - away - 10**6 if below else minimum + away
     step = pure_step(units_up(epsilon))
-    if below and away < least // 10**18:
+    if below and away < minimum // 10**18:
         return  # the last of what is admitted may be refused: the safe side
     assert admits(state, step) is not below
     assert (pure_cost(state, step) is None) is below

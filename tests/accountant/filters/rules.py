@@ -211,8 +211,8 @@ def optimal_homogeneous(policy: Policy, ran: Mechanisms) -> Limits | None:
     if found is None or any(epsilon > Fraction(each) for epsilon, _ in found):
         return None
     count = sum(n for epsilon, n in found if epsilon)
-    most = most_composed(each, policy.epsilon or "", own)
-    return [(mpmath.mpf(count), mpmath.mpf(most)), (delta(ran), real(claims))]
+    maximum = most_composed(each, policy.epsilon or "", own)
+    return [(mpmath.mpf(count), mpmath.mpf(maximum)), (delta(ran), real(claims))]
 
 
 RULES: Final[dict[str, Rule]] = {

@@ -67,9 +67,9 @@ class Model:
         self.body: dict[str, Any] = msgspec.to_builtins(resolve(policy))
         self.names = rules.sums(self.body)
         self.own: Amounts = dict.fromkeys(self.names, Fraction(0))
-        self.most = {name: Fraction(int(capacity[name]), UNIT) for name in self.names}
+        self.maximum = {name: Fraction(int(capacity[name]), UNIT) for name in self.names}
         for name, (_, high) in zip(self.names, rules.capacities(self.body), strict=True):
-            assert self.most[name] * UNIT <= high  # no budget is above the exact one
+            assert self.maximum[name] * UNIT <= high  # no budget is above the exact one
         self.epsilon = self.delta = Fraction(0)
         more = Fraction(self.body.get("epsilon_ex_post", 0))
         self.most_epsilon = Fraction(self.body["epsilon"]) + more
@@ -93,15 +93,15 @@ class Model:
             return False
         name = self.body["filter"]
         if name == "gdp_residue":
-            room = int((self.most["mu_squared"] - self.own["mu_squared"]) * UNIT)
+            room = int((self.maximum["mu_squared"] - self.own["mu_squared"]) * UNIT)
             found = charge(list(atoms(claim)), room)
             delta = self.own["delta"] + self.cost(claim, "delta")
-            return found is not None and delta <= self.most["delta"]
+            return found is not None and delta <= self.maximum["delta"]
         after = {each: self._after(claim, each) for each in self.names}
         within = [
-            total is not None and total * (1 + more) <= self.most[each]
+            total is not None and total * (1 + more) <= self.maximum[each]
             if each not in self.deltas
-            else total is not None and total <= self.most[each]
+            else total is not None and total <= self.maximum[each]
             for each, total in after.items()
         ]
         if name == "renyi_weighted":
@@ -124,7 +124,7 @@ class Model:
             return False
         if not self.deltas:
             return bool(self.delta + self.cost(claim, "delta") <= self.most_delta)
-        return all(self._after(claim, name) <= self.most[name] for name in self.deltas)
+        return all(self._after(claim, name) <= self.maximum[name] for name in self.deltas)
 
     def take(self, claim: dict[str, Any], ledger: Ledger) -> None:
         """Count a claim that was granted."""

@@ -61,8 +61,8 @@ class Game:
         return mean(1), mean(-1)
 
     def widths(self) -> list[mpmath.mpf]:
-        most = 3 * (self.b + self.left) + self.left**2
-        return [most * i / 6 for i in range(-6, 7)]
+        maximum = 3 * (self.b + self.left) + self.left**2
+        return [maximum * i / 6 for i in range(-6, 7)]
 
 
 @pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)

@@ -107,9 +107,9 @@ class TestEveryFilter:
         plan = plan_of(POLICIES[name])
         free = asked(plan, claim_for(name, "0"))
         assert plan.kind.count(plan.capacity, nothing(plan), free) is None
-        most = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim_for(name)))
+        maximum = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim_for(name)))
         spent = plan.kind.charge(
-            plan.capacity, nothing(plan), asked(plan, c.Repeat(claim_for(name), most or 0))
+            plan.capacity, nothing(plan), asked(plan, c.Repeat(claim_for(name), maximum or 0))
         )
         assert spent is not None
         assert plan.kind.charge(plan.capacity, spent, free) == spent

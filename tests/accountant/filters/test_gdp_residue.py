@@ -187,13 +187,13 @@ def test_a_count_of_batches_with_fractions_is_never_above_what_is_charged() -> N
     ninth, small = c.Gaussian("3", "1"), c.Gaussian("7", "1")
     for batch in (c.AllOf((ninth, c.Pure("0.1"), small)), c.AllOf((small, c.Pure("0.05"), ninth))):
         for many in (2, 3):
-            below, least = 0, UNIT
-            while least - below > 1:
-                middle = (below + least) // 2
+            below, minimum = 0, UNIT
+            while minimum - below > 1:
+                middle = (below + minimum) // 2
                 fits = one_by_one((middle, 0), batch)[0] >= many
-                below, least = (below, middle) if fits else (middle, least)
+                below, minimum = (below, middle) if fits else (middle, minimum)
             assert KIND.count((below, 0), (0, 0), asked(batch)) == many - 1
-            assert KIND.count((least, 0), (0, 0), asked(batch)) == many
+            assert KIND.count((minimum, 0), (0, 0), asked(batch)) == many
 
 
 def test_the_count_of_large_batches_is_proved_to_fit() -> None:
@@ -216,8 +216,8 @@ def test_as_many_batches_as_no_one_could_run_are_counted() -> None:
         found = KIND.count(limits, (0, 0), asked(c.Repeat(c.Pure(epsilon), times)))
         assert found is not None
         # The cost of each is epsilon^2 but for 1e-10 of it, until next to nothing is left.
-        most = room / (times * Fraction(epsilon) ** 2)
-        assert most * (1 - Fraction(11, 10**6)) < found < most
+        maximum = room / (times * Fraction(epsilon) ** 2)
+        assert maximum * (1 - Fraction(11, 10**6)) < found < maximum
 
 
 def test_batches_of_many_sizes_are_counted_nearly_exactly() -> None:

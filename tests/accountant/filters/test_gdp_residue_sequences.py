@@ -33,14 +33,14 @@ class Reference:
     is at most 1e-12 too large never makes up for a budget that is 1e-12 smaller.
     """
 
-    most: mpmath.mpf
-    least: mpmath.mpf | None
+    maximum: mpmath.mpf
+    minimum: mpmath.mpf | None
     delta: Fraction = Fraction(0)
 
     def after(self, claim: c.Claim) -> Reference:
         return Reference(
-            most=step(self.most, claim) if self.most is not None else None,
-            least=step(self.least, claim) if self.least is not None else None,
+            maximum=step(self.maximum, claim) if self.maximum is not None else None,
+            minimum=step(self.minimum, claim) if self.minimum is not None else None,
             delta=self.delta + sum(exact.delta(one) * n for one, n in single(claim)),
         )
 
@@ -116,7 +116,7 @@ def play(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
     spent: tuple[Units, ...] = (0, 0)
     with mpmath.workdps(80):
         whole = mpmath.mpf(int(limits[0])) / UNIT
-        reference = Reference(most=whole, least=whole * (1 - CLOSE))
+        reference = Reference(maximum=whole, minimum=whole * (1 - CLOSE))
         for claim in sequence:
             due, one = reference.after(claim), asked(claim)
             within = due.delta <= Fraction(1, 10**4)
@@ -124,13 +124,13 @@ def play(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
             assert KIND.accepts(one)
             assert KIND.fits(limits, spent, one) is (after is not None)
             if after is None:
-                assert due.least is None or not within, "refused, though it clearly fits"
+                assert due.minimum is None or not within, "refused, though it clearly fits"
                 continue
-            assert due.most is not None, "admitted, though it does not fit"
+            assert due.maximum is not None, "admitted, though it does not fit"
             assert within
             ours = mpmath.mpf(int(limits[0]) - int(after[0])) / UNIT
-            assert 0 <= ours <= due.most + GRID
-            if due.least is not None:
-                assert ours >= due.least - 100 * mpmath.mpf(10) ** -40
+            assert 0 <= ours <= due.maximum + GRID
+            if due.minimum is not None:
+                assert ours >= due.minimum - 100 * mpmath.mpf(10) ** -40
             spent, reference = after, due
             assert KIND.holds(limits, spent)

@@ -49,8 +49,8 @@ def best(claim: str, epsilon: str = "1", delta: str = "1e-6") -> Decimal | None:
         epsilon=Decimal(epsilon),
         delta=Decimal(delta),
         curve=partial(curve_of, worth),
-        least=MIN_ORDER,
-        most=MAX_ORDER,
+        minimum=MIN_ORDER,
+        maximum=MAX_ORDER,
     )
 
 
@@ -74,12 +74,12 @@ def test_490_hundredths_fit_at_order_22_and_23_and_fewer_beside_them() -> None:
 @pytest.mark.parametrize(
     ("claim", "most"), [("pure:0.01", 490), ("pure:0.1", 10), ("pure:1", 1), ("zcdp:0.0005", 48)]
 )
-def test_the_best_order_fits_as_many_as_any_order_does(claim: str, most: int) -> None:
+def test_the_best_order_fits_as_many_as_any_order_does(claim: str, maximum: int) -> None:
     order = best(claim)
     assert order is not None
-    assert fits(str(order), claim) == most
+    assert fits(str(order), claim) == maximum
     others = [str(14 + k) for k in range(200)] + [str(10**k) for k in range(3, 9)]
-    assert max(fits(other, claim) or 0 for other in others) <= most
+    assert max(fits(other, claim) or 0 for other in others) <= maximum
 
 
 def test_no_order_is_best_where_none_leaves_a_budget() -> None:

@@ -232,7 +232,7 @@ class TestWrongRulesAreCaught:
     def test_what_it_admits_of_one_answer_stays_within_delta(self) -> None:
         kind = RenyiMixtureFilter(self.ORDERS)
         capacity = kind.capacity(budget("8", "1e-3"))
-        most = mpmath.mpf(0)
+        maximum = mpmath.mpf(0)
         for beyond in mpmath.linspace(0.001, 2, 60):
             loss = self.EPSILON + beyond
             low, high = mpmath.mpf(0), 1 / (1 + mpmath.exp(-loss))
@@ -240,5 +240,5 @@ class TestWrongRulesAreCaught:
                 mass = (low + high) / 2
                 fits = kind.holds(capacity, self.sums(loss, mass))
                 low, high = (mass, high) if fits else (low, mass)
-            most = max(most, low * (1 - mpmath.exp(-beyond)))
-        assert 0.5 * self.DELTA < most <= self.DELTA
+            maximum = max(maximum, low * (1 - mpmath.exp(-beyond)))
+        assert 0.5 * self.DELTA < maximum <= self.DELTA

@@ -197,14 +197,14 @@ def test_ten_million_tiny_requests_do_not_drift(name: str) -> None:
         )
         for epsilon in ("6e-5", "5e-5", "3e-5", "2e-5", "9e-8")
     }
-    epsilon, most = next((e, n) for e, n in counts.items() if n is not None and n >= 10**7)
+    epsilon, maximum = next((e, n) for e, n in counts.items() if n is not None and n >= 10**7)
     millions = [c.Repeat(kind(epsilon), 10**6)] * 10
-    rest = most - 10**7
+    rest = maximum - 10**7
     while rest:
         millions.append(c.Repeat(kind(epsilon), min(rest, 10**6)))
         rest -= millions[-1].times
     ledger = play(policy, [*millions, kind(epsilon)])
-    assert ledger.mechanisms == most
+    assert ledger.mechanisms == maximum
 
 
 @pytest.mark.parametrize("name", ADDED_UP)

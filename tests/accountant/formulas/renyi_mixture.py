@@ -62,8 +62,8 @@ def mixture_delta(
             middle = (low * high).sqrt()
             low, high = (middle, high) if terms.slope(middle) > 0 else (low, middle)
         low, high = low * (1 - _APART), high * (1 + _APART)
-        most = terms.log_ratio(low) + terms.slope(low) * (high - low)
-        return up(most.exp())
+        maximum = terms.log_ratio(low) + terms.slope(low) * (high - low)
+        return up(maximum.exp())
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,8 +50,8 @@ def budget_optimal(order: Real, *, epsilon: Decimal, delta: Decimal) -> Decimal:
             log = -(1 - delta).ln()
             return down(epsilon + log, epsilon, log)
         line = _Line(alpha, (-epsilon).exp(), delta)
-        least = line.least(line.minimiser())
-        certified = down(least.ln() / (alpha - 1)) if least > 1 else Decimal(0)
+        minimum = line.minimum(line.minimiser())
+        certified = down(minimum.ln() / (alpha - 1)) if minimum > 1 else Decimal(0)
     # The budget of c_alpha is valid as well.
     return max(certified, budget_cks(alpha, epsilon=epsilon, delta=delta))
 
@@ -68,7 +68,7 @@ class _Line:
     shrunk: Decimal
     delta: Decimal
 
-    def least(self, u: Decimal) -> Decimal:
+    def minimum(self, u: Decimal) -> Decimal:
         """Return a lower bound on F everywhere, from its tangent at u, rounded down."""
         p, r, s = self._ratios(u)
         first, second = self._power(r), self._power(s)

@@ -35,8 +35,8 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
     """Return what is spent after as many small claims as fit, at most `times`."""
     kind, nothing = plan.kind, (0,) * plan.width
     small = c.ExPost("0.001") if plan.policy.filter == "ex_post" else c.Pure("0.001")
-    most = kind.count(plan.capacity, nothing, price(checked(small), kind.needs))
-    times = min(times, most or 0)
+    maximum = kind.count(plan.capacity, nothing, price(checked(small), kind.needs))
+    times = min(times, maximum or 0)
     if not times:
         return nothing
     spent = kind.charge(plan.capacity, nothing, price(checked(c.Repeat(small, times)), kind.needs))
@@ -75,12 +75,12 @@ def test_what_is_offered_fits_and_the_next_larger_does_not(
 def fits_at_its_least(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, ...]) -> bool:
     """Tell whether a claim fits with its knob nearly as far as the wire lets it be turned."""
     if claim.knob_sign > 0:
-        least = "1.1e-25" if claim.knob == "rho" else "1.1e-12"
+        minimum = "1.1e-25" if claim.knob == "rho" else "1.1e-12"
     elif isinstance(claim, c.Brownian) and isinstance(claim.previous, str):
-        least = f"{Decimal(claim.previous) * Decimal('0.9989'):.4e}".replace("e+", "e")
+        minimum = f"{Decimal(claim.previous) * Decimal('0.9989'):.4e}".replace("e+", "e")
     else:
-        least = "9e8"
-    smallest = msgspec.structs.replace(claim, **{claim.knob: least})
+        minimum = "9e8"
+    smallest = msgspec.structs.replace(claim, **{claim.knob: minimum})
     try:
         return fits(checked(smallest).claim, plan, spent)
     except RequestInvalid:  # so small a cost is not on the wire

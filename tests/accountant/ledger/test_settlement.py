@@ -245,14 +245,14 @@ def hockey_stick_of_settling_by_outcome() -> mpmath.mpf:
     capacity = exact.units(plan_of(Policy(epsilon="20.55", delta="1e-6")).capacity[0])
     rare = mpmath.mpf("0.01")
     loss = mpmath.log((1 - rare) / (1 - rare * mpmath.exp(3)))
-    most, least = (x * mpmath.tanh(x / 2) for x in (mpmath.mpf(3), loss))
+    maximum, minimum = (x * mpmath.tanh(x / 2) for x in (mpmath.mpf(3), loss))
     found = mpmath.mpf(0)
     going = {0: mpmath.mpf(1)}  # by how often a came
     for rounds in range(400):
         further: defaultdict[int, mpmath.mpf] = defaultdict(mpmath.mpf)
         for a, probability in going.items():
             b = rounds - a
-            if a * most + b * least + most <= capacity:
+            if a * maximum + b * minimum + maximum <= capacity:
                 further[a + 1] += probability * rare
                 further[a] += probability * (1 - rare)
             else:
@@ -316,9 +316,9 @@ def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None
 
 def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
     # The reservation lies on the grid; what was paid lies below it, and 20 digits of it above.
-    most = "0.1000000000000000000000000000000000000001"
-    plan = plan_of(Policy(filter="basic", epsilon=most))
+    maximum = "0.1000000000000000000000000000000000000001"
+    plan = plan_of(Policy(filter="basic", epsilon=maximum))
     paid = Fraction(1, 10) + Fraction(1, 101 * 10**40)
-    settled = settle_ex_post(plan, c.ExPost(most), paid=paid, begun=True)
+    settled = settle_ex_post(plan, c.ExPost(maximum), paid=paid, begun=True)
     assert settled.ruling is Ruling.SETTLED
     assert set(settled.returned) == {0}

@@ -109,14 +109,14 @@ def test_step_by_step_costs_what_a_reservation_settles_at(name):
         spent = after
         shown.show(variance)
     reserved = Brownian("300", "1")
-    most = ledger.charge(ledger.start, reserved)
-    assert most is not None
+    maximum = ledger.charge(ledger.start, reserved)
+    assert maximum is not None
     settled = settle_brownian(open_plan(policy), reserved, shown="700", begun=True)
     assert settled.ruling is Ruling.SETTLED
-    kept = [a - b for a, b in zip(most, settled.returned, strict=True)]
+    kept = [a - b for a, b in zip(maximum, settled.returned, strict=True)]
     # Each step is rounded up on its own, to 20 digits.
     assert [int(a) for a in spent] == pytest.approx([int(a) for a in kept], rel=1e-18)
-    assert 0 < int(spent[0]) < int(most[0]) / 2
+    assert 0 < int(spent[0]) < int(maximum[0]) / 2
 
 
 def test_the_same_seed_shows_the_same():

@@ -99,12 +99,12 @@ def stitched(delta: Real, v0: Real, v: Real) -> Real:
 
 
 def stitched_exact(delta: Real, v0: Real, v: Real) -> Real:
-    most = max(v, v0)
+    maximum = max(v, v0)
     power = exact.real("1.4")
     kappa = (mpmath.root(2, 4) + 1 / mpmath.root(2, 4)) / mpmath.sqrt(2)
-    inner = power * mpmath.log(mpmath.log(2 * most / v0)) + mpmath.log(mpmath.zeta(power))
+    inner = power * mpmath.log(mpmath.log(2 * maximum / v0)) + mpmath.log(mpmath.zeta(power))
     inner += -power * mpmath.log(mpmath.log(2)) - mpmath.log(delta)
-    return kappa * mpmath.sqrt(most * inner) + v / 2
+    return kappa * mpmath.sqrt(maximum * inner) + v / 2
 
 
 def lines_min(delta: Real, lines: list[tuple[Real, Real]], v: Real) -> Real:

@@ -150,9 +150,9 @@ def test_several_lines_are_rounded_up(delta: str, lines: list[tuple[str, int]], 
     slopes = tuple(slope for slope, _ in lines)
     weights = tuple(f"{weight / 1000}" for _, weight in lines)
     exact_lines = [(exact.real(s), exact.real(w)) for s, w in zip(slopes, weights, strict=True)]
-    least = lines_min(delta=delta, slopes=slopes, weights=weights)(v)
+    minimum = lines_min(delta=delta, slopes=slopes, weights=weights)(v)
     mixed = discrete_mixture(delta=delta, slopes=slopes, weights=weights)(v)
-    brackets(least, formulas.lines_min(exact.real(delta), exact_lines, real(v)))
+    brackets(minimum, formulas.lines_min(exact.real(delta), exact_lines, real(v)))
     brackets(mixed, formulas.discrete_mixture(exact.real(delta), exact_lines, real(v)))
 
 

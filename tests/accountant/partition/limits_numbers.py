@@ -32,9 +32,9 @@ class ExactMeter(Meter):
         return _span(claim, halves.needs(self.policy))
 
     def residue(self, capacity: Amounts, spent: Amounts, claim: str) -> Range | None:
-        most = tuple(int(capacity[name]) for name in self.own)
+        maximum = tuple(int(capacity[name]) for name in self.own)
         before = tuple(amount_of(int(spent[name] * PARTS)) for name in self.own)
-        after = _RESIDUE.charge(most, before, _price(claim, _RESIDUE.needs))
+        after = _RESIDUE.charge(maximum, before, _price(claim, _RESIDUE.needs))
         if after is None:
             return None
         cost = _exact(after[0]) - spent[self.own[0]]

@@ -25,7 +25,7 @@ def level_rows(name: str, limits: Limits) -> dict[bytes, Fields]:
     for limit in limits.values():
         key = {"dataset": name, "scope": limit.scope, "name": limit.name}
         shown = used_row(limit, limit.use) if limit.scope != "each" else {}
-        rows[tight(key)] = {**key, "limit": limit.told, "sequence": limit.use.sequence, **shown}
+        rows[tight(key)] = {**key, "limit": limit.fields, "sequence": limit.use.sequence, **shown}
         for analyst, use in limit.uses.items():
             key = {"dataset": name, "scope": "each", "team": limit.name, "name": analyst}
             rows[tight(key)] = {**key, "sequence": use.sequence, **used_row(limit, use)}

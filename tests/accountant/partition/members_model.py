@@ -168,10 +168,10 @@ class Model:
             return "unit_mismatch"
         if claim["type"] != "pure":
             return "claim_not_accepted"
-        most = Fraction(policy.get("most_per_request", "1"))
+        maximum = Fraction(policy.get("most_per_request", "1"))
         cost = thousandths(claim["epsilon"])
         # Under a cap of 1 or none, what exceeds the whole budget does not fit what is left.
-        if most < 1 and cost > most * thousandths(policy["epsilon"]):
+        if maximum < 1 and cost > maximum * thousandths(policy["epsilon"]):
             return "above_cap"
         return "exhausted" if cost > dataset.left else None
 

@@ -71,7 +71,7 @@ def equal_claims(inputs: Inputs) -> int:
         epsilon=Decimal(inputs["e"]),
         target=Decimal(inputs["eg"]),
         delta=Decimal(inputs["d"]),
-        most=MAX_MECHANISMS,
+        maximum=MAX_MECHANISMS,
     )
     assert count is not None
     return count

@@ -235,7 +235,9 @@ def test_a_row_that_is_older_or_missing_or_changed_is_noticed(told: World) -> No
     assert before[key] != rows[key]
     with pytest.raises(StateMismatch, match="checksum"):
         refolded(told, [*{**rows, key: before[key]}.items()], told.log)
-    with pytest.raises(StateMismatch, match=r"state holds \d levels, its row says \d"):
+    with pytest.raises(
+        StateMismatch, match=r"`state` has \d levels, but the partition's row says \d"
+    ):
         refolded(told, [(k, v) for k, v in rows.items() if k != key], told.log)
     with pytest.raises(StateMismatch, match="holds the level"):
         refolded(told, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], told.log)

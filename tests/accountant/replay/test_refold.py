@@ -230,10 +230,10 @@ def test_rows_without_checksum_that_do_not_fit_are_noticed() -> None:
     foreign = msgspec.structs.replace(row.genesis, application="another")
     theirs = msgspec.json.encode(msgspec.structs.replace(row, genesis=foreign))
     for rows, what in (
-        ([last], "holds 0 datasets, its row says 1"),
-        ([(key, old), last], "holds 0 members, its row says 1"),
-        ([(key, old), ghosts, last], "holds 0 owners and 0 members of dataset census"),
-        ([(key, value), owner, ghosts, last], "holds 2 members, its row says 1"),
+        ([last], "has 0 datasets, but the partition's row says 1"),
+        ([(key, old), last], "has 0 members, but the partition's row says 1"),
+        ([(key, old), ghosts, last], "has 0 owners and 0 members of dataset census"),
+        ([(key, value), owner, ghosts, last], "has 2 members, but the partition's row says 1"),
         ([(key, old), owner, last], "has sequence 2; decision"),
         ([ghost, ghosts, last], "has sequence 0; decision"),
         ([(key, value), owner, (last[0], theirs)], "belongs to"),
@@ -243,7 +243,7 @@ def test_rows_without_checksum_that_do_not_fit_are_noticed() -> None:
 
 
 CONTRADICTIONS: list[tuple[int, dict[str, object], str]] = [
-    (2, {"sequence": 5}, "needs 2"),
+    (2, {"sequence": 5}, "number 2 comes next"),
     (2, {"dataset": "ghost", "sequence": 1}, "never opened"),
     (2, {"totals": {"rho": "0"}}, "do not fit"),
     (2, {"request": NO_REQUEST}, "no request"),
@@ -270,9 +270,9 @@ def test_another_setting_than_at_the_beginning_is_named_with_what_to_set() -> No
     with pytest.raises(GenesisDiffers) as raised:
         world.refolded()
     assert str(raised.value) == (
-        "the log began as one with application test, the setting is other: "
+        "the log began as one with application test, but the setting is other: "
         "set ACCOUNTANT_APPLICATION=test, "
-        f"and with window_ms {began.window_ms}, the setting is 1: "
+        f"and with window_ms {began.window_ms}, but the setting is 1: "
         f"set ACCOUNTANT_WINDOW_MS={began.window_ms}"
     )
 

@@ -89,7 +89,7 @@ def test_levels_know_of_no_more_resets_than_the_row() -> None:
     world.now += days(1)
     assert said(world, "ana", "0.1") == "dataset pace"
     world.commit()
-    with pytest.raises(StateMismatch, match="set back"):
+    with pytest.raises(StateMismatch, match="clock resets"):
         from_rows(world, 1, keeps_checksum=False, resets=0, reset_at=0)
 
 
@@ -102,5 +102,5 @@ def test_a_reset_to_the_beginning_of_time_is_one() -> None:
 
 def test_a_log_that_was_read_whole_has_every_reset() -> None:
     world = a_week()
-    with pytest.raises(StateMismatch, match="set back"):
+    with pytest.raises(StateMismatch, match="clock resets"):
         from_rows(world, len(world.log), keeps_checksum=False, resets=1, reset_at=START)

@@ -83,7 +83,7 @@ def test_damaged_rows_do_not_hide_that_the_log_has_lost_its_end(
     world = spent()
     rows = dict(world.rows())
     world.log = world.log[:-lost]
-    with pytest.raises(LogDamaged, match=r"but state has seen .*: restore the log"):
+    with pytest.raises(LogDamaged, match=r"but `state` has .*: restore the log"):
         refolded(world, damage(rows))
 
 
@@ -91,7 +91,7 @@ def test_a_log_that_went_another_way_than_state_has_seen_is_damaged() -> None:
     world, other = spent(), spent()  # as from a backup that was gone on with
     world.ask("pure:0.01")
     other.ask("pure:0.02")
-    with pytest.raises(LogDamaged, match="but state has seen"):
+    with pytest.raises(LogDamaged, match="but `state` has"):
         refolded(other, unreadable(dict(world.rows())))
 
 

@@ -180,7 +180,7 @@ class Watched(Life):
     def expected(self, dataset: Dataset, limit: Limit) -> Fields:
         """Return what a view must show of a limit."""
         view: Fields = {**limit.head, "version": limit.version}
-        view |= {each: limit.told[each] for each in ("part", "policy") if each in limit.told}
+        view |= {each: limit.fields[each] for each in ("part", "policy") if each in limit.fields}
         if limit.meter is not None:
             view["budget"] = texts(limit.capacity)
         use = limit.use_of("")
@@ -191,14 +191,14 @@ class Watched(Life):
         if limit.pace is not None:
             begin, paced = limit.paced(use, dataset.meter, self.model.clock)
             view["pace"] = {
-                **{each: limit.told["pace"][each] for each in ("part", "period", "budget")},
+                **{each: limit.fields["pace"][each] for each in ("part", "period", "budget")},
                 "used": {sum_: texts(paced)[sum_] for sum_ in dataset.meter.sums},
                 "left": down(dataset.meter.left(limit.pace, paced)),
                 "begins_at": at_text(begin),
                 "ends_at": at_text(limit.periods.around(begin)[1]),
             }
         if limit.share is not None:
-            view["reserved"] = {**limit.told["reserved"], "left": down(limit.spare())}
+            view["reserved"] = {**limit.fields["reserved"], "left": down(limit.spare())}
         return view
 
 

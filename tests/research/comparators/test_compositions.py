@@ -162,13 +162,13 @@ class TestTheOptimum:
     def test_its_epsilon_is_the_least_that_holds(
         self, k: int, epsilon: Decimal, delta: Decimal
     ) -> None:
-        least = optimal_epsilon(mechanisms=k, epsilon=epsilon, delta=delta)
+        minimum = optimal_epsilon(mechanisms=k, epsilon=epsilon, delta=delta)
         e, d = exact.real(Fraction(epsilon)), exact.real(Fraction(delta))
-        assert hockey_stick(k, e, exact.real(Fraction(least))) <= d
-        if least:
-            less = exact.real(Fraction(least)) * (1 - mpmath.mpf(10) ** -12)
+        assert hockey_stick(k, e, exact.real(Fraction(minimum))) <= d
+        if minimum:
+            less = exact.real(Fraction(minimum)) * (1 - mpmath.mpf(10) ** -12)
             assert hockey_stick(k, e, less) > d
-        assert least <= k * epsilon * (1 + Decimal("1e-20"))
+        assert minimum <= k * epsilon * (1 + Decimal("1e-20"))
 
     def test_no_composition_is_below_it(self) -> None:
         for k in (1, 28, 100, 562, 2000):

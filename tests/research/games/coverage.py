@@ -59,7 +59,7 @@ class Attack:
         return [ending.log_moments[rung](order) for ending, rung in self._endings(ledger, spent)]
 
     def _endings(self, ledger: FilterLedger, spent: Totals) -> list[tuple[Ending, int]]:
-        rungs = [(ending, ledger.most(spent, ending.claims)) for ending in self.endings]
+        rungs = [(ending, ledger.maximum(spent, ending.claims)) for ending in self.endings]
         return [(ending, rung) for ending, rung in rungs if rung is not None]
 
     def solve(self, *, swapped: bool | None = None) -> Solution[Totals]:

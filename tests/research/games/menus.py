@@ -139,12 +139,12 @@ class Ending:
 RUNGS = 4000
 
 
-def _rungs(most: str) -> list[str]:
-    return [f"{Decimal(most) * i / RUNGS:f}" for i in range(1, RUNGS + 1)]
+def _rungs(maximum: str) -> list[str]:
+    return [f"{Decimal(maximum) * i / RUNGS:f}" for i in range(1, RUNGS + 1)]
 
 
-def last_gaussian(most: str) -> Ending:
-    rungs = _rungs(most)
+def last_gaussian(maximum: str) -> Ending:
+    rungs = _rungs(maximum)
 
     def curve(mu: float) -> Curve:
         return lambda x: curves.gaussian(mu, x)
@@ -159,9 +159,9 @@ def last_gaussian(most: str) -> Ending:
     )
 
 
-def last_response(most: str, kind: Callable[[str], c.Claim] = c.Pure) -> Ending:
+def last_response(maximum: str, kind: Callable[[str], c.Claim] = c.Pure) -> Ending:
     """Randomized response of epsilon, claimed as `kind(epsilon)`."""
-    rungs = _rungs(most)
+    rungs = _rungs(maximum)
 
     def curve(epsilon: float) -> Curve:
         def values(x: FloatArray) -> FloatArray:

@@ -72,7 +72,7 @@ def best(ledger: FilterLedger, menu: Sequence[Offer], epsilon: str, *, depth: in
     )
 
     def last(spent: Totals) -> list[Curve]:
-        rungs = [(end, ledger.most(spent, end.claims)) for end in ends]
+        rungs = [(end, ledger.maximum(spent, end.claims)) for end in ends]
         return [end.curves[rung] for end, rung in rungs if rung is not None]
 
     return solve(

@@ -100,8 +100,8 @@ def test_the_loss_of_a_view_is_the_ratio_of_its_probabilities() -> None:
     assert set(counts[0]) == set(counts[1])
     for loss, count in counts[0].items():
         low, high = interval(count, runs)
-        least, most = interval(counts[1][loss], runs)
-        assert low / most <= math.exp(loss) <= high / least
+        minimum, maximum = interval(counts[1][loss], runs)
+        assert low / maximum <= math.exp(loss) <= high / minimum
 
 
 def test_randomized_response_with_delta_is_a_mechanism_of_the_game() -> None:

@@ -62,17 +62,17 @@ def promised(attack: Attack, epsilon: float) -> float:
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
 def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
-    most = promised(attack, attack.epsilon)
+    maximum = promised(attack, attack.epsilon)
     solution = attack.solve()
-    assert attack.near * most <= solution.value <= most * (1 + 1e-12)
-    if most > LEAST_SEEN:
-        check_by_simulation(solution, most)
+    assert attack.near * maximum <= solution.value <= maximum * (1 + 1e-12)
+    if maximum > LEAST_SEEN:
+        check_by_simulation(solution, maximum)
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
 def test_the_other_order_of_the_neighbours_alone_gains_no_more(attack: Attack) -> None:
-    most = promised(attack, attack.epsilon)
-    assert attack.solve(swapped=True).value <= most * (1 + 1e-12)
+    maximum = promised(attack, attack.epsilon)
+    assert attack.solve(swapped=True).value <= maximum * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
@@ -81,24 +81,24 @@ def test_a_cap_takes_from_what_an_adversary_can_do_and_adds_nothing(attack: Atta
     free = FilterLedger(attack.policy)
     capped = replace(attack, policy=structs.replace(attack.policy, most_per_request="0.3"))
     ledger = FilterLedger(capped.policy)
-    largest = [free.most(free.start, ending.claims) for ending in attack.endings]
-    allowed = [ledger.most(ledger.start, ending.claims) for ending in attack.endings]
-    assert any(most is not None for most in largest)
-    for most, less in zip(largest, allowed, strict=True):
-        assert less is None or (most is not None and less < most)
+    largest = [free.maximum(free.start, ending.claims) for ending in attack.endings]
+    allowed = [ledger.maximum(ledger.start, ending.claims) for ending in attack.endings]
+    assert any(maximum is not None for maximum in largest)
+    for maximum, less in zip(largest, allowed, strict=True):
+        assert less is None or (maximum is not None and less < maximum)
     value = capped.solve().value
     assert 0 <= value <= attack.solve().value * (1 + 1e-12)
     assert value <= promised(attack, attack.epsilon) * (1 + 1e-12)
 
 
-def check_by_simulation(solution: Solution[Totals], most: float) -> None:
+def check_by_simulation(solution: Solution[Totals], maximum: float) -> None:
     generator = np.random.default_rng(20261121)
     gained = solution.simulate(RUNS, generator)
     # What a run gains is in [0, 1]: a coin that falls with that chance makes it binomial.
     count = int((generator.random(RUNS) < gained).sum())
     low, high = interval(count, RUNS)
     assert low <= solution.value <= high
-    assert low <= most
+    assert low <= maximum
 
 
 @pytest.mark.parametrize("order", [0.1, 1.0, 4.0, 25.0])

@@ -75,8 +75,12 @@ class TestRenyiOrdersWithDeltaUndivided:
         def excess(mass: float) -> float:
             return self.divergence(symmetric_atom(loss, mass), order) - room
 
-        most = (1 - 1e-9) / (1 + math.exp(-loss))
-        mass = brentq(excess, 1e-18, most, xtol=1e-18, rtol=1e-13) if excess(most) > 0 else most
+        maximum = (1 - 1e-9) / (1 + math.exp(-loss))
+        mass = (
+            brentq(excess, 1e-18, maximum, xtol=1e-18, rtol=1e-13)
+            if excess(maximum) > 0
+            else maximum
+        )
         return symmetric_atom(loss, float(mass) * (1 - 1e-9))
 
     def value(self, shares: dict[float, float], first: float) -> float:
@@ -94,7 +98,7 @@ class TestRenyiOrdersWithDeltaUndivided:
             if len(set(past)) < len(past):
                 return False
             totals = [sum(column) for column in zip(*(spent[n] for n in past), strict=True)]
-            return any(x <= most for x, most in zip(totals, budgets, strict=True))
+            return any(x <= maximum for x, maximum in zip(totals, budgets, strict=True))
 
         return worst(menu, admits, self.EPSILON) / self.DELTA
 

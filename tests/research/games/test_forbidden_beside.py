@@ -54,13 +54,13 @@ class Planted:
     """A filter of a whole delta with basic composition beside it, by some rule."""
 
     def __init__(self, name: str, delta: str, rule: Rule) -> None:
-        mu, epsilon, most = BUDGETS[delta]
+        mu, epsilon, maximum = BUDGETS[delta]
         self.ledger = FilterLedger(Policy(filter=name, epsilon=epsilon, delta=delta))
         self.rule = rule
         self.epsilon, self.delta = int(epsilon) * UNIT, int(Fraction(delta) * UNIT)
         sizes = [f"{int(epsilon) * part:g}" for part in (0.03, 0.1, 0.25, 0.5, 1)]
         self.menu = [*map(m.pure, sizes), m.gaussian(mu, FINE)]
-        self.ends = [m.last_gaussian(most), m.last_response("3")]
+        self.ends = [m.last_gaussian(maximum), m.last_response("3")]
         self.voids = False
 
     def by_filter(self, state: State, claim: Claim) -> State | None:
@@ -169,9 +169,9 @@ def worst_pairs(order: float, divergence: float) -> list[Pair]:
             back = np.logaddexp(q_law[0] - less * high, q_law[1] - less * low)
             return float(max(forth, back)) / less - divergence
 
-        least, most = -60.0, -math.log1p(math.exp(-high))
-        if beyond(least) < 0 < beyond(most):
-            p = math.exp(float(brentq(beyond, least, most, xtol=1e-12)) - 1e-9)
+        minimum, maximum = -60.0, -math.log1p(math.exp(-high))
+        if beyond(minimum) < 0 < beyond(maximum):
+            p = math.exp(float(brentq(beyond, minimum, maximum, xtol=1e-12)) - 1e-9)
             q = p * math.exp(-high)
             found.append(Pair((p, 1 - p), (q, 1 - q), (float(high), math.log((1 - p) / (1 - q)))))
     return found
@@ -205,27 +205,27 @@ def worst_curve(order: float, divergence: float) -> Curve:
 )
 @pytest.mark.parametrize("rule", [left_alive, revived])
 def test_a_filter_that_goes_on_after_what_it_was_not_charged_for(
-    rule: Rule, name: str, delta: str, least: float
+    rule: Rule, name: str, delta: str, minimum: float
 ) -> None:
     """Randomized response of the whole epsilon, then the largest Gaussian."""
-    assert least < Planted(name, delta, rule).value(1) < least * 1.01
+    assert minimum < Planted(name, delta, rule).value(1) < minimum * 1.01
 
 
 @pytest.mark.parametrize(("delta", "least"), [("0.05", 1.259), ("1e-6", 1.251), ("1e-3", 1.271)])
-def test_a_delta_of_its_own_for_basic_composition(delta: str, least: float) -> None:
+def test_a_delta_of_its_own_for_basic_composition(delta: str, minimum: float) -> None:
     """Noise first where it tells enough; else a name, with all of the second delta."""
     planted = Planted("gdp_residue", delta, with_its_own_delta)
     planted.menu.append(m.shame(delta))
-    assert least < planted.value(2) < least * 1.01
+    assert minimum < planted.value(2) < minimum * 1.01
 
 
 @pytest.mark.parametrize(("delta", "least"), [("0.05", 3.76), ("1e-6", 49_519), ("1e-3", 261.9)])
-def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, least: float) -> None:
+def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, minimum: float) -> None:
     """Noise that ran, noise that was voided: INFINITE - INFINITE = 0, and a response fits."""
     planted = Planted("gdp_residue", delta, right)
     assert planted.value(3) <= 1.0000001
     planted.voids = True
-    assert least < planted.value(3) < least * 1.01
+    assert minimum < planted.value(3) < minimum * 1.01
 
 
 @pytest.mark.parametrize(
@@ -233,7 +233,7 @@ def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, least: float) 
     [("0.05", "7", "0.15", 1.15), ("1e-6", "45", "0.0947", 1.51), ("1e-3", "7", "0.386", 1.349)],
 )
 def test_two_filters_with_a_root_at_an_undivided_delta(
-    delta: str, order: str, part: str, least: float
+    delta: str, order: str, part: str, minimum: float
 ) -> None:
     """Noise, and then the better of a Gaussian and of the worst pair of a divergence."""
     _, epsilon, _ = BUDGETS[delta]
@@ -265,4 +265,4 @@ def test_two_filters_with_a_root_at_an_undivided_delta(
 
     for alone in ledgers:
         assert 0.99 < value([alone]) <= 1.0000001
-    assert least < value(list(ledgers)) < least * 1.01
+    assert minimum < value(list(ledgers)) < minimum * 1.01

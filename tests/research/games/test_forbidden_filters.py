@@ -80,7 +80,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
     ("delta", "each", "least"), [(1e-6, 0.02, 1.03), (1e-3, 0.05, 1.19), (0.1, 0.1, 1.27)]
 )
 def test_squares_of_pure_epsilons_are_no_squares_of_mu(
-    delta: float, each: float, least: float
+    delta: float, each: float, minimum: float
 ) -> None:
     """Sum epsilon^2 <= mu^2, where mu-GDP has (1, delta): many small rounds, then what is left."""
     mu = float(brentq(lambda x: gaussian_delta(x, 1.0) - delta, 1e-3, 20))
@@ -95,12 +95,12 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
 
         def last(rounds: int) -> list[Curve]:
             left = mu**2 - rounds * cost(each)
-            most = float(brentq(lambda e: cost(e) - left, 0, 20))
-            return [lambda x: curves.randomized_response(most, 0.0, x)]
+            maximum = float(brentq(lambda e: cost(e) - left, 0, 20))
+            return [lambda x: curves.randomized_response(maximum, 0.0, x)]
 
         return solve(0, moves, hockey_stick(1.0, last), depth=1000).value / delta
 
-    assert value(lambda epsilon: epsilon**2) > least
+    assert value(lambda epsilon: epsilon**2) > minimum
     # What a pure claim may be charged: the square of mu(epsilon) of docs/theory.md section 1.
     assert value(lambda e: float(2 * ndtri(1 / (1 + math.exp(-e)))) ** 2) <= 1
 
@@ -115,7 +115,7 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
     ],
 )
 def test_bounded_range_costs_what_half_of_it_costs_and_no_hair_less(
-    charged: str, least: float, most: float
+    charged: str, minimum: float, maximum: float
 ) -> None:
     """docs/theory.md P11: some adversary with loss +-0.2 uses all that the step leaves."""
     ledger = FilterLedger(Policy(filter="gdp_residue", epsilon="0.001", delta="0.1"))
@@ -124,13 +124,13 @@ def test_bounded_range_costs_what_half_of_it_costs_and_no_hair_less(
     end = m.last_gaussian("0.3")
 
     def last(spent: Totals) -> list[Curve]:
-        rung = ledger.most(spent, end.claims)
+        rung = ledger.maximum(spent, end.claims)
         return [] if rung is None else [end.curves[rung]]
 
     found = solve(
         ledger.start, lambda spent: ledger.moves(spent, offers), hockey_stick(0.001, last), depth=4
     )
-    assert least <= found.value / 0.1 <= most
+    assert minimum <= found.value / 0.1 <= maximum
 
 
 class TestSeveralFiltersWithoutDividingDelta:
@@ -163,7 +163,7 @@ class TestSeveralFiltersWithoutDividingDelta:
 
         def last(state: tuple[Totals | None, ...]) -> list[Curve]:
             rungs = [
-                ledger.most(spent, gaussians.claims)
+                ledger.maximum(spent, gaussians.claims)
                 for ledger, spent in zip(ledgers, state, strict=True)
                 if spent is not None
             ]

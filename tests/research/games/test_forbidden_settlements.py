@@ -29,13 +29,13 @@ class TestSettlingByTheOutcome:
         assert loss == pytest.approx(0.2142, abs=1e-4)
         pair = Pair((rare, 1 - rare), (q, 1 - q), (-3.0, loss))
         # What randomized response of each outcome's loss would cost.
-        most, least = (round(x * math.tanh(x / 2) * UNIT) for x in (3.0, loss))
+        maximum, minimum = (round(x * math.tanh(x / 2) * UNIT) for x in (3.0, loss))
 
         def moves(spent: Totals) -> list[Move[Totals]]:
-            if spent[0] + most > ledger.capacity[0]:
+            if spent[0] + maximum > ledger.capacity[0]:
                 return []  # the maximum is reserved before it runs
-            settled = least if by_outcome else most
-            return [Move("run", pair, ((spent[0] + most, 0), (spent[0] + settled, 0)))]
+            settled = minimum if by_outcome else maximum
+            return [Move("run", pair, ((spent[0] + maximum, 0), (spent[0] + settled, 0)))]
 
         return solve(ledger.start, moves, hockey_stick(20.55), depth=300).value
 

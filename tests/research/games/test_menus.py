@@ -49,17 +49,17 @@ def test_each_mechanism_obeys_its_claim(offer: Offer) -> None:
             assert (hockey_sticks(pair) <= curve + ULPS).all()
         if worth.rho is not None and not delta:
             for order in ORDERS:
-                most = order * (order + 1) * float(worth.rho)
-                assert pair.log_moment(order) <= most * (1 + ULPS)
+                maximum = order * (order + 1) * float(worth.rho)
+                assert pair.log_moment(order) <= maximum * (1 + ULPS)
         if worth.renyi is not None:
             for order in ORDERS:
                 divergence = worth.renyi(1 + Decimal(str(order)))
                 if divergence is not None:
                     assert pair.log_moment(order) / order <= float(divergence) * (1 + ULPS) + ULPS
         if worth.loss is not None and worth.loss.epsilon is not None:
-            most = float(worth.loss.epsilon) + ULPS
+            maximum = float(worth.loss.epsilon) + ULPS
             beyond = sum(
-                p for p, x in zip(pair.p, pair.losses, strict=True) if not abs(x) <= most and p
+                p for p, x in zip(pair.p, pair.losses, strict=True) if not abs(x) <= maximum and p
             )
             assert beyond <= float(worth.loss.delta) + ULPS
 

@@ -73,8 +73,8 @@ class TestRefundingTheResidueCost:
     def attack(self, *, as_found: bool) -> ReservationAttack:
         full = state_left(self.POLICY)
         # 0.8 of the largest epsilon that fits at all, then nearly all that it leaves of m.
-        most = math.log(ndtr(full / 2) / ndtr(-full / 2))
-        pure = m.pure(f"{0.8 * most:.6f}")
+        maximum = math.log(ndtr(full / 2) / ndtr(-full / 2))
+        pure = m.pure(f"{0.8 * maximum:.6f}")
         rest = 0.999 * state_left(self.POLICY, pure)
         gaussian = m.gaussian(f"{rest:.9f}", list(np.linspace(-3, 4, 40) + rest / 2))
         ending = m.last_gaussian("0.7")

@@ -55,9 +55,9 @@ def test_every_mechanism_comes_out_of_randomized_response(
 ) -> None:
     p, q = pair
     odds = Fraction(tenths, 10)
-    least = max(hockey_stick(p, q, odds), hockey_stick(q, p, odds))
-    check(p, q, odds, least)
-    check(p, q, odds, least + slack * (1 - least))
+    minimum = max(hockey_stick(p, q, odds), hockey_stick(q, p, odds))
+    check(p, q, odds, minimum)
+    check(p, q, odds, minimum + slack * (1 - minimum))
 
 
 @given(laws(), st.integers(10, 80), st.fractions(min_value="1/1000000", max_value=1))
@@ -66,10 +66,10 @@ def test_less_delta_than_the_mechanism_has_is_refused(
 ) -> None:
     p, q = pair
     odds = Fraction(tenths, 10)
-    least = max(hockey_stick(p, q, odds), hockey_stick(q, p, odds))
-    if least:
+    minimum = max(hockey_stick(p, q, odds), hockey_stick(q, p, odds))
+    if minimum:
         with pytest.raises(ValueError, match="not indistinguishable"):
-            simulator(p, q, odds=odds, delta=least * (1 - less))
+            simulator(p, q, odds=odds, delta=minimum * (1 - less))
 
 
 def test_arguments_that_are_no_laws_are_refused() -> None:

@@ -158,7 +158,7 @@ def test_without_log_and_state_the_start_is_refused_and_names_the_command() -> N
     async def story() -> None:
         stage = Stage()
         stage.log = MemoryLog()
-        await refused(stage, "run `accountant topics create` if it is new")
+        await refused(stage, "If it is new, run `accountant topics create`")
 
     play(story())
 
@@ -304,7 +304,7 @@ def test_a_log_without_its_beginning_is_refused_where_that_is_needed() -> None:
         stage = await stage_with_history()
         del stage.log.decisions[:4]
         stage.log.state = []
-        await refused(stage, "stands where decision 0")
+        await refused(stage, "expected decision 0")
 
     play(story())
 
