@@ -33,29 +33,41 @@ PARTS = {
 
 
 def _part(directory: str, first: list[str]) -> list[Any]:
-    """Return the navigation of a directory: pages first, then its subdirectories."""
+    """Return the navigation of a directory: NAME.md leads the pages of the directory NAME."""
 
-    def order(path: Path) -> tuple[bool, int, str]:
-        known = path.stem in first
-        return path.is_dir(), first.index(path.stem) if known else len(first), path.name
+    def order(path: Path) -> tuple[int, str]:
+        return first.index(path.stem) if path.stem in first else len(first), path.name
 
     entries: list[Any] = []
-    for path in sorted((DOCS / directory).iterdir(), key=order):
-        if path.is_dir():
-            title = path.name.replace("-", " ").capitalize()
-            entries.append({title: _part(f"{directory}/{path.name}", [])})
-        elif path.suffix == ".md":
-            entries.append(path.relative_to(DOCS).as_posix())
+    for path in sorted((DOCS / directory).glob("*.md"), key=order):
+        page = path.relative_to(DOCS).as_posix()
+        below = _part(page.removesuffix(".md"), []) if path.with_suffix("").is_dir() else []
+        title = path.read_text(encoding="utf-8").split("\n", 1)[0].removeprefix("# ")
+        entries.append({title: [page, *below]} if below else page)
     return entries
 
 
+def _guides() -> list[Any]:
+    """Return a section of how-to guides for each row of the table in docs/README.md."""
+    _, _, rest = (DOCS / "README.md").read_text(encoding="utf-8").partition("## How-to guides")
+    table, _, _ = rest.partition("\n## ")
+    rows = [line.strip("|").split("|") for line in table.splitlines() if "](" in line]
+    return [
+        {task.strip().capitalize(): re.findall(r"\]\(([^)]+)\)", guides)} for task, guides in rows
+    ]
+
+
 def on_config(config: MkDocsConfig) -> MkDocsConfig:
-    """Make the navigation from the directories, so that a new page is in it at once."""
+    """Make the navigation from the directories, so that it has a new page at once."""
     nav: list[Any] = [{"Documentation": "README.md"}]
     for title, (directory, first) in PARTS.items():
         entries = _part(directory, first) if (DOCS / directory).is_dir() else []
+        if title == "How-to guides":
+            entries = _guides()
         if title == "Explanation":
-            entries += sorted(p.name for p in DOCS.glob("*.md") if p.name != "README.md")
+            guides = {page for section in _guides() for page in next(iter(section.values()))}
+            roots = {path.name for path in DOCS.glob("*.md")} - guides - {"README.md"}
+            entries += sorted(roots, reverse=True)
         if entries:
             nav.append({title: entries})
     config.nav = nav
