@@ -140,8 +140,7 @@ def adjudicate(
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
-    # A filter that is not additive charges what stands in no amount: of a batch whose sum is
-    # infinite, its parts.
+    # A filter that is not additive also charges the parts of a batch whose sum is infinite.
     return asked.fractional or ledger.fractional or not ledger.plan.additive
 
 

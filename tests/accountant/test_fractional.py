@@ -105,7 +105,7 @@ def test_equal_amounts_are_equal_and_no_others(a: int, b: int) -> None:
         assert hash(a) == hash(b)
 
 
-def test_amounts_that_are_rounded_up_alike_are_told_apart() -> None:
+def test_amounts_that_round_up_to_the_same_text_differ() -> None:
     other = THIRD + exact_cost(Fraction(1, 3 * 10**40))
     assert whole_up(other) == whole_up(THIRD)
     assert other != THIRD

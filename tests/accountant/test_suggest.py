@@ -42,7 +42,7 @@ OPEN = {
         ("gausian", [], ""),
     ],
 )
-def test_the_nearest_known_word_is_told_or_nothing(
+def test_the_nearest_known_word_is_suggested_or_none(
     word: object, known: list[str], meant: str
 ) -> None:
     assert closest(word, known) == meant
@@ -84,14 +84,14 @@ PART = {"type": "gaussian", "sigmma": "1"}
         ),
     ],
 )
-def test_a_body_with_an_unknown_word_is_told_the_one_that_comes_near(
+def test_a_body_with_an_unknown_word_gets_a_suggestion(
     source: Source, fields: dict[str, Any], meant: str
 ) -> None:
     assert message(source, fields).endswith(f": did you mean {meant}?")
 
 
 @pytest.mark.parametrize("fields", [{"zzz": "1"}, {"version": 2}, {"claim": {"type": "??"}}])
-def test_a_word_that_nothing_comes_near_is_told_nothing(fields: dict[str, Any]) -> None:
+def test_a_word_that_nothing_resembles_gets_no_suggestion(fields: dict[str, Any]) -> None:
     assert "did you mean" not in message("requests", fields)
 
 
@@ -99,14 +99,12 @@ def test_a_word_that_nothing_comes_near_is_told_nothing(fields: dict[str, Any]) 
     ("text", "meant"),
     [("gausian:1,1", "gaussian"), ("Pure:1", "pure"), ("2*zcpd:1", "zcdp")],
 )
-def test_an_unknown_kind_of_a_typed_claim_is_told_the_one_that_comes_near(
-    text: str, meant: str
-) -> None:
+def test_an_unknown_kind_of_a_typed_claim_gets_a_suggestion(text: str, meant: str) -> None:
     with pytest.raises(RequestInvalid, match=rf"did you mean {meant}\?$"):
         parse_claim(text)
 
 
-def test_an_unknown_field_of_a_typed_claim_is_told_the_one_that_comes_near() -> None:
+def test_an_unknown_field_of_a_typed_claim_gets_a_suggestion() -> None:
     with pytest.raises(RequestInvalid, match=r"did you mean sensitivity\?$"):
         parse_claim("gaussian:sigma=1,sensitivty=1")
 

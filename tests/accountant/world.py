@@ -135,7 +135,7 @@ class World:
 
 
 def opened(**policy: object) -> World:
-    """Return a world with `census` open, under a policy of epsilon 1 unless told otherwise."""
+    """Return a world with `census` open, under a policy of epsilon 1 by default."""
     world = World()
     given = policy or {"epsilon": "1", "delta": "1e-6"}
     decision = world.open(**given)

@@ -1,4 +1,4 @@
-"""The inputs of the golden logs, decided anew.
+"""The inputs of the golden logs, decided again.
 
     ids.jsonl          every filter, ids and their ends, a full table, and what commands write
     fractions.jsonl    every filter, filled to the last part of a unit

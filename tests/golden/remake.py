@@ -1,4 +1,4 @@
-"""Write decided.json anew, after a change of the rules: `python -m tests.golden.remake`."""
+"""Write decided.json again, after a change of the rules: `python -m tests.golden.remake`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from tests.golden.played import DECIDED, LOGS, hashes, played
 def main() -> None:
     found = {name: hashes(played(name)) for name in LOGS}
     DECIDED.write_text(json.dumps(found, indent=1) + "\n")
-    print(f"{DECIDED} is made anew: commit it with the change that it shows")
+    print(f"{DECIDED} is written again: commit it with the change that it shows")
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The same inputs give the same bytes: what rules 1 decide is held, decision by decision.
 
 Until the first release freezes rules 1, a change of what is decided or written is made directly,
-and shows here: `python -m tests.golden.remake` writes decided.json anew, in the same commit.
+and shows here: `python -m tests.golden.remake` writes decided.json again, in the same commit.
 """
 
 from __future__ import annotations
@@ -82,5 +82,5 @@ def test_each_level_has_refused_for_each_of_its_reasons(worlds: dict[str, World]
     moved = [level for each in decisions for level in each.levels]
     assert {level.scope for level in moved} == {"dataset", "team", "each", "analyst"}
     assert any(level.crossed for level in moved)
-    for told in ("rounded_up", "paced_rounded_up", "used_rounded_up", "used"):
-        assert any(getattr(level, told) for level in moved), told
+    for reported in ("rounded_up", "paced_rounded_up", "used_rounded_up", "used"):
+        assert any(getattr(level, reported) for level in moved), reported

@@ -36,7 +36,7 @@ def asked(text: str, unit: str = "person", neighbours: str = "add_remove") -> Pr
     return PreviewRequest(parse_claim(text), unit, neighbours)  # type: ignore[arg-type]
 
 
-def told(decision: Decision) -> tuple[object, ...]:
+def reported(decision: Decision) -> tuple[object, ...]:
     """Return what a decision says of what a preview tells; a preview names the decision before."""
     assert decision.sequence is not None
     said = msgspec.structs.asdict(decision) | {
@@ -61,7 +61,7 @@ def test_a_preview_is_what_the_next_decision_says(
         shown = preview(view, PreviewRequest(claim, "person", neighbours))
         assert len(world.log) == before
         decision = world.ask(msgspec.to_builtins(claim), neighbours=neighbours)
-        assert tuple([getattr(shown, field) for field in SAME]) == told(decision)
+        assert tuple([getattr(shown, field) for field in SAME]) == reported(decision)
 
 
 @pytest.mark.parametrize("claim", ["pure:0.1", "gaussian:sigma=10,sensitivity=1", "3*pure:0.05"])
@@ -158,7 +158,7 @@ def test_a_body_is_read_as_a_request_s_is() -> None:
         ({"claim": {"type": "pure", "epsilon": "0.1\u0007"}}, "claim.epsilon"),
     ],
 )
-def test_a_body_that_breaks_a_rule_is_told_which(change: dict[str, object], field: str) -> None:
+def test_a_body_that_breaks_a_rule_names_the_field(change: dict[str, object], field: str) -> None:
     with pytest.raises(RequestInvalid) as wrong:
         check_preview(json.dumps(BODY | change).encode())
     assert wrong.value.field == field

@@ -1,4 +1,4 @@
-"""A preview knows limits: it tells what the same request is told then, and how often it fits."""
+"""A preview counts limits: it answers as the request would be, and says how often it fits."""
 
 from __future__ import annotations
 
@@ -89,8 +89,8 @@ def test_a_preview_is_what_the_next_decision_says(
         decision = world.ask(msgspec.to_builtins(claim), analyst=analyst)
         assert decision.sequence is not None
         assert (shown.granted, shown.sequence) == (decision.granted, decision.sequence - 1)
-        told = [getattr(decision, field) for field in SAME]
-        assert [getattr(shown, field) for field in SAME] == told
+        reported = [getattr(decision, field) for field in SAME]
+        assert [getattr(shown, field) for field in SAME] == reported
 
 
 @pytest.mark.parametrize("claim", ["pure:0.05", "gaussian:sigma=20,sensitivity=1", "2*pure:0.02"])
@@ -143,7 +143,7 @@ def test_one_s_own_share_counts_for_oneself() -> None:
     }
 
 
-def test_without_an_analyst_it_tells_what_somebody_of_no_team_is_told() -> None:
+def test_without_an_analyst_it_answers_as_for_somebody_of_no_team() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1")
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
@@ -187,8 +187,8 @@ def test_a_preview_is_the_same_after_it_was_written() -> None:
         assert decode_preview(encode(shown)) == shown
 
 
-def test_what_an_earlier_door_tells_is_read() -> None:
-    told = {
+def test_the_answer_of_an_earlier_server_is_read() -> None:
+    reported = {
         "dataset": "census",
         "sequence": 1,
         "granted": True,
@@ -199,11 +199,11 @@ def test_what_an_earlier_door_tells_is_read() -> None:
         "fits": None,
         "more": 9,
     }
-    shown = decode_preview(json.dumps(told).encode())
+    shown = decode_preview(json.dumps(reported).encode())
     assert (shown.level, shown.left_at) == (None, ())
 
 
-def test_who_names_nobody_asks_an_earlier_door_in_its_own_words() -> None:
+def test_a_question_without_a_name_is_sent_as_earlier_servers_read_it() -> None:
     body = json.loads(encode(asked("pure:0.1", None)))
     assert body.keys() == {"claim", "unit", "neighbours"}
     assert check_preview(encode(asked("pure:0.1", None))) == asked("pure:0.1", None)

@@ -1,4 +1,4 @@
-"""A preview knows who asks: of any state, role and engine it tells what the next decision says."""
+"""A preview checks the caller: in any state, role and engine it equals the next decision."""
 
 from __future__ import annotations
 
@@ -105,11 +105,11 @@ def test_whoever_asks_a_preview_is_what_the_next_decision_says(
         decision = world.ask(claim, analyst=analyst, unit=unit, **more)
         assert decision.sequence is not None
         assert (shown.granted, shown.sequence) == (decision.granted, decision.sequence - 1)
-        told = [getattr(decision, field) for field in SAME]
-        assert [getattr(shown, field) for field in SAME] == told
+        reported = [getattr(decision, field) for field in SAME]
+        assert [getattr(shown, field) for field in SAME] == reported
 
 
-def test_a_stranger_of_a_closed_circle_is_told_that_they_may_not() -> None:
+def test_a_stranger_to_a_members_only_dataset_is_not_permitted() -> None:
     world = opened({"filter": "basic", "epsilon": "1", "access": "members"})
     wish = PreviewRequest(parse_claim("pure:0.01"), "person", "add_remove", "stranger")
     assert previewed(world, wish).reason == "not_permitted"
@@ -117,7 +117,7 @@ def test_a_stranger_of_a_closed_circle_is_told_that_they_may_not() -> None:
     assert previewed(world, wish).granted
     world.now += 10
     assert previewed(world, wish).reason == "not_permitted"
-    # Of nobody it tells what somebody who may ask would be told.
+    # Without a name it answers as for somebody who may ask.
     nobody = PreviewRequest(wish.claim, "person", "add_remove")
     assert previewed(world, nobody).granted
 

@@ -61,12 +61,12 @@ def compared(lines: list[bytes]) -> tuple[Any, ...]:
         best.take(encoded, comparison.lines)
     whole = columns.decided + columns.repeated + columns.left_out + columns.not_decided
     assert whole == len(lines)
-    told = [(a.name, a.tallies) for a in (*comparison.alternatives(), best.alternative)]
-    for name, tallies in told:
+    reported = [(a.name, a.tallies) for a in (*comparison.alternatives(), best.alternative)]
+    for name, tallies in reported:
         for dataset, tally in tallies.items():
             if tally.admitted + tally.refused:
                 assert tally.admitted + tally.refused == per_dataset[dataset], name
-    return told, columns.decided, columns.repeated, columns.left_out, columns.reasons
+    return reported, columns.decided, columns.repeated, columns.left_out, columns.reasons
 
 
 @cache

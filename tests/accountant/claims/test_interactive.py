@@ -76,7 +76,7 @@ def test_odometers_are_infinite_after_one_with_a_delta(text: str) -> None:
 
 
 @pytest.mark.parametrize(("text", "field"), REFUSED)
-def test_others_are_invalid_and_told_why(text: str, field: str) -> None:
+def test_other_claims_are_invalid_and_name_the_field(text: str, field: str) -> None:
     with pytest.raises(RequestInvalid, match="interactive mechanism") as caught:
         checked(interactive(text))
     assert caught.value.field == field

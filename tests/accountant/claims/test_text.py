@@ -91,7 +91,7 @@ def test_what_is_no_claim_is_refused(text: str) -> None:
         ("pur:0.1", "pure"),
     ],
 )
-def test_an_amount_without_a_kind_is_told_which_claim_it_may_mean(text: str, meant: str) -> None:
+def test_an_amount_without_a_kind_suggests_a_claim(text: str, meant: str) -> None:
     with pytest.raises(RequestInvalid) as raised:
         parse_claim(text)
     assert raised.value.hint == f"did you mean {meant}?"

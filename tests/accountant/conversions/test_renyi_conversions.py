@@ -157,7 +157,7 @@ def test_one_order_is_canonne_kamath_and_steinke() -> None:
     assert Decimal("0.999999999999e-6") < ours <= delta
 
 
-def test_a_delta_beyond_every_float_is_still_told() -> None:
+def test_a_delta_beyond_every_float_is_still_computed() -> None:
     ours = mixture_delta(
         Decimal(200), orders=[Decimal(400)], weights=[Fraction(1)], spent=[Decimal(1)]
     )

@@ -8,7 +8,7 @@ from accountant.display.limits import left_at_words, limit_sentence, scope_words
 from accountant.limits.wire import LevelLeft, LimitRecord, PaceRecord, ReservedRecord
 
 
-def test_whom_a_limit_holds_for() -> None:
+def test_the_scope_of_a_limit_in_words() -> None:
     assert scope_words("each", "red") == "each analyst of team red"
     assert scope_words("dataset", None) == "the whole dataset"
 

@@ -178,33 +178,33 @@ def check(model: Model, before: Ledger, text: str, chance: random.Random) -> Led
     """Decide a claim, compare with the model, and return the ledger after it."""
     claim = msgspec.to_builtins(parse_claim(text))
     after, verdict = ask(before, text)
-    told = model.body, text, verdict
+    reported = model.body, text, verdict
     surely, maybe = model.by_filter(claim, CLOSE), model.by_filter(claim, Fraction(0))
     basic, filter_name = model.by_basic(claim), model.body["filter"]
     if verdict.outcome is Outcome.GRANTED:
         ended = total(after, "filter_ended") != total(before, "filter_ended")
-        assert (not ended and maybe) or basic, told
-        assert not (ended and surely), told
-        assert verdict.ends == (filter_name if ended else None), told
+        assert (not ended and maybe) or basic, reported
+        assert not (ended and surely), reported
+        assert verdict.ends == (filter_name if ended else None), reported
         if model.ended:
             same = [n for n in model.names if n not in model.deltas]
-            assert all(total(before, n) == total(after, n) for n in same), told
+            assert all(total(before, n) == total(after, n) for n in same), reported
         model.take(claim, after)
         assert total(after, "without_epsilon") == model.without * UNIT
         assert total(after, "epsilon") >= model.epsilon * UNIT
     elif verdict.reason is Reason.EXHAUSTED:
-        assert not surely, told
-        assert not basic, told
-    assert before.spent_ratio <= after.spent_ratio <= 1, told
-    assert after.plan.kind.holds(after.plan.capacity, after.spent), told
+        assert not surely, reported
+        assert not basic, reported
+    assert before.spent_ratio <= after.spent_ratio <= 1, reported
+    assert after.plan.kind.holds(after.plan.capacity, after.spent), reported
     check_left(model, after)
     if verdict.fits is not None:
         _, next_verdict = ask(before, verdict.fits)
-        assert next_verdict.outcome is Outcome.GRANTED, told
-        assert next_verdict.ends == verdict.ends, told
+        assert next_verdict.outcome is Outcome.GRANTED, reported
+        assert next_verdict.ends == verdict.ends, reported
     if after.spent_ratio == 1 and filter_name != "split":
         for tiny in ("pure:1e-9", "gaussian:sigma=1e9,sensitivity=1"):
-            assert ask(after, tiny)[1].outcome is Outcome.REFUSED, (*told, tiny)
+            assert ask(after, tiny)[1].outcome is Outcome.REFUSED, (*reported, tiny)
     if chance.random() < 0.02:
         check_preview(before, text, verdict)
     return after
@@ -230,8 +230,8 @@ def check_preview(before: Ledger, text: str, verdict: Verdict) -> None:
     asked = PreviewRequest(parse_claim(text), "person", "add_remove")
     shown = preview(view_of_ledger(before), asked)
     assert shown.granted == (verdict.outcome is Outcome.GRANTED)
-    told = shown.reason, shown.cost, shown.fits, shown.ends
-    assert told == (verdict.reason, verdict.cost, verdict.fits, verdict.ends)
+    reported = shown.reason, shown.cost, shown.fits, shown.ends
+    assert reported == (verdict.reason, verdict.cost, verdict.fits, verdict.ends)
     if not shown.granted or shown.more is None or shown.more > 30:
         return
     ledger, _ = ask(before, text)

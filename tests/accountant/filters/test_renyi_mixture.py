@@ -223,11 +223,11 @@ class TestWrongRulesAreCaught:
             return bool(excess / mpmath.fsum(terms) <= self.DELTA)
 
         loss = self.EPSILON + mpmath.mpf("0.3")
-        told = self.sums(loss, mpmath.mpf("0.9"))
+        reported = self.sums(loss, mpmath.mpf("0.9"))
         reached = mpmath.mpf("0.9") * (1 - mpmath.exp(self.EPSILON - loss))
         assert reached > 200 * self.DELTA
-        assert at_one_loss(told)
-        assert not kind.holds(capacity, told)
+        assert at_one_loss(reported)
+        assert not kind.holds(capacity, reported)
 
     def test_what_it_admits_of_one_answer_stays_within_delta(self) -> None:
         kind = RenyiMixtureFilter(self.ORDERS)

@@ -61,12 +61,12 @@ class Atom:
         return self.mass * max(0, 1 - mpmath.exp(at - self.loss))
 
 
-TOLD = mpmath.mpf("0.02")  # what the adversary's first round may tell
-COIN = Atom(TOLD, 1 / (1 + mpmath.exp(-TOLD)))
+REPORTED = mpmath.mpf("0.02")  # what the adversary's first round may tell
+COIN = Atom(REPORTED, 1 / (1 + mpmath.exp(-REPORTED)))
 
 
 def atom_that_uses_up(order: str, limit: Units, step: mpmath.mpf) -> Atom:
-    """Return what fills an order's budget after the coin, worst where the coin told `step`."""
+    """Return what fills an order's budget after the coin, worst where the coin revealed `step`."""
     alpha = mpmath.mpf(order)
     loss = EPSILON + mpmath.log(alpha / (alpha - 1)) - step
     # A hair below the budget, which the filter rounds costs up to.
@@ -77,7 +77,7 @@ def atom_that_uses_up(order: str, limit: Units, step: mpmath.mpf) -> Atom:
 
 
 def cost(atom: Atom) -> Price:
-    """Return what the filter is told: each order's divergence, rounded up."""
+    """Return what the filter is given: each order's divergence, rounded up."""
     with mpmath.workdps(60):
         texts = [mpmath.nstr(atom.divergence(order), 50) for order in ORDERS]
     up = [units_up(Fraction(text) * (1 + Fraction(1, 10**45))) for text in texts]
@@ -100,16 +100,16 @@ def admitted(
 
 def attack(capacity: tuple[Units, ...]) -> tuple[Atom, Atom]:
     """After a coin that came up high order 400's atom, after one that came up low order 2.5's."""
-    high = atom_that_uses_up(ORDERS[1], capacity[1], TOLD)
-    low = atom_that_uses_up(ORDERS[0], capacity[0], -TOLD)
+    high = atom_that_uses_up(ORDERS[1], capacity[1], REPORTED)
+    low = atom_that_uses_up(ORDERS[0], capacity[0], -REPORTED)
     return high, low
 
 
 def reached(high: Atom, low: Atom) -> mpmath.mpf:
     """Return the exact H_epsilon of the adversary, in units of delta."""
     up, down = COIN.mass, 1 - COIN.mass
-    after_high = up * high.hockey_stick(EPSILON - TOLD)
-    after_low = down * low.hockey_stick(EPSILON + TOLD)
+    after_high = up * high.hockey_stick(EPSILON - REPORTED)
+    after_low = down * low.hockey_stick(EPSILON + REPORTED)
     return (after_high + after_low) / DELTA
 
 
@@ -185,7 +185,7 @@ def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
     assert ledger.spent[0] > limits[0]
     assert ledger.spent[1] < limits[1]
     assert ledger.left == (0, int(limits[1]) - int(ledger.spent[1]))
-    # What is left is told by the order that goes on.
+    # The remaining order alone says what is left.
     assert 0.7 < ledger.spent_ratio < 0.9
     assert not ledger.exhausted
     ledger, verdict = adjudicate(ledger, checked(c.Pure("0.55")), "person", "add_remove", 1)

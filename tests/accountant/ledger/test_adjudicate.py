@@ -67,7 +67,7 @@ SCENARIOS: dict[str, tuple[dict[str, object], str]] = {
         pure:0.01                                   granted
         """,
     ),
-    "tight zcdp leaves claims no delta unless told": (
+    "tight zcdp leaves claims no delta by default": (
         TIGHT,
         """
         approximate:0.01,1e-9                       claim_not_accepted

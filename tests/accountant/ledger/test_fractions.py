@@ -120,11 +120,15 @@ def test_a_preview_tells_what_the_ledger_then_does() -> None:
         ledger = world.draft.ledger("census")
         assert ledger is not None
         view = view_of_ledger(ledger)
-        told = preview(view, PreviewRequest(claim, "person", "add_remove"))
+        reported = preview(view, PreviewRequest(claim, "person", "add_remove"))
         decision = world.ask(claim_text(claim))
-        assert (told.granted, told.more) == (decision.granted, more)
-        assert (told.cost, told.asked, told.left) == (decision.cost, decision.asked, decision.left)
-        assert told.fits == decision.fits
+        assert (reported.granted, reported.more) == (decision.granted, more)
+        assert (reported.cost, reported.asked, reported.left) == (
+            decision.cost,
+            decision.asked,
+            decision.left,
+        )
+        assert reported.fits == decision.fits
         if decision.granted:
             assert more_like(claim, view, decision=decision) == more
 

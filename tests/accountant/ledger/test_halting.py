@@ -72,11 +72,11 @@ def test_a_row_and_the_log_both_bring_a_halt_back() -> None:
     assert state_rows(world.refolded()) == rows
     row = decode_snapshot(rows[0][1])
     assert ledger_of_row(row).halted
-    # A row of before there were halts says nothing of them.
+    # A row from before halts existed has no such field.
     assert b"halted" not in state_rows(opened().refolded())[0][1]
 
 
-def test_a_repeat_of_the_refusal_is_told_the_refusal() -> None:
+def test_a_repeat_gets_the_refusal_again() -> None:
     world = opened(**HALTING)
     body = world.request("pure:2")
     assert code(world.send("requests", body)) == "exhausted"

@@ -197,9 +197,9 @@ class TestVoiding:
         """The first of three costs a part of a unit more than a third, the others less."""
         world = World()
         world.open(filter="basic", epsilon="1", odometers=())
-        told = [world.ask("laplace:scale=3,sensitivity=1").cost or {} for _ in range(3)]
+        reported = [world.ask("laplace:scale=3,sensitivity=1").cost or {} for _ in range(3)]
         ledger, claim = world.ledger(), checked(parse_claim("laplace:scale=3,sensitivity=1"))
-        for number, cost in enumerate(told):
+        for number, cost in enumerate(reported):
             charged = tuple(map(parse_units, cost.values()))
             voided = void(ledger.plan, claim, charged, begun=False)
             kept = Fraction(parts_of(ledger.totals[0] - voided.returned[0]), PARTS * UNIT)

@@ -35,7 +35,7 @@ def test_the_threshold_is_the_least_that_does(alpha, c, scale):
 
 
 def test_answers_are_compared_exactly():
-    # 66 is the threshold; the floats beside it are told from it.
+    # 66 is the threshold; the floats next to it differ from it.
     rule = RelativeError(Fraction(1, 10), Fraction(2))
     assert rule.passes(66.0, Fraction(3))
     assert not rule.passes(math.nextafter(66.0, 0), Fraction(3))

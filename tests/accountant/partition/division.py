@@ -31,8 +31,8 @@ def divide(world: World, scope: str, name: str | None = None, **fields: object) 
     """Set a limit and return it as its decision tells it."""
     decision = limit(world, scope, name, **fields)
     assert code(decision) == "limit_set", decision
-    told: dict[str, Any] = json.loads(world.log[decision.partition_sequence])["limit"]
-    return told
+    reported: dict[str, Any] = json.loads(world.log[decision.partition_sequence])["limit"]
+    return reported
 
 
 def asked(world: World, analyst: str, epsilon: str) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class Dataset:
         if reason is not None:
             offer = {"fits": fits} if reason == "exhausted" else {}
             return {"reason": reason, **more, **offer}
-        told = levels.charge(claim, [], self.policy["alert_at"], self.sequence + 1)
+        reported = levels.charge(claim, [], self.policy["alert_at"], self.sequence + 1)
         self.spent, self.granted = after, True
-        return told
+        return reported
 
     def is_above_cap(self, claim: str) -> bool:
         cap = Fraction(self.policy.get("most_per_request", "1"))
@@ -148,9 +148,9 @@ class Dataset:
         reason = self.division.refusal(body, team, self.spent)
         if reason is not None:
             return {"reason": reason}
-        told = self.division.take(body, team, clock.at, said, self.sequence + 1)
+        reported = self.division.take(body, team, clock.at, said, self.sequence + 1)
         in_force = self.division.limits[body["scope"], name].in_force
-        return {"outcome": "limit_set" if in_force else "limit_removed", "limit": told}
+        return {"outcome": "limit_set" if in_force else "limit_removed", "limit": reported}
 
     def _member(self, body: Body) -> Fields:
         name = body["member"]

@@ -1,7 +1,7 @@
 """The judge's reading of what filters admit, with the product's prices, which are exact.
 
 What one claim takes off a Gaussian residue is the product's too. Both are compared with mpmath
-elsewhere; what may be added up, and which rule says so, is told here by the judge of
+elsewhere; what may be added up, and which rule says so, is decided here by the rule of
 `tests/faults`, which shares nothing with the product.
 """
 

@@ -35,18 +35,18 @@ def level_rows(name: str, limits: Limits) -> dict[bytes, Fields]:
 def used_row(limit: Limit, use: Use) -> Fields:
     """Return what a row tells of use that counts: what an earlier version counted does not."""
 
-    def told(amounts: Amounts) -> Fields:
+    def reported(amounts: Amounts) -> Fields:
         over = rounded_up(amounts)
         return {"totals": texts(amounts), **({"rounded_up": over} if over else {})}
 
     row: Fields = {}
     if use.counted[0] and use.counted[0] == limit.counted_since:
-        row["counted"] = {"since": use.counted[0], **told(use.counted[1])}
+        row["counted"] = {"since": use.counted[0], **reported(use.counted[1])}
     if use.paced is not None:
-        row["paced"] = {"begins_at": use.paced[0], **told(use.paced[1])}
+        row["paced"] = {"begins_at": use.paced[0], **reported(use.paced[1])}
         row["paced"] |= {"resets": use.resets} if use.resets else {}
     if limit.share is not None and use.used[0] and use.used[0] == limit.shared_since:
-        row["used"] = {"since": use.used[0], **told(use.used[1])}
+        row["used"] = {"since": use.used[0], **reported(use.used[1])}
     return row
 
 

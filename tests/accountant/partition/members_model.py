@@ -218,8 +218,8 @@ class Model:
             return {"outcome": "refused", "reason": "last_owner"}
         if name not in dataset.members and len(dataset.members) >= 10_000:
             return {"outcome": "refused", "reason": "too_many_members"}
-        told: Fields = {"member": name, "roles": roles}
-        said: Fields = {"outcome": "member_set" if roles else "member_removed", "member": told}
+        reported: Fields = {"member": name, "roles": roles}
+        said: Fields = {"outcome": "member_set" if roles else "member_removed", "member": reported}
         if helps:
             said["administrator"] = True
         if not roles:
@@ -227,9 +227,9 @@ class Model:
             return said
         row: Fields = {"roles": roles}
         if "team" in body:
-            row["team"] = told["team"] = body["team"]
+            row["team"] = reported["team"] = body["team"]
         if "until" in body:
-            told["until"] = body["until"]
+            reported["until"] = body["until"]
             row["until"] = time_of(body["until"])
         dataset.members[name] = {**row, "sequence": dataset.sequence + 1}
         return said

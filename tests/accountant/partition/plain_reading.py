@@ -243,8 +243,8 @@ def enrolment(found: dict[str, Any], bad: Bad) -> dict[str, Any]:
             milliseconds(until)
         except ValueError:
             raise bad from None
-    told = {"member": found["member"], "roles": [each for each in known if each in roles]}
-    return told | {n: v for n, v in (("team", team), ("until", until)) if v is not None}
+    reported = {"member": found["member"], "roles": [each for each in known if each in roles]}
+    return reported | {n: v for n, v in (("team", team), ("until", until)) if v is not None}
 
 
 def milliseconds(until: str) -> int:
@@ -335,15 +335,15 @@ class Plain:
         try:
             check(origin[0], canonical(value))  # type: ignore[arg-type]
         except Undecodable as error:
-            found, told = str(error.reason), {"field": "body", "rule": str(error), "value": ""}
+            found, reported = str(error.reason), {"field": "body", "rule": str(error), "value": ""}
         except RequestInvalid as error:
             found = "invalid_field"
-            told = {"field": error.field, "rule": error.rule, "value": error.value}
+            reported = {"field": error.field, "rule": error.rule, "value": error.value}
         else:
             raise AssertionError(f"{value!r} is {reason}, and was taken")
-        assert found == reason, told
+        assert found == reason, reported
         repeated = repeated_text(body or "") if reason == "invalid_field" else None
-        return self.record(origin, "invalid", {"reason": reason, "error": told}, repeated)
+        return self.record(origin, "invalid", {"reason": reason, "error": reported}, repeated)
 
     def sound(self, origin: tuple[str, int], body: str, found: dict[str, Any], worth: Any) -> bytes:
         source, dataset = origin[0], found["dataset"]
@@ -430,8 +430,8 @@ class Plain:
                 "opened_at": self.decided_at,
             }
             owners = found.get("owners", [found["by"]])
-            told = ({"member": name, "roles": ["owner"], "at": 1} for name in owners)
-            ledger["members"] = {each["member"]: each for each in told}
+            reported = ({"member": name, "roles": ["owner"], "at": 1} for name in owners)
+            ledger["members"] = {each["member"]: each for each in reported}
             outcome, fields = "opened", {**self.written(plan), "owners": owners}
         elif kind == "open":
             outcome, fields = "refused", {"reason": "already_opened"}
@@ -473,20 +473,20 @@ class Plain:
 
     @staticmethod
     def enrolled(
-        ledger: dict[str, Any], found: dict[str, Any], told: dict[str, Any]
+        ledger: dict[str, Any], found: dict[str, Any], reported: dict[str, Any]
     ) -> tuple[str, dict[str, Any]]:
-        members, name = ledger["members"], told["member"]
+        members, name = ledger["members"], reported["member"]
         after = {each: row for each, row in members.items() if each != name}
         owned = any("owner" in each["roles"] for each in members.values())
-        if told["roles"]:
-            after[name] = told | {"at": ledger["sequence"] + 1}
+        if reported["roles"]:
+            after[name] = reported | {"at": ledger["sequence"] + 1}
         elif name not in members:
             return "refused", {"reason": "unknown_member"}
         if owned and not any("owner" in each["roles"] for each in after.values()):
             return "refused", {"reason": "last_owner"}
         ledger["members"] = after
         helped = {"administrator": True} if found.get("as") else {}
-        return f"member_{'set' if told['roles'] else 'removed'}", {"member": told, **helped}
+        return f"member_{'set' if reported['roles'] else 'removed'}", {"member": reported, **helped}
 
     def amended(self, ledger: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         plan: CompiledPolicy = ledger["plan"]

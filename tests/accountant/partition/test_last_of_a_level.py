@@ -18,7 +18,7 @@ from tests.accountant.world import World
 PACE: Final = {"pace": {"part": "0.1", "period": "P1D"}}
 OWN: Final = {"policy": {"filter": "zcdp", "rho": "0.004996"}}  # of pure:0.1 once, not twice
 LEVELS: Final[dict[str, tuple[dict[str, Any], tuple[str, str], str]]] = {
-    # The limit, who asks, and what refuses the second.
+    # The limit, the callers, and what refuses the second.
     "a dataset's pace": ({"scope": "dataset", **PACE}, ("ana", "cy"), "dataset pace"),
     "a team's part": ({"scope": "team", "part": "0.1"}, ("ana", "ben"), "team limit"),
     "a team's own budget": ({"scope": "team", **OWN}, ("ana", "ben"), "team limit"),

@@ -14,7 +14,7 @@ from accountant.limits.wire import LimitRecord
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 
-TOLD = LimitRecord("analyst", "ana", 1, "0.5", budget={"epsilon": "0.5", "delta": "0"})
+REPORTED = LimitRecord("analyst", "ana", 1, "0.5", budget={"epsilon": "0.5", "delta": "0"})
 
 
 @pytest.fixture(autouse=True)
@@ -50,8 +50,8 @@ def test_a_list_of_limits_is_of_one_moment() -> None:
 
     def put() -> None:
         for number in range(3_000):
-            table.put(Level("census", "analyst", "", f"a{number}", number, LimitState(TOLD)))
-            table.put(Level(f"other{number}", "analyst", "", "ana", number, LimitState(TOLD)))
+            table.put(Level("census", "analyst", "", f"a{number}", number, LimitState(REPORTED)))
+            table.put(Level(f"other{number}", "analyst", "", "ana", number, LimitState(REPORTED)))
         done.set()
 
     def read() -> None:
@@ -67,7 +67,7 @@ def test_a_list_of_limits_is_of_one_moment() -> None:
 
 
 def test_bounds_are_never_those_of_another_policy() -> None:
-    rule = LimitState(TOLD)
+    rule = LimitState(REPORTED)
     plans = [
         open_plan(Policy(filter="basic", epsilon="1", alert_at=(ratio,)))
         for ratio in ("0.1", "0.7")

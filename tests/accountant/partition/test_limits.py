@@ -67,9 +67,9 @@ def test_an_explicit_limit_that_is_only_a_pace_takes_the_defaults_place_too() ->
 
 def test_a_budget_of_its_own_is_counted_in_its_own_filters_sums() -> None:
     world = divided({**BASIC, "epsilon": "5"})
-    told = divide(world, "analyst", "ana", policy={**ZCDP})
-    assert told["policy"] == {**ZCDP, "delta_for_claims": "0"}
-    assert told["budget"] == {"rho": "0.02", "delta": "0"}
+    reported = divide(world, "analyst", "ana", policy={**ZCDP})
+    assert reported["policy"] == {**ZCDP, "delta_for_claims": "0"}
+    assert reported["budget"] == {"rho": "0.02", "delta": "0"}
     moved = asked(world, "ana", "0.1")["levels"]
     assert moved[0]["totals"].keys() == {"rho", "delta"}
     assert said(world, "ana", "0.3") == "analyst/ana limit"
@@ -179,7 +179,7 @@ def test_a_batch_is_offered_as_many_as_fit_at_every_level() -> None:
     assert sound(world)
 
 
-def test_what_is_left_is_told_at_each_level() -> None:
+def test_a_refusal_has_what_is_left_at_each_limit() -> None:
     world = divided()
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3")

@@ -33,7 +33,7 @@ SKEW: Final = 300_000
 START: Final = 1_795_255_200_000
 GENESIS: Final = Genesis("test", 0, 1, WINDOW, SKEW)
 OWN: Final = b'{"partition":0}'
-TOLD: Final = ("outcome", "reason", "sequence", "limit", "level", "levels", "left_at", "fits")
+REPORTED: Final = ("outcome", "reason", "sequence", "limit", "level", "levels", "left_at", "fits")
 
 
 class Life:
@@ -89,7 +89,7 @@ class Life:
         expected = self.model.decide(source, sent.body, sent.value, sent.issued, at, said)
         if "fits" not in expected:
             expected["fits"] = None
-        for name in TOLD:
+        for name in REPORTED:
             # Asked in this order: it is the model that knows what it takes for `fits`.
             right = expected.get(name) == said.get(name)
             assert right, (name, said.get(name), expected.get(name), sent.body, said)
@@ -142,9 +142,9 @@ class Life:
             assert ("levels" in row) == bool(expected)
         counts = sum(key.startswith(b'{"dataset":') and b'"scope":' in key for key in self.rows)
         clock = self.model.clock
-        told = {n: own[n] for n in ("levels", "resets", "reset_at") if n in own}
+        reported = {n: own[n] for n in ("levels", "resets", "reset_at") if n in own}
         right = {"levels": counts, "resets": clock.resets, "reset_at": clock.reset_at}
-        assert told == {name: count for name, count in right.items() if count}
+        assert reported == {name: count for name, count in right.items() if count}
         total = sum(zlib.crc32(value) for key, value in self.rows.items() if key != OWN)
         if clock.resets:
             total += zlib.crc32(b"[%d,%d]" % (clock.resets, clock.reset_at))

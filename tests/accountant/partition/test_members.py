@@ -13,9 +13,9 @@ from tests.accountant.partition.circle import (
     enrol,
     member,
     opened,
+    reported,
     rows_of,
     sound,
-    told,
 )
 from tests.accountant.partition.members_model import ROLES, text_of
 from tests.accountant.world import code
@@ -167,11 +167,11 @@ def test_an_amended_access_is_obeyed_from_then_on(batch: int) -> None:
 def test_an_administrator_helps_with_a_members_record_alone() -> None:
     world = opened()
     helped = member(world, "ana", "analyst", by="admin", **{"as": "administrator"})
-    assert told(helped, world)["administrator"] is True
-    assert "administrator" not in told(member(world, "ben", "analyst"), world)
+    assert reported(helped, world)["administrator"] is True
+    assert "administrator" not in reported(member(world, "ben", "analyst"), world)
     refused = member(world, "eve", by="admin", **{"as": "administrator"})
     assert code(refused) == "unknown_member"
-    assert "administrator" not in told(refused, world)
+    assert "administrator" not in reported(refused, world)
     assert code(world.amend(horizon="P3D", by="admin", **{"as": "administrator"})) == (
         "invalid_field"
     )
@@ -192,7 +192,7 @@ def test_a_member_may_come_and_go_on_a_closed_dataset_which_is_asked_nothing_mor
     assert sound(world)
 
 
-def test_what_is_not_permitted_is_told_before_all_that_a_price_would_tell() -> None:
+def test_a_missing_role_is_reported_before_anything_that_a_price_would_reveal() -> None:
     world = opened({**CIRCLE, "halt_on_refusal": True})
     enrol(world, "ben", "analyst")
     for fields in ({"unit": "household"}, {"claim": {"type": "zcdp", "rho": "1"}},

@@ -29,7 +29,7 @@ SKEW: Final = 300_000
 START: Final = 1_795_255_200_000
 GENESIS: Final = Genesis("test", 0, 1, WINDOW, SKEW)
 OWN: Final = b'{"partition":0}'
-TOLD: Final = ("outcome", "reason", "sequence", "owners", "member", "administrator")
+REPORTED: Final = ("outcome", "reason", "sequence", "owners", "member", "administrator")
 
 
 class Life:
@@ -85,7 +85,7 @@ class Life:
             encoded = decide(self.draft, record, at)
             expected = self.model.decide(source, sent.body, sent.value, sent.issued, at)
         said = json.loads(encoded.value)
-        found = {name: said[name] for name in TOLD if name in said}
+        found = {name: said[name] for name in REPORTED if name in said}
         assert found == expected, (sent.body, said)
         assert time_of(said["decided_at"]) == self.model.at
         check_refusal(said)
@@ -179,7 +179,7 @@ def _tight(row: Fields) -> bytes:
 
 
 def check_refusal(said: Fields) -> None:
-    """Check that what was not permitted is told as a refusal that has looked at no price."""
+    """Check that a missing role is refused before a price is computed."""
     if said.get("reason") == "not_permitted":
         assert {"totals", "left", "odometers", "sequence", "request"} <= said.keys()
         assert not {"asked", "fits", "ends", "cost", "crossed", "member", "policy"} & said.keys()

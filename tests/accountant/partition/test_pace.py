@@ -31,7 +31,7 @@ def set_back(world: World, at: int) -> None:
     world.log.append(encoded.value)
     world.decisions.append(encoded.decision)
     world.draft = Draft(world.state)
-    world.now = at + world.genesis.skew_ms + 1  # ids of before have expired
+    world.now = at + world.genesis.skew_ms + 1  # earlier ids have expired
 
 
 def test_a_period_ends_to_the_millisecond() -> None:

@@ -225,7 +225,7 @@ class Pair:
 
     def batch(self, steps: list[Step], *, commits: bool) -> list[bytes]:
         """Decide a batch by both and compare; return its records."""
-        draft, told = Draft(self.state), self.plain.copy()
+        draft, reported = Draft(self.state), self.plain.copy()
         clock, said, values = self.clock, [*self.said], []
         for step in steps:
             clock += step.later
@@ -237,17 +237,17 @@ class Pair:
             mark = draft.mark()
             mine = decide(draft, record, clock)
             if step.kept:
-                theirs = told.decide(step.source, record.offset, value, time, clock)
+                theirs = reported.decide(step.source, record.offset, value, time, clock)
             else:
                 draft.rewind(mark)
                 mine = decide_internal_error(draft, record, clock)
-                theirs = told.internal_error(step.source, record.offset, time, clock)
+                theirs = reported.internal_error(step.source, record.offset, time, clock)
             assert mine.value == theirs
             values.append(theirs)
         if commits:
             rows = draft.rows()
             draft.absorb()
-            self.plain, self.clock, self.said = told, clock, said
+            self.plain, self.clock, self.said = reported, clock, said
             self.check(rows)
         return values
 
@@ -308,7 +308,7 @@ def closing(number: int) -> Step:
 
 
 HALTED_THEN_CLOSED = [asked(1, CLAIMS[5]), closing(2), asked(3, CLAIMS[0])]
-"""Both reasons hold for the last, and the first of them is told."""
+"""Both reasons apply to the last request, and the first of them is reported."""
 REWOUND = [asked(1, CLAIMS[0]), asked(2, CLAIMS[0], kept=False), asked(2, CLAIMS[0])]
 """The second is undone, charge and id: decided again, it is granted from where the first ended."""
 

@@ -1,4 +1,4 @@
-"""Reserved shares: nobody else's, and always there for whom they are kept."""
+"""Reserved shares: nobody else may use them, and their owner always can."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def test_a_share_may_be_exceeded_where_nobody_else_is_promised_the_rest() -> Non
 def test_an_analysts_share_lies_within_the_teams_and_is_kept_from_the_others_of_it() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
-    told = divide(world, "analyst", "ana", reserved="0.3")
-    assert told["reserved"]["team"] == "blue"
+    reported = divide(world, "analyst", "ana", reserved="0.3")
+    assert reported["reserved"]["team"] == "blue"
     assert code(limit(world, "analyst", "ben", reserved="0.11")) == "over_reserved"
     assert said(world, "cy", "0.6") == "granted"
     assert said(world, "ben", "0.2") == "dataset reserved"
@@ -176,8 +176,8 @@ def test_the_use_of_a_share_is_counted_from_its_making() -> None:
 
 def test_a_share_is_of_each_sum() -> None:
     world = divided({"filter": "basic", "epsilon": "1", "delta": "1e-6"})
-    told = divide(world, "team", "blue", reserved="0.4")
-    assert told["reserved"]["budget"] == {"epsilon": "0.4", "delta": "0.0000004"}
+    reported = divide(world, "team", "blue", reserved="0.4")
+    assert reported["reserved"]["budget"] == {"epsilon": "0.4", "delta": "0.0000004"}
     assert code(world.ask("approximate:0.1,7e-7", analyst="cy")) == "exhausted"
     assert code(world.ask("approximate:0.1,6e-7", analyst="cy")) == "granted"
     assert code(world.ask("approximate:0.1,4e-7", analyst="ana")) == "granted"

@@ -180,7 +180,7 @@ def test_the_default_odometer_is_tuned_to_the_budget() -> None:
 
 
 def test_what_is_not_used_is_not_written() -> None:
-    """An opening of before there was such a field is written again byte for byte."""
+    """An opening from before this field existed is written again byte for byte."""
     before = b'{"filter":"basic","epsilon":"1","rho":null,"delta":"0","delta_for_claims":"0",'
     before += b'"unit":"person","neighbours":"add_remove","odometers":[],"alert_at":["0.5"],'
     before += b'"horizon":null}'

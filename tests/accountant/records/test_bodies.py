@@ -195,7 +195,7 @@ def test_no_bytes_raise_or_charge_unless_granted(raw: bytes, source: str) -> Non
         assert decision.cost is None
 
 
-def test_a_lone_surrogate_in_an_unknown_field_is_told_of_like_any_other() -> None:
+def test_a_lone_surrogate_in_an_unknown_field_is_reported_like_any_other() -> None:
     world = opened()
     body = world.request()[:-1] + b',"extra":"\\ud800"}'
     decision = world.send("requests", body)

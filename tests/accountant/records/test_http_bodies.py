@@ -18,13 +18,13 @@ def test_every_golden_decision_is_served_whole(name: str) -> None:
     for value in played(name).log:
         shown, digest = served_decision(value), hashlib.sha256(value)
         assert served_decision(value, digest.digest()) == shown
-        record, told = json.loads(value), json.loads(shown)
-        assert told.pop("granted") is (record["outcome"] == "granted")
-        assert told.pop("hash") == f"sha256:{digest.hexdigest()}"
-        if "first" in told:
-            first = told["first"]
+        record, reported = json.loads(value), json.loads(shown)
+        assert reported.pop("granted") is (record["outcome"] == "granted")
+        assert reported.pop("hash") == f"sha256:{digest.hexdigest()}"
+        if "first" in reported:
+            first = reported["first"]
             assert first.pop("granted") is (first["outcome"] == "granted")
-        assert told == record
+        assert reported == record
         assert [*json.loads(shown)][: [*record].index("outcome") + 3][-3:] == [
             *("outcome", "granted", "hash")
         ]

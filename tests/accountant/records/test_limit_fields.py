@@ -1,4 +1,4 @@
-"""The field rules of limit records: which field is told, and that sound ones are taken."""
+"""The field rules of limit records: which field an error names, and that valid ones pass."""
 
 from __future__ import annotations
 
@@ -83,10 +83,10 @@ def test_a_sound_record_is_taken(fields: dict[str, Any]) -> None:
         ({**TEAM, "follows": "3"}, "follows"),
     ],
 )
-def test_the_field_that_breaks_a_rule_is_told(fields: dict[str, Any], field: str) -> None:
-    with pytest.raises(RequestInvalid) as told:
+def test_the_field_that_breaks_a_rule_is_named(fields: dict[str, Any], field: str) -> None:
+    with pytest.raises(RequestInvalid) as reported:
         check("admin", body(**fields))
-    assert told.value.field == field
+    assert reported.value.field == field
 
 
 def test_a_budget_of_its_own_may_have_every_parameter_of_every_filter() -> None:
@@ -96,21 +96,21 @@ def test_a_budget_of_its_own_may_have_every_parameter_of_every_filter() -> None:
         given: dict[str, Any] = {"filter": kind.name, "delta": "1e-6"}
         given["epsilon" if "epsilon" in kind.budget_fields else "rho"] = "1"
         given |= {field: each.example for field, each in kind.parameters.items()}
-        told = stored_policy(given)
-        assert list(told) == [field for field in BUDGET_FIELDS if field in told]
-        assert own_policy(told) == own_policy(stored_policy(told))
-        assert kind_of(own_policy(told)).startswith(kind.name)
+        reported = stored_policy(given)
+        assert list(reported) == [field for field in BUDGET_FIELDS if field in reported]
+        assert own_policy(reported) == own_policy(stored_policy(reported))
+        assert kind_of(own_policy(reported)).startswith(kind.name)
 
 
-def test_a_budget_of_its_own_is_told_resolved_and_nothing_else() -> None:
-    told = stored_policy({"delta": "1e-6", "epsilon": "1", "delta_for_claims": "1e-7"})
-    assert told == {
+def test_an_own_budget_is_stored_resolved_and_nothing_else() -> None:
+    reported = stored_policy({"delta": "1e-6", "epsilon": "1", "delta_for_claims": "1e-7"})
+    assert reported == {
         "filter": "zcdp_tight",
         "epsilon": "1",
         "delta": "1e-6",
         "delta_for_claims": "0.0000001",
     }
-    assert list(told) == ["filter", "epsilon", "delta", "delta_for_claims"]
+    assert list(reported) == ["filter", "epsilon", "delta", "delta_for_claims"]
 
 
 def test_the_kinds_of_use_differ_by_filter_and_parameters_alone() -> None:
@@ -120,7 +120,7 @@ def test_the_kinds_of_use_differ_by_filter_and_parameters_alone() -> None:
     assert one == same != other
 
 
-def test_keys_of_levels_and_members_are_told_apart_and_never_the_same() -> None:
+def test_keys_of_limits_and_members_never_collide() -> None:
     levels = {
         level_row_key("census", scope, team, name)
         for scope in ("team", "analyst", "each")

@@ -119,7 +119,7 @@ def test_whatever_was_really_decided_passes(history: tuple[World, list[bytes]]) 
     assert report.ok, report.first_disagreement
 
 
-def test_progress_is_told_each_thousand_records() -> None:
+def test_progress_is_reported_every_thousand_records() -> None:
     world = World()
     world.open(filter="basic", epsilon="1")
     for _ in range(2500):

@@ -133,18 +133,18 @@ def test_no_level_ever_exceeds_its_budget(seed: int) -> None:
     budgets: dict[tuple[str, str | None, int], Any] = {}
     for decision in world.decisions:
         if decision.limit is not None:
-            told = decision.limit
-            budgets[told.scope, told.name, told.version] = told
+            reported = decision.limit
+            budgets[reported.scope, reported.name, reported.version] = reported
         for moved in decision.levels:
-            told = budgets[moved.scope, moved.name, moved.version]
-            bound = told.pace.budget if told.pace else {}
+            reported = budgets[moved.scope, moved.name, moved.version]
+            bound = reported.pace.budget if reported.pace else {}
             over = [
                 n for n, b in bound.items() if float((moved.paced or {})[n]) > float(b) * 1.0001
             ]
             beside = "filter_ended" in (moved.paced or moved.totals or {})
-            several = any(name.startswith("renyi_") for name in (*bound, *(told.budget or {})))
+            several = any(name.startswith("renyi_") for name in (*bound, *(reported.budget or {})))
             assert beside or several or not over
-            for name, budget in (told.budget or {}).items():
+            for name, budget in (reported.budget or {}).items():
                 within = float((moved.totals or {})[name]) <= float(budget) * 1.0001
                 assert beside or several or within
         for each in decision.left_at:
@@ -152,7 +152,7 @@ def test_no_level_ever_exceeds_its_budget(seed: int) -> None:
 
 
 def changed(world: World, number: int, change: Callable[[dict[str, Any]], None]) -> list[bytes]:
-    """Return a log whose record `number` is another, and those behind it hashed anew."""
+    """Return a log whose record `number` is another, and those after it hashed again."""
     log = world.log[:number]
     for value in world.log[number:]:
         record = json.loads(value)
@@ -164,7 +164,7 @@ def changed(world: World, number: int, change: Callable[[dict[str, Any]], None])
 
 
 @pytest.fixture
-def told() -> World:
+def reported() -> World:
     world = divided()
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3", reserved="0.2")
@@ -200,82 +200,84 @@ def of(world: World, outcome: str) -> int:
     ],
 )
 def test_an_audit_notices_what_was_changed(
-    told: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
+    reported: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    number = of(told, outcome)
-    report = audit(changed(told, number, change), genesis=told.genesis)
+    number = of(reported, outcome)
+    report = audit(changed(reported, number, change), genesis=reported.genesis)
     wrong = report.first_disagreement
     assert wrong is not None
     assert (wrong.partition_sequence, wrong.what) == (number, what)
 
 
 @pytest.mark.parametrize("outcome", ["opened", "member_set", "limit_set"])
-def test_only_a_grant_moves_levels(told: World, outcome: str) -> None:
+def test_only_a_grant_moves_levels(reported: World, outcome: str) -> None:
     moved = {"scope": "team", "name": "blue", "version": 1}
-    log = changed(told, of(told, outcome), lambda record: record.update(levels=[moved]))
-    wrong = audit(log, genesis=told.genesis).first_disagreement
+    log = changed(reported, of(reported, outcome), lambda record: record.update(levels=[moved]))
+    wrong = audit(log, genesis=reported.genesis).first_disagreement
     assert wrong is not None
     assert wrong.what == "levels"
 
 
-def test_a_grant_of_a_version_that_is_not_there_cannot_be_refolded(told: World) -> None:
-    log = changed(told, of(told, "granted"), lambda r: r["levels"][1].update(version=7))
-    refold = Replay(told.genesis)
+def test_a_grant_of_a_version_that_is_not_there_cannot_be_refolded(reported: World) -> None:
+    log = changed(reported, of(reported, "granted"), lambda r: r["levels"][1].update(version=7))
+    refold = Replay(reported.genesis)
     for value in log[:-1]:
         refold.take_decision(value)
     with pytest.raises(LogDamaged, match="version 7 of a limit of team blue"):
         refold.take_decision(log[-1])
 
 
-def test_a_row_that_is_older_or_missing_or_changed_is_noticed(told: World) -> None:
+def test_a_row_that_is_older_or_missing_or_changed_is_noticed(reported: World) -> None:
     key = b'{"dataset":"census","scope":"team","name":"blue"}'
-    before = dict(told.rows())
-    asked(told, "ben", "0.05")
-    rows = dict(told.rows())
+    before = dict(reported.rows())
+    asked(reported, "ben", "0.05")
+    rows = dict(reported.rows())
     assert before[key] != rows[key]
     with pytest.raises(StateMismatch, match="checksum"):
-        refolded(told, [*{**rows, key: before[key]}.items()], told.log)
+        refolded(reported, [*{**rows, key: before[key]}.items()], reported.log)
     with pytest.raises(
         StateMismatch, match=r"`state` has \d levels, but the partition's row says \d"
     ):
-        refolded(told, [(k, v) for k, v in rows.items() if k != key], told.log)
+        refolded(reported, [(k, v) for k, v in rows.items() if k != key], reported.log)
     with pytest.raises(StateMismatch, match="holds the level"):
-        refolded(told, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], told.log)
+        refolded(
+            reported, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], reported.log
+        )
     with pytest.raises(StateMismatch, match="cannot be read"):
-        refolded(told, [*{**rows, key: b'{"version":2}'}.items()], told.log)
+        refolded(reported, [*{**rows, key: b'{"version":2}'}.items()], reported.log)
 
 
-def test_a_row_that_disagrees_with_the_last_decision_is_noticed(told: World) -> None:
-    asked(told, "ben", "0.05")
-    moved = told.decisions[-1].levels
+def test_a_row_that_disagrees_with_the_last_decision_is_noticed(reported: World) -> None:
+    asked(reported, "ben", "0.05")
+    moved = reported.decisions[-1].levels
     assert [each.scope for each in moved] == ["dataset", "team", "each"]
-    rows = dict(told.rows())
+    rows = dict(reported.rows())
     key = b'{"dataset":"census","scope":"each","team":"blue","name":"ben"}'
     altered = forged(rows, key, replaced(b'"0.1"', b'"0.2"'))
     with pytest.raises(RowContradictsLog, match="has level each blue: counted"):
-        refolded(told, [*altered.items()], told.log)
+        refolded(reported, [*altered.items()], reported.log)
 
 
-def test_a_sealed_log_goes_on_with_its_levels(told: World) -> None:
+def test_a_sealed_log_goes_on_with_its_levels(reported: World) -> None:
     counted = DecisionTally()
-    for value in told.log:
+    for value in reported.log:
         add(counted, value)
-    told.commit()
-    snapshot = Sealed(sealed_state(told.state), sealed_usage(counted))
-    archived = len(told.log) - 3
-    first = hash_of(told.log[0])
-    seal = next_seal(told.state, counted, first, (archived, hash_of(told.log[archived])))
-    told.took(seal_log(told.draft, told.now, "old enough", seal))
-    told.commit()
-    assert said(told, "ben", "0.1") == "team/blue limit"
-    assert said(told, "ben", "0.05") == "granted"
-    limit(told, "team", "blue")
-    kept = [told.log[0], *told.log[archived + 1 :]]
-    refold = SealedReplay(told.genesis, snapshot)
-    auditor = Auditor(genesis=told.genesis, sealed=snapshot)
+    reported.commit()
+    snapshot = Sealed(sealed_state(reported.state), sealed_usage(counted))
+    archived = len(reported.log) - 3
+    first = hash_of(reported.log[0])
+    seal = next_seal(reported.state, counted, first, (archived, hash_of(reported.log[archived])))
+    reported.took(seal_log(reported.draft, reported.now, "old enough", seal))
+    reported.commit()
+    assert said(reported, "ben", "0.1") == "team/blue limit"
+    assert said(reported, "ben", "0.05") == "granted"
+    limit(reported, "team", "blue")
+    kept = [reported.log[0], *reported.log[archived + 1 :]]
+    refold = SealedReplay(reported.genesis, snapshot)
+    auditor = Auditor(genesis=reported.genesis, sealed=snapshot)
     for value in kept:
         refold.take_decision(value)
         assert auditor.take(value), auditor.disagreement
-    assert state_rows(refold.finish()) == told.rows()
+    assert state_rows(refold.finish()) == reported.rows()
     assert auditor.report().right
     assert any(b'"type":"level"' in line for line in snapshot.state)

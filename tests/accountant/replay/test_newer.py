@@ -48,7 +48,7 @@ def test_every_decision_and_every_row_has_the_mark_and_the_rules() -> None:
 
 
 @pytest.mark.parametrize("newer", [{"rules": RULES + 1}, {"version": FORMAT + 1}])
-def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_read(
+def test_a_decision_of_a_newer_program_is_detected_before_the_rest_is_read(
     newer: dict[str, int],
 ) -> None:
     world = spent()
@@ -65,7 +65,7 @@ def test_a_decision_of_a_newer_program_is_told_before_anything_else_of_it_is_rea
     assert "run the newer version" in found.found
 
 
-def test_a_row_of_a_newer_program_is_told() -> None:
+def test_a_row_of_a_newer_program_is_detected() -> None:
     world = spent()
     (key, value) = world.rows()[-1]
     with pytest.raises(MadeByNewerVersion, match="run the newer version"):

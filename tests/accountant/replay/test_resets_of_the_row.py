@@ -51,7 +51,7 @@ def wrong_resets() -> Iterator[tuple[int, int]]:
 
 
 @pytest.mark.parametrize(("resets", "reset_at"), list(wrong_resets()))
-def test_a_row_with_another_count_gives_no_period_anew(resets: int, reset_at: int) -> None:
+def test_a_row_with_another_count_restarts_no_period(resets: int, reset_at: int) -> None:
     world = a_week()
     with pytest.raises(StateMismatch):
         from_rows(world, 1, resets=resets, reset_at=reset_at)

@@ -44,7 +44,7 @@ _SCOPES: Final = ("dataset", "team", "each", "analyst")
 
 
 class Watched(Life):
-    """A life whose every record is committed, and looked at by somebody who asks first."""
+    """A life whose every record is committed, with a preview before each request."""
 
     def __init__(self, seed: int) -> None:
         super().__init__(seed)
@@ -80,7 +80,7 @@ class Watched(Life):
         return analyst_budget(divided, analyst, self.team(dataset, analyst, at))
 
     def look(self, sent: Sent) -> tuple[Preview, AnalystBudget, list[str] | None] | None:
-        """Return what a request would be told, and what is left for who asks it."""
+        """Return the answer to a request, and what is left for its analyst."""
         body = sent.body
         name, analyst = body["dataset"], body["analyst"]
         ledger = self.state.ledgers.get(name)
@@ -97,16 +97,16 @@ class Watched(Life):
         return shown, self.budget(name, analyst, sent.at), probed
 
     def probe(self, sent: Sent, times: int) -> list[str]:
-        """Return what so many requests like one would be told, one after another; none is kept."""
-        draft, told = Draft(self.state), list[str]()
+        """Return the answers to so many requests like one, one after another; none is recorded."""
+        draft, reported = Draft(self.state), list[str]()
         at = self.now(sent.at)
         for _ in range(times):
             own = {"request_id": request_id(sent.issued, next(self._probes))}
             value = json.dumps(json.loads(sent.value) | own).encode()
             record = Input("requests", draft.next["requests"], b"key", value, at)
             said = json.loads(decide(draft, record, at).value)
-            told.append(said.get("reason") or said["outcome"])
-        return told
+            reported.append(said.get("reason") or said["outcome"])
+        return reported
 
     def agree(self, looked: tuple[Preview, AnalystBudget, list[str] | None], said: Fields) -> None:
         """Compare what was looked at with the decision that came next."""
@@ -114,12 +114,12 @@ class Watched(Life):
         if said["outcome"] != "granted" and said.get("reason") not in ADJUDICATED:
             return
         self.found["seen"] += 1
-        told: Fields = msgspec.json.decode(msgspec.json.encode(shown))
-        assert told["granted"] == (said["outcome"] == "granted")
-        assert told["sequence"] == said["sequence"] - 1
+        reported: Fields = msgspec.json.decode(msgspec.json.encode(shown))
+        assert reported["granted"] == (said["outcome"] == "granted")
+        assert reported["sequence"] == said["sequence"] - 1
         for field in ("reason", "cost", "asked", "left", "fits", "ends", "level", "left_at"):
             # Neither has what is not there, in its own way: () or None, or no such field.
-            assert (told[field] or None) == said.get(field), (field, told, said)
+            assert (reported[field] or None) == said.get(field), (field, reported, said)
         if "left_at" in said:
             self.found["left_at"] += 1
             assert left_of(budget, said["left_at"]) == said["left_at"], (budget, said)
@@ -147,7 +147,7 @@ class Watched(Life):
             assert "gdp_residue" in kinds, (shown, probed, kinds)
 
     def moved(self, said: Fields) -> None:
-        """Compare what a budget shows with what a grant has just told of each level."""
+        """Compare what a budget shows with what a grant has just reported of each limit."""
         analyst = said["request"]["analyst"]
         budget = self.budget(said["dataset"], analyst, self.state.decided_at)
         assert budget.left.keys() == said["left"].keys()
@@ -172,7 +172,7 @@ class Watched(Life):
         """Compare every limit of a dataset with the model's, whose amounts are fractions."""
         divided = self.divided(self.state.ledgers[name], self.state.decided_at)
         dataset = self.model.datasets[name]
-        shown = [told_of(view) for view in level_views(divided)]
+        shown = [as_reported(view) for view in level_views(divided)]
         right = [self.expected(dataset, limit) for limit in dataset.division.in_force()]
         right.sort(key=lambda view: (_SCOPES.index(view["scope"]), view.get("name", "")))
         assert shown == right, (shown, right)
@@ -202,18 +202,18 @@ class Watched(Life):
         return view
 
 
-def told_of(view: LevelView) -> Fields:
+def as_reported(view: LevelView) -> Fields:
     """Return a view as the model tells it: the part that is used is looked at here."""
-    told: Fields = msgspec.json.decode(msgspec.json.encode(view))
-    ratio = told.pop("spent_ratio", None)
+    reported: Fields = msgspec.json.decode(msgspec.json.encode(view))
+    ratio = reported.pop("spent_ratio", None)
     assert (ratio is None) == (view.used is None)
     if ratio is not None:
         assert 0.0 <= ratio <= 1.0
-    return told
+    return reported
 
 
 def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
-    """Return what a budget says of what is left, as a refused request is told it."""
+    """Return what a budget says is left, in the form of a refusal."""
     left: list[Fields] = []
     for view in budget.levels:
         each: dict[str, Any] = {"scope": view.scope}
@@ -224,7 +224,7 @@ def left_of(budget: AnalystBudget, said: list[Fields]) -> list[Fields]:
         if view.pace is not None:
             each["pace_left"] = view.pace.left
             if any("more_at" in known and _is_of(view, known) for known in said):
-                each["more_at"] = view.pace.ends_at  # told where a whole period has room
+                each["more_at"] = view.pace.ends_at  # given where a whole period has room
         if len(each) > 1 + ("name" in each):
             left.append(each)
     if said[0]["scope"] == "dataset" and "left" in said[0]:  # others' shares are kept back

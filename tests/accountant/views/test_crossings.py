@@ -34,7 +34,7 @@ def test_no_alert_is_missing_and_only_an_amendment_repeats_one(
 ) -> None:
     values = history[0].log
     expected, views = folded(values)
-    told: set[str] = set()
+    reported: set[str] = set()
     for value, wanted in zip(values, expected, strict=True):
         decision = decode_decision(value)
         view = None if decision.dataset is None else views.get(decision.dataset)
@@ -45,10 +45,10 @@ def test_no_alert_is_missing_and_only_an_amendment_repeats_one(
             assert set(wanted) <= set(found)
             more = {each.alert_id for each in found} - {each.alert_id for each in wanted}
             assert view is not None
-            assert view.exhausted or more <= told
+            assert view.exhausted or more <= reported
         else:
             assert found == wanted
-        told |= {each.alert_id for each in found}
+        reported |= {each.alert_id for each in found}
 
 
 def test_an_amendment_of_something_else_tells_nothing() -> None:

@@ -106,7 +106,7 @@ def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
     assert ViewFolder({}, {}).take_run("census", late) == []
 
 
-def test_a_threshold_crossed_within_a_run_is_told_with_its_own_time() -> None:
+def test_a_threshold_crossed_within_a_run_has_its_own_time() -> None:
     world = opened(**BASIC)
     for claim in ("pure:0.3", "pure:0.3", "pure:0.1"):
         world.now += 1000
@@ -152,7 +152,7 @@ def test_usage_of_all_analysts_adds_up_to_the_total(history: tuple[World, list[b
 
 @pytest.fixture(scope="module")
 def crowd() -> World:
-    """Return a log of four analysts more than are told apart, each of whom asks twice."""
+    """Return a log of four analysts more than are counted apart; each asks twice."""
     world = World(batch=500)
     world.open(**BASIC)
     names = [f"a{number}" for number in range(MAX_ANALYSTS + 4)]

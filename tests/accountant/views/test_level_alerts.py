@@ -1,4 +1,4 @@
-"""Alerts of limits: told by grants, by records, and again by the state."""
+"""Alerts of limits: from grants, from records, and again from the state."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ def divided(*, alert_at: tuple[str, ...] = ("0.5", "0.8"), **policy: Any) -> Wor
 
 def enrol(world: World, name: str, team: str | None) -> None:
     more = {} if team is None else {"team": team}
-    told = world.send("admin", world.admin("member", member=name, roles=["analyst"], **more))
-    assert code(told) == "member_set"
+    reported = world.send("admin", world.admin("member", member=name, roles=["analyst"], **more))
+    assert code(reported) == "member_set"
 
 
 def limit(world: World, scope: str, name: str | None = None, **more: Any) -> None:
-    told = world.send("admin", world.admin("limit", scope=scope, **_given(name), **more))
-    assert code(told) in {"limit_set", "limit_removed"}, told
+    reported = world.send("admin", world.admin("limit", scope=scope, **_given(name), **more))
+    assert code(reported) in {"limit_set", "limit_removed"}, reported
 
 
 def _given(name: str | None) -> dict[str, str]:
@@ -46,7 +46,7 @@ def grant(world: World, epsilon: str, analyst: str = "ana") -> None:
     assert code(world.ask(f"pure:{epsilon}", analyst=analyst)) == "granted"
 
 
-class Told:
+class ReportedAlerts:
     """What the process that decides tells, commit by commit."""
 
     def __init__(self, world: World) -> None:
@@ -69,11 +69,11 @@ def ids(found: list[Alert]) -> list[str]:
 def test_a_grant_tells_what_its_team_has_reached() -> None:
     world = divided()
     limit(world, "team", RED, part="0.1")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     grant(world, "0.4")
-    assert told.more() == []
+    assert reported.more() == []
     grant(world, "0.1", "ben")
-    (alert,) = told.more()
+    (alert,) = reported.more()
     assert alert == Alert(
         alert_id="census/1/level/team/red:1/1/0.5",
         dataset="census",
@@ -89,16 +89,16 @@ def test_a_grant_tells_what_its_team_has_reached() -> None:
     assert 0.5 <= alert.spent_ratio < 0.5 + 1e-9
     grant(world, "0.01", "carl")
     grant(world, "0.01")
-    assert told.more() == [], "told once"
+    assert reported.more() == [], "reported once"
 
 
 def test_each_analyst_under_a_default_has_alerts_of_their_own() -> None:
     world = divided()
     limit(world, "each", RED, part="0.1")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     grant(world, "0.9")
     grant(world, "0.6", "ben")
-    found = told.more()
+    found = reported.more()
     assert ids(found) == [
         "census/1/level/each/red:1/ana/1/0.5",
         "census/1/level/each/red:1/ana/1/0.8",
@@ -120,11 +120,11 @@ def test_no_two_alerts_of_names_that_look_alike_have_one_id() -> None:
             limit(world, scope, team, part="0.5")
     for analyst in ("ana:1", "each"):
         limit(world, "analyst", analyst, part="0.2")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     analysts = ("ana", "ben", "carl", "ana:1", "1", "each")
     for analyst in analysts:
         grant(world, "1", analyst)
-    found = told.more()
+    found = reported.more()
     assert len(found) == len(set(ids(found)))
     own = {each.name for each in found if each.scope == "analyst"}
     under = {each.analyst for each in found if each.scope == "each"}
@@ -133,63 +133,65 @@ def test_no_two_alerts_of_names_that_look_alike_have_one_id() -> None:
     assert {each.name for each in found if each.scope == "team"} == {RED, BLUE, "each", "1"}
 
 
-def test_a_limit_that_is_set_anew_tells_what_it_has_reached_already() -> None:
+def test_a_limit_that_is_set_again_reports_what_it_has_reached_already() -> None:
     world = divided()
     limit(world, "team", RED, part="0.2")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     grant(world, "0.9")
-    assert told.more() == []
+    assert reported.more() == []
     limit(world, "team", RED, part="0.1")
-    assert ids(told.more()) == [
+    assert ids(reported.more()) == [
         "census/1/level/team/red:1/2/0.5",
         "census/1/level/team/red:1/2/0.8",
     ]
     limit(world, "team", RED, part="0.15")
-    assert ids(told.more()) == ["census/1/level/team/red:1/3/0.5"], "raised: a version of its own"
+    assert ids(reported.more()) == ["census/1/level/team/red:1/3/0.5"], (
+        "raised: a version of its own"
+    )
     limit(world, "team", RED)
-    assert told.more() == [], "removed"
+    assert reported.more() == [], "removed"
 
 
 def test_another_filter_counts_from_nothing_and_tells_nothing() -> None:
     world = divided()
     limit(world, "team", RED, part="0.1")
     grant(world, "0.9")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     limit(world, "team", RED, policy={"filter": "zcdp", "rho": "0.1"})
-    assert told.more() == []
+    assert reported.more() == []
     world.commit()
     assert limit_alerts_of_state(world.state) == []
 
 
-def test_a_threshold_that_an_amendment_gives_is_told_of_levels_too() -> None:
+def test_a_threshold_that_an_amendment_adds_is_reported_for_limits_too() -> None:
     world = divided(alert_at=("0.9",))
     limit(world, "team", RED, part="0.1")
     limit(world, "each", BLUE, part="0.1")
     grant(world, "0.6")
     grant(world, "0.6", "carl")
-    told = Told(world)
+    reported = ReportedAlerts(world)
     world.amend(alert_at=["0.3"])
-    assert sorted(ids(told.more())) == [
+    assert sorted(ids(reported.more())) == [
         "census/1/level/each/red/carl/1/0.3",
         "census/1/level/team/red:1/1/0.3",
     ]
 
 
-def test_the_state_tells_again_what_grants_and_records_have_told() -> None:
+def test_the_state_repeats_the_alerts_of_grants_and_records() -> None:
     world = divided()
-    told = Told(world)
+    reported = ReportedAlerts(world)
     limit(world, "team", RED, part="0.1")
     limit(world, "each", RED, part="0.08")
     limit(world, "analyst", "carl", policy={"filter": "zcdp", "rho": "0.001"})
     found = []
     for epsilon, analyst in (("0.3", "ana"), ("0.04", "carl"), ("0.41", "ana"), ("0.1", "ben")):
         grant(world, epsilon, analyst)
-        found += told.more()
+        found += reported.more()
     again = OwnAlerts().begin(world.refolded())
     levels = [alert for alert in again if alert.scope is not None]
     assert sorted(ids(levels)) == sorted(ids(found))
     assert {each.alert_id: each.spent_ratio for each in levels}.keys() == set(ids(found))
-    assert told.own.begin(world.refolded()) == [], "and by one who has told, not again"
+    assert reported.own.begin(world.refolded()) == [], "and not again by one that has reported"
 
 
 def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -> None:
@@ -222,10 +224,10 @@ def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
     grant(world, "0.77")
     (alert,) = _of_grant(decode_decision(world.log[-1]))
     assert alert.spent_ratio == 0.5
-    told = Told(world)
+    reported = ReportedAlerts(world)
     grant(world, "0.1", "ben")
     limit(world, "team", RED, part="0.9")
-    later = [each for each in told.more() if each.version == 1]
+    later = [each for each in reported.more() if each.version == 1]
     assert [each.spent_ratio for each in later] == [0.8], "the limit was replaced in the commit"
 
 
@@ -233,7 +235,7 @@ def test_a_reader_that_has_only_looked_tells_the_same() -> None:
     from accountant.views.limit_views import DatasetLimits, level_views
 
     world = divided()
-    told = Told(world)
+    reported = ReportedAlerts(world)
     view: DatasetView | None = None
     by_reader: list[Alert] = []
     steps = [
@@ -251,7 +253,7 @@ def test_a_reader_that_has_only_looked_tells_the_same() -> None:
     for step in steps:
         before = len(world.log)
         step()
-        found += told.more()
+        found += reported.more()
         for value in world.log[before:]:
             decision = decode_decision(value)
             view = fold_decision(view, decision)
@@ -260,7 +262,7 @@ def test_a_reader_that_has_only_looked_tells_the_same() -> None:
             divided_now = DatasetLimits(state.ledgers["census"], state.levels, state.decided_at)
             by_reader += limit_alerts_of_decision(decision, view, level_views(divided_now))
     by_id = {alert.alert_id: alert for alert in by_reader}
-    # Of analysts under a default an amendment is told by who decides alone.
+    # An amendment raises alerts for analysts under a default only where decisions are made.
     missing = {alert.alert_id for alert in found} - by_id.keys()
     assert all("/each/" in name and name.endswith("/0.2") for name in missing)
     for alert in found:

@@ -141,7 +141,7 @@ def test_a_lowered_limit_leaves_nothing_and_is_used_up() -> None:
     assert (level.spent_ratio, level.version) == (1.0, 2)
 
 
-def test_what_is_told_is_rounded_outward() -> None:
+def test_what_is_shown_is_rounded_outward() -> None:
     world = divided({"filter": "zcdp", "rho": "1", "delta": "0"})
     divide(world, "team", "blue", part="0.3")
     divide(world, "each", "blue", policy={"filter": "basic", "epsilon": "0.3"})

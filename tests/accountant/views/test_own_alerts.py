@@ -89,7 +89,7 @@ def test_who_decides_tells_what_a_reader_of_the_log_finds(
 
 @settings(max_examples=50, deadline=None)
 @given(worlds(), st.integers(0, 1000))
-def test_nothing_is_missed_or_told_twice_where_the_state_is_read_back_in_between(
+def test_no_alert_is_lost_or_repeated_where_the_state_is_read_back_in_between(
     history: tuple[World, list[bytes]], cut: int
 ) -> None:
     world, _ = history
@@ -133,10 +133,10 @@ def test_an_amendment_can_cross_another_threshold_where_as_many_were_crossed_bef
     found = crossings.take([encoded(world.log[-1])], world.state)
     assert [alert.alert_id for alert in found] == ["census/1/0.3"]
     world.amend(alert_at=["0.5"])
-    assert crossings.take([encoded(world.log[-1])], world.state) == [], "told before"
+    assert crossings.take([encoded(world.log[-1])], world.state) == [], "reported before"
 
 
-def test_a_threshold_that_goes_and_comes_back_within_a_commit_is_told_once() -> None:
+def test_a_threshold_that_goes_and_comes_back_within_a_commit_is_reported_once() -> None:
     world = opened(**BASIC)
     crossings = OwnAlerts()
     assert crossings.begin(world.state) == []

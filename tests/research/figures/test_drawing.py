@@ -1,4 +1,4 @@
-"""The pictures can be read: nothing covers a curve, every curve is told from every other."""
+"""The pictures can be read: nothing covers a curve, every curve differs from every other."""
 
 from __future__ import annotations
 

@@ -122,12 +122,12 @@ def right(of: Planted, state: State, claim: Claim) -> State | None:
 
 
 def left_alive(of: Planted, state: State, claim: Claim) -> State | None:
-    """Let the filter go on, not charged for what basic composition alone let in."""
+    """Let the filter continue without the charge of what basic composition alone admits."""
     return of.by_filter(state, claim) or of.by_basic(state, claim)
 
 
 def revived(of: Planted, state: State, claim: Claim) -> State | None:
-    """Let the filter end only while basic composition has something left, told from its sum."""
+    """Let the filter end only while basic composition has something left, seen from its sum."""
     if 0 < state.epsilon < of.epsilon and state.held:
         return of.by_basic(state, claim)
     after = of.by_filter(state, claim)

@@ -46,8 +46,8 @@ def best(name: str, *, by_message: bool, opened: int) -> Fraction:
         after = ledger.charge(spent, first) if left else None
         if after is None:
             return Fraction(0)
-        told = ledger.charge(after, second)
-        shown = value(after, left - 1) if told is None else Fraction(1)
+        reported = ledger.charge(after, second)
+        shown = value(after, left - 1) if reported is None else Fraction(1)
         return rises * shown + (1 - rises) * value(after, left - 1)
 
     return value(ledger.start, opened)

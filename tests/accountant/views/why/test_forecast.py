@@ -116,7 +116,7 @@ def test_a_hundred_years_are_for_ever() -> None:
     assert predicted(days, "36526", now=midnight)[7].runs_out_at is None
 
 
-def test_without_a_known_rest_there_is_no_time_and_the_pace_is_told() -> None:
+def test_without_a_known_rest_there_is_no_time_but_a_rate() -> None:
     found = predicted({"2026-11-23": "0.15"}, None)[1]
     assert (found.left, found.runs_out_at) == (None, None)
     assert found.per_day == pytest.approx(0.1)
@@ -145,8 +145,8 @@ def test_sums_are_exact_and_times_in_order(
         known = range(day_of(now) - day_of(now), day_of(now) - first + 1)
         assert each.spent == format_units(sum(spent.get(back, 0) for back in known))
         times = [each.earliest, each.runs_out_at, each.latest]
-        told = [at for at in times if at is not None]
-        assert told == sorted(told)
-        assert all(from_iso(at) >= now for at in told)
+        reported = [at for at in times if at is not None]
+        assert reported == sorted(reported)
+        assert all(from_iso(at) >= now for at in reported)
         if each.latest is not None:
             assert None not in times

@@ -1,4 +1,4 @@
-"""What is left for whom, where limits divide a budget, and where another sum decides."""
+"""What is left in each scope, where limits divide a budget and where another sum decides."""
 
 from __future__ import annotations
 
