@@ -2,7 +2,7 @@
 
 It is the sum of the rows' CRCs: the order of the rows does not matter, and a replaced row costs
 one CRC and two additions, however many rows there are. The partition's row carries the sum. So
-a refold notices a dataset's row that was not written with the partition's row, for example one
+a replay notices a dataset's row that was not written with the partition's row, for example one
 from a backup, even where no decision within the window names that dataset. An accidental change
 passes with probability 2^-32. The checksum does not protect against a person who changes both
 rows on purpose; the hash chain of the log does.

@@ -46,8 +46,8 @@ def escaped_lines(text: str) -> str:
 def escaped_json(value: bytes) -> bytes:
     """Return JSON that means the same, its control characters as JSON's own escapes.
 
-    Sound JSON has such characters in texts alone, where an escape may stand for each; tabs and
-    line ends stand between its words.
+    Valid JSON has such characters only within texts, where an escape may replace each; tabs and
+    line ends separate its words.
     """
     return _BUT_SPACE.sub(_escape, value.decode("utf-8", "surrogateescape")).encode()
 

@@ -1,6 +1,6 @@
-"""What a person perhaps meant by a word that is not known.
+"""Suggestions for unknown words.
 
-Errors work it out when they are shown, and no record holds it: comparing words takes far longer
+Errors compute them when they are shown, and no record has them: comparing words takes far longer
 than deciding, and what `decide` writes must not change with a vocabulary.
 """
 
@@ -12,11 +12,11 @@ from typing import Final
 
 _LONGEST: Final = 40
 _MAX_KNOWN: Final = 1000
-"""More words, or longer ones, are not compared: somebody waits for the error."""
+"""More words, or longer ones, are not compared: a person waits for the error."""
 
 
 def closest(word: object, known: Iterable[str]) -> str:
-    """Return the known word that a person perhaps meant, "" if none is near."""
+    """Return the most similar known word, "" if none is similar."""
     if not isinstance(word, str) or not 0 < len(word) <= _LONGEST:
         return ""
     by_form: dict[str, str] = {}
@@ -29,7 +29,7 @@ def closest(word: object, known: Iterable[str]) -> str:
 
 
 def did_you_mean(word: object, known: Iterable[str]) -> Callable[[], str]:
-    """Return what works out `did you mean X?`, or "", for the `hint` of an error."""
+    """Return a function that computes `did you mean X?`, or "", for the `hint` of an error."""
 
     def hint() -> str:
         meant = closest(word, known)
@@ -39,5 +39,5 @@ def did_you_mean(word: object, known: Iterable[str]) -> Callable[[], str]:
 
 
 def _form(word: str) -> str:
-    """Return a word without what writers differ in: `add-remove` is `add_remove`."""
+    """Return a word in one spelling: `add-remove` is `add_remove`."""
     return word.strip().lower().replace("-", "_").replace(" ", "_")

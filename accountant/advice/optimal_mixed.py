@@ -52,9 +52,9 @@ class _Composed(NamedTuple):
 
 
 class OptimalComposition:
-    """Adds up mechanisms of (epsilon, delta), each fixed in advance, and tells their delta.
+    """Adds up mechanisms of (epsilon, delta), each fixed in advance, and returns their delta.
 
-    What it tells is rounded up, and is above the optimum by what the grid takes: about as much as
+    The result is rounded up, and exceeds the optimum by the grid's error: about as much as
     if the loss had 1.5e-8 target^2 more variance for each mechanism.
 
     Args:

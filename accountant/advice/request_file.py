@@ -1,7 +1,7 @@
-"""The requests of a file in the order of their time, and what became of every other line.
+"""The requests of a file in the order of their time, and a count of every other line.
 
-Each line is in exactly one column: to be asked, repeated, left out, or not decided for a reason.
-The order of the lines changes nothing.
+Each line is counted once: to be decided, repeated, left out, or not decided for a reason.
+The order of the lines does not matter.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ NOT_DECIDED: Final = frozenset({Outcome.INVALID, Outcome.EXPIRED, Outcome.CONFLI
 
 @dataclass(slots=True)
 class Columns:
-    """How many lines of a file are what.
+    """How many lines of a file are of each kind.
 
     Attributes:
         decided: requests that were granted or refused.
-        repeated: requests that stand in the file before; a log's repeats.
+        repeated: requests that are in the file already; a log's repeats.
         left_out: owners' records, and decisions about no request.
         reasons: of what was not decided, how many for each.
         first: number of the first line that was not decided, from 1.
@@ -69,7 +69,7 @@ class Asked(NamedTuple):
         at: when it was decided in a log, else the time in its id; milliseconds since 1970.
         place: number of its decision in a log, else -1.
         body: the request under an id of that time, so that it never expires.
-        known_as: digest of who gave it which id. `digest`: of all that it says.
+        known_as: digest of the caller and the id. `digest`: of the whole content.
         number: of its line.
     """
 

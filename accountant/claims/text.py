@@ -21,7 +21,7 @@ _BY_AMOUNT: Final = {
     "eta": "bounded_range",
     "exponential": "bounded_range",
 }
-"""What people mean who name an amount, or a mechanism, instead of a kind."""
+"""What people mean by an amount, or a mechanism, without a kind."""
 _SEPARATORS = "*:,=+"
 
 
@@ -88,7 +88,7 @@ def _split(text: str, separator: str, whole: str) -> list[str]:
 
 
 def _meant(text: str) -> Callable[[], str]:
-    """Return what works out which claim a text without a kind means: its amount says it."""
+    """Return a function that suggests a claim for a text without a kind, by its amount."""
     name, _, amount = text.replace("=", ":").partition(":")
     if is_wire(name):
         name, amount = "epsilon", name

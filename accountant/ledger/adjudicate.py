@@ -33,7 +33,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     Attributes:
         outcome: granted or refused.
         reason: why it was refused.
-        price: what was asked for; None if that was never looked at.
+        price: of the claim; None if the decision did not need it.
         cost: what a grant has added to each of the totals, rounded up, by name, as decimals.
         ends: the filter that a grant has ended, admitted only by basic composition beside it; of a
             refusal, the one that what it offers would end.
@@ -73,7 +73,7 @@ def adjudicate(
         at: the decision's time, milliseconds since 1970.
         limits: those that apply to the caller, None where the dataset has none.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
-    Reasons in the order in which they are looked for: closed, halted, unit_mismatch,
+    Reasons in the order in which they are checked: closed, halted, unit_mismatch,
     claim_not_accepted, above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
     """
     plan = ledger.plan

@@ -1,4 +1,4 @@
-"""Which limits apply to somebody's request, and what they leave."""
+"""Which limits apply to a request, and what they leave."""
 
 from __future__ import annotations
 

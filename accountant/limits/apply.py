@@ -91,7 +91,7 @@ def apply_record(
     at: int,
     sequence: int,
 ) -> Level:
-    """Return the level after a record, as its decision stores it; live as in a refold.
+    """Return the level after a record, as its decision stores it; the same live and in a replay.
 
     Args:
         before: None for the first record about it.
@@ -105,7 +105,7 @@ def apply_record(
         kind = kind_of(plan.policy if record.policy is None else own_policy(record.policy))
         if kind != old.kind:
             counted_since, counted = record.version, None
-    # Periods go on without a pace: the running one's use counts when there is a pace again.
+    # Periods continue without a period limit: the current usage counts when one is set again.
     periods = old.periods
     if record.pace is not None:
         length = length_of(record.pace.period)

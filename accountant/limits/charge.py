@@ -28,7 +28,7 @@ class ChargedLevel(msgspec.Struct, frozen=True, gc=False):
         before: as it was; the number of one that has no row yet is 0.
         level: as the grant leaves it.
         rule: the limit that it was charged by.
-        moved: what the decision says of it.
+        moved: its part of the decision.
     """
 
     before: Level

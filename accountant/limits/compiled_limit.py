@@ -90,7 +90,7 @@ class CompiledLimit(NamedTuple):
         return sum(each <= used for each in self.thresholds)
 
     def crossed(self, before: tuple[Units, ...], after: tuple[Units, ...]) -> tuple[int, ...]:
-        """Return the places of the thresholds that lie behind one spent amount, up to another."""
+        """Return the places of the thresholds above one spent amount, up to another."""
         if not self.thresholds:
             return ()
         kind, now = self.kind, self.kind.progress(self.capacity, after)

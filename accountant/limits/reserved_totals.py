@@ -1,4 +1,4 @@
-"""What shares reserve: nobody else may use it. Running sums, never lists.
+"""The totals that shares reserve from others. Running sums, never lists.
 
 Amounts are exact, fractions of a unit too: a share that is used up to the last part of a unit
 reserves nothing more. Proof that every share can be used: docs/theory.md, section 3.

@@ -61,16 +61,16 @@ class PeriodUsage(msgspec.Struct, frozen=True, gc=False):
 
 
 class LimitState:
-    """What the last record about a scope and name has said. It never changes.
+    """The last record about a scope and name. It never changes.
 
     Attributes:
-        record: as its decision says it.
-        is_in_force: whether that says anything.
+        record: as in its decision.
+        is_in_force: whether it limits or reserves anything.
         kind: the filter that use is counted for, "" while there was no limit.
         counted_since, shared_since: version from which on use is counted.
         periods: of its pace, and of the last one where it has none now; None if it never had one.
         share: what is reserved, empty for nothing; `share_sums` are the names of its sums.
-        team: within whose share an analyst's lies.
+        team: the team whose share contains an analyst's.
     """
 
     __slots__ = (
@@ -111,7 +111,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     """A level: its limit, its use, or both.
 
     Attributes:
-        team: whose default it is, in the use of an analyst under that.
+        team: of the default, for the usage of an analyst under it.
         name: the team or the analyst; "" for the dataset.
         sequence: number of the dataset's decision that has set or moved it last, 0 for none yet.
         rule: None of the use under a default.
@@ -169,7 +169,7 @@ class Level(msgspec.Struct, frozen=True, gc=False):
 
     @property
     def within(self) -> str:
-        """The team within whose share an analyst's lies, "" for none."""
+        """The team whose share contains an analyst's, "" for none."""
         return self.rule.team if self.rule is not None else ""
 
 

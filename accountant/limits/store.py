@@ -51,7 +51,7 @@ class LevelTable:
         return self.levels.get(key)
 
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals:
-        """Return the analysts' shares within a team's; of team "", those within nobody's."""
+        """Return the analysts' shares within a team's share; for team "", those outside any."""
         return self._reserved_in.get((dataset, team), _NONE_RESERVED)
 
     def reserved(self, dataset: str) -> Sums:

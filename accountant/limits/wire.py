@@ -1,4 +1,4 @@
-"""Limits on the wire: what an owner says, what decisions say of them, and their rows of `state`."""
+"""Limits on the wire: in owners' records, in decisions, and as rows of `state`."""
 
 from __future__ import annotations
 
@@ -41,12 +41,12 @@ class Pace(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def days_of(period: str) -> int:
-    """Return the days of a period that is sound."""
+    """Return the days of a valid period."""
     return int(period[1:-1])
 
 
 def length_of(period: str) -> int:
-    """Return the length of a period that is sound, in milliseconds."""
+    """Return the length of a valid period, in milliseconds."""
     return days_of(period) * DAY_MS
 
 
@@ -61,7 +61,7 @@ class ReservedRecord(msgspec.Struct, frozen=True, omit_defaults=True):
 
     Attributes:
         budget: what it comes to in each sum.
-        team: within whose share an analyst's lies; None for nobody's.
+        team: the team whose share contains an analyst's; None for none.
     """
 
     part: str
@@ -132,7 +132,7 @@ class LevelMoved(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a level has left for somebody whose request did not fit.
+    """What a limit has left for the analyst of a request that did not fit.
 
     Attributes:
         left: of its limit; of the dataset, what is left beside what is reserved for others.
@@ -158,7 +158,7 @@ def level_alert_id(
     """Return the id of the alert that a level has crossed a threshold; names hold no `/`.
 
     Args:
-        analyst: whose use of a default it is: every analyst of a team has crossings of their own.
+        analyst: of a default: each analyst of the team has thresholds of their own.
     """
     name = level.name or ""
     place = f"{dataset}/{generation}/level/{level.scope}/{name}"
@@ -230,7 +230,7 @@ class LevelRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
 
     Attributes:
         scope, name: the scope of the limit; "" names the dataset.
-        team: whose default it is, in a row of an analyst's use under that.
+        team: of the default, in a row of an analyst's usage under it.
         sequence: number of the dataset's decision that has set or moved it last.
         limit, rule: the last record about it, also where that has removed it; left out in a row
             of use under a default.

@@ -34,7 +34,7 @@ AdminVerdict = tuple[Ledger, Verdict, dict[str, object]]
 
 
 def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> AdminVerdict:
-    """Decide an owner's record, whose dataset is opened or is to be.
+    """Decide an admin request on a dataset that exists, or that it opens.
 
     Precedence: already_opened, not_permitted, then that of each kind of record.
     """

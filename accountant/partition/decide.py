@@ -186,7 +186,7 @@ def _grant(
         dataset=after.dataset,
         sequence=after.sequence,
         analyst=analyst,
-        # As the cost says it: what the total grows by as it is written.
+        # As in the cost: the growth of the total as it is written.
         charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
         crossed=bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
     )
@@ -248,7 +248,7 @@ def _append_of(
     reason: Reason | None = None,
     first: First | None = None,
 ) -> EncodedDecision:
-    """Append a decision on a sound request that leaves every ledger as it is."""
+    """Append a decision on a valid request that changes no ledger."""
     dataset, raw = checked.body.dataset, msgspec.Raw(body)
     return _append(draft, record, outcome, reason, dataset=dataset, request=raw, first=first)
 

@@ -1,4 +1,4 @@
-"""Decisions on top of a partition's committed state, taken one by one, kept or dropped as one.
+"""Decisions on top of a partition's committed state, taken one by one, committed or dropped as one.
 
 A `Draft` decides input after input and collects the changes; the partition itself changes only
 by `absorb`, once the draft's records are committed. A draft that is dropped leaves no trace.
@@ -154,7 +154,7 @@ class Draft:
         return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
-        """Go back to the last mark, whether deciding raised or its decision cannot be kept."""
+        """Go back to the last mark, after an error or a decision that cannot be stored."""
         self.sequence, self.head, self.decided_at, self.floor, self.next = mark
         if self._undo_ledger is not None:
             name, before, self._opened = self._undo_ledger

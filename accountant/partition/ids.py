@@ -46,7 +46,7 @@ decode_identity = msgspec.json.Decoder(Identity).decode
 
 
 class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
-    """What is kept of a decision for its repeats; a struct, for there may be a million.
+    """A decision as its repeats need it; a struct, for there may be a million.
 
     Attributes:
         body_hash: SHA-256 of the canonical body.

@@ -24,7 +24,7 @@ Members = Callable[[str, str], MemberRow | None]
 
 
 class RequestTerms(RequestParties, Protocol):
-    """What a request says beside its claim."""
+    """The terms of a request next to its claim."""
 
     @property
     def unit(self) -> str: ...

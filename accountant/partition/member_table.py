@@ -26,7 +26,7 @@ class MemberTable:
         self.count = 0
 
     def get(self, dataset: str, name: str) -> MemberRow | None:
-        """Return a member's row, None for somebody who is no member."""
+        """Return a member's row, None for anybody else."""
         rows = self._rows.get(dataset)
         return None if rows is None else rows.get(name)
 
@@ -35,7 +35,7 @@ class MemberTable:
         return self._rows.get(dataset, _NOBODY)
 
     def memberships(self, name: str) -> list[MemberRow]:
-        """Return somebody's rows by dataset; any thread may ask."""
+        """Return a member's rows by dataset; any thread may call this."""
         datasets = sorted(self._rows.copy().items())
         return [row for _, rows in datasets if (row := rows.get(name)) is not None]
 
@@ -71,7 +71,7 @@ class MemberChanges:
 
     def get(self, dataset: str, name: str) -> MemberRow | None:
         """Return a member's row as it is now."""
-        # Every request asks, and nearly every draft changes nobody.
+        # Every request calls this, and nearly every draft changes no member.
         if self._changed and (dataset, name) in self._changed:
             return self._changed[dataset, name]
         return self._table.get(dataset, name)

@@ -1,6 +1,6 @@
 """Decisions that a command writes as the owner of a partition, without an input and a dataset.
 
-They are on the log like every other decision, and are the same live, in refold and in audit.
+They are on the log like every other decision, with the same effect live, in a replay and an audit.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def reset_clock(draft: Draft, at: int, note: str) -> EncodedDecision:
 
 
 def seal_log(draft: Draft, at: int, note: str, seal: Seal) -> EncodedDecision:
-    """Seal a partition's log, whose beginning is in an archive. Nothing that is spent changes.
+    """Seal a partition's log after its beginning was archived. Nothing that is spent changes.
 
     Args:
         draft: without any decision yet.
@@ -86,7 +86,7 @@ def change_key(draft: Draft, at: int, note: str, change: KeyChange) -> EncodedDe
 
 
 def check_note(note: str) -> None:
-    """Check what a command says of itself in a decision, for people.
+    """Check the note of a command, which a decision repeats.
 
     Raises: RequestInvalid.
     """

@@ -16,7 +16,7 @@ _MAX_KNOWN: Final = 64  # prices: thousands of policies may each keep so many
 
 
 class CappedFilter:
-    """A policy's filter together with its cap, for whoever asks what would be granted.
+    """A policy's filter together with its cap, for searches of what would be granted.
 
     A request is within the cap if on an empty dataset of the policy it alone would bring
     `spent_ratio` to at most the ratio. That needs no more than one charge, whatever was spent.

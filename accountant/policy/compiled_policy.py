@@ -35,7 +35,7 @@ class CompiledPolicy:
         additive: a granted claim adds exactly its price to the filter's totals.
         sums: names of the totals, the filter's first.
         width: how many of `sums` belong to the filter.
-        ended: place among `sums` of what says that the filter has ended (`filters.BesideBasic`),
+        ended: place among `sums` of the total for an ended filter (`filters.BesideBasic`),
             None for a policy without `beside`.
         priced: names of the sums of a price: the filter's needs, then the odometers' sums.
         needed: how many of `priced` the filter needs.
@@ -47,7 +47,7 @@ class CompiledPolicy:
         nearly: a refusal from this spent amount on means exhaustion; 0 if the policy halts on
             any refusal.
         members_only: only members may ask.
-        dates_grants: the time of the first grant is kept: the policy names a population.
+        dates_grants: the time of the first grant is stored, since the policy names a population.
         policy_wire, budget_wire: their form in the log and in snapshots.
     """
 

@@ -62,7 +62,7 @@ class Policy(
         beside: `basic`, or left out: basic composition beside the filter, see
             `filters.BesideBasic`.
         epsilon_each: of filter optimal_homogeneous.
-        access: who may ask; left out, anyone.
+        access: `members` for members alone; left out, anyone may ask.
         visibility: what analysts see of each other; left out, see `sees_only_own`.
         population: name of the people that the data are of, the same for every dataset of them.
 

@@ -1,4 +1,4 @@
-"""The policy that is proposed to an owner who names a budget and little else."""
+"""The proposed policy, where an owner names a budget and little else."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from accountant.filters.beside import BESIDE
 from accountant.policy.policy import Policy, resolve, sees_only_own
 
 PROPOSED_CAP: Final = "0.1"
-"""The `most_per_request` of a policy whose owner names none; "1" is none."""
+"""The `most_per_request` of a policy by default; "1" is none."""
 NO_BESIDE: Final = "none"
-"""The `beside` of an owner who wants no basic composition beside the filter."""
+"""The `beside` of a policy without basic composition beside the filter."""
 _DEFAULT_FILTER: Final = Policy().filter
 
 

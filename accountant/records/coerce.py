@@ -1,7 +1,7 @@
-"""What programs and notebooks hold, as the wire has it: exactly, or refused with how to write it.
+"""Values of programs and notebooks as the wire has them: exactly, or an error with the fix.
 
-Numbers become wire decimals by `exact.exact_text`; what is text already stays as it is, so that a
-retry by an older program has the same bytes.
+Numbers become wire decimals by `exact_numbers.exact_text`; text stays as it is, so that a retry by
+an older program has the same bytes.
 """
 
 from __future__ import annotations
@@ -53,13 +53,13 @@ _TEXTS: Final = frozenset(
 _DAY: Final = len("2027-01-01")
 
 _IsUp = Callable[[Mapping[str, object], str], bool]
-"""Tells of an object's field whether more is the safe side."""
+"""Whether a larger value of an object's field is the safe side."""
 
 
 def coerce_text(field: str, value: object) -> str:
     """Return a name or another text of a program.
 
-    The encoder would write bytes, dates and numbers as some text that nobody has meant.
+    The encoder would write bytes, dates and numbers as some text that the program does not mean.
 
     Raises: RequestInvalid: it is no `str`, or UTF-8 cannot encode it.
     """

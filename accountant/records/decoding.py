@@ -12,7 +12,7 @@ T = TypeVar("T")
 
 
 def decoded(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
-    """Return what a decision says.
+    """Return a decision from its bytes.
 
     Args:
         number: of the decision, for the message.

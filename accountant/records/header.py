@@ -1,4 +1,4 @@
-"""The header of a decision: all that readers take of it who do not need the whole."""
+"""The header of a decision, for readers that do not need the whole."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class MemberNamed(msgspec.Struct, gc=False):
 
 
 class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False):
-    """Fields of a decision, as `records.Decision` has them; what is seldom read is kept raw.
+    """Fields of a decision, as `records.Decision` has them; what is seldom read stays raw.
 
     One struct for all readers costs a seventh more than one with few fields; several would each
     have their own idea of a decision.

@@ -1,4 +1,4 @@
-"""What HTTP servers answer beside views: decisions, problems, and who the caller is.
+"""What HTTP servers answer besides views: decisions, problems, and the caller.
 
 A served decision is the log's record, with two members that a short program reads first.
 `granted` is true for the outcome `granted` alone. A repeat is not granted once more: its
@@ -70,8 +70,8 @@ class Me(msgspec.Struct, frozen=True):
     """Who the caller is to the ledger.
 
     Attributes:
-        name: the caller's `analyst`, `by` or `via` in requests and records; None where nobody is
-            known: without authentication, in a file, on Kafka.
+        name: the caller's `analyst`, `by` or `via` in requests and records; None where there is
+            no name: without authentication, in a file, on Kafka.
         kind: the kind of token that proved the name, `token` or `oidc`.
         administrator: whether the server's settings name the caller as one.
         authentication: whether the server authenticates its callers.
@@ -116,7 +116,7 @@ def _with_first(value: bytes, hashed: str) -> bytes:
 
 
 def logged_decision(value: bytes) -> tuple[bytes, bool]:
-    """Return a served decision exactly as the log holds it, and whether its hash says so, too.
+    """Return a served decision exactly as in the log, and whether its hash agrees.
 
     What an older version served, which is the log's record itself, comes back as it is.
 

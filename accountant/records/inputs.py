@@ -44,7 +44,7 @@ _COLON: Final = ord(":")
 
 
 class NoRequest(msgspec.Struct, tag_field="type", tag="-"):
-    """Makes `type` a field that must be there: a lone kind of record may leave it out."""
+    """Makes `type` required: a union of one kind could leave it out."""
 
 
 _DECODERS: Final = {
@@ -88,7 +88,7 @@ class Input(msgspec.Struct, frozen=True, gc=False):
         value: the body, None if it has none.
         append_time: when the journal took it in, milliseconds since 1970.
         checked: what `check` has given for this very value, which is canonical then; None where
-            nobody has asked yet.
+            it was not checked yet.
     """
 
     source: Source
@@ -166,7 +166,7 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
         keys += 1
         check_name("via", request.via)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
-    # key of the same name; where other text holds colons too, the slow parser looks.
+    # key of the same name; where other text has colons too, the slow parser decides.
     colons = body.count(_COLON)
     if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
         _parse(body)

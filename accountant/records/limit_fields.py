@@ -50,7 +50,7 @@ def check_limit(record: SetLimit) -> None:
 
 
 def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
-    """Return the fields that stand where they may not, or do not where they must."""
+    """Return the fields that are present or missing against the rules of the scope."""
     scope, wrong = record.scope, list[tuple[str, str]]()
     if (record.name is None) is not (scope == "dataset"):
         must = "left out" if scope == "dataset" else "given"
@@ -90,7 +90,7 @@ def own_policy(given: LimitPolicy) -> Policy:
 def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
     fields = dict(given)
     try:
-        # The odometers of a level would be nobody's.
+        # A limit has no odometers.
         policy = msgspec.convert({**fields, "odometers": ()}, Policy)
     except msgspec.ValidationError as error:
         try:
@@ -103,7 +103,7 @@ def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
 
 
 def stored_policy(given: LimitPolicy) -> LimitPolicy:
-    """Return a level's own budget as decisions store it, from a record that is sound."""
+    """Return a level's own budget as decisions store it, from a valid record."""
     resolved = own_policy(given)
     found = {**given, "filter": resolved.filter}
     found["delta_for_claims"] = resolved.delta_for_claims or "0"

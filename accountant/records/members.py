@@ -1,4 +1,4 @@
-"""Who may do what on a dataset: roles, a membership as decisions tell it, its row in `state`."""
+"""Members of a dataset: roles, a membership in decisions, and its row in `state`."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ Role = Literal["owner", "analyst", "engine", "auditor"]
 
 ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor")
 MAX_MEMBERS: Final = 10_000
-"""Of one dataset, those whose time is over among them."""
+"""The limit of members of a dataset, expired ones included."""
 MAX_OWNERS_NAMED: Final = 100
 """By the record that opens a dataset."""
 
@@ -25,7 +25,7 @@ class Member(msgspec.Struct, frozen=True, omit_defaults=True):
     """A membership as a decision has set it.
 
     Attributes:
-        roles: in the order of `ROLES`; none of somebody who was removed.
+        roles: in the order of `ROLES`; none after a removal.
         team: the member's only team in this dataset.
         until: the first moment at which it is over, as a time of the log; None for never.
     """

@@ -40,7 +40,7 @@ def _name_to_use(text: str) -> str:
 
 
 NAME_PATTERN: Final = _NAME.pattern
-"""The grammar of names, for those who state it elsewhere."""
+"""The grammar of names, for documents that repeat it."""
 
 
 @lru_cache(maxsize=65_536)

@@ -24,7 +24,7 @@ class Seal(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Rollback(msgspec.Struct, frozen=True, kw_only=True):
-    """A log goes on from an older copy, and says for ever what it has lost.
+    """A log continues from an older copy, and records for ever what it has lost.
 
     Attributes:
         branch: the log's from now on, above that of every known checkpoint.
@@ -46,7 +46,7 @@ class AcceptedRollback(msgspec.Struct, frozen=True, kw_only=True):
     """A rollback in a log.
 
     Attributes:
-        partition_sequence, decided_at, previous, note: of the decision that says it.
+        partition_sequence, decided_at, previous, note: of its decision.
     """
 
     partition_sequence: int
@@ -75,7 +75,7 @@ class KeyChangeRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A change of key in a log.
 
     Attributes:
-        partition_sequence, decided_at, previous, note: of the decision that says it.
+        partition_sequence, decided_at, previous, note: of its decision.
         branch: of the log there.
     """
 

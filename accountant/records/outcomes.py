@@ -36,7 +36,7 @@ OPERATED: Final = frozenset(
 they belong to no dataset."""
 
 SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED})
-"""Outcomes of decisions that say who may do what on a dataset."""
+"""Outcomes of decisions about members."""
 
 SETS_LIMITS: Final = frozenset({Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED})
 """Outcomes of decisions that say how a dataset's budget is divided."""

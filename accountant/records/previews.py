@@ -1,4 +1,4 @@
-"""What is asked of a preview: a request without an id, which nobody decides."""
+"""The question of a preview: a request without an id, which is never decided."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
     Attributes:
         claim: what the mechanism promises, for `unit` and `neighbours`.
-        analyst: who would ask, whose role and limits then count.
+        analyst: of the request; their role and limits then count.
         via: the engine that would ask for the analyst.
     """
 
@@ -42,7 +42,7 @@ _decode: Final = msgspec.json.Decoder(PreviewRequest).decode
 
 
 def preview_request_of(body: bytes) -> PreviewRequest:
-    """Return what a request, whose body is sound, would ask for."""
+    """Return the question of a valid request."""
     return _decode_wish(body)
 
 

@@ -69,7 +69,7 @@ class Genesis(msgspec.Struct, frozen=True):
 
     @property
     def settings(self) -> Genesis:
-        """The same without what no setting says."""
+        """The same without the fields that no setting has."""
         return msgspec.structs.replace(self, ledger=msgspec.UNSET)
 
 
@@ -103,17 +103,17 @@ class Decision(
             has admitted alone; of a refusal, the filter that the offered claim would end.
         fits: the largest claim of the requested kind that would still be granted.
         policy, budget: only of an opening or amendment, resolved and rounded down.
-        seal: what stands for the beginning of the log, of an outcome `sealed`.
+        seal: what replaces the beginning of the log, of an outcome `sealed`.
         rollback: what was lost, of an outcome `rolled_back`.
         key_change: which key signs checkpoints, of an outcome `key_changed`.
-        owners: of an opening, who may decide about the dataset from then on.
-        member: of a `member_set` or `member_removed`: who, with what they may do from then on.
-        administrator: of those: it was an administrator's help, not an owner's word.
-        limit: of a `limit_set` or `limit_removed`: what holds from then on.
+        owners: of an opening, the owners from then on.
+        member: of a `member_set` or `member_removed`: the member, with the roles from then on.
+        administrator: of those: an administrator acted for the owners.
+        limit: of a `limit_set` or `limit_removed`: the limit from then on.
         level: of a refusal that was not for want of the dataset's own budget: the level.
         levels: of a grant: each level that it was charged to, after it.
         left_at: of an `exhausted`: what each level has left.
-        note: why somebody had a command write it, for people; see `outcomes.OPERATED`.
+        note: the reason of an operator's command, for people; see `outcomes.OPERATED`.
     """
 
     version: Format

@@ -54,7 +54,7 @@ class Open(_Admin, frozen=True, tag="open"):
     """An owner opens a dataset under a policy.
 
     Attributes:
-        owners: who may decide about the dataset from then on; left out, `by` alone.
+        owners: the owners from then on; left out, `by` alone.
     """
 
     policy: Policy
@@ -93,10 +93,10 @@ class Close(_Admin, frozen=True, tag="close"):
 
 
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
-    """An owner, or an administrator, says what somebody may do on a dataset.
+    """An owner, or an administrator, sets or removes a member of a dataset.
 
     Attributes:
-        member: who; what was said of them before is replaced.
+        member: the name; the record replaces an earlier one.
         roles: what they may do; none removes them.
         team: the one that they belong to in this dataset.
         until: the first moment at which it is over, as a time of the log.
@@ -115,7 +115,7 @@ class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
 
 
 class SetLimit(_Admin, frozen=True, tag="limit"):
-    """An owner divides a dataset's budget: what somebody may use, how fast, what is kept for them.
+    """An owner sets limits: how much a scope may use, how fast, and what is reserved for it.
 
     With none of part, policy, pace and reserved, it removes the limit.
 
@@ -139,7 +139,7 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
 
     @property
     def removes(self) -> bool:
-        """Whether it takes away what was said before, and says nothing instead."""
+        """Whether it removes the limit."""
         said = (self.part, self.policy, self.pace, self.reserved)
         return all(each is None for each in said)
 

@@ -1,4 +1,4 @@
-"""What no text of a record may have: characters that act where it is shown, or that hide there."""
+"""Characters that no text of a record may have: they act on, or hide in, what shows it."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def check_texts(value: object, path: str = "") -> None:
 
 
 def may_break_text_rule(body: bytes) -> bool:
-    """Tell whether a body has to be looked at text by text; most requests have not."""
+    """Tell whether a body must be checked text by text; most need not."""
     if _BACKSLASH in body:  # which may be an escape of such a character
         return True
     if body.isascii():

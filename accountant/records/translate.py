@@ -71,7 +71,7 @@ def _of(kind: Any) -> Type:
 
 
 def _known(kind: Any, value: object, parts: list[str]) -> tuple[str, ...]:
-    """Return the words that may stand at the end of a path through a value of some type."""
+    """Return the words that are allowed at the end of a path through a value of some type."""
     info = _of(kind)
     for part in parts:
         structs = [each for each in _options(info) if isinstance(each, StructType)]

@@ -1,1 +1,1 @@
-"""Reading a log back: refold it into a state, audit it, check its sums."""
+"""Reading a log back: replay it into a state, audit it, check its sums."""

@@ -78,7 +78,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         branch: above it are only checkpoints of another log, see `records.Rollback`.
         rollbacks: those that the log has accepted, among the records.
         key_changes: changes of the key that signs checkpoints, among the records.
-        administered: what administrators have said of members, among the records.
+        administered: administrators' records about members, among the records.
         rows: how many rows of `state` were compared with the log, None where there are none.
         ledger: the id of the ledger as the partition's genesis names it; of one without an id, the
             hash of decision 0. None without a genesis.

@@ -53,7 +53,7 @@ def check_administered(
 
     Args:
         decisions: in order, all on records of administrators among them.
-        sealed: the rows that stand for an archived beginning of the log.
+        sealed: the rows that replace an archived beginning of the log.
     Raises: RowContradictsLog: a row differs.
     """
     log = _AdminState()

@@ -27,7 +27,7 @@ REMAKE_ROWS: Final = (
 
 
 class RowContradictsLog(LogDamaged):
-    """A row of `state` whose checksums are right is not what the log has: somebody changed it."""
+    """A row of `state` has right checksums but differs from the log: somebody changed it."""
 
 
 class _Difference(NamedTuple):

@@ -89,7 +89,7 @@ def wrong_member_counts(partition: Partition) -> str | None:
 
 
 def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tuple[int, int]:
-    """Set the levels that a decision tells of, as the log has them; nothing is computed again.
+    """Set the limits that a decision has moved, as the log has them, without computing again.
 
     Args:
         ledger: the dataset's, after the decision.

@@ -1,4 +1,4 @@
-"""What an audit tells of for ever: accepted losses, changes of key, administrators' records."""
+"""Records that every audit reports: accepted losses, changes of key, administrators' records."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A membership that an administrator has set or removed, in place of an owner.
 
     Attributes:
-        partition_sequence, decided_at: of the decision that says it.
+        partition_sequence, decided_at: of its decision.
         by: the administrator.
         roles: what the member may do from then on; none after a removal.
         reason: as the administrator gave it.
@@ -43,7 +43,7 @@ _decode_given = msgspec.json.Decoder(_WithReason).decode
 
 
 def admin_member_record(decision: Decision, member: Member) -> AdminMemberRecord:
-    """Return an administrator's record as an audit tells it."""
+    """Return an administrator's record as an audit reports it."""
     return AdminMemberRecord(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
@@ -56,7 +56,7 @@ def admin_member_record(decision: Decision, member: Member) -> AdminMemberRecord
 
 
 def accepted_rollback(decision: Decision, rollback: Rollback) -> AcceptedRollback:
-    """Return a rollback with the decision that says it."""
+    """Return a rollback with its decision."""
     return AcceptedRollback(
         partition_sequence=decision.partition_sequence,
         decided_at=decision.decided_at,
@@ -69,7 +69,7 @@ def accepted_rollback(decision: Decision, rollback: Rollback) -> AcceptedRollbac
 def key_change_record(
     partition: Partition, decision: Decision, change: KeyChange
 ) -> KeyChangeRecord:
-    """Return a change of key with the decision that says it.
+    """Return a change of key with its decision.
 
     Args:
         partition: as it was before.

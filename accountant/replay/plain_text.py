@@ -1,4 +1,4 @@
-"""Values of records as plain text, for people who read what an audit found."""
+"""Values of records as plain text, for people who read an audit."""
 
 from __future__ import annotations
 

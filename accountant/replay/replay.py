@@ -1,6 +1,6 @@
 """Refold: rebuild a partition's state from its committed records.
 
-A refold takes totals from the log and does not compute them, so it gives the same state under
+A replay takes totals from the log and does not compute them, so it gives the same state under
 any later rules. `audit` recomputes them.
 """
 
@@ -67,22 +67,22 @@ _FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # fields 
 
 
 class GenesisDiffers(LogDamaged):
-    """The log began with other settings: correct the settings; the log is sound."""
+    """The log began with other settings: correct the settings; the log is intact."""
 
 
 class StateMismatch(LedgerFault):
-    """The state rows do not agree with the log: refold from decision 0 without the rows."""
+    """The state rows do not agree with the log: replay from decision 0 without the rows."""
 
 
 class Replay:
     """Fold state rows, then decisions, into a partition.
 
-    With rows, a refold needs only the decisions whose ids clients may still repeat; without
+    With rows, a replay needs only the decisions whose ids clients may still repeat; without
     rows, every decision from 0. `finish` checks that rows and decisions fit together.
 
     Args:
-        instead_of: the refold with rows that failed, if this one replaces it. The log must hold
-            every decision that the sound rows of that one have seen.
+        instead_of: the replay with rows that failed, if this one replaces it. The log must have
+            every decision that the valid rows of that one include.
         gapless: offsets of inputs have no gaps, as in a ledger's file.
     """
 
@@ -268,7 +268,7 @@ class Replay:
 
     @property
     def idle(self) -> dict[str, int]:
-        """The datasets whose last decision was not taken, and when their rows say it was made."""
+        """The datasets whose last decision was not taken, with its time by their rows."""
         if self._row is None:
             return {}
         ledgers = self._partition.ledgers.items()
@@ -279,7 +279,7 @@ class Replay:
 
         Args:
             found: the decisions made when the rows of `idle` say, and perhaps later ones.
-            sealed: the rows that stand for an archived beginning of the log.
+            sealed: the rows that replace an archived beginning of the log.
         Raises: RowContradictsLog: a row has no such decision, or does not agree with it.
         """
         check_rows_found(self._partition, self.idle, found, sealed)
@@ -294,7 +294,7 @@ class Replay:
 
         Args:
             decisions: all on records of administrators, in order, and perhaps others.
-            sealed: the rows that stand for an archived beginning of the log.
+            sealed: the rows that replace an archived beginning of the log.
         Raises: RowContradictsLog: a row differs.
         """
         check_administered(self._partition, decisions, sealed)

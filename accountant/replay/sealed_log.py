@@ -171,7 +171,7 @@ class SealedStart:
     Attributes:
         counted: the usage before the seal.
         first: hash of decision 0, once that is taken.
-        kept: decisions taken before the seal, without decision 0.
+        kept: number of decisions before the seal, without decision 0.
         seal: once it is taken.
 
     Raises: LogDamaged: the snapshot cannot be read.

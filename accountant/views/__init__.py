@@ -1,1 +1,1 @@
-"""What people look at: datasets, usage and alerts, folded from decisions."""
+"""Views: datasets, usage and alerts, folded from decisions."""

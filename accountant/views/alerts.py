@@ -27,11 +27,11 @@ from accountant.views.follow import alerts_of_run, runs
 from accountant.views.limit_views import LevelView
 
 MAX_USES_AGAIN: Final = 1_000
-"""Analysts under defaults, of each dataset, whose crossings the state tells: those who used it
+"""Analysts under defaults, of each dataset, that the state reports: those that used it
 last, since what they crossed is what may not have got out."""
 
 Rules = Callable[[Scope, str | None], LimitState | None]
-"""Returns what the last record about a scope and name has said, None where that is not known."""
+"""Returns the last record about a scope and name, None where that is not known."""
 
 _TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
 
@@ -117,7 +117,7 @@ def _of_limit(ledger: Ledger, level: Level, rule: LimitState) -> list[Alert]:
 
 
 def rules_of(views: Iterable[LevelView]) -> Rules:
-    """Return what the limits of a dataset say, for who has only looked at them."""
+    """Return the limits of a dataset, for readers that have only views."""
     known = {(view.scope, view.name): view for view in views}
 
     def rule_of(scope: Scope, name: str | None) -> LimitState | None:
@@ -131,7 +131,7 @@ def rules_of(views: Iterable[LevelView]) -> Rules:
 
 
 def limit_alerts_of_view(dataset: DatasetView, level: LevelView) -> list[Alert]:
-    """As `crossed_at_level`, for who has only looked; nothing of a default that nobody has used."""
+    """As `crossed_at_level`, for readers of views; nothing for an unused default."""
     ratio = level.spent_ratio
     if ratio is None:
         return []

@@ -1,4 +1,4 @@
-"""What people look at: budgets, usage by analyst, alerts. Pure folds of committed decisions.
+"""Views: budgets, usage by analyst, alerts. Pure folds of committed decisions.
 
 A view may miss decisions or get them twice: an older one changes nothing, and the next one
 carries the running totals, so what is shown of a budget heals by itself. Counts are of the
@@ -36,7 +36,7 @@ State = Literal["open", "exhausted", "halted", "closed"]
 
 
 class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=True):
-    """One dataset as it stands.
+    """The current state of a dataset.
 
     Attributes:
         sequence: number of the dataset's last decision.
@@ -101,8 +101,8 @@ class Alert(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         spent_ratio: of the additive budget, of a level that of its limit.
         decided_at: of the decision that was seen to have crossed it.
         scope, name: of a level whose limit it is; None of the dataset's own budget.
-        analyst: of scope `each`: whose use of the default it is.
-        team: of a team's limit, and of its default, for those who route by it.
+        analyst: of scope `each`: the analyst under the default.
+        team: of a team's limit, and of its default, for receivers that route by it.
         version: of the limit.
     """
 
@@ -200,7 +200,7 @@ def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView |
 
 
 def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
-    """Return the view with what a numbered decision says of its dataset, counts aside."""
+    """Return the view after a numbered decision on its dataset, without the counts."""
     return msgspec.structs.replace(view, **_moved(view, decision))
 
 
@@ -275,11 +275,11 @@ def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:
 
 
 class SeenAlerts:
-    """Tells the first of each alert from its repeats.
+    """Detects repeated alerts.
 
     The topic, the stream of events and the webhook may each give an alert more than once: after
     a restart, or when an answer was lost. `alert_id` names one. There are at most twenty thresholds
-    for each dataset and version of a limit (of a default, for each analyst), so all are kept.
+    for each dataset and version of a limit (of a default, for each analyst), so all are stored.
 
         once = Once(ids_stored_so_far)
         if once.is_new(alert):

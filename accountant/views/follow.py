@@ -1,4 +1,4 @@
-"""Budgets and usage of many datasets, kept by following their decisions.
+"""Budgets and usage of many datasets, updated with their decisions.
 
 Every decision carries running totals, so of a run of them on one dataset only the last is
 decoded whole; the others are counted by the few fields of a `CountedDecision`. What a run

@@ -1,4 +1,4 @@
-"""The end of a log, as whoever keeps it elsewhere wants it."""
+"""The end of a log, to be stored elsewhere."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accountant.records import Genesis, decode_decision
 class Head(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """The end of one partition's log.
 
-    The hash covers the whole log up to there: kept where whoever runs the ledger cannot change it,
+    The hash covers the whole log up to there: stored where the ledger's operators cannot change it,
     it shows later that nothing was cut off or rewritten (`accountant audit --head`).
 
     Attributes:

@@ -16,7 +16,7 @@ class JointGuarantee(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=Tr
         population: its name.
         datasets: those that count and that the reader may see, by name, the closed ones among
             them, but for those that were closed before anything was granted on any.
-        others: how many more count, whose names the reader may not see.
+        others: how many more count whose names the reader may not see.
         epsilon, delta: the sums of all their guarantees, exact; None where none holds.
         why: why none holds.
     """

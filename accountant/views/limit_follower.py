@@ -46,7 +46,7 @@ class LevelFollower:
             self.table.put(level)
 
     def take_resets(self, partition: int, sequence: int, count: int, at: int) -> None:
-        """Take in what a partition's row says of its clock, as of its decision `sequence`."""
+        """Take the clock resets of a partition's row, as of its decision `sequence`."""
         if sequence >= self._last_reset(partition)[0]:
             self._resets[partition] = sequence, count, at
 

@@ -32,7 +32,7 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True):
     """A pace in the period that it is in.
 
     Attributes:
-        part, period: as the owner has said.
+        part, period: as the owner set them.
         budget, used, left: in each sum of the dataset's filter, in this period.
         begins_at, ends_at: of the period; the next one begins with nothing used.
     """
@@ -47,11 +47,11 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
-    """A share that nobody else may use.
+    """A reserved share.
 
     Attributes:
         budget, left: what it comes to in each sum, and what of it is still unused.
-        team: within whose share an analyst's lies.
+        team: the team whose share contains an analyst's.
     """
 
     part: str
@@ -65,7 +65,7 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
     Attributes:
         scope, name: the scope of the limit; `each` is the default for each analyst of team `name`.
-        analyst: whose use of a default it is; without it, the default itself, which nobody uses.
+        analyst: of a default; without it, the default itself, which has no usage.
         version: of this scope and name, one more with every record.
         part, policy: a part of the dataset's budget, or a budget of its own.
         budget, used, left: of part or policy, in each sum of its filter, rounded outward.
@@ -136,7 +136,7 @@ class DatasetLimits(NamedTuple):
     def applicable_after(
         self, ledger: Ledger, charged: Iterable[Level], analyst: str, team: str
     ) -> ApplicableLimits | None:
-        """As `applicable_to`, after a grant that nobody has made.
+        """As `applicable_to`, after a grant that was not made.
 
         Args:
             ledger: after it.
@@ -184,7 +184,7 @@ def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelV
     Args:
         rule: the level's.
     """
-    # A default is used by nobody: the use of each analyst under it has a level of its own.
+    # A default has no usage: each analyst under it has a level of their own.
     is_used = rule.record.scope != "each"
     plan, at, resets = divided.ledger.plan, divided.at, divided.resets
     return _view(limit_at(level, rule, plan, at, resets), is_used=is_used)

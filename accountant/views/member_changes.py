@@ -42,8 +42,8 @@ def member_changes(
     Whoever makes the changes goes the very last, and keeps the right to do the rest until then.
 
     Args:
-        wanted: the whole of it: who is not there is removed. Each member once.
-        own: who makes the changes.
+        wanted: the complete list, each member once; others are removed.
+        own: the caller, who makes the changes.
     """
     there = {member.member: member for member in before}
     are_to_be = {member.member: member for member in wanted}

@@ -1,4 +1,4 @@
-"""Who is a member of which dataset, kept by following decisions and rows of `state`.
+"""The members of each dataset, updated with decisions and rows of `state`.
 
 Rows and decisions may come twice and out of order: what a later decision of the dataset has said
 of a member holds. Who was removed is remembered without roles, so that an older row changes
@@ -33,7 +33,7 @@ class MemberViews:
             self.take_row(member_row(dataset, sequence, decision.member))
 
     def get(self, dataset: str, name: str) -> MemberRow | None:
-        """Return a member's row, None for somebody who is none."""
+        """Return a member's row, None for anybody else."""
         row = self._rows.get(dataset, {}).get(name)
         return None if row is None or not row.roles else row
 
@@ -43,10 +43,10 @@ class MemberViews:
         return [row for _, row in sorted(rows) if row.roles]
 
     def memberships(self, name: str) -> list[MemberRow]:
-        """Return somebody's rows by dataset; any thread may ask."""
+        """Return a member's rows by dataset; any thread may call this."""
         datasets = sorted(self._rows.copy())
         return [row for dataset in datasets if (row := self.get(dataset, name)) is not None]
 
 
 def no_members(_dataset: str, _name: str) -> None:
-    """Return None: nobody is a member."""
+    """Return None: there is no member."""

@@ -17,7 +17,7 @@ class CallerRoles(msgspec.Struct, frozen=True, kw_only=True):
         name: None where authentication is off: everybody sees all then.
         roles: those in force, by name.
         asks: whether the caller may send requests as an analyst.
-        sees_all: every decision, and who is a member.
+        sees_all: every decision and member.
         sees_requests: what everybody has asked.
     """
 
@@ -67,7 +67,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         members: all to those who see all, else the caller's own.
         limits: all to those who see all, else none. `budget`: the caller's own, where they ask.
-        why: who used the budget, and how much longer it lasts; None while it is not known.
+        why: what used the budget, and how much longer it lasts; None while it is not known.
         analysts, days, purposes: usage, in the order of the keys; None for a caller who does not
             see what everybody has asked.
         trouble: why `why` and usage cannot be read now; "" where nothing is wrong.

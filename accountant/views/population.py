@@ -27,7 +27,7 @@ def _everything(_: DatasetView) -> bool:
 
 
 def ordered_before(resets: Sequence[tuple[int, int]]) -> int | None:
-    """Return before which time, in milliseconds, the times of decisions tell their order.
+    """Return the time, in milliseconds, before which times of decisions give their order.
 
     Of two decisions the one with the earlier time came first, if that time is before it. Of two
     later ones either may have come first.
@@ -55,7 +55,7 @@ def with_joint(
 
     Args:
         shown: those to return.
-        every: all that there are, whoever reads.
+        every: all datasets, whatever the reader sees.
         sees, ordered: as of `joint_guarantee`.
     """
     wanted = {view.policy.population for view in shown if view.policy.population}
@@ -107,7 +107,7 @@ def joint_guarantee(
     unused before any look releases nothing, and does not count.
 
     Args:
-        views: every dataset of the population, whoever reads, one at least.
+        views: every dataset of the population, whatever the reader sees, one at least.
         sees: whether the reader may see that a dataset is there. The others count, unnamed.
         ordered: as of `ordered_before`, read after `views`. Without a certain order there is no
             sum.
@@ -147,7 +147,7 @@ def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:
     """Return the datasets without those that were closed before anything was granted on any.
 
     Args:
-        certain: before it, times tell the order.
+        certain: before it, times give the order.
     """
     looks = [view.granted_at for view in views if view.granted_at is not None]
     # Partitions have clocks of their own: the same millisecond counts as after.
@@ -178,7 +178,7 @@ def _opened_after_a_grant(views: Sequence[DatasetView], certain: str, named: _Na
     Partitions have clocks of their own: the same millisecond counts as after.
 
     Args:
-        certain: before it, times tell the order.
+        certain: before it, times give the order.
     """
     granted = sorted(
         (view for view in views if view.granted_at is not None),

@@ -18,7 +18,7 @@ from accountant.records.outcomes import Outcome
 from accountant.records.request_names import DecidedRequest, decode_decided_request
 
 MAX_LARGEST: Final = 20
-"""Grants of a dataset that are kept with their requests: those that cost most."""
+"""The largest grants of a dataset, which are stored with their requests."""
 
 
 class LogDiffers(LogDamaged):
@@ -58,7 +58,7 @@ with the scope of the level that has refused, if one has: `exhausted`, `exhauste
 
 
 class LargeGrant(NamedTuple):
-    """A grant as `why` tells it.
+    """A grant as `why` reports it.
 
     Attributes:
         cost: in the additive sum, in units of 1e-40.
@@ -109,7 +109,7 @@ class DecisionTally:
     """What a run of decisions of one partition comes to.
 
     Attributes:
-        datasets: the unit of a dataset ("" where the run does not tell it) and its generation.
+        datasets: the unit of a dataset ("" where the run does not have it) and its generation.
         places: the dataset, the decision's number in it, and its number in the partition.
         requests: how many grants and refusals.
         reasons: of refusals.
@@ -178,7 +178,7 @@ def count(values: Iterable[bytes], *, after: int, head: str | None) -> DecisionT
 
 
 def add(counted: DecisionTally, value: bytes) -> None:
-    """Add the next decision of a whole log, whose chain somebody else checks, to the sums alone.
+    """Add the next decision of a whole log to the sums alone; another reader checks the chain.
 
     They are all that a seal keeps: neither places nor days by analyst, reasons or grants.
 
@@ -191,7 +191,7 @@ def add(counted: DecisionTally, value: bytes) -> None:
 
 
 def add_archived(counted: DecisionTally, value: bytes) -> None:
-    """Add the place of a decision whose sums the seal of an archive has, and what that lacks.
+    """Add the place of an archived decision, whose sums the seal has, and what the seal lacks.
 
     Raises: DECODE_ERRORS.
     """
@@ -207,7 +207,7 @@ def add_archived(counted: DecisionTally, value: bytes) -> None:
 def _add(counted: DecisionTally, line: DecisionHeader) -> None:
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such
-    # as a repeat, are nobody's usage.
+    # as a repeat, are no usage.
     if dataset is None or sequence is None:
         return
     if line.budget is not None or dataset not in counted.datasets:

@@ -25,7 +25,7 @@ OTHERS: Final = "(others)"
 class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     """What one analyst asked of one dataset, as far as this view was given decisions.
 
-    It says who was granted what, not what an analyst knows: colleagues talk. Only the
+    It counts grants by analyst, not what an analyst knows: colleagues talk. Only the
     dataset's budget is a guarantee. Of a dataset the first `MAX_ANALYSTS` analysts that came
     are shown one by one, and all others together as one called `OTHERS`; so are those that come
     when the process already counts `MAX_ROWS` rows.
@@ -109,7 +109,7 @@ def analyst_in(request: msgspec.Raw) -> str | None:
 
 
 class Usage(msgspec.Struct, gc=False):
-    """The running sums behind a `UsageView`.
+    """The running sums of a `UsageView`.
 
     Attributes:
         unit: the additive sum of the dataset's budget.

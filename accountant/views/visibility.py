@@ -17,15 +17,15 @@ from accountant.views.why import Why, own_rows, without_members
 
 _EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED})
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
-"""Roles whose holders see all of a dataset."""
+"""Roles that see all of a dataset."""
 
 
 class DatasetAccess(NamedTuple):
     """What a caller sees of one dataset at one moment.
 
     Attributes:
-        name: whose requests they see in any case, those made for them or by them for others.
-        sees_all: every decision, and who is a member.
+        name: the caller, who always sees their own requests, and those made for others.
+        sees_all: every decision and member.
         sees_requests: what everybody has asked.
         team: theirs, None for none.
     """
@@ -61,7 +61,7 @@ def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> D
     if not roles and not is_open:
         return None
     sees_all = not SEES_ALL.isdisjoint(roles)
-    # Where anybody may ask, everybody is an analyst.
+    # Where access is open, every caller is an analyst.
     is_analyst = is_open or "analyst" in roles
     sees_requests = sees_all or (is_analyst and not sees_only_own(policy))
     team = None if row is None else (row.team or None)
@@ -99,7 +99,7 @@ def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
 def shown(
     access: DatasetAccess, line: DecisionHeader, value: bytes, digest: bytes | None = None
 ) -> bytes:
-    """Return a decision that somebody sees, as servers answer it.
+    """Return a decision as servers show it to a caller.
 
     An engine may reuse an id that was another analyst's first: the first decision is left out
     then, and with it the hash, which covers the whole.
@@ -120,7 +120,7 @@ def shown(
 
 
 def visible_why(why: Why, access: DatasetAccess) -> Why:
-    """Return what a caller sees of who used a dataset."""
+    """Return the part of a report that a caller may see."""
     if access.sees_all:
         return why
     if access.sees_requests:

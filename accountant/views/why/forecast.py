@@ -1,4 +1,4 @@
-"""When what is left runs out, if it goes on as in the last day, week or month.
+"""When the remaining budget runs out, at the rate of the last day, week or month.
 
 A forecast is arithmetic about the past, and promises nothing: docs/explanation/forecast.md.
 Sums are exact; floats are for rates and times alone.
@@ -35,7 +35,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     """When something runs out at the pace of a window.
 
     Attributes:
-        scope, name: whose pace it is: of all, of a team's members as they are now, of one analyst.
+        scope, name: the spender: all, a team's current members, or one analyst.
         days: so many whole days before today, and today so far, in UTC; from the dataset's
             opening on.
         spent: exact sum of what was granted in them, in the unit of `Why`.
@@ -64,7 +64,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class RemainingAmount(NamedTuple):
-    """What somebody may still use.
+    """What a spender may still use.
 
     Attributes:
         units: in the dataset's additive sum; None where that is not known.

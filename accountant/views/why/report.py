@@ -31,17 +31,17 @@ class Spending(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class AnalystSpending(Spending, frozen=True, kw_only=True):
-    """One analyst's; `team`: as it is now, None of who is in none or not a member."""
+    """One analyst's; `team`: the current one, None for no team or no member."""
 
     analyst: str
     team: str | None = None
 
 
 class TeamSpending(Spending, frozen=True, kw_only=True):
-    """That of the members whose team it is now, wherever they were when they asked.
+    """That of the current members of a team, whatever their team was at the time.
 
     Attributes:
-        team: "" of those who are in none, or no members.
+        team: "" for analysts without a team, or no members.
         analysts: how many of them have asked.
     """
 
@@ -106,9 +106,9 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         unit: the additive sum of the dataset's budget, which all amounts are in.
         at: the moment that forecasts begin at.
-        budget, left: of `unit`; `left` is as decisions tell it.
+        budget, left: of `unit`; `left` is as in decisions.
         spent: exact sum of what all grants cost.
-        spent_ratio: part of the budget that is spent, rounded up, as the dataset tells it.
+        spent_ratio: part of the budget that is spent, rounded up, as in the dataset's view.
         state: `open`, `exhausted`, `halted` or `closed`; of the last two there is no forecast.
         by_analyst, by_purpose: at most `MAX_SHOWN` apart.
         refusals: the most frequent reason first.
@@ -189,7 +189,7 @@ def _rows(why: Why, by: WhyBy) -> Sequence[msgspec.Struct]:
 
 
 def without_members(why: Why, name: str) -> Why:
-    """Return what is seen by who sees what all have asked, but not who is a member.
+    """Return the report for a caller who sees all requests, but no members.
 
     Teams of others are left out, and with them what limits leave others; those of `name` stay.
     """
@@ -204,11 +204,11 @@ def without_members(why: Why, name: str) -> Why:
 
 
 def own_rows(why: Why, name: str) -> Why:
-    """Return what is seen by who sees their own requests alone.
+    """Return the report for a caller who sees only their own requests.
 
-    The dataset's totals are everybody's who sees the dataset; of all else `name`'s alone is left,
-    and no sums by purpose, week or reason, which tell how others ask; nor the largest grants, since
-    whether one's own are among those tells how large others' are.
+    Every caller who sees the dataset sees its totals. Of the rest only the rows of `name` stay.
+    Sums by purpose, week or reason are removed: they reveal how others ask. So are the largest
+    grants: whether one's own are among them reveals how large others' are.
     """
     return msgspec.structs.replace(
         why,

@@ -1,4 +1,4 @@
-"""Why a budget is as it is: who used it, for what, when, and how much longer it lasts."""
+"""Why a budget is as it is: the analysts, purposes and weeks of its usage, and a forecast."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class UsageSums(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def since_day(now: int) -> str:
-    """Return the first day that a forecast looks at."""
+    """Return the first day that a forecast covers."""
     return day_text(day_of(now) - 31)
 
 
@@ -84,7 +84,7 @@ def spenders(
     """Return the teams and the analysts that `why_of` makes a forecast for.
 
     Args:
-        analyst: who is among them in any case, and their team.
+        analyst: always among them, and their team.
     """
     teams = _teams(members)
     own_team = teams.get(analyst) if analyst else None
@@ -106,11 +106,11 @@ def why_of(
     """Return why a dataset's budget is as it is.
 
     Args:
-        sums: of the index, which may be some decisions before or behind the view.
+        sums: of the index, which may be some decisions ahead of the view, or lag it.
         members: the dataset's.
         now: milliseconds since 1970.
-        analyst: whose row and forecast are there in any case, however little they spent.
-        left: what each may still use; what is left of the dataset where nothing is said.
+        analyst: their row and forecast are always there, however little they spent.
+        left: what each may still use; by default, what is left of the dataset.
     """
     unit = next(iter(view.budget))
     budget = parse_units(view.budget[unit])
