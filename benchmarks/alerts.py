@@ -32,7 +32,7 @@ _POLICY = {
 }
 
 
-class _Seen:
+class _AlertReader:
     """A reader of the topic: the alerts, and the time at which each came first."""
 
     def __init__(self) -> None:
@@ -50,12 +50,12 @@ class _Seen:
                     self.first.setdefault(alert.alert_id, (alert, now))
 
 
-class _Crossed(msgspec.Struct):
+class _ReachedThreshold(msgspec.Struct):
     dataset: str | None = None
     crossed: tuple[str, ...] = ()
 
 
-_decode = msgspec.json.Decoder(_Crossed).decode
+_decode = msgspec.json.Decoder(_ReachedThreshold).decode
 
 
 async def _reader(deployment: Deployment, topic: str) -> AIOKafkaConsumer:
@@ -97,7 +97,7 @@ async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int
     They start at the decision's own time, before its commit, and end when a consumer
     has the alert: the commit, the read side and the alert's own append all lie in between.
     """
-    seen = _Seen()
+    seen = _AlertReader()
     consumer = await _reader(deployment, deployment.topics.alerts)
     watching = asyncio.create_task(seen.watch(consumer))
     try:

@@ -26,7 +26,7 @@ _TOGETHER = 5_000  # a dataset has at most 10,000 members
 _ENCODE = msgspec.json.encode
 
 
-class _WithClaim:
+class _LimitLog:
     """A log in which each analyst of one team asks once.
 
     Args:
@@ -105,8 +105,8 @@ def rows(scale: Scale) -> Iterator[Row]:
     """Yield the cost of an analyst's use under a default; these figures have no targets."""
     analysts = scale.of(100_000)
     genesis = load().genesis(0, 1)
-    without = _WithClaim(analysts, genesis, limited=False)
-    limited = _WithClaim(analysts, genesis, limited=True)
+    without = _LimitLog(analysts, genesis, limited=False)
+    limited = _LimitLog(analysts, genesis, limited=True)
     found = {False: state_rows(without.partition), True: state_rows(limited.partition)}
     levels = [(key, value) for key, value in found[True] if b'"scope":"each","team"' in key]
     assert len(levels) == analysts

@@ -98,7 +98,7 @@ def rows(scale: Scale) -> Iterator[Row]:
     yield asyncio.run(_watched(scale.of(200_000)))
 
 
-class _Timed(LiveLedgers):
+class _TimedLedgers(LiveLedgers):
     """LiveLedgers, with its CPU time in the deciding thread."""
 
     spent = 0.0
@@ -144,7 +144,7 @@ async def _watched(count: int) -> Row:
     with LocalBroker() as broker:
         deployment = await deploy(broker, "s.", 4)
         await open_all(deployment, names)
-        live_ledgers, counter = _Timed(), Counter()
+        live_ledgers, counter = _TimedLedgers(), Counter()
         worker = Worker(deployment, instance_id="bench", observers=[live_ledgers, counter])
         scraper = _Scraper(live_ledgers)
         await worker.start()
@@ -152,7 +152,7 @@ async def _watched(count: int) -> Row:
             await counter.reach(len(names))
             await worker.stop()
             await ask_all(deployment, names, count, 1)
-            live_ledgers, counter = _Timed(), Counter()
+            live_ledgers, counter = _TimedLedgers(), Counter()
             worker = Worker(deployment, instance_id="bench", observers=[live_ledgers, counter])
             await worker.start()
             await counter.reach(1)

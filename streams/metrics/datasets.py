@@ -12,7 +12,7 @@ from accountant.amounts import UNIT
 from accountant.ledger import Ledger
 from accountant.policy import guarantee_of
 from streams.metrics.snapshot import MetricsSnapshot
-from streams.metrics.text_families import Rendered, label, line
+from streams.metrics.text_families import TextFamily, label, line
 
 _DAY_MS: Final = 86_400_000
 _BURN: Final = "privacy_filter_burn_ratio"
@@ -64,8 +64,8 @@ class DatasetCollector:
             for name, what in families.items():
                 family = name.removesuffix("_info")
                 typ = "gauge" if family == name else "info"
-                yield Rendered(family, what, typ, next(columns, ()))
-        yield Rendered(
+                yield TextFamily(family, what, typ, next(columns, ()))
+        yield TextFamily(
             _BURN,
             "Spent ratio over the part of the horizon that has passed: 1 lasts exactly until then.",
             "gauge",

@@ -19,7 +19,7 @@ from streams.metrics.datasets import DatasetCollector
 from streams.metrics.levels import level_families
 from streams.metrics.partitions import partition_families
 from streams.metrics.snapshot import MetricsSnapshot, MetricsSource
-from streams.metrics.text_families import Rendered
+from streams.metrics.text_families import TextFamily
 
 _END: Final = b"# EOF\n"
 
@@ -75,10 +75,10 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
     encoder, content_type = choose_encoder(accept)
     openmetrics = content_type.startswith("application/openmetrics-text")
     text = []
-    for rendered, metrics in groupby(registry.collect(), lambda each: isinstance(each, Rendered)):
+    for rendered, metrics in groupby(registry.collect(), lambda each: isinstance(each, TextFamily)):
         if rendered:
             for each in metrics:
-                assert isinstance(each, Rendered)
+                assert isinstance(each, TextFamily)
                 text.append(each.text(openmetrics=openmetrics).encode())
         else:
             text.append(encoder(_MetricList(metrics)).removesuffix(_END))
@@ -97,7 +97,7 @@ def version() -> str:
 
 def request_families(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     """Return the counts of decisions by dataset, outcome and reason."""
-    yield Rendered(
+    yield TextFamily(
         "privacy_requests",
         "Decisions by outcome and reason; the dataset is empty if it was never opened.",
         "counter",

@@ -18,7 +18,7 @@ _SUFFIXES: Final = {"counter": "_total", "info": "_info"}
 _TEXT_TYPES: Final = {"info": "gauge"}  # the older format has no type `info`
 
 
-class Rendered(Metric):
+class TextFamily(Metric):
     """A family with its samples as text.
 
     Attributes:

@@ -257,7 +257,7 @@ class RecordingObserver:
         self._changed.set()
 
 
-class _Skipping(selectors.SelectSelector):
+class _SkippingSelector(selectors.SelectSelector):
     skipped = 0.0
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
@@ -280,7 +280,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """
 
     def __init__(self) -> None:
-        self._skipping = _Skipping()
+        self._skipping = _SkippingSelector()
         super().__init__(self._skipping)
 
     def time(self) -> float:

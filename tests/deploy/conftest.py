@@ -15,7 +15,7 @@ from streams.testing import LocalBroker
 from streams.testing.broker_settings import free_ports
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
 from tests.conftest import unlimited
-from tests.deploy.composed import ROOT, Composed, broker_properties
+from tests.deploy.compose_stack import ROOT, ComposeStack, broker_properties
 
 
 @pytest.fixture(scope="module")
@@ -31,10 +31,10 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 
 
 @pytest.fixture(scope="module")
-def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Composed]:
+def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ComposeStack]:
     """The broker with its users; its ports, its address and its directory are other ones."""
     ports = free_ports()
-    it = Composed(keys, ports.clients, ports.proxied)
+    it = ComposeStack(keys, ports.clients, ports.proxied)
     settings = {}
     for key, value in broker_properties().items():
         text = value.replace("CLIENTS://:9092", "CLIENTS://kafka:9092")
@@ -47,7 +47,7 @@ def composed(keys: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[C
         yield it
 
 
-def _users(it: Composed, tool: Path) -> None:
+def _users(it: ComposeStack, tool: Path) -> None:
     """Run deploy/compose/users.sh; its tool is the class that the image's script starts."""
     jars = os.pathsep.join(map(str, kafka_jars(kafka_version())))
     tool.write_text(f'#!/bin/sh\nexec "{java()}" -cp "{jars}" kafka.admin.ConfigCommand "$@"\n')

@@ -10,7 +10,7 @@ import pytest
 
 from streams.settings import PREFIX, Settings
 from streams.testing.kafka_install import DEFAULT_KAFKA_VERSION
-from tests.deploy.composed import (
+from tests.deploy.compose_stack import (
     DOCKERFILE,
     FILE,
     OURS,

@@ -13,7 +13,7 @@ import typer
 from deploy.compose import first_start
 from streams.cli.root import app
 from streams.settings import PREFIX
-from tests.deploy.composed import (
+from tests.deploy.compose_stack import (
     DOCKERFILE,
     FILE,
     OURS,

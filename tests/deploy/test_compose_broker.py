@@ -20,13 +20,13 @@ from confluent_kafka.admin import AdminClient, NewTopic
 
 from deploy.compose import first_start
 from streams.testing.broker_settings import free_ports
-from tests.deploy.composed import ROOT, SERVICES, Composed, broker_properties
+from tests.deploy.compose_stack import ROOT, SERVICES, ComposeStack, broker_properties
 
 FILE_TEXT = (ROOT / "docker-compose.yml").read_text(encoding="utf-8")
 ACCOUNTANT = Path(sys.executable).with_name("accountant")
 
 
-def admin(composed: Composed, name: str, password: str) -> AdminClient:
+def admin(composed: ComposeStack, name: str, password: str) -> AdminClient:
     return AdminClient(
         {
             "bootstrap.servers": f"127.0.0.1:{composed.clients}",
@@ -41,7 +41,7 @@ def admin(composed: Composed, name: str, password: str) -> AdminClient:
     )
 
 
-def password(composed: Composed, role: str) -> str:
+def password(composed: ComposeStack, role: str) -> str:
     return (composed.home / role / "kafka.password").read_text()
 
 

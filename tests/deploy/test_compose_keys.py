@@ -13,7 +13,7 @@ import sys
 import pytest
 
 from deploy.compose import first_start
-from tests.deploy.composed import ROOT, SERVICES
+from tests.deploy.compose_stack import ROOT, SERVICES
 
 pytestmark = pytest.mark.slow
 

@@ -23,7 +23,7 @@ from streams.processing.recovery import recovered
 from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults import oracle
-from tests.faults.oracle import Contents, Given, Partition
+from tests.faults.oracle import Contents, InputAsSent, Partition
 from tests.faults.oracle.texts import millis
 
 START = 1_790_000_000_000
@@ -44,7 +44,7 @@ class FedLedger:
 
     def __init__(self, file: Path, start: int = START, settings: Settings | None = None) -> None:
         self.clock = ManualClock(start)
-        self.inputs: dict[str, list[Given]] = {source: [] for source in oracle.INPUTS}
+        self.inputs: dict[str, list[InputAsSent]] = {source: [] for source in oracle.INPUTS}
         self.answers: list[bytes] = []
         self._archive: list[bytes] = []
         self._file = file
@@ -71,7 +71,7 @@ class FedLedger:
         given = self.inputs[source]
         at = self.clock.now()
         answer = self._service.submit_sync(source, value, _WAIT_S)  # type: ignore[arg-type]
-        given.append(Given(len(given), None, value, (at, at)))
+        given.append(InputAsSent(len(given), None, value, (at, at)))
         assert answer.decision is not None
         self.answers.append(answer.decision)
         return answer.decision

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tests.faults.fed_ledger import FedLedger
-from tests.faults.oracle import Contents, Given
+from tests.faults.oracle import Contents, InputAsSent
 from tests.faults.oracle.texts import at_text
 from tests.streams.bodies import request_id
 
@@ -20,14 +20,14 @@ _NOTHING = "sha256:" + "0" * 64
 _BASIC = {"filter": "basic", "odometers": [{"type": "basic"}]}
 
 
-class Sound(NamedTuple):
+class SoundLog(NamedTuple):
     """A ledger's inputs and its log.
 
     Attributes:
         places: the number of each decision of the history, by its name.
     """
 
-    inputs: dict[str, list[Given]]
+    inputs: dict[str, list[InputAsSent]]
     found: Contents
     places: dict[str, int]
 
@@ -91,7 +91,7 @@ class History:
         return request_id(self.ledger.clock.now() + off, len(self.places) + 1)
 
 
-def sound(file: Path) -> Sound:
+def sound(file: Path) -> SoundLog:
     """Return a history with at least one decision of every kind that a forger may be after."""
     with FedLedger(file) as ledger:
         log = History(ledger)
@@ -132,7 +132,7 @@ def sound(file: Path) -> Sound:
         log.again("first expired", "aged", later=1)
         log.ask("after its end", "circle", "0.001")
         log.ask("last", "ds", "0.001")
-        return Sound(ledger.inputs, ledger.found(), log.places)
+        return SoundLog(ledger.inputs, ledger.found(), log.places)
 
 
 def _beside(log: History) -> None:
@@ -177,7 +177,7 @@ def _members(log: History) -> None:
 class Forger:
     """Changes a sound log, and makes chain, numbers and the partition's row fit again."""
 
-    def __init__(self, of: Sound) -> None:
+    def __init__(self, of: SoundLog) -> None:
         self._sound = of
         self.decisions: list[Decision] = []
         self._requests: dict[int, bytes] = {}

@@ -16,7 +16,7 @@ _WINDOW: Final = 3_600_000
 _SKEW: Final = 300_000
 
 
-class Sent(NamedTuple):
+class SentInput(NamedTuple):
     """One input of a load.
 
     Attributes:
@@ -131,7 +131,7 @@ class Load:
         self._claims = [self._claim(0) for _ in range(300)]
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
-    def steps(self, count: int) -> Iterator[Sent]:
+    def steps(self, count: int) -> Iterator[SentInput]:
         """Yield so many inputs, the datasets' openings and their members first."""
         first = [
             self._opening(name, POLICIES[i % len(POLICIES)]) for i, name in enumerate(self._names)
@@ -144,16 +144,16 @@ class Load:
             yield self._send("admin", body)
         yield from self.more(count - len(first))
 
-    def more(self, count: int) -> Iterator[Sent]:
+    def more(self, count: int) -> Iterator[SentInput]:
         """Yield so many inputs more, of any kind."""
         for _ in range(count):
             yield self._step()
 
-    def owners(self) -> Sent:
+    def owners(self) -> SentInput:
         """Return a record of an owner: it moves no floor, and shows the one there is."""
         return self._owners()
 
-    def _step(self) -> Sent:
+    def _step(self) -> SentInput:
         if self._limit_load.is_next():
             return self._limit()
         if self._due and self._due[0][0] <= self.now + self._jump:
@@ -175,14 +175,14 @@ class Load:
             self._again_at_its_end(self._text(body), self.now)
         return self._send("requests", body)
 
-    def _send(self, source: str, body: Body | bytes, later: int | None = None) -> Sent:
+    def _send(self, source: str, body: Body | bytes, later: int | None = None) -> SentInput:
         value = body if isinstance(body, bytes) else self._text(body)
         if isinstance(body, dict):
             self._known.append((source, value))
         if later is None:
             later = self.chance.choice([0, 0, 1, 7, 40, 300, -25, self._jump])
         self.now += later
-        return Sent(source, value, later)
+        return SentInput(source, value, later)
 
     def _text(self, body: Body) -> bytes:
         style = self.chance.random()
@@ -194,7 +194,7 @@ class Load:
             return b"  " + json.dumps(body).encode() + b" \r\n"
         return json.dumps(body, indent=2).encode()
 
-    def _again(self) -> Sent:
+    def _again(self) -> SentInput:
         """Send something again: mostly of late, the same bytes or others."""
         recent = self._known[-60:] if self.chance.random() < 0.7 else self._known
         source, value = self.chance.choice(recent)
@@ -206,7 +206,7 @@ class Load:
             value = b"\n" + value.strip()
         return self._send(source, value)
 
-    def _at_the_edge(self) -> Sent:
+    def _at_the_edge(self) -> SentInput:
         """Ask with an id whose time lies at the floor, or as far ahead as it may."""
         off = self.chance.choice([-2000, -1001, -1, 0, 1, 2, 999, 1500, 40_000])
         edge = self.chance.choice([self.now - self.window, self.now + self.skew])
@@ -252,12 +252,12 @@ class Load:
         fields, more = self._people.opened(int(name.rpartition("-")[2]))
         return {**self._owner("open", name), "policy": {**policy, **more}, **fields}
 
-    def _member(self) -> Sent:
+    def _member(self) -> SentInput:
         name = self.chance.choice([*self._names[:3], self.chance.choice(self._names)])
         body = {**self._owner("member", name), **self._people.member(self.now)}
         return self._send("admin", body)
 
-    def _limit(self) -> Sent:
+    def _limit(self) -> SentInput:
         name = self._limit_load.dataset(self._names)
         draw = self.chance.random()
         if draw < 0.05:  # an invalid body is not sent again
@@ -268,7 +268,7 @@ class Load:
             return self._send("admin", {**self._owner("member", name), **fields})
         return self._send("admin", {**self._owner("limit", name), **self._limit_load.limit()})
 
-    def _owners(self) -> Sent:
+    def _owners(self) -> SentInput:
         name = self.chance.choice(self._names)
         policy = POLICIES[self._names.index(name) % len(POLICIES)]
         draw = self.chance.random()
@@ -307,7 +307,7 @@ class Load:
             body.update(change)
         return self._send("admin", body)
 
-    def _bad(self) -> Sent:
+    def _bad(self) -> SentInput:
         draw = self.chance.randrange(12)
         body = self._request()
         if draw == 0:

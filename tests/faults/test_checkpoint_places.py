@@ -40,7 +40,7 @@ BORN: Final = time.time_ns() // 1_000_000
 A_LIFE: Final = 100_000
 
 
-class Killing(NoteReceiver):
+class KillingReceiver(NoteReceiver):
     """A receiver that kills the sender at a chosen moment.
 
     Attributes:
@@ -96,7 +96,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
     topic = f"kafka://{broker.bootstrap}/{application}"
     file, kept = tmp_path / "ledger.db", tmp_path / "kept"
     chance = random.Random(21)
-    with Killing(tmp_path / "received") as receiver:
+    with KillingReceiver(tmp_path / "received") as receiver:
         given = load(
             checkpoints=kept,
             checkpoint_seconds=0.1,

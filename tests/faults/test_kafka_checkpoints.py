@@ -43,7 +43,7 @@ _NAMES: Final = [
 ]
 
 
-class Signing(WorkerProcess):
+class SigningWorker(WorkerProcess):
     """A worker that stores checkpoints, with an HTTP server that shows its health."""
 
     def __init__(self, ledger: Ledger, instance_id: str, directory: Path, place: Path) -> None:
@@ -93,7 +93,7 @@ class Signing(WorkerProcess):
         return [entry for kind in kinds for entry in self.events(kind)]
 
 
-class Signed:
+class SignedLedger:
     """A ledger whose workers, as processes, keep checkpoints in one directory.
 
     Attributes:
@@ -103,9 +103,11 @@ class Signed:
     def __init__(self, ledger: Ledger, directory: Path) -> None:
         self.ledger, self.place, self._directory = ledger, directory / "kept", directory
 
-    def workers(self, *names: str) -> AbstractContextManager[Sequence[Signing]]:
+    def workers(self, *names: str) -> AbstractContextManager[Sequence[SigningWorker]]:
         """Start workers; at the end kill the running ones."""
-        return running([Signing(self.ledger, name, self._directory, self.place) for name in names])
+        return running(
+            [SigningWorker(self.ledger, name, self._directory, self.place) for name in names]
+        )
 
     @contextlib.asynccontextmanager
     async def load(self) -> AsyncIterator[None]:
@@ -176,14 +178,16 @@ class Signed:
 
 
 @pytest.fixture
-async def signed(broker: LocalBroker, application: str, tmp_path: Path) -> AsyncIterator[Signed]:
+async def signed(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> AsyncIterator[SignedLedger]:
     async with Ledger(broker.bootstrap, application, partitions=_PARTITIONS) as ledger:
         await ledger.open(*_NAMES)
-        yield Signed(ledger, tmp_path)
+        yield SignedLedger(ledger, tmp_path)
 
 
 @pytest.mark.timeout(900)
-async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: Signed) -> None:
+async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: SignedLedger) -> None:
     draw = random.Random(5)
     with signed.workers("w1") as (worker,):
         await signed.ledger.settle()
@@ -203,7 +207,9 @@ async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: Sign
 
 
 @pytest.mark.timeout(900)
-async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(signed: Signed) -> None:
+async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(
+    signed: SignedLedger,
+) -> None:
     draw = random.Random(6)
     with signed.workers("w1", "w2") as workers:
         await until(lambda: all(len(each.refolded(0)) for each in workers), "each serves")
@@ -228,17 +234,17 @@ async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(sign
         assert [each.stop() for each in workers] == [0, 0]
 
 
-def take_away(signed: Signed, worker: Signing) -> None:
+def take_away(signed: SignedLedger, worker: SigningWorker) -> None:
     signed.place.rename(signed.place.with_name("elsewhere"))
     signed.place.write_text("no directory")
 
 
-def bring_back(signed: Signed, worker: Signing) -> None:
+def bring_back(signed: SignedLedger, worker: SigningWorker) -> None:
     signed.place.unlink()
     signed.place.with_name("elsewhere").rename(signed.place)
 
 
-TROUBLES: Final[dict[str, tuple[Callable[[Signed, Signing], None], ...]]] = {
+TROUBLES: Final[dict[str, tuple[Callable[[SignedLedger, SigningWorker], None], ...]]] = {
     "away": (take_away, bring_back),
     "full": (
         lambda _, worker: worker.limit_files(0),
@@ -248,7 +254,9 @@ TROUBLES: Final[dict[str, tuple[Callable[[Signed, Signing], None], ...]]] = {
 
 
 @pytest.mark.parametrize("how", TROUBLES)
-async def test_an_unusable_sink_is_reported_and_catches_up_later(signed: Signed, how: str) -> None:
+async def test_an_unusable_sink_is_reported_and_catches_up_later(
+    signed: SignedLedger, how: str
+) -> None:
     begin, end = TROUBLES[how]
     with signed.workers("w1") as (worker,):
         await signed.kept_to_the_end()

@@ -9,14 +9,14 @@ from typing import Any
 import pytest
 
 from tests.faults import oracle
-from tests.faults.forgery import PARTITION, Decision, Forger, Plant, Sound, hash_of, sound
+from tests.faults.forgery import PARTITION, Decision, Forger, Plant, SoundLog, hash_of, sound
 from tests.faults.oracle import Disagreement
 
 pytestmark = pytest.mark.faults
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Sound:
+def history(tmp_path_factory: pytest.TempPathFactory) -> SoundLog:
     return sound(tmp_path_factory.mktemp("sound") / "ledger.db")
 
 
@@ -371,7 +371,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
 }  # fmt: skip
 
 
-def test_the_sound_log_is_as_predicted_before_and_after_it_is_rewritten(history: Sound) -> None:
+def test_the_sound_log_is_as_predicted_before_and_after_it_is_rewritten(history: SoundLog) -> None:
     partition = oracle.judge_file(history.found, history.inputs)
     assert len(partition.decisions) == len(history.places)
     forger = Forger(history)
@@ -380,7 +380,7 @@ def test_the_sound_log_is_as_predicted_before_and_after_it_is_rewritten(history:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_each_forgery_of_a_log_is_detected_and_named(history: Sound, name: str) -> None:
+def test_each_forgery_of_a_log_is_detected_and_named(history: SoundLog, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(history)
     plant(forger)
@@ -390,7 +390,7 @@ def test_each_forgery_of_a_log_is_detected_and_named(history: Sound, name: str) 
     assert predicted in str(noticed.value.predicted), noticed.value
 
 
-def test_bytes_that_were_changed_break_the_chain(history: Sound) -> None:
+def test_bytes_that_were_changed_break_the_chain(history: SoundLog) -> None:
     values = list(history.found.decisions)
     values[3] += b" "
     with pytest.raises(Disagreement) as noticed:
@@ -398,7 +398,7 @@ def test_bytes_that_were_changed_break_the_chain(history: Sound) -> None:
     assert noticed.value.about == "chain"
 
 
-def test_an_answer_that_differs_from_the_record_is_detected(history: Sound) -> None:
+def test_an_answer_that_differs_from_the_record_is_detected(history: SoundLog) -> None:
     values, places = history.found.decisions, history.places
     record = values[places["repeat"]]
     decision = json.loads(record)

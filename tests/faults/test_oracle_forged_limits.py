@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults import oracle
 from tests.faults.fed_ledger import FedLedger
-from tests.faults.forgery import PARTITION, Forger, History, Plant, Sound
+from tests.faults.forgery import PARTITION, Forger, History, Plant, SoundLog
 from tests.faults.oracle import Disagreement
 
 pytestmark = pytest.mark.faults
@@ -21,7 +21,7 @@ POLICY = {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]}
 
 
 @pytest.fixture(scope="module")
-def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
+def sound(tmp_path_factory: pytest.TempPathFactory) -> SoundLog:
     """Return a history in which each level charges, and each refuses."""
     with FedLedger(tmp_path_factory.mktemp("divided") / "ledger.db") as ledger:
         log = History(ledger)
@@ -52,7 +52,7 @@ def sound(tmp_path_factory: pytest.TempPathFactory) -> Sound:
         log.ask("from elsewhere", "ds", "0.005", analyst="ben")
         log.owner("not lowered", "amend", "ds", policy={**POLICY, "epsilon": "0.9"})
         log.owner("nothing to remove", "limit", "ds", scope="team", name="red")
-        return Sound(ledger.inputs, ledger.found(), log.places)
+        return SoundLog(ledger.inputs, ledger.found(), log.places)
 
 
 def entry(name: str, scope: str, forger: Forger) -> dict[str, Any]:
@@ -206,7 +206,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
 }  # fmt: skip
 
 
-def test_the_sound_log_is_as_predicted(sound: Sound) -> None:
+def test_the_sound_log_is_as_predicted(sound: SoundLog) -> None:
     partition = oracle.judge_file(sound.found, sound.inputs)
     refusals = [each["level"] for each in partition.decisions if "level" in each]
     assert [(each["scope"], each["what"]) for each in refusals] == [
@@ -218,7 +218,7 @@ def test_the_sound_log_is_as_predicted(sound: Sound) -> None:
 
 
 @pytest.mark.parametrize("name", FORGED)
-def test_each_forgery_of_a_log_is_detected_and_named(sound: Sound, name: str) -> None:
+def test_each_forgery_of_a_log_is_detected_and_named(sound: SoundLog, name: str) -> None:
     plant, about, predicted = FORGED[name]
     forger = Forger(sound)
     plant(forger)

@@ -177,7 +177,7 @@ def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
     assert failed >= REQUESTS
 
 
-class Killed(NamedTuple):
+class KilledOwnersFile(NamedTuple):
     """A file of a killed owner: partly in the WAL, partly in the file itself.
 
     Attributes:
@@ -212,7 +212,7 @@ def sent_to_history(at: int) -> list[bytes]:
 
 
 @pytest.fixture(scope="module")
-def history(tmp_path_factory: pytest.TempPathFactory) -> Killed:
+def history(tmp_path_factory: pytest.TempPathFactory) -> KilledOwnersFile:
     file = tmp_path_factory.mktemp("history") / "ledger.db"
     at = born()
 
@@ -227,7 +227,7 @@ def history(tmp_path_factory: pytest.TempPathFactory) -> Killed:
     for numbers in LIVES:
         os.waitpid(forked(lambda numbers=numbers: life(numbers)), 0)  # type: ignore[misc]
     assert file.with_name("ledger.db-wal").stat().st_size > 50_000
-    return Killed(file, at)
+    return KilledOwnersFile(file, at)
 
 
 async def opened(file: Path) -> Partition | BaseException:
@@ -246,7 +246,9 @@ async def opened(file: Path) -> Partition | BaseException:
     return partition or observer.halt or observer.drops[0] or AssertionError("nothing")
 
 
-def check(history: Killed, result: Partition | BaseException, original: Sequence[bytes]) -> str:
+def check(
+    history: KilledOwnersFile, result: Partition | BaseException, original: Sequence[bytes]
+) -> str:
     """Check that the state is a correct prefix of the original."""
     if isinstance(result, BaseException):
         assert isinstance(result, Refused | LogDamaged | JournalFault), repr(result)
@@ -262,7 +264,9 @@ def check(history: Killed, result: Partition | BaseException, original: Sequence
     return "whole" if len(prefix) == len(original) else "prefix"
 
 
-def test_a_wal_cut_anywhere_leaves_a_committed_prefix(history: Killed, tmp_path: Path) -> None:
+def test_a_wal_cut_anywhere_leaves_a_committed_prefix(
+    history: KilledOwnersFile, tmp_path: Path
+) -> None:
     chance = random.Random(1)
     original = decisions_of(copied(history.file, tmp_path / "original"))
     size = history.file.with_name("ledger.db-wal").stat().st_size
@@ -277,7 +281,7 @@ def test_a_wal_cut_anywhere_leaves_a_committed_prefix(history: Killed, tmp_path:
 
 @pytest.mark.parametrize("suffix", ["-wal", ""])
 def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
-    history: Killed, tmp_path: Path, suffix: str
+    history: KilledOwnersFile, tmp_path: Path, suffix: str
 ) -> None:
     chance = random.Random(2)
     original = decisions_of(copied(history.file, tmp_path / "original"))

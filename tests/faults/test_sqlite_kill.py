@@ -222,7 +222,7 @@ def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path)
     assert plan.pace > 1 or outcomes["invalid"] > 0  # issued in the future
 
 
-class Other:
+class LedgerProcess:
     """A ledger in another process, controlled over a pipe."""
 
     def __init__(self, act: Callable[[EmbeddedService], str], file: Path) -> None:
@@ -253,7 +253,7 @@ class Other:
 
 def test_a_second_process_learns_the_owner_and_address_of_the_file(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
-    other = Other(lambda service: "bye", file)
+    other = LedgerProcess(lambda service: "bye", file)
     with pytest.raises(Refused, match=rf"process {other.pid} .*http://127\.0\.0\.1:4711"):
         EmbeddedService.open(file, Settings())
     assert other.act() == "bye"
@@ -270,7 +270,7 @@ def test_a_writer_that_got_past_the_lock_is_stopped_by_the_epoch(tmp_path: Path)
         except Unavailable as error:
             return f"unavailable: {error}"
 
-    other = Other(ask, file)
+    other = LedgerProcess(ask, file)
 
     async def steal() -> None:
         harness = SqliteHarness(tmp_path)  # on the same file, without its lock

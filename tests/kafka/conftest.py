@@ -9,7 +9,7 @@ import pytest
 
 from streams.testing import LocalBroker
 from tests.conftest import unlimited
-from tests.kafka.secured import USERS, Secured
+from tests.kafka.secured_ledger import USERS, SecuredLedger
 
 
 @pytest.fixture(scope="session")
@@ -21,8 +21,8 @@ def secured_broker() -> Iterator[LocalBroker]:
 
 
 @pytest.fixture
-def secured(secured_broker: LocalBroker, application: str) -> Secured:
+def secured(secured_broker: LocalBroker, application: str) -> SecuredLedger:
     """A ledger of the test's own on that broker."""
-    ledger = Secured(secured_broker, application)
+    ledger = SecuredLedger(secured_broker, application)
     ledger.set_up()
     return ledger

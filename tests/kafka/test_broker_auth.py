@@ -16,7 +16,7 @@ from streams.kafka.wire.errors import BrokerAuthFailed
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.testing import LocalBroker
 from streams.testing.broker_security import BrokerSecurity
-from tests.kafka.secured import Secured
+from tests.kafka.secured_ledger import SecuredLedger
 
 _WRONG = "not-the-password"
 _NO_SASL = {"kafka_username": None, "kafka_password": None}
@@ -24,7 +24,7 @@ _NO_TLS = {"kafka_ca": None}
 
 
 async def test_rejection_names_the_reason_and_its_setting(
-    secured: Secured, tmp_path: Path, caplog: pytest.LogCaptureFixture
+    secured: SecuredLedger, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     stranger = BrokerSecurity(tmp_path, []).ca
     plain = f"kafka://127.0.0.1:{secured.broker.ports.proxied}"  # the broker's own listener
@@ -59,7 +59,7 @@ async def test_rejection_names_the_reason_and_its_setting(
         assert secured.broker.security.passwords["worker"] not in shown
 
 
-async def test_every_client_and_command_gives_the_same_reason(secured: Secured) -> None:
+async def test_every_client_and_command_gives_the_same_reason(secured: SecuredLedger) -> None:
     where = secured.deployment("worker", kafka_password=_WRONG)
     with pytest.raises(BrokerAuthFailed, match="rejects User:worker"):
         await KafkaService.start(where, wait=20)
@@ -72,7 +72,7 @@ async def test_every_client_and_command_gives_the_same_reason(secured: Secured) 
         assert _WRONG not in ended.stdout + ended.stderr
 
 
-async def test_a_denied_right_names_the_acls_command(secured: Secured) -> None:
+async def test_a_denied_right_names_the_acls_command(secured: SecuredLedger) -> None:
     engine = secured.deployment("engine")
     with pytest.raises(Refused, match=r"a transactional id .*accountant topics acls"):
         await TransactionalProducer(engine.cluster, f"{engine.application}-0").start()

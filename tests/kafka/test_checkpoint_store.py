@@ -34,7 +34,7 @@ DATASETS = [
 ]
 
 
-class Keeping:
+class LedgerWithCheckpoints:
     """A ledger whose workers keep checkpoints in a directory."""
 
     def __init__(self, ledger: Ledger, place: Path) -> None:
@@ -101,46 +101,50 @@ class Keeping:
 
 
 @pytest.fixture
-async def keeping(broker: LocalBroker, application: str, tmp_path: Path) -> AsyncIterator[Keeping]:
+async def run(
+    broker: LocalBroker, application: str, tmp_path: Path
+) -> AsyncIterator[LedgerWithCheckpoints]:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:
-        keeping = Keeping(ledger, tmp_path / "kept")
-        async with keeping.worker():
+        run = LedgerWithCheckpoints(ledger, tmp_path / "kept")
+        async with run.worker():
             await ledger.open(*DATASETS)
             await ledger.settle()
-            await keeping.ask(6)
-            await until(keeping.are_kept, "checkpoints of both partitions")
-        yield keeping
+            await run.ask(6)
+            await until(run.are_kept, "checkpoints of both partitions")
+        yield run
 
 
-async def test_workers_store_checkpoints_of_each_partition(keeping: Keeping) -> None:
-    done = await keeping.audited()
+async def test_workers_store_checkpoints_of_each_partition(
+    run: LedgerWithCheckpoints,
+) -> None:
+    done = await run.audited()
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("checkpoints agree") == PARTITIONS
     for name in ("w2", "w1", "w2"):  # owners in turn
-        async with keeping.worker(name):
-            await keeping.ask(4)
-    async with keeping.worker("w1"), keeping.worker("w2"):
-        await keeping.ask(4)
-        await until(keeping.are_kept, "checkpoints of both partitions")
-    assert keeping.heads.refused == []
-    done = await keeping.audited()
+        async with run.worker(name):
+            await run.ask(4)
+    async with run.worker("w1"), run.worker("w2"):
+        await run.ask(4)
+        await until(run.are_kept, "checkpoints of both partitions")
+    assert run.heads.refused == []
+    done = await run.audited()
     assert done.returncode == 0, done.stdout
 
 
 async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_accepted(
-    keeping: Keeping,
+    run: LedgerWithCheckpoints,
 ) -> None:
-    export = (await keeping.ran("log", "export")).stdout
-    async with keeping.worker():
-        await keeping.ask(8)
-        await until(keeping.are_kept, "checkpoints of both partitions")
-    newest = keeping.newest()
-    await keeping.go_back(export)
-    named = await keeping.audited()
+    export = (await run.ran("log", "export")).stdout
+    async with run.worker():
+        await run.ask(8)
+        await until(run.are_kept, "checkpoints of both partitions")
+    newest = run.newest()
+    await run.go_back(export)
+    named = await run.audited()
     assert named.returncode == 1
     assert named.stdout.count("truncated: the log ends at decision 4, but") >= PARTITIONS
 
-    async with keeping.worker(ready=False) as worker:
+    async with run.worker(ready=False) as worker:
         await until(
             lambda: sum("halted" in why for why in worker.status.readiness().reasons) == 2,
             "both partitions halted",
@@ -148,76 +152,80 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
         why = worker.status.readiness().reasons[0]
         assert "ends at decision 4, but decision 8 was there at" in why
         assert not worker.status.serving
-    assert keeping.newest() == newest
-    assert [len(log) for log in keeping.logs()] == [5, 5]  # nothing was decided
+    assert run.newest() == newest
+    assert [len(log) for log in run.logs()] == [5, 5]  # nothing was decided
 
     for number in range(PARTITIONS):
         lost = ("accept-rollback", "--lost", "5-8", "--reason", "a test")
-        done = await keeping.ran(*lost, "--partition", str(number))
+        done = await run.ran(*lost, "--partition", str(number))
         assert done.returncode == 0, done.stderr
-        again = await keeping.ran(*lost, "--partition", str(number))
+        again = await run.ran(*lost, "--partition", str(number))
         assert (again.returncode, "nothing was written" in again.stderr) == (1, True)
-    async with keeping.worker():  # decides the inputs of the lost decisions again, then more
-        await keeping.ask(2)
-        await until(keeping.are_kept, "checkpoints of both partitions")
-    assert {each.branch for each in keeping.newest().values()} == {1}
-    shown = await keeping.ran("dataset", "show", DATASETS[0])
+    async with run.worker():  # decides the inputs of the lost decisions again, then more
+        await run.ask(2)
+        await until(run.are_kept, "checkpoints of both partitions")
+    assert {each.branch for each in run.newest().values()} == {1}
+    shown = await run.ran("dataset", "show", DATASETS[0])
     for number in range(PARTITIONS):
         assert f"the log of partition {number} has accepted 1 times" in shown.stderr
-    done = await keeping.audited()
+    done = await run.audited()
     assert done.returncode == 0, done.stdout
     assert done.stdout.count("the decisions from 5 to 8 were given up: a test") == PARTITIONS
 
 
-async def test_a_forked_log_is_detected_after_the_start(keeping: Keeping, tmp_path: Path) -> None:
-    before = (await keeping.ran("log", "export")).stdout
-    async with keeping.worker():
-        await keeping.ask(8)
-        await until(keeping.are_kept, "checkpoints of both partitions")
-    await keeping.go_back(before)
+async def test_a_forked_log_is_detected_after_the_start(
+    run: LedgerWithCheckpoints, tmp_path: Path
+) -> None:
+    before = (await run.ran("log", "export")).stdout
+    async with run.worker():
+        await run.ask(8)
+        await until(run.are_kept, "checkpoints of both partitions")
+    await run.go_back(before)
     # Without this the inputs that are still there would be decided to the very same bytes.
-    keeping.key = tmp_path / "next"
-    SigningKey.create(keeping.key, "next")
-    rotate = ("key", "rotate", str(keeping.key), "--old", str(keeping.place / "key"))
-    assert (await keeping.ran(*rotate, "--reason", "another decision")).returncode == 0
-    async with working(keeping.ledger):  # unseen
-        await keeping.ask(8)
-    newest = keeping.newest()
-    async with keeping.worker(ready=False) as worker:
-        await until(lambda: len(keeping.heads.refused) == 2, "both partitions known as other ones")
-        assert "decision 8 of the log is another one than at" in keeping.heads.refused[0]
-        ends = [len(log) for log in keeping.logs()]
-        await keeping.ledger.send_all([request(name, epsilon="0.0001") for name in DATASETS])
+    run.key = tmp_path / "next"
+    SigningKey.create(run.key, "next")
+    rotate = ("key", "rotate", str(run.key), "--old", str(run.place / "key"))
+    assert (await run.ran(*rotate, "--reason", "another decision")).returncode == 0
+    async with working(run.ledger):  # unseen
+        await run.ask(8)
+    newest = run.newest()
+    async with run.worker(ready=False) as worker:
+        await until(lambda: len(run.heads.refused) == 2, "both partitions known as other ones")
+        assert "decision 8 of the log is another one than at" in run.heads.refused[0]
+        ends = [len(log) for log in run.logs()]
+        await run.ledger.send_all([request(name, epsilon="0.0001") for name in DATASETS])
         await until(
             lambda: sum("halted" in why for why in worker.status.readiness().reasons) == 2,
             "both partitions halted",
         )
         # The log has the batch that was decided meanwhile, and no other.
-        assert [len(log) for log in keeping.logs()] == [end + 1 for end in ends]
-    assert keeping.newest() == newest
-    done = await keeping.audited()
+        assert [len(log) for log in run.logs()] == [end + 1 for end in ends]
+    assert run.newest() == newest
+    done = await run.audited()
     assert done.returncode == 1
     # Signed by the key before the one that is valid at that decision.
     assert done.stdout.count("key: decision 8 was signed at") >= PARTITIONS
 
 
-async def test_a_key_is_rotated_in_every_partition(keeping: Keeping, tmp_path: Path) -> None:
-    first = SigningKey.load(keeping.place / "key").verifier.text
+async def test_a_key_is_rotated_in_every_partition(
+    run: LedgerWithCheckpoints, tmp_path: Path
+) -> None:
+    first = SigningKey.load(run.place / "key").verifier.text
     SigningKey.create(tmp_path / "next", "next")
     rotate = ("key", "rotate", str(tmp_path / "next"), "--reason", "yearly")
-    rotate = (*rotate, "--old", str(keeping.place / "key"))
-    done = await keeping.ran(*rotate, "--json")
+    rotate = (*rotate, "--old", str(run.place / "key"))
+    done = await run.ran(*rotate, "--json")
     assert done.returncode == 0, done.stderr
     outcomes = [json.loads(line)["outcome"] for line in done.stdout.splitlines()]
     assert outcomes == ["key_changed"] * PARTITIONS
-    assert (await keeping.ran(*rotate)).returncode == 1
-    done = await keeping.ran("head", "--key", str(tmp_path / "next"), "--to", str(keeping.place))
+    assert (await run.ran(*rotate)).returncode == 1
+    done = await run.ran("head", "--key", str(tmp_path / "next"), "--to", str(run.place))
     assert done.returncode == 0, done.stderr
-    sound = await keeping.ran("audit", "--checkpoints", str(keeping.place), "--key", first)
+    sound = await run.ran("audit", "--checkpoints", str(run.place), "--key", first)
     assert sound.returncode == 0, sound.stdout
-    async with keeping.worker(ready=False) as worker:  # with the old key: it signs nothing
+    async with run.worker(ready=False) as worker:  # with the old key: it signs nothing
         await until(lambda: bool(worker.status.serving), "served")
-        await until(lambda: len(keeping.heads.notes) == PARTITIONS, "reported")
-        assert all("ACCOUNTANT_CHECKPOINT_KEY" in note for note in keeping.heads.notes)
-    sound = await keeping.ran("audit", "--checkpoints", str(keeping.place), "--key", first)
+        await until(lambda: len(run.heads.notes) == PARTITIONS, "reported")
+        assert all("ACCOUNTANT_CHECKPOINT_KEY" in note for note in run.heads.notes)
+    sound = await run.ran("audit", "--checkpoints", str(run.place), "--key", first)
     assert sound.returncode == 0, sound.stdout

@@ -38,7 +38,7 @@ async def inputs(
     await consumer.start()
     await producer.start()
     consumer.assign(tps)
-    inbox = Inbox(consumer if damaged is None else Damaged(consumer, tps[damaged]))
+    inbox = Inbox(consumer if damaged is None else DamagedConsumer(consumer, tps[damaged]))
     reading = asyncio.create_task(inbox.run())
     try:
         for tp in tps:
@@ -100,7 +100,7 @@ async def test_an_error_reaches_its_own_partition(broker: LocalBroker, applicati
         assert await take(inbox, other, 1) == [b"fine"]
 
 
-class Damaged:
+class DamagedConsumer:
     """A consumer for which one partition is damaged, in every call."""
 
     def __init__(self, consumer: AIOKafkaConsumer, damaged: TopicPartition) -> None:

@@ -24,7 +24,7 @@ def _look_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("streams.worker.partitions._LOOK_EVERY_S", 0.5)
 
 
-class _Muted:
+class _PartlyMutedProbe:
     """A probe whose answers do not all arrive.
 
     Attributes:
@@ -64,7 +64,7 @@ async def test_only_partitions_of_a_silent_leader_are_not_ready_and_are_replayed
     async with Ledger(broker.bootstrap, application, partitions=3) as ledger:
         await ledger.open("ds")
         async with working(ledger, observers=[watch]) as worker:
-            muted = _Muted(worker)
+            muted = _PartlyMutedProbe(worker)
             assert watch.refolded_of == {0: 1, 1: 1, 2: 1}
             muted.partitions = {1}
             await until(lambda: not is_ready(worker), "reported")
@@ -90,7 +90,7 @@ async def test_after_an_outage_of_all_brokers_all_partitions_are_replayed_once(
         Ledger(broker.bootstrap, application, partitions=2) as ledger,
         working(ledger, observers=[watch]) as worker,
     ):
-        muted = _Muted(worker)
+        muted = _PartlyMutedProbe(worker)
         muted.partitions = None
         await until(lambda: "does not answer" in str(worker.status.readiness()), "reported")
         await muted.further()
@@ -109,7 +109,7 @@ async def test_a_partition_that_noticed_the_outage_itself_is_not_replayed_twice(
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
         await ledger.open("ds")
         async with working(ledger, observers=[watch]) as worker:
-            muted = _Muted(worker)
+            muted = _PartlyMutedProbe(worker)
             # Its broker was away and it dropped the partition, which it cannot own yet.
             worker.status.dropped(0, Unavailable("away"))
             muted.partitions = {0}
@@ -133,7 +133,7 @@ async def test_a_worker_can_stop_while_leaders_are_silent(
         Ledger(broker.bootstrap, application, partitions=2) as ledger,
         working(ledger) as worker,
     ):
-        _Muted(worker).partitions = silent
+        _PartlyMutedProbe(worker).partitions = silent
         await until(lambda: not is_ready(worker), "reported")
         async with asyncio.timeout(30):
             await worker.stop()

@@ -20,7 +20,7 @@ from streams.errors import Refused
 from streams.kafka.acls.bindings import add
 from streams.kafka.acls.roles import ROLES
 from streams.testing.broker_security import SUPER_USER
-from tests.kafka.secured import Secured
+from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, until
 
 TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts")
@@ -44,7 +44,7 @@ MAY_READ: Final = {
 _PATIENCE_S: Final = 30.0
 
 
-def test_no_principal_writes_or_reads_the_topics_of_another(secured: Secured) -> None:
+def test_no_principal_writes_or_reads_the_topics_of_another(secured: SecuredLedger) -> None:
     names = {topic: f"{secured.deployment(SUPER_USER).topics.prefix}{topic}" for topic in TOPICS}
     written = {
         user: {topic for topic in TOPICS if writes(secured, user, names[topic])}
@@ -58,7 +58,7 @@ def test_no_principal_writes_or_reads_the_topics_of_another(secured: Secured) ->
     assert read == {SUPER_USER: {*TOPICS}, **MAY_READ}
 
 
-def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: Secured) -> None:
+def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: SecuredLedger) -> None:
     application = secured.deployment(SUPER_USER).application
     ids = [f"{application}-0", f"{application}-1", f"{application}-99"]
     may = {user for user in MAY_WRITE if any(begins(secured, user, each) for each in ids)}
@@ -69,7 +69,7 @@ def test_only_a_worker_uses_its_transactional_ids_and_its_group(secured: Secured
         assert may == {"worker"}, group
 
 
-async def test_no_principal_deletes_a_topic_or_grants_rights(secured: Secured) -> None:
+async def test_no_principal_deletes_a_topic_or_grants_rights(secured: SecuredLedger) -> None:
     names = secured.deployment(SUPER_USER).topics
     for user in (*MAY_WRITE, "operator"):
         admin = AdminClient(secured.foreign(user))
@@ -82,7 +82,7 @@ async def test_no_principal_deletes_a_topic_or_grants_rights(secured: Secured) -
             await add(where.cluster, list(ROLES["worker"].bindings(f"User:{user}", where)))
 
 
-def test_each_principal_does_its_own_job(secured: Secured, tmp_path: Path) -> None:
+def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path) -> None:
     port, metrics = free_port(), free_port()
     logs = {user: tmp_path / f"{user}.log" for user in ("worker", "gateway")}
     every = {"ACCOUNTANT_LOG_LEVEL": "debug", "ACCOUNTANT_METRICS_PORT": str(metrics)}
@@ -112,7 +112,7 @@ def test_each_principal_does_its_own_job(secured: Secured, tmp_path: Path) -> No
         assert "biws" not in said, "nor what proves it"
 
 
-def test_a_check_names_rules_that_allow_more_than_a_role(secured: Secured) -> None:
+def test_a_check_names_rules_that_allow_more_than_a_role(secured: SecuredLedger) -> None:
     operator = secured.run("operator", "topics", "check", "--json")
     assert operator.returncode == 0, operator.stdout
     seen = json.loads(operator.stdout)
@@ -137,7 +137,7 @@ def test_a_check_names_rules_that_allow_more_than_a_role(secured: Secured) -> No
     assert "User:olga may not Read" in named.stderr
 
 
-def writes(ledger: Secured, user: str, topic: str) -> bool:
+def writes(ledger: SecuredLedger, user: str, topic: str) -> bool:
     producer = Producer(ledger.foreign(user, **{"message.timeout.ms": 20_000}))
     errors: list[KafkaError | None] = []
     heard = {"on_delivery": lambda error, _: errors.append(error)}
@@ -146,7 +146,7 @@ def writes(ledger: Secured, user: str, topic: str) -> bool:
     return allowed(errors[0], KafkaError.TOPIC_AUTHORIZATION_FAILED)
 
 
-def reads(ledger: Secured, user: str, topic: str) -> bool:
+def reads(ledger: SecuredLedger, user: str, topic: str) -> bool:
     """Return whether a user can read a record of a topic; there is one, or there will be."""
     options = {"group.id": f"{user}-{time.time_ns()}", "enable.auto.commit": False}
     consumer = Consumer(ledger.foreign(user, **options))
@@ -169,7 +169,7 @@ def reads(ledger: Secured, user: str, topic: str) -> bool:
         consumer.close()
 
 
-def begins(ledger: Secured, user: str, transactional_id: str) -> bool:
+def begins(ledger: SecuredLedger, user: str, transactional_id: str) -> bool:
     producer = Producer(ledger.foreign(user, **{"transactional.id": transactional_id}))
     try:
         producer.init_transactions(_PATIENCE_S)
@@ -178,7 +178,7 @@ def begins(ledger: Secured, user: str, transactional_id: str) -> bool:
     return True
 
 
-def joins(ledger: Secured, user: str, group: str) -> bool:
+def joins(ledger: SecuredLedger, user: str, group: str) -> bool:
     consumer = Consumer(ledger.foreign(user, **{"group.id": group}))
     joined: list[bool] = []
     names = ledger.deployment(user).topics

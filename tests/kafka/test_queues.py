@@ -11,7 +11,7 @@ from streams.kafka.queues import MAX_TAKEN_BYTES, Queue, Queues
 from streams.kafka.wire.fetch import FetchedRecord
 
 
-class Waiting(NamedTuple):
+class WaitingRecord(NamedTuple):
     offset: int
     key: bytes | None
     value: bytes | None
@@ -20,7 +20,7 @@ class Waiting(NamedTuple):
 
 
 def records(start: int, *sizes: int) -> list[FetchedRecord]:
-    return [Waiting(start + i, None, b"." * size) for i, size in enumerate(sizes)]
+    return [WaitingRecord(start + i, None, b"." * size) for i, size in enumerate(sizes)]
 
 
 ADMIN, REQUESTS = TopicPartition("admin", 0), TopicPartition("requests", 0)
@@ -43,7 +43,9 @@ def test_a_batch_ends_at_its_records_or_its_bytes(
 
 def test_keys_and_headers_count_and_tombstones_have_no_size() -> None:
     queue = Queue(0)
-    waiting: list[FetchedRecord] = [Waiting(0, b"key", None, 0, (("name", b"text"), ("n", None)))]
+    waiting: list[FetchedRecord] = [
+        WaitingRecord(0, b"key", None, 0, (("name", b"text"), ("n", None)))
+    ]
     queue.put(waiting, 1)
     assert queue.bytes == len("keynametextn")
     assert queue.take(1, 1, least=1) == (waiting, 12)

@@ -34,7 +34,7 @@ DATASETS = [
 ]
 
 
-class Lost:
+class LostLedger:
     """A ledger, an export of it, and the former records of its topic."""
 
     def __init__(self, ledger: Ledger, file: Path, first: bytes) -> None:
@@ -85,7 +85,7 @@ async def reports(log: KafkaLog | ExportedLog) -> list[AuditReport]:
     return [report for _, report in await asyncio.to_thread(audited, log)]
 
 
-async def with_history(ledger: Ledger, file: Path, count: int) -> Lost:
+async def with_history(ledger: Ledger, file: Path, count: int) -> LostLedger:
     """Have requests decided and exported."""
     first = request(DATASETS[0], epsilon="0.0001")
     async with working(ledger):
@@ -94,7 +94,7 @@ async def with_history(ledger: Ledger, file: Path, count: int) -> Lost:
         bodies = [request(DATASETS[i % 2], epsilon="0.0001") for i in range(count - 1)]
         await ledger.send_all([first, *bodies])
         await ledger.settle()
-    lost = Lost(ledger, file, first)
+    lost = LostLedger(ledger, file, first)
     done = await asyncio.to_thread(lost.run, "log", "export")
     assert done.returncode == 0, done.stderr
     await asyncio.to_thread(file.write_text, done.stdout)
@@ -220,7 +220,7 @@ async def test_a_restored_decision_has_its_bytes_and_time_and_its_dataset_as_key
             for key, body in sent:
                 await ledger.send(body, key=key.encode(), partition=1)
             await ledger.settle()
-        lost = Lost(ledger, tmp_path / "log.jsonl", plain)
+        lost = LostLedger(ledger, tmp_path / "log.jsonl", plain)
         done = await asyncio.to_thread(lost.run, "log", "export")
         await asyncio.to_thread(lost.file.write_text, done.stdout)
         assert [key for key, *_ in lost.records[1]][-5:] == [key.encode() for key, _ in sent]

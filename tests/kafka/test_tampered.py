@@ -64,7 +64,7 @@ def datasets() -> list[str]:
     return [named[part] for part in range(_PARTITIONS)]
 
 
-class Tampered:
+class TamperedLedger:
     """A ledger on Kafka of which each partition is tampered with in a way of its own.
 
     Attributes:
@@ -184,14 +184,14 @@ async def tampered(
     request: pytest.FixtureRequest, broker: LocalBroker, application: str, tmp_path: Path
 ) -> Any:
     async with Ledger(broker.bootstrap, application, partitions=_PARTITIONS) as ledger:
-        made = Tampered(ledger, tmp_path / "kept", request.param)
+        made = TamperedLedger(ledger, tmp_path / "kept", request.param)
         await made.live()
         await asyncio.to_thread(made.keep)
         await made.tamper()
         yield made
 
 
-async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: Tampered) -> None:
+async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: TamperedLedger) -> None:
     audit = await asyncio.to_thread(tampered.audited)
     assert audit["checkpoints"]["of_this_ledger"]
     for number, (sound, drawn) in enumerate(zip(tampered.sound, tampered.drawn, strict=True)):

@@ -20,7 +20,7 @@ from accountant.records import Decision
 from streams.auth import token_file
 from streams.client import Accountant
 from streams.errors import NotPermitted, Unauthenticated
-from tests.kafka.secured import Secured
+from tests.kafka.secured_ledger import SecuredLedger
 from tests.kafka.test_principals import ready
 from tests.observability.programs import free_port, until
 
@@ -49,7 +49,7 @@ class Office:
 
 
 @pytest.fixture
-def office(secured: Secured, tmp_path: Path) -> Iterator[Office]:
+def office(secured: SecuredLedger, tmp_path: Path) -> Iterator[Office]:
     port, metrics = free_port(), free_port()
     file = tmp_path / "tokens.json"
     now = time.time_ns() // 1_000_000
@@ -72,7 +72,7 @@ def office(secured: Secured, tmp_path: Path) -> Iterator[Office]:
 
 
 def test_thirty_analysts_share_a_dataset_and_none_exceeds_their_role(
-    office: Office, secured: Secured
+    office: Office, secured: SecuredLedger
 ) -> None:
     policy = {"filter": "basic", "epsilon": "10", "access": "members"}
     opened = office["root"].open("census", policy, by="root", owners=["olga"], as_given=True)

@@ -110,7 +110,7 @@ class Board:
         built = panel.build()
         built.id_val = self._new(panel_id)
         built.grid_pos = model.GridPos(h=height, w=width, x=self._x, y=self._y)
-        self._board.with_panel(_Built(built))
+        self._board.with_panel(_FinishedPanel(built))
         self._x += width
         self._height = max(self._height, height)
         return self
@@ -140,7 +140,7 @@ class Board:
         return panel_id
 
 
-class _Built(Builder[model.Panel]):
+class _FinishedPanel(Builder[model.Panel]):
     """A finished panel as a builder, for an interface that takes builders only."""
 
     def __init__(self, panel: model.Panel) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from tests.faults.oracle.answers import Answer, check_answer, check_answers
 from tests.faults.oracle.disagreement import Disagreement
 from tests.faults.oracle.files import Contents, contents, inputs_of, judge_file
-from tests.faults.oracle.partition import DEAD, INPUTS, Given, Partition
+from tests.faults.oracle.partition import DEAD, INPUTS, InputAsSent, Partition
 from tests.faults.oracle.topics import (
     Evidence,
     Follower,
@@ -33,7 +33,7 @@ __all__ = [
     "Disagreement",
     "Evidence",
     "Follower",
-    "Given",
+    "InputAsSent",
     "Partition",
     "Place",
     "Record",

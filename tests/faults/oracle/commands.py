@@ -11,14 +11,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from tests.faults.oracle.disagreement import Disagreement
 from tests.faults.oracle.expected import Fields, Holds
-from tests.faults.oracle.snapshot import Standing, sealed_state
+from tests.faults.oracle.snapshot import RowFields, sealed_state
 
 COMMANDS: Final = {"clock_reset", "sealed", "rolled_back", "key_changed"}
 _MOST_NOTE: Final = 200
 _ED25519: Final = b"\x01"
 
 
-class Log(Standing, Protocol):
+class Log(RowFields, Protocol):
     """A log before such a decision.
 
     Attributes:

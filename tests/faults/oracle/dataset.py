@@ -18,7 +18,7 @@ from tests.faults.oracle.amounts import (
 from tests.faults.oracle.costs import exact, is_priced, plus, taken
 from tests.faults.oracle.disagreement import Disagreement, agree
 from tests.faults.oracle.division import Division
-from tests.faults.oracle.expected import Fields, Readings, Within
+from tests.faults.oracle.expected import AmountRanges, Fields, Readings
 from tests.faults.oracle.fits import Fits
 from tests.faults.oracle.levels import Levels, as_json
 from tests.faults.oracle.limits import Clock
@@ -69,7 +69,7 @@ class Dataset:
         if policy["filter"] != "gdp_residue":
             self.names = tuple(name for name in self.names if name not in self.sums)
         ranges = dict(zip(self.sums, halves.capacities(policy), strict=True))
-        agree("budget", said, Within(ranges), self.name)
+        agree("budget", said, AmountRanges(ranges), self.name)
         self.capacity = {name: units(said[name]) for name in self.sums}
         self.totals: dict[str, Any] = dict.fromkeys((*halves.state(policy), *self.names), 0)
         self.division = Division(Meter(policy, self.capacity))
@@ -205,7 +205,7 @@ class Dataset:
             return "refused", "claim_not_accepted", {}
         needs = halves.needs(policy)
         cost = price(claim, (*needs, *self.names))
-        asked = {"asked": Within(cost, single=mechanisms(claim) == 1)}
+        asked = {"asked": AmountRanges(cost, single=mechanisms(claim) == 1)}
         if not halves.accepts(policy, claim, cost):
             return "refused", "claim_not_accepted", asked
         analyst = request["analyst"]
@@ -285,7 +285,7 @@ class Dataset:
         kept = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
         # A cost is written as what the total, as it is written, grows by.
         grown = {name: self._grown(name, span) for name, span in charged.items()}
-        predicted = Within(grown, single=kept)
+        predicted = AmountRanges(grown, single=kept)
         if said.get("outcome") == "granted":
             if not predicted == said.get("cost"):
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)

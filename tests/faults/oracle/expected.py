@@ -26,7 +26,7 @@ _NOISE: Final = Fraction(1, 10**13)
 Fields = dict[str, Any]
 
 
-class Within:
+class AmountRanges:
     """Amounts by name, each in a range of units, rounded up in the record.
 
     Args:

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tests.faults.oracle.disagreement import Disagreement
-from tests.faults.oracle.partition import INPUTS, Given, Partition, request_of
+from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition, request_of
 from tests.faults.oracle.rows import Letter, check_letters, check_state
 from tests.faults.oracle.wire import canonical
 
@@ -41,7 +41,7 @@ def contents(file: Path) -> Contents:
 
 def judge_file(
     found: Contents,
-    inputs: Mapping[str, Sequence[Given]],
+    inputs: Mapping[str, Sequence[InputAsSent]],
     *,
     internal_errors: frozenset[tuple[str, int]] = frozenset(),
 ) -> Partition:
@@ -63,7 +63,7 @@ def inputs_of(
     found: Contents,
     sent: Callable[[bytes], bool] | Iterable[bytes],
     between: tuple[int, int],
-) -> dict[str, list[Given]]:
+) -> dict[str, list[InputAsSent]]:
     """Return the inputs of a file of killed writers; only the file has their order.
 
     A body stands where the log says that it came; it must be one that was sent, byte for byte.
@@ -76,7 +76,7 @@ def inputs_of(
     if not callable(sent):
         known = {canonical(body) for body in sent}
         sent = known.__contains__
-    inputs: dict[str, list[Given]] = {source: [] for source in INPUTS}
+    inputs: dict[str, list[InputAsSent]] = {source: [] for source in INPUTS}
     for value in found.decisions[1:]:
         decision = json.loads(value)
         source = decision.get("source")
@@ -85,7 +85,7 @@ def inputs_of(
         body = request_of(value)
         if body is None or not sent(body):
             raise Disagreement("inputs", body, "a body that was sent")
-        inputs[source["topic"]].append(Given(source["offset"], None, body, between))
+        inputs[source["topic"]].append(InputAsSent(source["offset"], None, body, between))
     for given in inputs.values():
         offsets = [each.offset for each in given]
         if offsets != list(range(len(offsets))):

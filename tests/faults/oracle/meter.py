@@ -13,7 +13,7 @@ from typing import Any, Final, Self
 
 from tests.faults.oracle import filters, halves, mixture, residue
 from tests.faults.oracle.amounts import INFINITE, Range, as_text, rounded_up, units, whole_up
-from tests.faults.oracle.expected import Within
+from tests.faults.oracle.expected import AmountRanges
 from tests.faults.oracle.policies import PARAMETERS
 from tests.faults.oracle.worth import atoms, price
 
@@ -183,10 +183,10 @@ def down(amounts: Amounts) -> Texts:
 
 
 @lru_cache(maxsize=4096)
-def budget_of(policy: str) -> Within:
+def budget_of(policy: str) -> AmountRanges:
     """Return the permitted budgets of a resolved policy, as JSON."""
     full = json.loads(policy)
-    return Within(dict(zip(halves.sums(full), halves.capacities(full), strict=True)))
+    return AmountRanges(dict(zip(halves.sums(full), halves.capacities(full), strict=True)))
 
 
 def read(budget: Texts) -> Amounts:

@@ -25,7 +25,7 @@ _SECOND: Final = 1000
 Key = tuple[str, str, str, str]
 
 
-class Given(NamedTuple):
+class InputAsSent(NamedTuple):
     """One input as sent.
 
     Attributes:
@@ -39,7 +39,7 @@ class Given(NamedTuple):
     appended: tuple[int, int]
 
 
-class Known(NamedTuple):
+class RememberedId(NamedTuple):
     """The remembered data of an id."""
 
     issued: int
@@ -67,7 +67,7 @@ class Partition:
     def __init__(
         self,
         partition: int,
-        inputs: dict[str, list[Given]],
+        inputs: dict[str, list[InputAsSent]],
         internal_errors: frozenset[tuple[str, int]] = frozenset(),
     ) -> None:
         self.partition = partition
@@ -75,14 +75,14 @@ class Partition:
         self.genesis: Fields = {}
         self.at = self.floor = 0
         self.datasets: dict[str, Dataset] = {}
-        self.letters: list[tuple[str, Given, str]] = []
+        self.letters: list[tuple[str, InputAsSent, str]] = []
         self.decisions: list[Fields] = []
-        self.last: Given | None = None
+        self.last: InputAsSent | None = None
         self.next = dict.fromkeys(INPUTS, 0)
         self._inputs = inputs
         self._taken = dict.fromkeys(INPUTS, 0)
         self._errors = internal_errors
-        self._ids: dict[Key, Known] = {}
+        self._ids: dict[Key, RememberedId] = {}
         self.heads: list[str] = []
         self.branch = 0
         self.key: str | None = None
@@ -194,7 +194,7 @@ class Partition:
         if verdict["reason"] in DEAD:
             self.letters.append((source, given, str(verdict["reason"])))
 
-    def _input_of(self, said: Fields, where: object) -> tuple[str, Given]:
+    def _input_of(self, said: Fields, where: object) -> tuple[str, InputAsSent]:
         """Return the input that a decision must have: the next one of its source."""
         origin = said.get("source")
         if not isinstance(origin, dict) or origin.get("topic") not in INPUTS:
@@ -210,7 +210,7 @@ class Partition:
         self.next[source] = given.offset + 1
         return source, given
 
-    def _move_clock(self, said: Fields, given: Given, where: object) -> None:
+    def _move_clock(self, said: Fields, given: InputAsSent, where: object) -> None:
         least, most = (max(self.at, at) for at in given.appended)
         at = millis(said.get("decided_at", ""))
         if not least <= at <= most:
@@ -219,7 +219,7 @@ class Partition:
         self.at = at
 
     def _predicted(
-        self, said: Fields, source: str, given: Given, body: Read, where: object
+        self, said: Fields, source: str, given: InputAsSent, body: Read, where: object
     ) -> Fields:
         if body.reason is not None:
             error = Holds(f"one of {sorted(body.broken)}", lambda e: names_one(e, body))
@@ -254,7 +254,7 @@ class Partition:
             same = known.body == body.text
             return "repeated" if same else "conflict", None, {"first": known.first}
         verdict = self._new(said, source, fields)
-        self._ids[key] = Known(at, body.text or b"", self._first(said, verdict))
+        self._ids[key] = RememberedId(at, body.text or b"", self._first(said, verdict))
         return verdict
 
     def _new(self, said: Fields, source: str, fields: Fields) -> tuple[str, str | None, Fields]:

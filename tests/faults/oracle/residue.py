@@ -14,10 +14,10 @@ SLACK: Final = Fraction(1, 10**12)
 """A pure mechanism's cost is within this of the root: docs/decisions/0012."""
 _STEPS: Final = 60
 MOST_SINGLY: Final = 1_000
-"""A batch of more mechanisms is charged many at a time: see `Unpredicted`."""
+"""A batch of more mechanisms is charged many at a time: see `NoExactPrice`."""
 
 
-class Unpredicted(Exception):
+class NoExactPrice(Exception):
     """A batch that the residue filter charges by a bound which is no closer than 2e-6."""
 
 
@@ -79,7 +79,7 @@ def charge(parts: list[tuple[Atom, int]], room: int | Fraction) -> Range | None:
     A pure mechanism finds the state rounded down to a unit.
     """
     if sum(times for _, times in parts) > MOST_SINGLY:
-        raise Unpredicted
+        raise NoExactPrice
     low: int | Fraction = 0
     high: int | Fraction = 0
     for atom, times in parts:

@@ -14,7 +14,7 @@ from tests.faults.oracle.limit_rows import level_rows
 RULES: Final = 1
 
 
-class Standing(Protocol):
+class RowFields(Protocol):
     """The fields of a partition's row; see `Partition`."""
 
     genesis: Fields
@@ -61,7 +61,7 @@ def dataset_row(dataset: Dataset) -> Fields:
     return row
 
 
-def partition_row(partition: Standing) -> Fields:
+def partition_row(partition: RowFields) -> Fields:
     """Return a partition's own row, without the checksum of the others."""
     row: Fields = {
         "type": "partition",
@@ -86,7 +86,7 @@ def partition_row(partition: Standing) -> Fields:
     return row | {name: count for name, count in more.items() if count}
 
 
-def other_rows(partition: Standing) -> dict[bytes, Fields]:
+def other_rows(partition: RowFields) -> dict[bytes, Fields]:
     """Return the rows of all members, then of all limits, by their keys, in their order."""
     members: dict[bytes, Fields] = {}
     levels: dict[bytes, Fields] = {}
@@ -96,7 +96,7 @@ def other_rows(partition: Standing) -> dict[bytes, Fields]:
     return dict(sorted(members.items())) | dict(sorted(levels.items()))
 
 
-def sealed_state(partition: Standing) -> str:
+def sealed_state(partition: RowFields) -> str:
     """Return the hash of all rows in a seal: without readings and checksum."""
     rows = [
         # As the log writes the policy: the order of its fields is no rule.

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from confluent_kafka import Consumer, KafkaError, Message, TopicPartition
 
 from tests.faults.oracle.disagreement import agree
-from tests.faults.oracle.partition import INPUTS, Given, Partition
+from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition
 from tests.faults.oracle.rows import Letter, check_letters, check_state
 from tests.faults.oracle.texts import millis
 
@@ -226,9 +226,9 @@ def judge_evidence(
     return verdict
 
 
-def _given(record: Record, at: int) -> Given:
+def _given(record: Record, at: int) -> InputAsSent:
     # The broker stamps an input as it appends it, and that is the time that counts.
-    return Given(record.offset, record.key, record.value, (at, at))
+    return InputAsSent(record.offset, record.key, record.value, (at, at))
 
 
 @lru_cache(maxsize=4096)

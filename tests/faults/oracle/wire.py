@@ -83,7 +83,7 @@ class Read(NamedTuple):
     broken: frozenset[str] = frozenset()
 
 
-class _Bad(Exception):
+class _InvalidBody(Exception):
     pass
 
 
@@ -95,7 +95,7 @@ def read(source: str, value: bytes | None) -> Read:
         return Read("oversize")
     try:
         found, text = _parsed(value)
-    except (_Bad, ValueError, RecursionError):
+    except (_InvalidBody, ValueError, RecursionError):
         return Read("undecodable")
     broken = _broken(source, found)
     if broken:
@@ -125,18 +125,18 @@ def _parsed(value: bytes) -> tuple[Any, bytes]:
     found = json.loads(text, object_pairs_hook=_once, parse_constant=_constant)
     json.dumps(found, ensure_ascii=False).encode()  # half of a surrogate pair is no UTF-8
     if _depth(found) > MOST_DEEP:
-        raise _Bad
+        raise _InvalidBody
     return found, canonical(value)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len({name for name, _ in pairs}) < len(pairs):
-        raise _Bad
+        raise _InvalidBody
     return dict(pairs)
 
 
 def _constant(_: str) -> None:
-    raise _Bad
+    raise _InvalidBody
 
 
 def _depth(value: Any) -> int:

@@ -17,7 +17,7 @@ RED = ["census/1/level/team/red:1/1/0.5", "census/1/level/team/red:1/1/0.8"]
 ANA = ["census/1/level/each/red:1/ana/1/0.5", "census/1/level/each/red:1/ana/1/0.8"]
 
 
-class Divided(Life):
+class LimitedLedger(Life):
     """A ledger whose `census` gives a tenth to a team, and a twentieth to each of its analysts."""
 
     def begin(self) -> None:
@@ -38,7 +38,7 @@ class Divided(Life):
 
 
 def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None:
-    with Receiver() as receiver, Divided(file, settings(receiver)) as life:
+    with Receiver() as receiver, LimitedLedger(file, settings(receiver)) as life:
         life.begin()
         life.grant("0.4")
         life.grant("0.4", "ben")
@@ -60,7 +60,7 @@ def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None
             "version": 1,
         }
         assert 0.8 <= post.body["spent_ratio"] < 0.8 + 1e-9
-    with Receiver() as other, Divided(file, settings(other)) as life:
+    with Receiver() as other, LimitedLedger(file, settings(other)) as life:
         life.limit("team", part="0.16")
         until(lambda: other.taken, "the limit's next version has crossed one")
     assert other.taken == ["census/1/level/team/red:1/2/0.5"], (
@@ -71,11 +71,11 @@ def test_thresholds_of_limits_are_posted_once_over_a_restart(file: Path) -> None
 def test_an_idle_ledger_posts_undelivered_alerts_again(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
-    with Divided(file, settings(receiver)) as life:
+    with LimitedLedger(file, settings(receiver)) as life:
         life.begin()
         life.grant("0.45")
         life.grant("0.1", "ben")
-    with Divided(file, settings(receiver)):
+    with LimitedLedger(file, settings(receiver)):
         receiver.up()
         until(lambda: len(receiver.taken) == 3, "given again")
     receiver.down()
@@ -85,7 +85,7 @@ def test_an_idle_ledger_posts_undelivered_alerts_again(file: Path) -> None:
 def test_alerts_beyond_the_queue_come_from_the_state(file: Path) -> None:
     receiver = Receiver()
     receiver.down()
-    with Divided(file, settings(receiver)) as life:
+    with LimitedLedger(file, settings(receiver)) as life:
         assert life.service._outbox is not None
         life.service._outbox._limit = 1
         life.begin()
@@ -97,7 +97,7 @@ def test_alerts_beyond_the_queue_come_from_the_state(file: Path) -> None:
 
 
 async def test_a_subscriber_sees_alerts_of_limits(file: Path) -> None:
-    life = await asyncio.to_thread(Divided, file, Settings())
+    life = await asyncio.to_thread(LimitedLedger, file, Settings())
     alerts = life.service.alerts()
     await asyncio.to_thread(life.begin)
     await asyncio.to_thread(life.grant, "0.5")

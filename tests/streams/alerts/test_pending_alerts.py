@@ -6,7 +6,7 @@ from streams.alerts.pending_alerts import DueAlert, PendingAlerts
 from tests.streams.alerts.test_seen_alerts import alert
 
 
-class Now:
+class SteadyClock:
     """A steady clock that is moved by hand."""
 
     def __init__(self) -> None:
@@ -20,7 +20,7 @@ HALF, MOST = alert("0.5"), alert("0.95")
 
 
 def test_the_owner_sends_at_once_and_once() -> None:
-    pending = PendingAlerts(lambda partition: partition == 3, clock=Now())
+    pending = PendingAlerts(lambda partition: partition == 3, clock=SteadyClock())
     assert pending.take(3, [HALF, MOST])
     assert pending.due(1) == [DueAlert(3, HALF)]
     assert pending.due(10) == [DueAlert(3, MOST)]
@@ -32,7 +32,7 @@ def test_the_owner_sends_at_once_and_once() -> None:
 
 
 def test_an_alert_that_was_not_delivered_is_due_again() -> None:
-    now = Now()
+    now = SteadyClock()
     pending = PendingAlerts(lambda _: True, clock=now)
     pending.take(0, [HALF, MOST])
     handed = pending.due(10)
@@ -46,14 +46,14 @@ def test_an_alert_that_was_not_delivered_is_due_again() -> None:
 
 
 def test_an_alert_already_on_the_topic_is_not_sent() -> None:
-    pending = PendingAlerts(lambda _: True, clock=Now())
+    pending = PendingAlerts(lambda _: True, clock=SteadyClock())
     pending.published(HALF)
     assert not pending.take(0, [HALF])
     assert pending.due(10) == []
 
 
 def test_others_send_an_owners_missing_alert_after_some_seconds() -> None:
-    now = Now()
+    now = SteadyClock()
     pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])
     now.seconds += 4.9
@@ -67,7 +67,7 @@ def test_others_send_an_owners_missing_alert_after_some_seconds() -> None:
 
 def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
     owned: set[int] = set()
-    pending = PendingAlerts(owned.__contains__, clock=Now())
+    pending = PendingAlerts(owned.__contains__, clock=SteadyClock())
     pending.take(2, [HALF])
     assert pending.due(10) == []
     owned.add(2)
@@ -75,7 +75,7 @@ def test_a_partition_that_moves_here_brings_its_alerts_at_once() -> None:
 
 
 def test_after_a_broker_outage_the_owner_has_the_first_turn_again() -> None:
-    now = Now()
+    now = SteadyClock()
     pending = PendingAlerts(lambda _: False, others_wait=5, clock=now)
     pending.take(0, [HALF])
     now.seconds += 60

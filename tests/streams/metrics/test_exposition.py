@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families as parse_text
 
 from streams.metrics.registry import exposition, make_registry
-from streams.metrics.text_families import Rendered, label, line
+from streams.metrics.text_families import TextFamily, label, line
 from streams.settings import Settings
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
@@ -111,6 +111,6 @@ def test_a_dataset_that_has_not_changed_keeps_its_lines(busy: LocalServer) -> No
 
 def test_rendered_samples_read_back_what_was_written() -> None:
     strange = 'a"b\\c\nd'
-    family = Rendered("x", "What.", "gauge", [line("x", label("name", strange), 0.1)])
+    family = TextFamily("x", "What.", "gauge", [line("x", label("name", strange), 0.1)])
     (sample,) = family.samples
     assert (sample.name, sample.labels, sample.value) == ("x", {"name": strange}, 0.1)

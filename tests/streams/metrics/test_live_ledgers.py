@@ -30,7 +30,7 @@ def partition(clock: TestClock) -> Partition:
 
 
 def commit(
-    live_ledgers: LiveLedgers | Both, state: Partition, clock: TestClock, *bodies: object
+    live_ledgers: LiveLedgers | ObserverPair, state: Partition, clock: TestClock, *bodies: object
 ) -> None:
     draft, decided = Draft(state), []
     for body in bodies:
@@ -273,7 +273,7 @@ def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestC
     one, other, state = LiveLedgers(clock), LiveLedgers(clock), partition(clock)
     for made in one, other:
         made.refolded(state, 0.1)
-    both = Both(one, other)
+    both = ObserverPair(one, other)
     commit(both, state, clock, opening(clock))
     for number in range(700):
         name = "census" if number % 3 else f"strange-{number}"
@@ -282,7 +282,7 @@ def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestC
     assert one.snapshot() == other.snapshot()
 
 
-class Both:
+class ObserverPair:
     """Tells two observers the same."""
 
     def __init__(self, *observers: LiveLedgers) -> None:

@@ -18,7 +18,7 @@ OURS = "streaming-privacy-accountant:"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 
-class Composed(NamedTuple):
+class ComposeStack(NamedTuple):
     """A broker with its users, and the keys of its clients.
 
     Attributes:

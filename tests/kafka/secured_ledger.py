@@ -24,7 +24,7 @@ USERS = (*ROLES, "analyst")  # each user has the name of its role; analysts have
 PARTITIONS = 2
 
 
-class Secured:
+class SecuredLedger:
     """One ledger on such a broker; `set_up` creates its ACLs and topics.
 
     Args:
