@@ -108,7 +108,7 @@ def test_fits_counts_under_it(accountant: Command) -> None:
     assert beside[-1] == alone
 
 
-def test_compare_tries_it_in_the_place_of_another(
+def test_compare_tries_it_in_place_of_another(
     accountant: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = tmp_path / "policy.json"
@@ -126,5 +126,5 @@ def test_compare_tries_it_in_the_place_of_another(
     assert (halved["admitted"], halved["refused"], halved["own"]) == (5, 15, False)
 
 
-def test_metrics_tell_its_budgets(clock: TestClock) -> None:
+def test_metrics_show_its_budgets(clock: TestClock) -> None:
     check_exported(sample(Halved), clock)

@@ -126,7 +126,7 @@ def test_asking_again_with_an_id_gets_the_first_decision(
     assert ledger.decision("census", "ana", new_id(clock)) is None
 
 
-def test_a_broken_rule_is_raised_and_nothing_is_sent(ledger: Accountant, clock: TestClock) -> None:
+def test_an_invalid_field_raises_and_nothing_is_sent(ledger: Accountant, clock: TestClock) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match="claim"):
         ledger.ask("census", "pure:-1", analyst="ana")
@@ -141,7 +141,7 @@ def test_a_broken_rule_is_raised_and_nothing_is_sent(ledger: Accountant, clock: 
     assert view.outcomes == {"opened": 1}
 
 
-def test_a_body_of_ones_own_is_sent_as_it_is(ledger: Accountant, clock: TestClock) -> None:
+def test_a_callers_own_body_is_sent_unchanged(ledger: Accountant, clock: TestClock) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     body = (
         b'{"version":1, "type":"request",  "request_id":"%s","analyst":"ana","dataset":"census",'
@@ -152,7 +152,7 @@ def test_a_body_of_ones_own_is_sent_as_it_is(ledger: Accountant, clock: TestCloc
     assert ledger.submit(body).outcome is Outcome.REPEATED
 
 
-def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
+def test_events_are_the_new_decisions(ledger: Accountant) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     seen: list[Outcome] = []
     began = threading.Event()
@@ -174,7 +174,7 @@ def test_events_are_the_decisions_from_now_on(ledger: Accountant) -> None:
     assert seen[-1] is Outcome.CLOSED
 
 
-def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestClock) -> None:
+def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
         service = ledger._connection.get_service()
@@ -196,7 +196,7 @@ def test_who_stops_reading_events_is_not_sent_any_more(file: Path, clock: TestCl
 
 
 @pytest.mark.slow
-def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
+def test_a_failed_attempt_is_retried_with_the_same_bytes(ledger: Accountant, file: Path) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     blocker = apsw.Connection(str(file))
     blocker.execute("BEGIN IMMEDIATE")
@@ -215,7 +215,7 @@ def test_a_fault_in_between_is_retried_with_the_same_bytes(ledger: Accountant, f
     assert view.left["epsilon"] == "0.9"
 
 
-async def test_the_asynchronous_client_is_the_same(file: Path, clock: TestClock) -> None:
+async def test_the_async_client_behaves_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         events = ledger.events()
@@ -240,7 +240,7 @@ def test_the_url_comes_from_the_environment(
     assert file.exists()
 
 
-async def test_an_address_of_something_else_is_refused(
+async def test_an_address_of_another_service_is_refused(
     server: LocalServer, clock: TestClock
 ) -> None:
     import msgspec
@@ -251,7 +251,7 @@ async def test_an_address_of_something_else_is_refused(
     await service.close()
 
 
-def test_a_ledger_held_by_another_without_an_address_is_refused(
+def test_a_ledger_locked_by_a_process_without_an_address_is_refused(
     file: Path, clock: TestClock
 ) -> None:
     with held_by_another(file), pytest.raises(Refused, match=r"process \d+ has this ledger open"):
@@ -259,7 +259,7 @@ def test_a_ledger_held_by_another_without_an_address_is_refused(
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
-async def test_a_ledger_that_another_lets_go_of_in_time_is_used(
+async def test_a_ledger_that_another_process_closes_in_time_is_opened(
     file: Path, asynchronous: bool
 ) -> None:
     url = f"sqlite:///{file}"
@@ -277,14 +277,14 @@ async def test_a_ledger_that_another_lets_go_of_in_time_is_used(
     assert granted.outcome is Outcome.GRANTED
 
 
-def test_a_call_is_tried_again_as_long_as_there_is_time() -> None:
+def test_a_call_is_retried_until_its_deadline() -> None:
     patient = Deadline(3600)
     pauses = [patient.pause() for _ in range(50)]
     assert all(pause is not None and 0 < pause <= 2 for pause in pauses)
     assert Deadline(0).pause() is None
 
 
-def test_a_client_that_was_let_go_says_so(file: Path, clock: TestClock) -> None:
+def test_a_closed_client_says_so(file: Path, clock: TestClock) -> None:
     ledger = Accountant(f"sqlite:///{file}", clock=clock)
     ledger.disconnect()
     with pytest.raises(Unavailable, match="not connected: the client was let go"):
@@ -292,13 +292,13 @@ def test_a_client_that_was_let_go_says_so(file: Path, clock: TestClock) -> None:
 
 
 @pytest.mark.parametrize("claim", [0.1, None, ["pure:0.1"]])
-def test_a_claim_of_no_kind_is_named(ledger: Accountant, claim: object) -> None:
+def test_an_unknown_kind_of_claim_is_named(ledger: Accountant, claim: object) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     with pytest.raises(RequestInvalid, match=r"claim must be text such as pure:0\.1"):
         ledger.ask("census", claim, analyst="ana")  # type: ignore[arg-type]
 
 
-def test_what_is_still_undecided_says_how_to_look_it_up(file: Path, clock: TestClock) -> None:
+def test_an_undecided_call_says_how_to_look_it_up(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock) as server:
         server.open()
         blocker = apsw.Connection(str(file))

@@ -27,7 +27,7 @@ def ledger(file: Path, clock: TestClock) -> Iterator[Accountant]:
         yield client
 
 
-def test_numbers_that_are_exact_are_taken(ledger: Accountant, clock: TestClock) -> None:
+def test_exact_numbers_are_accepted(ledger: Accountant, clock: TestClock) -> None:
     for epsilon in (0.125, Decimal("0.1"), Fraction(1, 8), np.float64(0.25), "0.01", np.int64(0)):
         assert ledger.ask("schema:t", {"type": "pure", "epsilon": epsilon}).granted
     view = ledger.dataset("schema:t")
@@ -39,7 +39,7 @@ def test_numbers_that_are_exact_are_taken(ledger: Accountant, clock: TestClock) 
     assert ledger.amend("schema:t", most_per_request=0.5, by=OWNER).outcome == "amended"
 
 
-def test_a_float_that_is_not_what_it_prints_as_is_refused_with_how_to_write_it(
+def test_an_inexact_float_is_refused_with_the_text_to_write(
     ledger: Accountant,
 ) -> None:
     with pytest.raises(RequestInvalid, match=r'write "0\.1"'):
@@ -83,9 +83,7 @@ WAITING: dict[str, Callable[[Any, Any], Any]] = {
 
 
 @pytest.mark.parametrize("call", WAITING)
-def test_a_wait_that_is_no_time_is_refused_before_anything_is_sent(
-    ledger: Accountant, call: str
-) -> None:
+def test_an_invalid_wait_is_refused_before_anything_is_sent(ledger: Accountant, call: str) -> None:
     before = ledger.dataset("schema:t")
     waits = (math.nan, math.inf, -1, -0.5, True, "5", None, Decimal(-1), Decimal("sNaN"), 10**400)
     for wait in waits:
@@ -96,7 +94,9 @@ def test_a_wait_that_is_no_time_is_refused_before_anything_is_sent(
     assert ledger.dataset("other") is None
 
 
-async def test_a_call_that_is_awaited_refuses_such_a_wait_at_once(ledger: Accountant) -> None:
+async def test_the_async_client_rejects_an_invalid_wait_before_the_await(
+    ledger: Accountant,
+) -> None:
     async with AsyncAccountant(ledger.url, clock=ledger.clock, analyst="ana@lab:3") as awaited:
         for call in ("ask", "grant", "cost", "submit", "open", "amend"):
             with pytest.raises(RequestInvalid, match="got nan"):
@@ -105,6 +105,6 @@ async def test_a_call_that_is_awaited_refuses_such_a_wait_at_once(ledger: Accoun
             await WAITING["release"](awaited, math.nan)
 
 
-def test_a_wait_is_any_number_of_seconds(ledger: Accountant) -> None:
+def test_any_number_of_seconds_is_a_wait(ledger: Accountant) -> None:
     for wait in (0, 5, 0.5, np.float32(2), np.int64(3), Decimal("1.5"), Fraction(3, 2)):
         assert ledger.ask("schema:t", "pure:0.01", wait=wait).granted  # type: ignore[arg-type]

@@ -46,7 +46,7 @@ def client(server: RolesServer, name: str, **more: str) -> Accountant:
     return Accountant(server.url, token=server.tokens[name], clock=TestClock(NOON), **more)
 
 
-def test_a_token_says_who_asks_and_who_owns(server: RolesServer) -> None:
+def test_a_token_names_the_analyst_and_the_owner(server: RolesServer) -> None:
     with client(server, "ana") as ledger:
         reply = ledger.ask("closed-own", CLAIM)
         assert reply.granted
@@ -62,14 +62,16 @@ def test_a_token_says_who_asks_and_who_owns(server: RolesServer) -> None:
         assert ledger.close_dataset("closed-own").outcome == "closed"
 
 
-def test_what_is_not_permitted_is_appended_nowhere_and_not_asked_again(server: RolesServer) -> None:
+def test_a_request_that_is_not_permitted_is_not_appended_and_not_retried(
+    server: RolesServer,
+) -> None:
     before = server.kept()
     with client(server, "zoe") as ledger, pytest.raises(NotPermitted, match="closed-own"):
         ledger.ask("closed-own", CLAIM, unit="person", neighbours="add_remove", wait=60)
     assert server.kept() == before
 
 
-def test_an_engine_asks_for_an_analyst(server: RolesServer) -> None:
+def test_an_engine_asks_on_behalf_of_an_analyst(server: RolesServer) -> None:
     with client(server, "eng", via="eng") as ledger:
         reply = ledger.ask("closed-own", CLAIM, analyst="ana")
         assert reply.granted
@@ -84,7 +86,7 @@ def test_an_engine_asks_for_an_analyst(server: RolesServer) -> None:
             ledger.ask("closed-own", CLAIM, analyst="ben")
 
 
-def test_owners_say_who_may_do_what(server: RolesServer) -> None:
+def test_owners_set_roles(server: RolesServer) -> None:
     with client(server, "olga") as ledger:
         until = dt.date(2027, 1, 1)
         done = ledger.set_member(
@@ -107,7 +109,7 @@ def test_owners_say_who_may_do_what(server: RolesServer) -> None:
         ledger.ask("closed-own", CLAIM)
 
 
-def test_an_administrator_opens_for_owners_and_helps_out(server: RolesServer) -> None:
+def test_an_administrator_opens_for_owners_and_acts_as_one(server: RolesServer) -> None:
     policy = {"epsilon": "1", "access": "members", "visibility": "own", "population": "city"}
     with client(server, "root") as ledger:
         opened = ledger.open(
@@ -126,7 +128,7 @@ def test_an_administrator_opens_for_owners_and_helps_out(server: RolesServer) ->
         assert (amended.policy.access, amended.policy.visibility) == ("anyone", "members")
 
 
-def test_the_awaited_client_does_the_same(server: RolesServer) -> None:
+def test_the_async_client_behaves_the_same_with_a_token(server: RolesServer) -> None:
     async def run() -> None:
         clock = TestClock(NOON)
         async with AsyncAccountant(server.url, token=server.tokens["olga"], clock=clock) as ledger:
@@ -143,7 +145,7 @@ def test_the_awaited_client_does_the_same(server: RolesServer) -> None:
     asyncio.run(run())
 
 
-def test_without_a_token_the_message_says_how_to_show_one(server: RolesServer) -> None:
+def test_a_missing_token_says_how_to_set_one(server: RolesServer) -> None:
     for ledger in (Accountant(server.url), Accountant(f"sqlite:///{server.path}")):
         with ledger:  # the file's own, too, is reached through the server that has it
             with pytest.raises(
@@ -156,7 +158,7 @@ def test_without_a_token_the_message_says_how_to_show_one(server: RolesServer) -
                 ledger.close_dataset("closed-own")
 
 
-def test_a_token_that_holds_no_more_is_told_apart_from_none(server: RolesServer) -> None:
+def test_a_revoked_token_and_a_missing_one_have_different_errors(server: RolesServer) -> None:
     with client(server, "ana") as ledger:
         assert ledger.ask("closed-own", CLAIM).granted
         token_file.revoke(server.tokens_file, "ana", now=wall())
@@ -164,9 +166,7 @@ def test_a_token_that_holds_no_more_is_told_apart_from_none(server: RolesServer)
             ledger.ask("closed-own", CLAIM, wait=30)
 
 
-def test_a_file_of_a_token_is_read_anew_once_it_changes(
-    server: RolesServer, tmp_path: Path
-) -> None:
+def test_a_changed_token_file_is_read_again(server: RolesServer, tmp_path: Path) -> None:
     file = tmp_path / "mine"
     file.write_text(server.tokens["ana"] + "\n")
     settings = Settings(url=server.url, token_file=file)
@@ -197,7 +197,7 @@ def test_a_token_goes_to_no_other_machine_over_http() -> None:
     assert bearer_for("http://door.example", Settings()) is None
 
 
-def test_a_token_stands_in_no_text(
+def test_a_token_appears_in_no_text(
     server: RolesServer, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     secret = server.tokens["zoe"]
@@ -216,7 +216,7 @@ def test_a_token_stands_in_no_text(
     assert secret not in "\n".join([*said, caplog.text, out, err])
 
 
-def test_a_token_follows_no_redirect(tmp_path: Path) -> None:
+def test_a_token_is_not_sent_to_a_redirect(tmp_path: Path) -> None:
     heard: list[str | None] = []
 
     async def elsewhere(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -242,7 +242,7 @@ def test_a_token_follows_no_redirect(tmp_path: Path) -> None:
     assert heard == ["authorization: bearer acct_x"]
 
 
-def test_a_server_of_an_authority_of_ones_own_is_believed_by_setting(
+def test_a_servers_private_certificate_authority_is_accepted_by_setting(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     files = certificate(tmp_path)
@@ -266,7 +266,7 @@ def test_a_server_of_an_authority_of_ones_own_is_believed_by_setting(
             Accountant(server.url, token=server.administrator)
 
 
-def test_a_server_that_cannot_tell_who_asks_is_asked_again(server: RolesServer) -> None:
+def test_a_server_that_cannot_authenticate_is_retried(server: RolesServer) -> None:
     server.tokens_file.chmod(0o644)
     with client(server, "ana") as ledger:
         with pytest.raises(Exception, match="cannot check tokens now"):
@@ -275,7 +275,7 @@ def test_a_server_that_cannot_tell_who_asks_is_asked_again(server: RolesServer) 
         assert ledger.ask("closed-own", CLAIM).granted
 
 
-def test_where_nobody_is_known_a_token_names_nobody(tmp_path: Path) -> None:
+def test_without_authentication_a_token_names_nobody(tmp_path: Path) -> None:
     from tests.streams.gateway.local_server import LocalServer
 
     with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
@@ -289,7 +289,7 @@ def test_where_nobody_is_known_a_token_names_nobody(tmp_path: Path) -> None:
                 ledger.close_dataset("census")
 
 
-def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
+def test_a_file_takes_no_token_and_names_nobody(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path}/own.db", token="acct_x") as ledger:
         opened = ledger.open(
             "census", {"epsilon": "1", "filter": "basic"}, by="olga", as_given=True
@@ -310,7 +310,7 @@ def test_a_file_takes_no_token_and_knows_nobody(tmp_path: Path) -> None:
             assert len(second.members("census")) == 2
 
 
-def test_ones_own_decisions_are_found_behind_very_many_of_others(server: RolesServer) -> None:
+def test_own_decisions_are_found_after_many_of_others(server: RolesServer) -> None:
     server.granted("closed-own", "ana")
     for _ in range(MOST_READ + 1):
         body = encode(request(server.clock, dataset="closed-own", analyst="ben", claim=TINY))
@@ -322,7 +322,7 @@ def test_ones_own_decisions_are_found_behind_very_many_of_others(server: RolesSe
     assert all(b'"analyst":"ana"' in bytes(each.request) for each in mine)
 
 
-def test_an_engine_is_answered_a_conflict_without_what_anothers_id_came_to(
+def test_an_engines_conflict_hides_the_first_decision_of_another_analyst(
     server: RolesServer,
 ) -> None:
     mine = server.granted("closed-own", "ana")
@@ -333,7 +333,7 @@ def test_an_engine_is_answered_a_conflict_without_what_anothers_id_came_to(
     assert not reply.granted
 
 
-def test_an_owner_who_goes_is_told_so(server: RolesServer) -> None:
+def test_an_owner_who_removes_herself_gets_the_decision(server: RolesServer) -> None:
     with client(server, "olga") as ledger:
         assert ledger.set_member("closed-own", "otto", roles=["owner"]).outcome == "member_set"
         assert ledger.remove_member("closed-own", "olga").outcome == "member_removed"

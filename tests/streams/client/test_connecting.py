@@ -74,7 +74,7 @@ def serving(answer: Answered) -> Iterator[str]:
 
 
 @pytest.mark.parametrize("stranger", STRANGERS)
-def test_an_address_of_another_server_is_never_an_empty_ledger(stranger: str) -> None:
+def test_another_kind_of_server_is_never_an_empty_ledger(stranger: str) -> None:
     with serving(STRANGERS[stranger]) as url, Accountant(url) as ledger:
         for name, call in CALLS.items():
             # What was sent to be recorded may have been: that alone is not known.
@@ -104,7 +104,7 @@ def hanging() -> Iterator[tuple[str, list[socket.socket]]]:
 
 
 @pytest.mark.slow
-def test_a_call_to_a_server_that_hangs_is_not_made_again_once_its_wait_is_over() -> None:
+def test_a_call_to_a_hanging_server_is_not_retried_after_its_wait() -> None:
     mine = new_id(TestClock())
     with hanging() as (url, taken), Accountant(url) as ledger:
         with pytest.raises(Unanswered, match=r"not answer within 0\.1 s: nothing") as raised:
@@ -114,7 +114,7 @@ def test_a_call_to_a_server_that_hangs_is_not_made_again_once_its_wait_is_over()
     assert mine in str(raised.value)
 
 
-def test_an_address_where_nobody_answers_gives_the_id_to_ask_again_with() -> None:
+def test_an_unreachable_address_gives_the_id_to_retry_with() -> None:
     with (
         Accountant("http://127.0.0.1:9") as ledger,
         pytest.raises(Unanswered, match=r"does not answer: .+;") as raised,
@@ -124,13 +124,13 @@ def test_an_address_where_nobody_answers_gives_the_id_to_ask_again_with() -> Non
 
 
 @pytest.mark.slow
-def test_a_broker_that_is_away_is_named_with_the_reason() -> None:
+def test_an_unreachable_broker_is_named_with_the_reason() -> None:
     with pytest.raises(Unavailable, match=r"127\.0\.0\.1:1 does not answer within 2 s: .*Error"):
         Accountant("kafka://127.0.0.1:1", wait=0)
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_only_an_opening_makes_a_ledger(file: Path, clock: TestClock, name: str) -> None:
+def test_only_an_opening_creates_a_ledger(file: Path, clock: TestClock, name: str) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db; open a dataset"):
             CALLS[name](ledger)
@@ -140,7 +140,7 @@ def test_only_an_opening_makes_a_ledger(file: Path, clock: TestClock, name: str)
     assert file.exists()
 
 
-async def test_the_asynchronous_client_makes_a_ledger_by_an_opening_alone(
+async def test_the_async_client_creates_a_ledger_by_an_opening_only(
     file: Path, clock: TestClock
 ) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:

@@ -14,7 +14,7 @@ ONE = {"filter": "basic", "epsilon": "1", "unit": "visit", "most_per_request": "
 
 
 @pytest.mark.parametrize("by_http", [False, True])
-def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_http: bool) -> None:
+def test_cost_charges_nothing(file: Path, clock: TestClock, by_http: bool) -> None:
     with LocalServer(file, clock) as server:
         url = server.url if by_http else f"sqlite:///{file}"
         with Accountant(url, clock=clock, analyst="ana") as ledger:
@@ -37,7 +37,7 @@ def test_a_cost_is_told_and_nothing_is_charged(file: Path, clock: TestClock, by_
             assert ledger.ask("census", "pure:0.25").cost == {"epsilon": 0.25, "delta": 0}
 
 
-async def test_the_same_for_event_loops(file: Path, clock: TestClock) -> None:
+async def test_the_async_client_does_the_same(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         assert (await ledger.cost("census", "pure:0.25")).granted

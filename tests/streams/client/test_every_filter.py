@@ -26,7 +26,7 @@ def shown(ledger: Accountant) -> DatasetView:
 
 @pytest.mark.parametrize("halts", [False, True])
 @pytest.mark.parametrize("name", sorted(FILTERS))
-def test_a_filter_goes_on_after_a_restart_where_it_stood(
+def test_a_filter_resumes_its_state_after_a_restart(
     name: str, halts: bool, file: Path, clock: TestClock
 ) -> None:
     kind = c.ExPost if name == "ex_post" else c.Pure

@@ -60,7 +60,9 @@ if __name__ == "__main__":
 
 
 @pytest.mark.parametrize("kind", ["file", "http"])
-def test_a_fork_is_refused_at_once_and_by_name(file: Path, tmp_path: Path, kind: str) -> None:
+def test_a_client_used_after_a_fork_is_refused_at_once(
+    file: Path, tmp_path: Path, kind: str
+) -> None:
     with LocalServer(tmp_path / "other.db", SystemClock()) as server:
         url = server.url if kind == "http" else f"sqlite:///{file}"
         other = tmp_path / "own.db"
@@ -77,7 +79,7 @@ def test_a_fork_is_refused_at_once_and_by_name(file: Path, tmp_path: Path, kind:
     assert (said["after"], said["spent"]) == ("True", "0.5")
 
 
-def test_a_cell_that_is_run_twice_has_the_same_ledger(file: Path, clock: TestClock) -> None:
+def test_a_cell_that_runs_twice_shares_the_ledger(file: Path, clock: TestClock) -> None:
     first = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
     first.open("census", ONE, by="owner", as_given=True)
     again = Accountant(f"sqlite:///{file}", clock=clock, analyst="ana")
@@ -90,7 +92,7 @@ def test_a_cell_that_is_run_twice_has_the_same_ledger(file: Path, clock: TestClo
         assert third.ask("census", "pure:0.25").granted
 
 
-def test_another_name_of_the_file_is_the_same_ledger(
+def test_a_link_to_the_file_is_the_same_ledger(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     (tmp_path / "there").symlink_to(tmp_path)
@@ -110,7 +112,7 @@ async def test_both_clients_of_a_process_share_a_file(file: Path, clock: TestClo
         assert ledger.ask("census", "pure:0.2").granted
 
 
-def test_other_settings_are_told_of_this_process(file: Path, clock: TestClock) -> None:
+def test_a_second_client_with_other_settings_is_refused(file: Path, clock: TestClock) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
@@ -121,7 +123,7 @@ def test_other_settings_are_told_of_this_process(file: Path, clock: TestClock) -
             Accountant(url, wait=0)
 
 
-def test_a_file_that_no_client_has_opened_is_told_of_this_process(
+def test_a_file_that_this_process_opened_without_a_client_is_reported(
     file: Path, clock: TestClock
 ) -> None:
     service = EmbeddedService.open(file, Settings(), clock=clock)
@@ -130,7 +132,7 @@ def test_a_file_that_no_client_has_opened_is_told_of_this_process(
     service.close_sync()
 
 
-def test_a_relative_path_is_that_of_the_moment(
+def test_a_relative_path_is_resolved_when_the_client_is_made(
     tmp_path: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     elsewhere = tmp_path / "elsewhere"
@@ -145,7 +147,7 @@ def test_a_relative_path_is_that_of_the_moment(
     assert not list(elsewhere.iterdir())
 
 
-def test_a_directory_that_is_gone_is_told(tmp_path: Path) -> None:
+def test_a_deleted_working_directory_is_reported(tmp_path: Path) -> None:
     code = """
         import os, sys
         from streams.client import Accountant, Refused

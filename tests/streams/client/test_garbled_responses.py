@@ -170,7 +170,7 @@ def check(error: Unanswered, says: str) -> None:
     assert note.startswith(f"request_id {error.request_id}: {says}")
 
 
-def test_a_garbled_answer_is_no_answer_and_what_was_sent_may_be_charged(
+def test_a_garbled_response_is_rejected_and_the_request_may_be_charged(
     proxy: Proxy, clock: TestClock
 ) -> None:
     with Accountant(proxy.url, clock=clock, analyst="ana") as ledger:
@@ -181,9 +181,7 @@ def test_a_garbled_answer_is_no_answer_and_what_was_sent_may_be_charged(
                 check(raised.value, says)
 
 
-async def test_a_garbled_answer_is_none_to_a_client_that_is_awaited(
-    proxy: Proxy, clock: TestClock
-) -> None:
+async def test_the_async_client_rejects_a_garbled_response(proxy: Proxy, clock: TestClock) -> None:
     async with AsyncAccountant(proxy.url, clock=clock, analyst="ana") as ledger:
         for proxy.garble in GARBLED.values():
             for call, says in CALLS:
@@ -192,7 +190,9 @@ async def test_a_garbled_answer_is_none_to_a_client_that_is_awaited(
                 check(raised.value, says)
 
 
-def test_what_a_garbled_answer_has_charged_is_had_by_its_id(proxy: Proxy, clock: TestClock) -> None:
+def test_a_request_charged_behind_a_garbled_response_is_retried_by_its_id(
+    proxy: Proxy, clock: TestClock
+) -> None:
     with Accountant(proxy.url, clock=clock, analyst="ana") as ledger:
         proxy.garble = GARBLED["truncated"]
         with pytest.raises(Unanswered) as raised:
@@ -205,7 +205,7 @@ def test_what_a_garbled_answer_has_charged_is_had_by_its_id(proxy: Proxy, clock:
         assert str(view.totals["epsilon"]) == "0.0001"
 
 
-def test_a_problem_of_the_server_itself_says_not_charged(proxy: Proxy, clock: TestClock) -> None:
+def test_the_servers_own_rejection_says_not_charged(proxy: Proxy, clock: TestClock) -> None:
     with Accountant(proxy.url, clock=clock, analyst="ana") as ledger:
         proxy.garble = lambda _: (
             422,

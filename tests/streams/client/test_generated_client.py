@@ -27,7 +27,7 @@ def script() -> ModuleType:
     return module
 
 
-def test_the_synchronous_files_are_those_that_the_script_writes() -> None:
+def test_the_sync_files_are_up_to_date() -> None:
     unasync = script()
     assert [source.name for source in unasync.SOURCES] == ["async_accountant.py", "async_sender.py"]
     for source in unasync.SOURCES:
@@ -37,7 +37,7 @@ def test_the_synchronous_files_are_those_that_the_script_writes() -> None:
         assert "async" not in text.partition("\n")[2].replace("asynchronous", "")
 
 
-def test_a_rule_without_a_line_is_found() -> None:
+def test_an_unused_rule_is_found() -> None:
     unasync = script()
     texts = "".join(source.read_text("utf-8") for source in unasync.SOURCES)
     for pattern, instead in unasync.RULES:
@@ -78,7 +78,7 @@ def test_both_connections_have_one_surface() -> None:
     }
 
 
-def test_what_is_wrong_with_a_call_is_raised_before_it_is_awaited() -> None:
+def test_an_invalid_call_raises_before_it_is_awaited() -> None:
     ledger = AsyncAccountant("sqlite:///none.db", analyst="ana")
     for call in ("ask", "cost", "grant"):
         with pytest.raises(Exception, match="wait"):

@@ -57,7 +57,7 @@ def shown(record: Decision | DatasetView) -> dict[str, str]:
     return read.rows
 
 
-def test_a_grant_is_shown_with_what_it_cost_and_what_is_left() -> None:
+def test_a_grant_shows_its_cost_and_the_remaining_budget() -> None:
     rows = shown(opened(filter="basic", epsilon="1").ask("pure:0.1"))
     assert rows["outcome"] == "granted"
     assert rows["dataset"] == "census"
@@ -66,13 +66,13 @@ def test_a_grant_is_shown_with_what_it_cost_and_what_is_left() -> None:
     assert "reason" not in rows
 
 
-def test_a_refusal_is_shown_with_what_would_fit() -> None:
+def test_a_refusal_shows_what_would_fit() -> None:
     rows = shown(opened(filter="basic", epsilon="1").ask("pure:2"))
     assert (rows["outcome"], rows["reason"], rows["fits"]) == ("refused", "exhausted", "pure:1")
     assert rows["asked"] == "ε 2"
 
 
-def test_a_repeat_is_shown_with_the_first_decision() -> None:
+def test_a_repeat_shows_the_first_decision() -> None:
     world = opened(filter="basic", epsilon="1")
     body = world.request("pure:0.1")
     world.send("requests", body)
@@ -81,7 +81,7 @@ def test_a_repeat_is_shown_with_the_first_decision() -> None:
     assert rows["first"].startswith("granted at 2026-")
 
 
-def test_a_dataset_is_shown_with_its_policy_and_what_is_left() -> None:
+def test_a_dataset_shows_its_policy_and_remaining_budget() -> None:
     world = opened(filter="basic", epsilon="1")
     world.ask("pure:0.5")
     rows = shown(view_of_ledger(world.ledger()))
@@ -91,7 +91,7 @@ def test_a_dataset_is_shown_with_its_policy_and_what_is_left() -> None:
     assert (rows["crossed"], rows["state"]) == ("50 %", "open")
 
 
-def test_whatever_a_sender_wrote_is_escaped() -> None:
+def test_text_of_senders_is_escaped() -> None:
     decision = World().ask(dataset=HOSTILE)
     html = decision_html(decision)
     assert "<script" not in html

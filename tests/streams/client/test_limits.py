@@ -74,7 +74,7 @@ def used(levels: Any, whose: str) -> str | None:
     return None if level.used is None else level.used["epsilon"]
 
 
-def test_a_file_tells_of_everybody_by_name(divided: str, clock: TestClock) -> None:
+def test_a_file_shows_every_analysts_budget(divided: str, clock: TestClock) -> None:
     with Accountant(divided, clock=clock) as ledger:
         limits = ledger.limits("census")
         assert named(limits) == ALL
@@ -100,7 +100,7 @@ def test_a_file_tells_of_everybody_by_name(divided: str, clock: TestClock) -> No
             ledger.budget("nowhere", "ana")
 
 
-def test_a_file_tells_who_has_said_as_whom_they_come(
+def test_a_file_shows_the_budget_of_the_clients_own_analyst(
     divided: str, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Accountant(divided, clock=clock, analyst="ana") as ledger:
@@ -114,7 +114,7 @@ def test_a_file_tells_who_has_said_as_whom_they_come(
         assert not ledger.cost("census", LARGE).granted
 
 
-def test_a_file_knows_nobody_who_gives_no_name(divided: str, clock: TestClock) -> None:
+def test_a_file_needs_a_name_for_an_analysts_budget(divided: str, clock: TestClock) -> None:
     nobody = "analyst must be given, or be set as ACCOUNTANT_ANALYST"
     with Accountant(divided, clock=clock) as ledger:
         for look in (ledger.budgets, lambda: ledger.budget("census")):
@@ -122,7 +122,7 @@ def test_a_file_knows_nobody_who_gives_no_name(divided: str, clock: TestClock) -
                 look()
 
 
-def test_a_server_tells_whom_the_token_stands_for(server: RolesServer) -> None:
+def test_a_server_shows_the_tokens_own_budget(server: RolesServer) -> None:
     with client(server, "ana") as ledger:
         assert named(ledger.limits("closed-own")) == ANA
         assert ledger.budget("closed-own").analyst == "ana"
@@ -150,7 +150,9 @@ def test_a_server_tells_whom_the_token_stands_for(server: RolesServer) -> None:
         assert [each.dataset for each in ledger.budgets()] == ["open-all", "open-own"]
 
 
-def test_a_server_tells_who_sees_all_of_others(server: RolesServer) -> None:
+def test_a_server_shows_other_analysts_budgets_to_callers_with_full_visibility(
+    server: RolesServer,
+) -> None:
     with client(server, "root") as ledger:
         ledger.open("aside", {**POLICY, "access": "anyone"}, owners=["opie"], as_given=True)
     for name in ("olga", "aud", "root"):
@@ -170,9 +172,7 @@ def test_a_server_tells_who_sees_all_of_others(server: RolesServer) -> None:
             ledger.budget("closed-own", "ben")
 
 
-def test_without_a_token_or_a_name_a_server_says_what_is_missing(
-    server: RolesServer, tmp_path: Path
-) -> None:
+def test_a_server_names_the_missing_token_or_analyst(server: RolesServer, tmp_path: Path) -> None:
     with Accountant(server.url) as ledger:
         for look in (ledger.budgets, lambda: ledger.limits("closed-own")):
             with pytest.raises(Unauthenticated, match="ACCOUNTANT_TOKEN"):
@@ -190,7 +190,7 @@ def test_without_a_token_or_a_name_a_server_says_what_is_missing(
             assert not ledger.cost("census", LARGE, analyst="ben").granted
 
 
-def test_the_awaited_client_is_told_the_same(server: RolesServer, divided: str) -> None:
+def test_the_async_client_gets_the_same_limits(server: RolesServer, divided: str) -> None:
     async def told(ledger: AsyncAccountant, dataset: str) -> list[object]:
         return [
             await ledger.limits(dataset),

@@ -74,7 +74,7 @@ def client(request: pytest.FixtureRequest, proxy: Proxy, clock: TestClock) -> It
 
 @pytest.mark.parametrize("other", ["survey", "empty", "nowhere"])
 @pytest.mark.parametrize("read", READS)
-def test_a_read_takes_no_answer_about_another_dataset(
+def test_a_response_about_another_dataset_is_rejected(
     client: Any, proxy: Proxy, read: str, other: str
 ) -> None:
     proxy.route = instead("census", other)
@@ -83,13 +83,13 @@ def test_a_read_takes_no_answer_about_another_dataset(
 
 
 @pytest.mark.parametrize("other", ["survey", "nowhere"])
-def test_a_page_of_another_dataset_is_not_taken(proxy: Proxy, clock: TestClock, other: str) -> None:
+def test_a_page_of_another_dataset_is_rejected(proxy: Proxy, clock: TestClock, other: str) -> None:
     proxy.route = instead("census", other)
     with Accountant(proxy.url, clock=clock) as ledger, pytest.raises(Unreadable, match=other):
         next(ledger.requests("census"))
 
 
-def test_another_page_of_the_same_dataset_is_not_taken(proxy: Proxy, clock: TestClock) -> None:
+def test_another_page_of_the_same_dataset_is_rejected(proxy: Proxy, clock: TestClock) -> None:
     with Accountant(proxy.url, clock=clock) as ledger:
         assert len(list(ledger.requests("census"))) == 4
         proxy.route = instead("after=0", "after=2")
@@ -97,7 +97,7 @@ def test_another_page_of_the_same_dataset_is_not_taken(proxy: Proxy, clock: Test
             next(ledger.requests("census"))
 
 
-def test_rows_of_another_dataset_in_the_right_place_are_not_taken(
+def test_rows_of_another_dataset_at_the_right_location_are_rejected(
     proxy: Proxy, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from streams.client.http import service
@@ -110,16 +110,14 @@ def test_rows_of_another_dataset_in_the_right_place_are_not_taken(
                 call("census")
 
 
-def test_a_budget_of_another_analyst_is_not_taken(proxy: Proxy, clock: TestClock) -> None:
+def test_a_budget_of_another_analyst_is_rejected(proxy: Proxy, clock: TestClock) -> None:
     proxy.route = instead("ana", "zoe")
     refused = pytest.raises(Unreadable, match="analyst zoe, not with ana")
     with Accountant(proxy.url, clock=clock) as ledger, refused:
         ledger.budget("census", "ana")
 
 
-def test_a_lookup_answered_for_another_id_is_not_known_to_be_none(
-    proxy: Proxy, clock: TestClock
-) -> None:
+def test_a_lookup_response_for_another_id_is_rejected(proxy: Proxy, clock: TestClock) -> None:
     sought, other = new_id(clock), new_id(clock)
     with Accountant(proxy.url, clock=clock) as ledger:
         assert ledger.decision("census", "ana", sought) is None
@@ -129,15 +127,13 @@ def test_a_lookup_answered_for_another_id_is_not_known_to_be_none(
 
 
 @pytest.mark.parametrize("read", ["usage", "members", "limits"])
-def test_a_list_that_does_not_say_of_which_dataset_is_not_taken(
-    client: Any, proxy: Proxy, read: str
-) -> None:
+def test_a_list_without_its_dataset_is_rejected(client: Any, proxy: Proxy, read: str) -> None:
     proxy.hidden = frozenset({"content-location"})
     with pytest.raises(Unreadable, match="without its Content-Location"):
         READS[read](client)
 
 
-def test_every_read_through_a_proxy_that_mixes_nothing_up(client: Any, proxy: Proxy) -> None:
+def test_every_read_works_through_a_correct_proxy(client: Any, proxy: Proxy) -> None:
     for read in READS.values():
         assert read(client) is not None
     assert client.dataset("nowhere") is None

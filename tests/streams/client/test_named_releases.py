@@ -143,7 +143,7 @@ def test_a_named_release_that_failed_runs_again_uncharged(
     assert spent(ledger) == "0.01"
 
 
-def test_a_named_answer_that_could_not_be_stored_is_not_drawn_again(ledger: Accountant) -> None:
+def test_a_named_result_that_could_not_be_stored_is_not_drawn_again(ledger: Accountant) -> None:
     with pytest.warns(AccountantWarning, match="is not stored"):
         ledger.release("census", CLAIM, object, once=NAME)
     with pytest.raises(ResultMissing, match="could not be stored"):
@@ -151,7 +151,7 @@ def test_a_named_answer_that_could_not_be_stored_is_not_drawn_again(ledger: Acco
     assert spent(ledger) == "0.01"
 
 
-def test_where_the_warning_is_an_error_an_answer_that_cannot_be_stored_is_drawn_again(
+def test_where_warnings_are_errors_a_result_that_cannot_be_stored_is_drawn_again(
     ledger: Accountant, draws: Draws
 ) -> None:
     with warnings.catch_warnings():
@@ -163,7 +163,7 @@ def test_where_the_warning_is_an_error_an_answer_that_cannot_be_stored_is_drawn_
     assert spent(ledger) == "0.01"
 
 
-def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
+def test_an_undecided_name_is_free_once_its_id_has_expired(
     ledger: Accountant, clock: TestClock, draws: Draws, answers: ResultStore
 ) -> None:
     call = ledger._prepare(ledger._draft("census", CLAIM), 5)
@@ -178,7 +178,7 @@ def test_a_name_that_was_never_decided_is_free_once_its_id_is_too_old(
 
 
 @pytest.mark.parametrize("once", ["", "x" * 201, 5, b"name"])
-def test_a_name_is_some_text(ledger: Accountant, draws: Draws, once: str) -> None:
+def test_an_invalid_name_is_refused(ledger: Accountant, draws: Draws, once: str) -> None:
     with pytest.raises(RequestInvalid, match="once must be"):
         ledger.release("census", CLAIM, draws, once=once)
     mine = ledger.new_request_id()
@@ -187,7 +187,7 @@ def test_a_name_is_some_text(ledger: Accountant, draws: Draws, once: str) -> Non
     assert draws.count == 0
 
 
-def test_a_released_function_names_the_answer_of_each_call(ledger: Accountant) -> None:
+def test_each_call_of_a_released_function_names_its_result(ledger: Accountant) -> None:
     @ledger.released("census", CLAIM)
     def count(least: int) -> int:
         return least
@@ -199,7 +199,7 @@ def test_a_released_function_names_the_answer_of_each_call(ledger: Accountant) -
         ledger.released("census", CLAIM, once=NAME)
 
 
-async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Draws) -> None:
+async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         for _ in range(3):
@@ -235,7 +235,7 @@ def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws)
 
 
 @pytest.mark.filterwarnings("error")
-def test_where_the_warning_is_an_error_nothing_is_charged(
+def test_where_warnings_are_errors_nothing_is_charged(
     ledger: Accountant, draws: Draws, answers: ResultStore
 ) -> None:
     ledger.release("census", CLAIM, draws)
@@ -266,7 +266,7 @@ with Accountant(sys.argv[1], analyst="ana") as ledger:
 """
 
 
-def test_processes_at_once_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
+def test_concurrent_processes_draw_and_charge_once(file: Path, tmp_path: Path) -> None:
     with LocalServer(file, SystemClock()) as server, Accountant(server.url) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
 
@@ -306,7 +306,7 @@ def test_a_name_is_the_same_by_every_link_to_the_file(
 
 
 @pytest.mark.parametrize("transport", ["in process", "http"])
-async def test_a_name_of_a_ledger_that_was_at_the_path_before_is_taken(
+async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
     file: Path, clock: TestClock, draws: Draws, transport: str
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
@@ -338,7 +338,7 @@ async def test_a_name_of_a_ledger_that_was_at_the_path_before_is_taken(
             assert ledger.release("census", CLAIM, draws, once="another") == 1002
 
 
-def test_a_name_at_an_address_that_another_ledger_answers_now_is_taken(
+def test_a_name_is_taken_where_another_ledger_now_answers_at_the_address(
     tmp_path: Path, file: Path, clock: TestClock, draws: Draws
 ) -> None:
     with (
@@ -357,7 +357,7 @@ def test_a_name_at_an_address_that_another_ledger_answers_now_is_taken(
         assert (draws.count, spent(ledger)) == (1, "0")
 
 
-def test_one_client_asks_a_server_for_its_ledger_once(
+def test_a_client_asks_a_server_for_its_ledger_id_once(
     file: Path, clock: TestClock, draws: Draws, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked: list[str] = []
@@ -389,7 +389,9 @@ def test_a_stored_name_needs_no_server(file: Path, clock: TestClock, draws: Draw
         assert ledger.release("census", CLAIM, draws, once=NAME, **stated) == 1001  # type: ignore[arg-type]
 
 
-def test_a_removed_file_answers_no_name(file: Path, clock: TestClock, draws: Draws) -> None:
+def test_a_removed_ledger_file_returns_no_named_result(
+    file: Path, clock: TestClock, draws: Draws
+) -> None:
     stated = {"unit": "person", "neighbours": "add_remove"}
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
@@ -401,7 +403,7 @@ def test_a_removed_file_answers_no_name(file: Path, clock: TestClock, draws: Dra
         ledger.release("census", CLAIM, draws, once=NAME, **stated)  # type: ignore[arg-type]
 
 
-def test_a_store_of_names_without_ledgers_is_taken_over(
+def test_a_store_without_ledger_ids_is_upgraded(
     file: Path, clock: TestClock, draws: Draws, answers: ResultStore
 ) -> None:
     def columns() -> list[str]:

@@ -79,7 +79,7 @@ def test_amounts_lose_no_digit(ledger: Accountant) -> None:
 
 
 @pytest.mark.parametrize("of", [[], ()])
-def test_nothing_is_an_empty_frame(of: list[DatasetView | UsageView]) -> None:
+def test_no_rows_are_an_empty_frame(of: list[DatasetView | UsageView]) -> None:
     assert len(to_pandas(of)) == 0
     assert to_arrow(of).num_rows == 0
     assert rows_of(of, Decimal) == []
@@ -121,7 +121,7 @@ def test_a_client_and_its_replies_are_shown_as_tables(ledger: Accountant) -> Non
     assert f"<td>{reply.fits}</td>" in shown
 
 
-def test_of_very_many_datasets_the_first_are_shown(ledger: Accountant) -> None:
+def test_the_first_of_many_datasets_are_shown(ledger: Accountant) -> None:
     html = client_html("x", ledger.datasets() * 40)
     assert "x: 80 datasets, 50 shown" in html
     assert html.count("<tr>") == 51

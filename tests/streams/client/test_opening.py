@@ -48,7 +48,7 @@ def policy_of(ledger: Accountant, dataset: str) -> Policy:
 
 
 @pytest.mark.parametrize("name", sorted(FILTERS))
-def test_every_filter_is_opened_with_what_is_proposed(ledger: Accountant, name: str) -> None:
+def test_every_filter_opens_with_the_proposed_policy(ledger: Accountant, name: str) -> None:
     ledger.open("census", POLICIES[name], by="owner")
     has = policy_of(ledger, "census")
     assert has.most_per_request == "0.1"
@@ -56,7 +56,7 @@ def test_every_filter_is_opened_with_what_is_proposed(ledger: Accountant, name: 
     assert ledger.open("census", POLICIES[name], by="owner").reason == "already_opened"
 
 
-def test_an_owner_may_want_neither_cap_nor_basic_composition(ledger: Accountant) -> None:
+def test_an_owner_may_decline_cap_and_basic_composition(ledger: Accountant) -> None:
     ledger.open("one", {**TWO, "most_per_request": "1", "beside": "none"}, by="owner")
     ledger.open("two", Policy(**TWO), by="owner", as_given=True)
     one, two = policy_of(ledger, "one"), policy_of(ledger, "two")
@@ -83,7 +83,7 @@ def test_another_policy_is_refused_by_the_fields_that_differ(
     ledger.open("census", {**TWO, "epsilon": "1.0", "visibility": "members"}, by="owner")
 
 
-def test_the_client_that_is_awaited_opens_alike(file: Path, clock: TestClock) -> None:
+def test_the_async_client_opens_with_the_same_policy(file: Path, clock: TestClock) -> None:
     async def main() -> None:
         async with AsyncAccountant(f"sqlite:///{file}", clock=clock) as ledger:
             assert (await ledger.open("census", TWO, by="owner")).outcome == "opened"

@@ -36,7 +36,7 @@ def test_a_server_shows_a_token_its_own_overview(server: RolesServer) -> None:
         assert ledger.overview("closed-own") is None
 
 
-def test_usage_by_day_is_for_those_who_see_what_all_have_asked(server: RolesServer) -> None:
+def test_usage_by_day_needs_full_visibility(server: RolesServer) -> None:
     with Accountant(server.url, token=server.tokens["olga"]) as ledger:
         (day,) = ledger.usage_by("closed-own", "day")
         assert (day.key, day.granted) == ("2026-11-21", 2)
@@ -48,7 +48,7 @@ def test_usage_by_day_is_for_those_who_see_what_all_have_asked(server: RolesServ
             ledger.usage_by("closed-own", "day")
 
 
-def test_a_file_is_read_beside_its_server_and_never_written(server: RolesServer) -> None:
+def test_a_read_only_client_reads_a_served_file_and_writes_nothing(server: RolesServer) -> None:
     with Accountant(f"sqlite:///{server.path}", analyst="ana", read_only=True) as ledger:
         found = ledger.overview("closed-own")
         assert found is not None

@@ -95,7 +95,7 @@ def begun(server: LocalServer, *readers: Reader) -> None:
     pytest.fail("the readers have not begun")
 
 
-def test_a_client_misses_nothing_and_has_nothing_twice(server: LocalServer, file: Path) -> None:
+def test_a_reconnecting_client_gets_each_event_once(server: LocalServer, file: Path) -> None:
     relay = Relay(server.url, chance=random.Random(5))
     decisions, alerts = Reader(relay.url, "events"), Reader(relay.url, "alerts")
     begun(server, decisions, alerts)
@@ -124,7 +124,7 @@ def test_a_client_misses_nothing_and_has_nothing_twice(server: LocalServer, file
     assert ids[-len(crossed[at:]) :] == crossed[at:]
 
 
-def test_a_server_that_begins_again_is_found_again(file: Path, clock: TestClock) -> None:
+def test_the_client_reconnects_to_a_restarted_server(file: Path, clock: TestClock) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
     settings = Settings(port=port)
@@ -177,7 +177,7 @@ def test_another_ledger_at_the_same_address_is_refused(
     assert "Last-Event-ID" in str(why)
 
 
-async def test_each_try_has_a_connection_of_its_own() -> None:
+async def test_each_attempt_has_its_own_connection() -> None:
     connections = 0
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

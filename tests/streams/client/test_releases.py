@@ -80,7 +80,7 @@ def spent(ledger: Accountant) -> str:
     return str(view.totals["epsilon"])
 
 
-def test_a_grant_is_entered_or_raises(ledger: Accountant, draws: Draws) -> None:
+def test_a_grant_block_runs_or_raises(ledger: Accountant, draws: Draws) -> None:
     with ledger.grant("census", HALF) as grant:
         draws()
         assert grant.left["epsilon"] == Decimal("0.5")
@@ -98,7 +98,7 @@ def test_a_grant_is_entered_or_raises(ledger: Accountant, draws: Draws) -> None:
     assert draws.count == 1
 
 
-def test_a_release_runs_once_and_every_retry_gets_its_answer(
+def test_a_release_runs_once_and_every_retry_gets_its_result(
     ledger: Accountant, clock: TestClock, draws: Draws, answers: Path
 ) -> None:
     mine = new_id(clock)
@@ -118,9 +118,7 @@ def test_two_releases_without_an_id_are_two_requests(ledger: Accountant, draws: 
     assert spent(ledger) == "0.5"
 
 
-def test_nothing_runs_where_nothing_is_granted(
-    ledger: Accountant, clock: TestClock, draws: Draws
-) -> None:
+def test_nothing_runs_without_a_grant(ledger: Accountant, clock: TestClock, draws: Draws) -> None:
     mine = new_id(clock)
     for _ in range(2):
         with pytest.raises(NotGranted, match="exhausted") as raised:
@@ -132,7 +130,7 @@ def test_nothing_runs_where_nothing_is_granted(
     assert draws.count == 1
 
 
-def test_a_grant_whose_answer_is_not_here_never_runs_again(
+def test_a_grant_without_a_stored_result_never_runs_again(
     ledger: Accountant, clock: TestClock, draws: Draws, tmp_path: Path, answers: Path
 ) -> None:
     asked = ledger.ask("census", "pure:0.25")
@@ -166,7 +164,7 @@ def test_a_run_that_ends_without_an_answer_may_run_again(
     assert spent(ledger) == "0.5"
 
 
-def test_an_answer_that_cannot_be_stored_is_not_shown(ledger: Accountant, tmp_path: Path) -> None:
+def test_a_result_that_cannot_be_stored_is_not_shown(ledger: Accountant, tmp_path: Path) -> None:
     store = tmp_path / "answers.db"
 
     def opened_to_others() -> int:
@@ -177,7 +175,7 @@ def test_an_answer_that_cannot_be_stored_is_not_shown(ledger: Accountant, tmp_pa
         ledger.release("census", "pure:0.1", opened_to_others, store=store)
 
 
-def test_who_comes_while_it_runs_waits_for_its_answer_or_raises(
+def test_a_concurrent_release_waits_for_the_result_or_raises(
     ledger: Accountant, clock: TestClock, draws: Draws
 ) -> None:
     mine, running, go_on = new_id(clock), threading.Event(), threading.Event()
@@ -271,7 +269,7 @@ def test_a_function_can_be_released_at_each_call(ledger: Accountant, clock: Test
     assert spent(ledger) == "0.5"
 
 
-async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Draws) -> None:
+async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draws: Draws) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         mine = ledger.new_request_id()
@@ -307,7 +305,7 @@ async def test_the_same_for_event_loops(file: Path, clock: TestClock, draws: Dra
             await ledger.release("census", "pure:0.25", draws)
 
 
-def test_a_codec_of_ones_own(ledger: Accountant, clock: TestClock) -> None:
+def test_a_custom_codec(ledger: Accountant, clock: TestClock) -> None:
     codec = Codec(lambda value: "".join(value).encode(), lambda data: set(data.decode()))
     mine = new_id(clock)
     for _ in range(2):
@@ -333,14 +331,14 @@ def test_a_store_that_others_can_read_is_refused(tmp_path: Path) -> None:
         ResultStore(tmp_path / "text.db").discard_request("x")
 
 
-def test_a_store_is_made_once_by_whoever_comes_first(tmp_path: Path) -> None:
+def test_a_store_is_created_once_by_concurrent_users(tmp_path: Path) -> None:
     for number in range(20):
         store = ResultStore(tmp_path / f"{number}.db")
         with ThreadPoolExecutor(8) as pool:
             assert list(pool.map(lambda _: store.open_requests(), range(8))) == [[]] * 8  # noqa: B023
 
 
-def test_a_process_is_told_from_another_that_has_its_number() -> None:
+def test_two_processes_with_one_pid_are_distinguished() -> None:
     mine = this_process()
     assert not has_ended(mine)
     place = json.loads(mine)
@@ -363,7 +361,7 @@ NO_CODECS: list[Any] = [None, "json", json, (str, str), (), Codec(None, 1)]  # t
 
 
 @pytest.mark.parametrize("codec", NO_CODECS)
-async def test_what_is_no_codec_is_told_before_anything_is_charged(
+async def test_an_invalid_codec_is_refused_before_the_charge(
     ledger: Accountant, clock: TestClock, codec: Any
 ) -> None:
     with pytest.raises(RequestInvalid, match="codec must be a Codec"):
@@ -377,7 +375,7 @@ async def test_what_is_no_codec_is_told_before_anything_is_charged(
 
 
 @pytest.mark.parametrize("encoded", ["text", None, 5, [b"parts"]], ids=repr)
-def test_what_a_codec_does_not_make_bytes_of_is_returned_once(
+def test_a_result_that_a_codec_does_not_encode_is_returned_once(
     ledger: Accountant, encoded: Any
 ) -> None:
     codec = Codec(lambda _: encoded, lambda data: data)

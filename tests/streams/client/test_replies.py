@@ -37,7 +37,7 @@ def ledger(request: pytest.FixtureRequest, file: Path, clock: TestClock) -> Iter
         yield client
 
 
-def test_neither_a_refusal_nor_a_grant_is_true(ledger: Accountant) -> None:
+def test_a_reply_has_no_truth_value(ledger: Accountant) -> None:
     for claim in ("pure:0.5", "pure:2"):
         reply = ledger.ask("census", claim)
         assert reply.granted is (claim == "pure:0.5")
@@ -67,7 +67,7 @@ def test_a_reply_has_what_a_program_compares(ledger: Accountant) -> None:
     assert ledger.decision("census", "ana", granted.request_id) == granted.decision
 
 
-def test_a_repeat_is_no_second_grant(ledger: Accountant, clock: TestClock) -> None:
+def test_a_repeat_is_not_a_second_grant(ledger: Accountant, clock: TestClock) -> None:
     mine = new_id(clock)
     first = ledger.ask("census", "pure:0.3", request_id=mine)
     again = ledger.ask("census", "pure:0.3", request_id=mine)
@@ -91,7 +91,9 @@ def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: A
     assert ledger.ask("nowhere", "pure:0.1").reason is Reason.UNKNOWN_DATASET
 
 
-def test_somebody_asks(file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_analyst_comes_from_call_client_or_environment(
+    file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
         with pytest.raises(RequestInvalid, match=r"analyst must be given .* ACCOUNTANT_ANALYST"):
@@ -109,7 +111,7 @@ def test_close_closes_the_client(ledger: Accountant) -> None:
         ledger.datasets()
 
 
-async def test_a_call_that_nobody_awaits_is_no_reply(file: Path, clock: TestClock) -> None:
+async def test_a_call_without_await_is_not_a_reply(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         for call in (ledger.ask("census", "pure:0.01"), ledger.dataset("census")):
@@ -129,7 +131,7 @@ async def test_a_call_that_nobody_awaits_is_no_reply(file: Path, clock: TestCloc
             bool(await ledger.ask("census", "pure:5"))
 
 
-async def test_a_call_that_is_dropped_is_told_of(file: Path, clock: TestClock) -> None:
+async def test_a_call_that_is_never_awaited_warns(file: Path, clock: TestClock) -> None:
     async with AsyncAccountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
         with pytest.warns(RuntimeWarning, match="never awaited"):
@@ -139,7 +141,7 @@ async def test_a_call_that_is_dropped_is_told_of(file: Path, clock: TestClock) -
         assert view.sequence == 1
 
 
-def test_a_server_says_granted_beside_the_outcome(file: Path, clock: TestClock) -> None:
+def test_a_server_adds_granted_to_the_decision(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock) as server:
         server.open()
         body = request(clock)
@@ -157,7 +159,7 @@ def test_a_server_says_granted_beside_the_outcome(file: Path, clock: TestClock) 
         assert (refused["outcome"], refused["granted"]) == ("refused", False)
 
 
-def test_what_a_server_adds_comes_off_again_to_the_byte() -> None:
+def test_fields_that_a_server_adds_are_removed_exactly() -> None:
     world = World()
     world.open(**ONE)
     mine = world.request(purpose='"granted":true,"outcome":"granted","first":{"outcome":"x"}')

@@ -90,7 +90,7 @@ def yields() -> Iterator[int]:
     "run", [5, None, "count", one_argument, functools.partial(one_argument, 1, 2), yields]
 )
 @pytest.mark.parametrize("kind", [Accountant, AsyncAccountant])
-async def test_what_cannot_be_run_is_told_before_anything_is_charged(
+async def test_an_invalid_function_is_refused_before_the_charge(
     kind: type, run: Any, file: Path, answers: ResultStore
 ) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
@@ -103,7 +103,7 @@ async def test_what_cannot_be_run_is_told_before_anything_is_charged(
     assert answers.open_requests() == []
 
 
-def test_an_asynchronous_function_is_for_the_other_client(ledger: Accountant) -> None:
+def test_the_sync_client_refuses_an_asynchronous_function(ledger: Accountant) -> None:
     class Drawn:
         async def __call__(self) -> int:
             return 1
@@ -157,7 +157,7 @@ UNUSUAL = [Frozen("mine"), TakesNoNotes("mine"), TakesNothing("mine")]
 
 
 @pytest.mark.parametrize("error", UNUSUAL, ids=lambda error: type(error).__name__)
-async def test_an_error_that_takes_no_note_leaves_and_its_run_has_failed(
+async def test_an_error_that_takes_no_note_is_raised_and_its_run_has_failed(
     error: Exception, url: str, clock: TestClock, answers: ResultStore
 ) -> None:
     def fails() -> int:
@@ -194,7 +194,7 @@ def test_an_error_within_a_grant_names_the_paid_request(ledger: Accountant) -> N
     assert noted(again.value) == (grant.request_id, "charged")
 
 
-def test_what_was_refused_is_not_charged(ledger: Accountant, answers: ResultStore) -> None:
+def test_a_refused_request_is_not_charged(ledger: Accountant, answers: ResultStore) -> None:
     for call in (
         lambda: ledger.release("census", "pure:3", lambda: 1),
         lambda: ledger.grant("census", "pure:3").__enter__(),
@@ -232,7 +232,7 @@ class Silent:
         (RuntimeError("a bug"), "may be charged"),
     ],
 )
-async def test_charged_is_said_only_where_it_is_known(
+async def test_a_note_says_charged_only_where_it_is_known(
     error: BaseException, charge: str, file: Path
 ) -> None:
     async def answers() -> Answer:
@@ -251,7 +251,7 @@ async def test_charged_is_said_only_where_it_is_known(
     assert said.startswith(charge)
 
 
-def test_an_owners_record_that_fails_has_its_id_too(tmp_path: Path) -> None:
+def test_a_failed_admin_request_has_its_id(tmp_path: Path) -> None:
     with (
         Accountant(f"sqlite:///{tmp_path / 'none.db'}") as ledger,
         pytest.raises(NoSuchLedger) as raised,
@@ -260,7 +260,7 @@ def test_an_owners_record_that_fails_has_its_id_too(tmp_path: Path) -> None:
     assert noted(raised.value)[1] == "not recorded"
 
 
-async def test_under_wait_for_the_id_is_on_the_cause(url: str, clock: TestClock) -> None:
+async def test_the_id_is_on_the_cause_of_a_timeout(url: str, clock: TestClock) -> None:
     async def slow() -> int:
         await asyncio.sleep(30)
         return 1
@@ -304,7 +304,7 @@ def cancelled_at(call: Awaitable[Any], step: int) -> Any:
 
 
 @pytest.mark.parametrize("run", [asynchronous, lambda: 1], ids=["awaited", "in a thread"])
-async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
+async def test_a_release_cancelled_at_any_step_can_be_retried_with_its_id(
     url: str, clock: TestClock, run: Any, answers: ResultStore
 ) -> None:
     paid = 0
@@ -330,7 +330,7 @@ async def test_a_release_cancelled_at_any_step_can_be_had_with_its_id(
         assert view.totals["epsilon"] == str(paid / 1000)
 
 
-async def test_a_release_cancelled_at_any_moment_can_be_had_with_its_id(
+async def test_a_release_cancelled_at_any_moment_can_be_retried_with_its_id(
     url: str, clock: TestClock
 ) -> None:
     async def draws() -> int:

@@ -220,7 +220,7 @@ def _changes(kind: str) -> list[str]:
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_a_decision_on_another_request_is_no_answer(
+def test_a_decision_on_another_request_is_rejected(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:
     for name in _changes(kind):
@@ -233,7 +233,7 @@ def test_a_decision_on_another_request_is_no_answer(
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_without_the_request_only_what_grants_nothing_is_believed(
+def test_without_its_request_only_a_refusal_is_accepted(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:
     def bare(decision: Decision) -> Decision:
@@ -256,7 +256,7 @@ def test_without_the_request_only_what_grants_nothing_is_believed(
 
 
 @pytest.mark.parametrize("kind", CALLS)
-def test_another_dataset_at_the_head_of_a_decision_is_not_believed(
+def test_a_decision_that_names_another_dataset_is_rejected(
     client: Any, ledger: MixedUp, clock: TestClock, kind: str
 ) -> None:
     ledger.answer = lambda decision: msgspec.structs.replace(decision, dataset="other")
@@ -265,7 +265,7 @@ def test_another_dataset_at_the_head_of_a_decision_is_not_believed(
     assert runs == []
 
 
-def test_a_grant_that_is_answered_twice_is_believed_once(
+def test_a_grant_that_is_returned_twice_is_used_once(
     client: Any, ledger: MixedUp, clock: TestClock
 ) -> None:
     sent = new_id(clock)
@@ -278,7 +278,7 @@ def test_a_grant_that_is_answered_twice_is_believed_once(
     assert runs == []
 
 
-def test_a_grant_of_another_moment_does_not_run_again_from_the_same_store(
+def test_a_second_grant_of_a_request_does_not_run_again_with_the_same_store(
     tmp_path: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A ledger that was put back grants an id again: its mechanism has run."""
@@ -296,7 +296,7 @@ def test_a_grant_of_another_moment_does_not_run_again_from_the_same_store(
     assert runs == [1]
 
 
-def test_the_decision_that_is_looked_up_is_compared_with_what_was_asked_for(
+def test_a_lookup_response_is_compared_with_the_requested_id(
     client: Any, ledger: MixedUp, clock: TestClock
 ) -> None:
     sent = new_id(clock)
@@ -316,7 +316,7 @@ def test_the_decision_that_is_looked_up_is_compared_with_what_was_asked_for(
     assert client.decision("census", "owner", sent).outcome == "amended"
 
 
-def test_a_lookup_after_no_answer_is_compared_with_the_body(
+def test_a_lookup_after_a_timeout_is_compared_with_the_body(
     client: Any, ledger: MixedUp, clock: TestClock
 ) -> None:
     sent = new_id(clock)
@@ -328,7 +328,7 @@ def test_a_lookup_after_no_answer_is_compared_with_the_body(
         client.decision("census", "ana", sent)
 
 
-def test_the_first_of_an_own_repeat_is_the_decision_that_it_names(
+def test_the_first_decision_of_an_own_repeat_matches_its_hash(
     client: Any, ledger: MixedUp, clock: TestClock
 ) -> None:
     def twice(body: dict[str, Any]) -> dict[str, Any]:

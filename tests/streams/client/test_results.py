@@ -168,7 +168,7 @@ def _never_pickled(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.usefixtures("_arrow")
 @pytest.mark.parametrize("answer", STORED, ids=label)
-def test_an_answer_comes_back_with_its_types(answer: Any) -> None:
+def test_a_result_is_decoded_with_its_types(answer: Any) -> None:
     data = encode_result(answer)
     json.loads(data)
     back = decode_result(data)
@@ -183,21 +183,21 @@ def test_an_answer_comes_back_with_its_types(answer: Any) -> None:
 
 
 @pytest.mark.parametrize("answer", REFUSED, ids=label)
-def test_what_would_come_back_as_something_else_is_refused(answer: Any) -> None:
+def test_a_value_that_would_decode_differently_is_refused(answer: Any) -> None:
     with pytest.raises(TypeError, match="cannot be stored"):
         encode_result(answer)
     with pytest.raises(TypeError):
         encode_result({"of": [(answer,)]})
 
 
-def test_what_holds_itself_is_refused() -> None:
+def test_a_self_referencing_value_is_refused() -> None:
     endless: list[Any] = []
     endless.append(endless)
     with pytest.raises(TypeError, match="nest"):
         encode_result(endless)
 
 
-def test_equality_tells_types_signs_and_shapes_apart() -> None:
+def test_equality_distinguishes_types_signs_and_shapes() -> None:
     alike = [1, 1.0, True, np.int64(1), np.array([1]), np.array([[1]]), np.matrix([1]), "1", [1]]
     alike += [(1,), {1}, {1.0}, {True}, {1: 1}, {1.0: 1}, pd.Series([1]), pd.Series([1], name="a")]
     alike += [0.0, -0.0, Decimal("1.0"), Decimal("1.00"), pd.Series([1], index=[1])]
@@ -248,7 +248,7 @@ nested = st.recursive(
 
 
 @given(nested)
-def test_nested_answers_come_back(answer: Any) -> None:
+def test_nested_results_are_decoded(answer: Any) -> None:
     assert is_same(decode_result(encode_result(answer)), answer)
 
 
@@ -277,7 +277,7 @@ def test_a_matrix_of_a_sparse_sum_is_returned_whole_and_again(ledger: Accountant
     assert spent(ledger) == "0.01"
 
 
-def test_what_cannot_be_stored_is_returned_once_with_a_warning(ledger: Accountant) -> None:
+def test_a_result_that_cannot_be_stored_is_returned_once_with_a_warning(ledger: Accountant) -> None:
     mine, runs = ledger.new_request_id(), [object(), object()]
     unmatched = list(runs)
     with pytest.warns(AccountantWarning, match=f"{mine} is not stored.*never runs again") as told:
@@ -291,7 +291,7 @@ def test_what_cannot_be_stored_is_returned_once_with_a_warning(ledger: Accountan
     assert ResultStore().open_requests() == []
 
 
-async def test_the_same_for_event_loops(ledger: Accountant) -> None:
+async def test_the_async_client_does_the_same(ledger: Accountant) -> None:
     async with AsyncAccountant(ledger.url, analyst="ana") as awaited:
         mine = ledger.new_request_id()
         with pytest.warns(AccountantWarning, match="is not stored"):
@@ -301,7 +301,7 @@ async def test_the_same_for_event_loops(ledger: Accountant) -> None:
 
 
 @pytest.mark.filterwarnings("error")
-def test_an_answer_that_a_warning_kept_back_may_be_drawn_again(ledger: Accountant) -> None:
+def test_a_result_that_a_warning_withheld_may_be_drawn_again(ledger: Accountant) -> None:
     mine = ledger.new_request_id()
     with pytest.raises(AccountantWarning):
         ledger.release("census", CLAIM, object, request_id=mine)

@@ -97,7 +97,7 @@ def _texts(client: type) -> list[tuple[str, str]]:
 CALLS: Final = [(kind, *each) for kind in (Accountant, AsyncAccountant) for each in _texts(kind)]
 
 
-def test_the_calls_that_are_tried_are_all() -> None:
+def test_every_public_call_is_tested() -> None:
     names = {call for _, call, _ in CALLS}
     assert {"ask", "grant", "release", "cost", "open", "set_member", "set_limit", "why"} <= names
     assert len(CALLS) > 150
@@ -196,14 +196,14 @@ class _refusal:  # noqa: N801 - reads as a context
         return True
 
 
-def test_no_call_takes_what_is_no_text_in_process(file: Path, clock: TestClock) -> None:
+def test_no_call_accepts_a_non_string_in_process(file: Path, clock: TestClock) -> None:
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as client:
         client.open("census", {"filter": "basic", "epsilon": 1}, by="owner")
         _refused(url, clock)
 
 
-def test_no_call_takes_what_is_no_text_through_a_server(
+def test_no_call_accepts_a_non_string_through_a_server(
     server: LocalServer, clock: TestClock
 ) -> None:
     _refused(server.url, clock)
@@ -211,15 +211,13 @@ def test_no_call_takes_what_is_no_text_through_a_server(
 
 @pytest.mark.parametrize("made", [Accountant, AsyncAccountant])
 @pytest.mark.parametrize("field", ["analyst", "via"])
-def test_no_client_is_made_for_what_is_no_text(
-    file: Path, made: Callable[..., Any], field: str
-) -> None:
+def test_no_client_accepts_a_non_string(file: Path, made: Callable[..., Any], field: str) -> None:
     for value in NO_TEXTS:
         with pytest.raises(RequestInvalid, match=field):
             made(f"sqlite:///{file}", **{field: value})
 
 
-def test_the_words_of_a_policy_are_no_numbers() -> None:
+def test_text_fields_of_a_policy_take_no_numbers() -> None:
     texts = {"filter", "unit", "neighbours", "horizon", "beside", "access", "visibility"}
     amounts = set(Policy.__struct_fields__) - texts - {"population"}
     for name in Policy.__struct_fields__:
@@ -230,7 +228,7 @@ def test_the_words_of_a_policy_are_no_numbers() -> None:
                 coerce_policy({name: value})
 
 
-def test_what_is_in_a_subclass_of_text_is_sent(file: Path, clock: TestClock) -> None:
+def test_a_subclass_of_str_is_sent(file: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as client:
         client.open(np.str_("census"), {"filter": np.str_("basic"), "epsilon": "1"}, by="owner")
         reply = client.ask(np.str_("census"), np.str_("pure:0.1"), analyst=np.str_("ana"))

@@ -29,7 +29,7 @@ def file(tmp_path: Path, server: TokenServer) -> Path:
 
 
 @pytest.mark.parametrize("mode", [0o644, 0o640, 0o602])
-def test_a_file_that_others_may_use_is_warned_of_once(
+def test_a_token_file_readable_by_others_warns_once(
     file: Path, mode: int, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = file.read_text().strip()
@@ -44,7 +44,7 @@ def test_a_file_that_others_may_use_is_warned_of_once(
     assert token not in caplog.text
 
 
-def test_a_secret_that_another_user_has_mounted_is_not_ones_own_to_change(
+def test_a_token_file_of_another_user_does_not_warn(
     file: Path, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     file.chmod(0o644)
@@ -54,7 +54,7 @@ def test_a_secret_that_another_user_has_mounted_is_not_ones_own_to_change(
     assert caplog.text == ""
 
 
-def test_two_tokens_are_refused_in_words_and_one_that_is_given_goes_before_both(
+def test_two_tokens_are_refused_and_an_argument_overrides_both(
     file: Path, server: TokenServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_TOKEN", server.administrator)

@@ -90,7 +90,7 @@ def forest(**more):
     return models.RandomForestClassifier(3, epsilon=0.25, bounds=(-2, 2), classes=[0, 1], **more)
 
 
-def test_a_forest_asks_for_itself_and_where_it_is_made_within_for_each_tree(ledger, budget):
+def test_a_forest_is_charged_itself_or_within_the_block_for_each_tree(ledger, budget):
     # Its trees are made without an accountant, so that they take the one that is in force.
     before = forest(accountant=budget)
     with budget:
@@ -137,7 +137,7 @@ def test_a_tool_that_does_not_fit_does_not_run(ledger, budget):
     assert budget.unanswered == []
 
 
-def test_within_it_every_tool_asks_without_being_told_to(ledger, budget):
+def test_within_the_budget_every_tool_asks_the_ledger(ledger, budget):
     before = BudgetAccountant()
     before.set_default()
     with budget:
@@ -148,7 +148,7 @@ def test_within_it_every_tool_asks_without_being_told_to(ledger, budget):
     assert len(before) == 0
 
 
-def test_outside_of_its_context_nothing_is_asked_and_nothing_runs(ledger, budget):
+def test_outside_its_context_nothing_is_asked_and_nothing_runs(ledger, budget):
     with pytest.raises(NotAsked, match="use the budget as a context"):
         mean(accountant=budget)
     with budget:
@@ -158,7 +158,7 @@ def test_outside_of_its_context_nothing_is_asked_and_nothing_runs(ledger, budget
     assert granted(ledger) == 0
 
 
-def test_a_bound_read_off_the_data_is_an_error_within_it(budget):
+def test_within_the_budget_a_bound_read_from_the_data_is_an_error(budget):
     with budget:
         with pytest.raises(PrivacyLeakWarning):
             tools.mean(AGES, epsilon=0.25, accountant=budget)
@@ -170,7 +170,7 @@ def test_a_bound_read_off_the_data_is_an_error_within_it(budget):
         tools.mean(AGES, epsilon=0.25, accountant=BudgetAccountant())
 
 
-def test_filters_and_the_default_are_put_back_when_the_block_fails(budget):
+def test_warnings_and_the_default_are_restored_when_the_block_fails(budget):
     BudgetAccountant.pop_default()  # diffprivlib makes one where a tool has none
     filters = list(warnings.filters)
     with pytest.raises(KeyError), budget:
@@ -195,7 +195,7 @@ def test_a_tool_that_fails_after_its_grant_has_cost_it_and_its_retry_costs_again
     assert budget.unanswered == [(0.25, 0)]
 
 
-def test_what_was_never_granted_cannot_be_spent(ledger, budget):
+def test_spending_without_a_grant_is_refused(ledger, budget):
     with budget:
         with pytest.raises(NotAsked, match="never granted"):
             budget.spend(0.25, 0)
@@ -215,7 +215,7 @@ def test_what_was_never_granted_cannot_be_spent(ledger, budget):
         *((0.1, delta) for delta in (1.0, -1, math.nan, "0")),
     ],
 )
-def test_parameters_without_a_claim_are_refused_before_anything_is_asked(
+def test_parameters_without_a_claim_are_refused_before_the_ledger_is_asked(
     ledger, budget, epsilon, delta
 ):
     with budget, pytest.raises(RequestInvalid):
@@ -235,7 +235,7 @@ def test_epsilon_is_rounded_up_and_delta_is_asked_for(ledger, budget):
             budget.check(0.1, 1e-6)
 
 
-def test_a_copy_of_it_is_the_same_budget_and_none_goes_to_another_process(budget):
+def test_a_copy_is_the_same_budget_and_pickling_is_refused(budget):
     with budget:
         model = models.KMeans(2, epsilon=0.25, bounds=(-2, 2), accountant=budget)
         assert clone(model).accountant is budget
@@ -246,14 +246,14 @@ def test_a_copy_of_it_is_the_same_budget_and_none_goes_to_another_process(budget
 
 
 @pytest.mark.parametrize("missing", ["unit", "neighbours"])
-def test_what_the_engine_does_not_say_has_no_default(ledger, missing):
+def test_unit_and_neighbours_have_no_default(ledger, missing):
     given = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
     del given[missing]
     with pytest.raises(TypeError, match=missing):
         LedgerBudget(ledger, "census", **given)
 
 
-def test_a_relation_that_is_none_is_refused_at_once_and_a_wrong_one_by_the_ledger(ledger):
+def test_an_unknown_relation_is_refused_at_once_and_a_wrong_one_by_the_ledger(ledger):
     with pytest.raises(RequestInvalid, match="neighbours must be one of"):
         LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="bounded")
     budget = LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="add_remove")
@@ -262,7 +262,7 @@ def test_a_relation_that_is_none_is_refused_at_once_and_a_wrong_one_by_the_ledge
     assert granted(ledger) == 0
 
 
-def test_what_is_left_is_for_the_ledger_to_say(budget):
+def test_remaining_refers_to_the_ledger(budget):
     with budget, pytest.raises(NotImplementedError, match="ask the ledger"):
         budget.remaining()
 
@@ -294,7 +294,7 @@ class Cheap(mechanisms.Laplace):
 @pytest.mark.parametrize(
     "given", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
 )
-def test_what_is_no_mechanism_of_diffprivlib_is_refused(given):
+def test_a_non_mechanism_is_refused(given):
     with pytest.raises(TypeError, match=r"must be one of diffprivlib\.mechanisms, got"):
         mechanism_claim(given, unit="person", neighbours="replace")
 

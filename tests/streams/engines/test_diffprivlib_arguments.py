@@ -53,7 +53,7 @@ def test_edges_that_are_read_off_the_data_are_refused(ledger):
     assert granted(ledger) == 0
 
 
-def test_bins_that_everybody_knows_are_granted(ledger):
+def test_public_bins_are_granted(ledger):
     with within(ledger):
         histogram(ROWS, epsilon=0.01, bins=3, range=(0, 1))
         histogram(ROWS, epsilon=0.01, bins=[0, 0.5, 1], range=(0, 1))
@@ -90,7 +90,7 @@ def test_noise_that_can_be_drawn_again_is_refused(ledger, name, state):
         assert len(budget) == granted(ledger) == 1
 
 
-def test_a_seed_of_numpy_does_not_tell_where_a_median_lies_between_two_rows(ledger):
+def test_a_numpy_seed_does_not_reveal_a_median(ledger):
     known = np.random.RandomState(7).random()
     for _ in range(3):
         with within(ledger):
@@ -120,7 +120,7 @@ def test_a_type_that_wraps_or_rounds_is_refused(ledger):
 
 
 @pytest.mark.parametrize("neighbours", ["replace", "add_remove"])
-def test_an_answer_for_each_row_or_of_several_values_of_a_row_is_refused(ledger, neighbours):
+def test_a_result_for_each_row_or_of_several_values_of_a_row_is_refused(ledger, neighbours):
     nested = TABLE.tolist()
     with within(ledger, neighbours=neighbours):
         for axis in (1, -1, (0, 1)):

@@ -139,7 +139,7 @@ def test_a_histogram_is_charged_twice_where_a_row_is_replaced(
         ),
     ],
 )
-def test_a_tool_whose_loss_nobody_knows_is_refused_before_anything_is_asked(
+def test_a_tool_of_unknown_loss_is_refused_before_the_ledger_is_asked(
     ledger: Accountant, call: Any, named: str
 ) -> None:
     with (
@@ -156,7 +156,7 @@ def test_a_mean_is_refused_where_rows_are_added_or_removed(ledger: Accountant) -
         tools.mean(ROWS, epsilon=0.1, bounds=(0, 9))
 
 
-def test_what_the_table_knows_is_not_restated(ledger: Accountant) -> None:
+def test_a_factor_of_a_tool_in_the_table_is_refused(ledger: Accountant) -> None:
     with pytest.raises(RequestInvalid, match="factors"):
         LedgerBudget(
             ledger, "census", unit="person", neighbours="replace", factors={"histogram": 1}

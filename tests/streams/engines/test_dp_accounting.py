@@ -89,7 +89,7 @@ def test_noise_is_rounded_down_and_the_rate_up():
     assert Fraction(claim.claim.rate) >= Fraction(0.01)
 
 
-def test_what_has_no_effect_costs_nothing():
+def test_a_no_op_event_costs_nothing():
     assert claim_of(dpa.NoOpDpEvent()) == Pure("0")
 
 
@@ -125,7 +125,7 @@ def test_numpy_counts_are_counts():
     ids=lambda event: str(event)[:60],
 )
 @pytest.mark.parametrize("around", [lambda e: e, lambda e: dpa.ComposedDpEvent([e])])
-def test_what_no_claim_describes_is_refused(event, around):
+def test_an_event_without_a_claim_is_refused(event, around):
     with pytest.raises(RequestInvalid, match="must be a Gaussian, Laplace or"):
         event_claim(around(event), unit="person")
 
@@ -137,12 +137,12 @@ def test_noise_is_a_finite_number_above_0(kind, noise):
         event_claim(kind(noise), unit="person")
 
 
-def test_so_little_noise_that_no_budget_holds_it_is_refused():
+def test_too_little_noise_is_refused():
     with pytest.raises(RequestInvalid, match="claim"):
         event_claim(dpa.GaussianDpEvent(1e-20), unit="person")
 
 
-def test_much_noise_is_claimed_as_the_most_that_a_claim_says():
+def test_much_noise_is_claimed_as_the_largest_sigma():
     assert claim_of(dpa.GaussianDpEvent(1e300)) == Gaussian("999999999", "1")
 
 
@@ -210,7 +210,7 @@ class Pretends:
     noise_multiplier = 1e9
 
 
-def test_somebodys_own_event_is_refused():
+def test_a_subclass_of_an_event_is_refused():
     with pytest.raises(RequestInvalid, match="got Gentle"):
         event_claim(Gentle(1.0), unit="person")
     with pytest.raises(RequestInvalid, match="got Pretends"):
@@ -218,12 +218,12 @@ def test_somebodys_own_event_is_refused():
 
 
 @pytest.mark.parametrize("given", [None, 1.1, "gaussian", RdpAccountant()])
-def test_what_is_no_event_is_refused(given):
+def test_a_non_event_is_refused(given):
     with pytest.raises(TypeError, match="must be a DpEvent of dp-accounting, got"):
         event_claim(given, unit="person")
 
 
-def test_a_ledger_of_the_engines_filter_takes_it(tmp_path):
+def test_a_renyi_ledger_grants_an_event(tmp_path):
     with Accountant(f"sqlite:///{tmp_path}/ledger.db") as ledger:
         policy = {"filter": "renyi", "epsilon": "8", "delta": "1e-6", "order": "8"}
         ledger.open("census", policy, by="owner", as_given=True)

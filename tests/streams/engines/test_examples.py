@@ -86,7 +86,7 @@ def test_training_is_claimed_as_all_of_its_steps(run):
     assert Fraction(0.1) <= Fraction(request["claim"]["claim"]["rate"]) < Fraction("0.1000000001")
 
 
-def test_what_the_budget_does_not_hold_is_not_trained(run):
+def test_a_training_above_the_budget_does_not_run(run):
     for person in ("ana", "bob", "eve"):
         run(example("dp_sgd_training.py"), answers=person)
     refused = run(example("dp_sgd_training.py"), check=False)

@@ -282,7 +282,7 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
         ),
     ],
 )
-def test_what_is_no_measurement_is_refused(given, said):
+def test_a_non_measurement_is_refused(given, said):
     with pytest.raises(TypeError, match=said):
         opendp_claim(given, unit="patient")
 
@@ -292,7 +292,7 @@ def test_the_unit_has_no_default():
         opendp_claim(laplace())
 
 
-def test_a_ledger_takes_it_for_its_own_neighbours_only(ledger: Accountant):
+def test_a_ledger_grants_it_for_its_own_neighbours_only(ledger: Accountant):
     replaced = opendp_claim(laplace(), unit="person", d_in=2, neighbours="replace")
     added = opendp_claim(laplace(), unit="person")
     replies = [ledger.ask("census", claim, analyst="ana") for claim in (replaced, added)]
@@ -300,7 +300,7 @@ def test_a_ledger_takes_it_for_its_own_neighbours_only(ledger: Accountant):
     assert replies[1].reason == "unit_mismatch"
 
 
-def test_what_ran_is_released(ledger: Accountant, tmp_path):
+def test_the_mechanism_that_was_claimed_runs(ledger: Accountant, tmp_path):
     counted = laplace()
     claim = opendp_claim(counted, unit="person", d_in=2, neighbours="replace")
     store = tmp_path / "answers.db"

@@ -65,13 +65,13 @@ THIRD = np.longdouble(1) / 3  # wider than a double where the platform has such 
         (THIRD, Fraction(*map(int, THIRD.as_integer_ratio()))),
     ],
 )
-def test_numbers_of_every_kind_are_taken_exactly(value, exact):
+def test_numbers_of_every_kind_are_exact(value, exact):
     assert 0 <= Fraction(Decimal(text_up(value, "epsilon"))) - exact <= exact / 10**19
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf, np.float32("inf")])
 @pytest.mark.parametrize("text", [text_up, text_down])
-def test_what_is_not_finite_is_refused(value, text):
+def test_a_non_finite_number_is_refused(value, text):
     with pytest.raises(RequestInvalid, match="epsilon must be finite"):
         text(value, "epsilon")
     with pytest.raises(RequestInvalid, match="epsilon must be finite"):
@@ -79,12 +79,12 @@ def test_what_is_not_finite_is_refused(value, text):
 
 
 @pytest.mark.parametrize("value", ["0.1", None, True, np.True_, 1j, object(), [0.1]])
-def test_what_is_no_number_is_refused(value):
+def test_a_non_number_is_refused(value):
     with pytest.raises(RequestInvalid, match="epsilon must be a number"):
         text_up(value, "epsilon")
 
 
-def test_what_is_below_0_or_too_large_is_refused():
+def test_a_number_below_0_or_too_large_is_refused():
     for value in (-1, -1e-300, Fraction(-1, 3)):
         with pytest.raises(RequestInvalid, match="0 or greater"):
             text_up(value, "epsilon")
@@ -93,7 +93,7 @@ def test_what_is_below_0_or_too_large_is_refused():
             text_up(value, "epsilon")
 
 
-def test_what_is_smaller_than_a_claim_can_say_becomes_the_least_that_it_can():
+def test_a_number_below_the_smallest_claim_is_rounded_up_to_it():
     assert pure_or_approximate(1e-300, 0) == Pure("0.000000000001")
     assert pure_or_approximate(5e-324, 5e-324).delta == "0." + "0" * 39 + "1"
     assert pure_or_approximate(0, 0) == Pure("0")
@@ -135,7 +135,7 @@ def test_a_claim_is_within_the_bounds_of_claims():
         scoped_claim(Pure("1001"), unit="person", neighbours="replace")
 
 
-def test_who_imports_the_client_imports_no_engine():
+def test_importing_the_client_imports_no_engine():
     code = f"import sys, streams.client, streams.engines; print({ENGINES!r} & set(sys.modules))"
     command = [sys.executable, "-c", code]
     done = subprocess.run(command, capture_output=True, text=True, check=True, cwd=ROOT)

@@ -50,7 +50,7 @@ def parts(claim):
 
 @pytest.mark.parametrize("options", [{}, {"max_ids": 3}, {"row_privacy": True}])
 @pytest.mark.parametrize("query", [COUNT, GROUPS, SPREAD])
-def test_it_is_what_the_engines_odometer_counts_once_the_query_has_run(reader, query, options):
+def test_the_claim_equals_the_engines_odometer_after_the_query(reader, query, options):
     made = reader(**options)
     claim, unit, neighbours = query_claim(made, query, unit="person")
     assert (unit, neighbours) == ("person", "add_remove")
@@ -85,12 +85,12 @@ def test_a_claim_does_not_run_the_query(reader):
         ("sample_max_ids", False),
     ],
 )
-def test_metadata_under_which_more_is_shown_than_counted_is_refused(reader, option, value):
+def test_metadata_that_shows_more_than_it_counts_is_refused(reader, option, value):
     with pytest.raises(RequestInvalid, match=f"metadata.{option} must be {not value}"):
         query_claim(reader(**{option: value}), GROUPS, unit="person")
 
 
-def test_options_that_were_set_on_the_reader_do_not_count(reader):
+def test_options_set_on_the_reader_are_ignored(reader):
     made = reader()
     made._options.censor_dims = False
     claim = query_claim(made, GROUPS, unit="person").claim
@@ -121,7 +121,7 @@ def test_a_query_within_the_query_is_refused(reader):
         query_claim(reader(), query, unit="person")
 
 
-def test_which_groups_there_are_is_claimed_too(reader):
+def test_the_hidden_groups_are_claimed_too(reader):
     query, made = "SELECT sex FROM db.people GROUP BY sex", reader()
     claim = query_claim(made, query, unit="person").claim
     assert type(claim) is Approximate
@@ -141,7 +141,7 @@ class Pretends:
 
 
 @pytest.mark.parametrize("given", [None, "reader", Pretends()])
-def test_what_is_no_reader_is_refused(given):
+def test_a_non_reader_is_refused(given):
     with pytest.raises(TypeError, match="must be a PrivateReader of SmartNoise, got"):
         query_claim(given, COUNT, unit="person")
 
@@ -151,7 +151,7 @@ def test_the_unit_has_no_default(reader):
         query_claim(reader(), COUNT)
 
 
-def test_a_ledger_takes_it_and_keeps_the_answer(reader, tmp_path):
+def test_a_ledger_grants_it_and_the_result_is_stored(reader, tmp_path):
     made = reader()
     with Accountant(f"sqlite:///{tmp_path}/ledger.db", analyst="ana") as ledger:
         ledger.open(
