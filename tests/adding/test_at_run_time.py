@@ -119,8 +119,8 @@ def test_compare_tries_it_in_place_of_another(
     ids = [uuid7(1_795_000_000_000 + i, i.to_bytes(10, "big")) for i in range(20)]
     lines = "\n".join(json.dumps(body | {"request_id": each}) for each in ids)
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(lines.encode())))
-    told = accountant("compare", "--policy", str(policy))
-    rows = {row["name"]: row for row in told if row["kind"] == "filter"}
+    output = accountant("compare", "--policy", str(policy))
+    rows = {row["name"]: row for row in output if row["kind"] == "filter"}
     assert (rows["basic"]["admitted"], rows["basic"]["own"]) == (10, True)
     halved = rows["halved"]
     assert (halved["admitted"], halved["refused"], halved["own"]) == (5, 15, False)

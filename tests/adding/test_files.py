@@ -53,11 +53,11 @@ class Copy:
 
     def python(self, *arguments: str, stdin: str = "", **more: Path) -> str:
         """Run Python on the copy, and return what it prints, whatever it ends with."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
+        environment = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
         done = subprocess.run(
             [sys.executable, *arguments],
             cwd=more.get("cwd", self.directory),
-            env=kept | {"PYTHONPATH": str(self.root), "COLUMNS": "120"},
+            env=environment | {"PYTHONPATH": str(self.root), "COLUMNS": "120"},
             input=stdin,
             capture_output=True,
             text=True,
@@ -68,8 +68,8 @@ class Copy:
 
     def rows(self, *command: str, stdin: str = "") -> list[dict[str, object]]:
         """Run one of the product's commands, and return what it prints as JSON."""
-        told = self.python("-m", "streams.cli", *command, "--json", stdin=stdin)
-        return [json.loads(line) for line in told.splitlines() if line.startswith("{")]
+        output = self.python("-m", "streams.cli", *command, "--json", stdin=stdin)
+        return [json.loads(line) for line in output.splitlines() if line.startswith("{")]
 
 
 def patched(name: str, directory: Path) -> Copy:
@@ -119,9 +119,9 @@ class TestAFilter:
     def test_opens_grants_refuses_and_is_audited(self, with_filter: Copy, policy: str) -> None:
         (opened,) = with_filter.rows("dataset", "open", "census", "--policy", policy)
         assert opened["outcome"] == "opened", opened
-        told = [with_filter.rows(*ASK, "pure:0.1")[0] for _ in range(3)]
-        assert [each["outcome"] for each in told] == ["granted", "granted", "refused"]
-        assert told[-1]["reason"] == "exhausted"
+        output = [with_filter.rows(*ASK, "pure:0.1")[0] for _ in range(3)]
+        assert [each["outcome"] for each in output] == ["granted", "granted", "refused"]
+        assert output[-1]["reason"] == "exhausted"
         (shown,) = with_filter.rows("dataset", "show", "census")
         assert shown["left"] == {"epsilon": "0.8", "delta": "0", "answers": "0"}
         assert with_filter.rows("audit")[0]["audit"] == "ok"
@@ -132,8 +132,8 @@ class TestAFilter:
         missing = with_filter.python("-m", "streams.cli", "fits", *self.BUDGET)
         assert "--answers must be given for filter limited" in missing
         assert "add --answers 10" in missing
-        told = with_filter.python("-m", "streams.cli", "fits", "--help")
-        assert "How many answers limited admits." in told
+        output = with_filter.python("-m", "streams.cli", "fits", "--help")
+        assert "How many answers limited admits." in output
 
     def test_compare_has_it_as_own_and_as_another(self, with_filter: Copy, policy: str) -> None:
         body = {"version": 1, "type": "request", "analyst": "ana", "dataset": "census"}
@@ -156,10 +156,10 @@ class TestAFilter:
             "tests/streams/metrics/test_filters.py",
         )
         run = (*PYTEST, *rules, "-k", "limited")
-        told = with_filter.python(*run, cwd=with_filter.root)
-        last = told.splitlines()[-1]
+        output = with_filter.python(*run, cwd=with_filter.root)
+        last = output.splitlines()[-1]
         passed = re.match(r"(\d+) passed, \d+ deselected in ", last)
-        assert passed, told
+        assert passed, output
         assert int(passed[1]) >= 15, last
 
 
@@ -175,9 +175,9 @@ class TestAClaim:
         policy = ("--epsilon", "0.15", "--filter", "basic", "--most-per-request", "1")
         (opened,) = with_claim.rows("dataset", "open", "census", *policy)
         assert opened["outcome"] == "opened", opened
-        told = [with_claim.rows(*ASK, self.CLAIM)[0] for _ in range(2)]
-        assert [each["outcome"] for each in told] == ["granted", "refused"]
-        assert told[-1]["fits"] == "geometric:scale=20,sensitivity=1"
+        output = [with_claim.rows(*ASK, self.CLAIM)[0] for _ in range(2)]
+        assert [each["outcome"] for each in output] == ["granted", "refused"]
+        assert output[-1]["fits"] == "geometric:scale=20,sensitivity=1"
         (shown,) = with_claim.rows("dataset", "show", "census")
         assert shown["left"] == {"epsilon": "0.05", "delta": "0"}
         assert with_claim.rows("audit")[0]["audit"] == "ok"

@@ -154,12 +154,12 @@ def test_a_callers_own_body_is_sent_unchanged(ledger: Accountant, clock: TestClo
 
 def test_events_are_the_new_decisions(ledger: Accountant) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
-    seen: list[Outcome] = []
+    outcomes: list[Outcome] = []
     began = threading.Event()
 
     def read() -> None:
         for event in ledger.events():
-            seen.append(event.outcome)
+            outcomes.append(event.outcome)
             began.set()
             if event.outcome is Outcome.CLOSED:
                 return
@@ -171,7 +171,7 @@ def test_events_are_the_new_decisions(ledger: Accountant) -> None:
         began.wait(0.05)
     ledger.close_dataset("census", by="owner")
     reader.join(20)
-    assert seen[-1] is Outcome.CLOSED
+    assert outcomes[-1] is Outcome.CLOSED
 
 
 def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -> None:
@@ -201,14 +201,14 @@ def test_a_failed_attempt_is_retried_with_the_same_bytes(ledger: Accountant, fil
     blocker = apsw.Connection(str(file))
     blocker.execute("BEGIN IMMEDIATE")
 
-    def let_go() -> None:
+    def release_lock() -> None:
         time.sleep(1.5)  # a writer waits one second for the file
         blocker.execute("ROLLBACK")
 
-    freeing = threading.Thread(target=let_go)
-    freeing.start()
+    releaser = threading.Thread(target=release_lock)
+    releaser.start()
     decision = ledger.ask("census", "pure:0.1", analyst="ana", wait=20)
-    freeing.join()
+    releaser.join()
     assert decision.outcome is Outcome.GRANTED
     view = ledger.dataset("census")
     assert view is not None

@@ -1,4 +1,4 @@
-"""A client with a token, at a real server that knows who asks."""
+"""A client with a token, and a real server that authenticates it."""
 
 from __future__ import annotations
 
@@ -188,13 +188,18 @@ def test_a_changed_token_file_is_read_again(server: RolesServer, tmp_path: Path)
 
 
 def test_a_token_goes_to_no_other_machine_over_http() -> None:
-    for url in ("http://door.example", "http://10.1.2.3:8000", "http://127.0.0.1.example"):
+    for url in ("http://server.example", "http://10.1.2.3:8000", "http://127.0.0.1.example"):
         with pytest.raises(Refused, match="a token is not sent over http to another machine"):
             Accountant(url, token="acct_x")
         assert bearer_for(url, Settings(token="acct_x", token_unencrypted=True)) is not None
-    for url in ("https://door.example", "http://127.0.0.1:1", "http://[::1]:1", "http://localhost"):
+    for url in (
+        "https://server.example",
+        "http://127.0.0.1:1",
+        "http://[::1]:1",
+        "http://localhost",
+    ):
         assert bearer_for(url, Settings(token="acct_x")) is not None
-    assert bearer_for("http://door.example", Settings()) is None
+    assert bearer_for("http://server.example", Settings()) is None
 
 
 def test_a_token_appears_in_no_text(
@@ -202,18 +207,18 @@ def test_a_token_appears_in_no_text(
 ) -> None:
     secret = server.tokens["zoe"]
     caplog.set_level(logging.DEBUG)
-    said = [repr(Bearer(secret)), str(vars(Settings(token=secret)))]
+    texts = [repr(Bearer(secret)), str(vars(Settings(token=secret)))]
     with client(server, "zoe") as ledger:
-        said += [repr(ledger), repr(vars(ledger)), repr(ledger.settings)]
+        texts += [repr(ledger), repr(vars(ledger)), repr(ledger.settings)]
         try:
             ledger.ask("closed-own", CLAIM)
         except NotPermitted as error:
-            said += traceback.format_exception(error)
+            texts += traceback.format_exception(error)
     with pytest.raises(Refused) as wrong:
         Accountant(server.url, token=secret + " \x00")
-    said += traceback.format_exception(wrong.value)
+    texts += traceback.format_exception(wrong.value)
     out, err = capfd.readouterr()
-    assert secret not in "\n".join([*said, caplog.text, out, err])
+    assert secret not in "\n".join([*texts, caplog.text, out, err])
 
 
 def test_a_token_is_not_sent_to_a_redirect(tmp_path: Path) -> None:

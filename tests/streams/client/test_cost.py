@@ -19,10 +19,10 @@ def test_cost_charges_nothing(file: Path, clock: TestClock, by_http: bool) -> No
         url = server.url if by_http else f"sqlite:///{file}"
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
-            told = ledger.cost("census", "pure:0.25")
-            assert (told.granted, told.more) == (True, 3)
-            assert told.cost == {"epsilon": "0.25", "delta": "0"}
-            assert told.left["epsilon"] == "0.75"
+            preview = ledger.cost("census", "pure:0.25")
+            assert (preview.granted, preview.more) == (True, 3)
+            assert preview.cost == {"epsilon": "0.25", "delta": "0"}
+            assert preview.left["epsilon"] == "0.75"
             above = ledger.cost("census", "pure:0.6")
             assert (above.granted, above.reason, above.fits) == (False, "above_cap", "pure:0.5")
             with pytest.raises(TypeError, match="granted"):

@@ -70,13 +70,13 @@ def test_a_client_used_after_a_fork_is_refused_at_once(
             own.open("census", ONE, by="owner", as_given=True)
         command = [sys.executable, "-c", _FORKS, url, f"sqlite:///{other}"]
         done = subprocess.run(command, capture_output=True, text=True, timeout=150, check=False)
-    said = dict(line.split(": ", 1) for line in done.stdout.splitlines())
+    results = dict(line.split(": ", 1) for line in done.stdout.splitlines())
     assert done.returncode == 0, done.stderr
     for way in ("ask", "typed", "dataset", "events"):
-        assert "is a fork of it" in said[way], said
-    assert said["close"] == "went on"
-    assert said["own"] == "True"
-    assert (said["after"], said["spent"]) == ("True", "0.5")
+        assert "is a fork of it" in results[way], results
+    assert results["close"] == "went on"
+    assert results["own"] == "True"
+    assert (results["after"], results["spent"]) == ("True", "0.5")
 
 
 def test_a_cell_that_runs_twice_shares_the_ledger(file: Path, clock: TestClock) -> None:
@@ -116,10 +116,10 @@ def test_a_second_client_with_other_settings_is_refused(file: Path, clock: TestC
     url = f"sqlite:///{file}"
     with Accountant(url, clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
-        here = rf"this process \({os.getpid()}\)"
-        with pytest.raises(Refused, match=f"{here}.*another batch\\."):
+        this_process = rf"this process \({os.getpid()}\)"
+        with pytest.raises(Refused, match=f"{this_process}.*another batch\\."):
             Accountant(settings=Settings(url=url, batch=7), clock=clock, wait=0)
-        with pytest.raises(Refused, match=f"{here}.*another clock\\."):
+        with pytest.raises(Refused, match=f"{this_process}.*another clock\\."):
             Accountant(url, wait=0)
 
 

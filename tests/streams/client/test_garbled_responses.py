@@ -20,7 +20,7 @@ ONE = {"filter": "basic", "epsilon": "1"}
 JSON = "application/json"
 PROBLEM = "application/problem+json"
 Answer = tuple[int, str, bytes]
-# Each is asked anew on purpose.
+# Each is asked again on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore:census was released before")
 
 GARBLED: dict[str, Callable[[bytes], Answer]] = {

@@ -120,6 +120,6 @@ def test_text_of_senders_is_escaped() -> None:
 
 
 def test_the_repr_of_a_decision_leaves_out_what_says_nothing() -> None:
-    said = repr(opened().ask("pure:0.1"))
-    assert "GRANTED" in said
-    assert "None" not in said
+    text = repr(opened().ask("pure:0.1"))
+    assert "GRANTED" in text
+    assert "None" not in text

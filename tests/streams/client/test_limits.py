@@ -1,4 +1,4 @@
-"""What a client is told of limits and of what is left, of a file and through a server."""
+"""A client reads limits and the remaining budget from a file and through a server."""
 
 from __future__ import annotations
 
@@ -115,10 +115,10 @@ def test_a_file_shows_the_budget_of_the_clients_own_analyst(
 
 
 def test_a_file_needs_a_name_for_an_analysts_budget(divided: str, clock: TestClock) -> None:
-    nobody = "analyst must be given, or be set as ACCOUNTANT_ANALYST"
+    missing = "analyst must be given, or be set as ACCOUNTANT_ANALYST"
     with Accountant(divided, clock=clock) as ledger:
         for look in (ledger.budgets, lambda: ledger.budget("census")):
-            with pytest.raises(RequestInvalid, match=nobody):
+            with pytest.raises(RequestInvalid, match=missing):
                 look()
 
 
@@ -162,7 +162,7 @@ def test_a_server_shows_other_analysts_budgets_to_callers_with_full_visibility(
             shown = ledger.cost("closed-own", "pure:15", analyst="ben")
             assert shown.level is not None
             assert named([shown.level]) == BEN
-            # Of a dataset that is open to all, and not theirs, they are told of themselves alone.
+            # Of a dataset that is open to all, other analysts see only their own budget.
             mine = [each.dataset for each in ledger.budgets("ben")]
             assert "closed-own" in mine
             assert ("aside" in mine) == (name == "root")
@@ -191,7 +191,7 @@ def test_a_server_names_the_missing_token_or_analyst(server: RolesServer, tmp_pa
 
 
 def test_the_async_client_gets_the_same_limits(server: RolesServer, divided: str) -> None:
-    async def told(ledger: AsyncAccountant, dataset: str) -> list[object]:
+    async def read_all(ledger: AsyncAccountant, dataset: str) -> list[object]:
         return [
             await ledger.limits(dataset),
             await ledger.budget(dataset),
@@ -200,7 +200,7 @@ def test_the_async_client_gets_the_same_limits(server: RolesServer, divided: str
             await ledger.cost(dataset, LARGE, analyst="ana"),
         ]
 
-    def told_to_who_waits(ledger: Accountant, dataset: str) -> list[object]:
+    def read_all_sync(ledger: Accountant, dataset: str) -> list[object]:
         return [
             ledger.limits(dataset),
             ledger.budget(dataset),
@@ -211,12 +211,12 @@ def test_the_async_client_gets_the_same_limits(server: RolesServer, divided: str
 
     async def awaited(url: str, dataset: str, **more: Any) -> list[object]:
         async with AsyncAccountant(url, clock=TestClock(NOON), **more) as ledger:
-            return await told(ledger, dataset)
+            return await read_all(ledger, dataset)
 
     with client(server, "ana") as ledger:
-        expected = told_to_who_waits(ledger, "closed-own")
+        expected = read_all_sync(ledger, "closed-own")
     token = server.tokens["ana"]
     assert asyncio.run(awaited(server.url, "closed-own", token=token)) == expected
     with Accountant(divided, clock=TestClock(NOON), analyst="ana") as ledger:
-        expected = told_to_who_waits(ledger, "census")
+        expected = read_all_sync(ledger, "census")
     assert asyncio.run(awaited(divided, "census", analyst="ana")) == expected

@@ -41,10 +41,10 @@ def behind_a_proxy(file: Path, clock: Clock) -> Iterator[Proxy]:
         with Accountant(server.url, clock=clock) as ledger:
             for name in ("census", "survey", "empty"):
                 ledger.open(name, ONE, by="owner", as_given=True)
-            for name, who in (("census", "ana"), ("survey", "zoe")):
-                ledger.set_member(name, who, roles=["analyst"], by="owner")
-                ledger.set_limit(name, "analyst", who, part="0.5", by="owner")
-                assert ledger.ask(name, "pure:0.01", analyst=who).granted
+            for name, analyst in (("census", "ana"), ("survey", "zoe")):
+                ledger.set_member(name, analyst, roles=["analyst"], by="owner")
+                ledger.set_limit(name, "analyst", analyst, part="0.5", by="owner")
+                assert ledger.ask(name, "pure:0.01", analyst=analyst).granted
         with Proxy(server.url) as proxy:
             yield proxy
 

@@ -156,8 +156,8 @@ def test_where_warnings_are_errors_a_result_that_cannot_be_stored_is_drawn_again
 ) -> None:
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        told = "Unless warnings are errors, it is returned this once"
-        with pytest.raises(AccountantWarning, match=told):
+        message = "Unless warnings are errors, it is returned this once"
+        with pytest.raises(AccountantWarning, match=message):
             ledger.release("census", CLAIM, object, once=NAME)
     assert ledger.release("census", CLAIM, draws, once=NAME) == 1001
     assert spent(ledger) == "0.01"
@@ -206,9 +206,9 @@ async def test_the_async_client_does_the_same(file: Path, clock: TestClock, draw
             assert await ledger.release("census", CLAIM, draws, once=NAME) == 1001
         with pytest.raises(NameTaken):
             await ledger.release("census", "pure:0.02", draws, once=NAME)
-        with pytest.warns(AccountantWarning, match="once=") as told:
+        with pytest.warns(AccountantWarning, match="once=") as warned:
             await ledger.release("census", CLAIM, draws)
-        assert told[0].filename == __file__
+        assert warned[0].filename == __file__
 
 
 def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws) -> None:
@@ -226,11 +226,11 @@ def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws)
         with pytest.raises(NotGranted):
             ledger.release("survey", "pure:3", draws)
     before = spent(ledger)
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as warned:
         warnings.simplefilter("always")
         ledger.release("census", CLAIM, draws)
-    assert [(each.category, each.filename) for each in told] == [(AccountantWarning, __file__)]
-    assert 'release(..., once="NAME")' in str(told[0].message)
+    assert [(each.category, each.filename) for each in warned] == [(AccountantWarning, __file__)]
+    assert 'release(..., once="NAME")' in str(warned[0].message)
     assert (before, spent(ledger)) == ("0.04", "0.05")
 
 
@@ -322,15 +322,15 @@ async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
             (second,) = ledger.heads()
-        told = f"of ledger {first.ledger}, which was at .*; ledger {second.ledger} is there now"
+        message = f"of ledger {first.ledger}, which was at .*; ledger {second.ledger} is there now"
         async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
             for _ in range(2):
-                with pytest.raises(NameTaken, match=told) as raised:
+                with pytest.raises(NameTaken, match=message) as raised:
                     await awaited.release("census", CLAIM, draws, once=NAME)
                 assert raised.value.__notes__[0].endswith(": not charged")
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             for _ in range(2):
-                with pytest.raises(NameTaken, match=told) as raised:
+                with pytest.raises(NameTaken, match=message) as raised:
                     ledger.release("census", CLAIM, draws, once=NAME)
                 assert raised.value.__notes__[0].endswith(": not charged")
         with Accountant(url, clock=clock, analyst="ana") as ledger:

@@ -108,9 +108,9 @@ def test_a_reconnecting_client_gets_each_event_once(server: LocalServer, file: P
     found: list[Decision] = []
     while not found or found[-1].dataset != "last" or found[-1].outcome != "granted":
         found.append(decisions.next())
-    told: list[Alert] = []
-    while not told or told[-1].dataset != "last":
-        told.append(alerts.next())
+    received: list[Alert] = []
+    while not received or received[-1].dataset != "last":
+        received.append(alerts.next())
     relay.close()
     assert relay.cuts > 10
     log = list(read_decisions(file, first=found[0].partition_sequence))
@@ -118,7 +118,7 @@ def test_a_reconnecting_client_gets_each_event_once(server: LocalServer, file: P
         range(found[0].partition_sequence, found[0].partition_sequence + len(log))
     )
     crossed = [f"{each.dataset}/1/{threshold}" for each in found for threshold in each.crossed]
-    ids = [each.alert_id for each in told]
+    ids = [each.alert_id for each in received]
     assert len(set(ids)) == len(ids)
     at = crossed.index(ids[0]) if ids[0] in crossed else 0
     assert ids[-len(crossed[at:]) :] == crossed[at:]

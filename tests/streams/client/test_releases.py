@@ -257,15 +257,15 @@ def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
 
 def test_a_function_can_be_released_at_each_call(ledger: Accountant, clock: TestClock) -> None:
     @ledger.released("census", "pure:0.25", purpose="a count")
-    def count(least: int, *, most: int) -> int:
+    def count(base: int, *, extra: int) -> int:
         """Count something."""
-        return least + most
+        return base + extra
 
     assert count.__doc__ == "Count something."
     mine = new_id(clock)
-    assert count(1, most=2, request_id=mine) == 3  # type: ignore[call-arg]
-    assert count(5, most=2, request_id=mine) == 3  # type: ignore[call-arg]
-    assert count(5, most=2) == 7
+    assert count(1, extra=2, request_id=mine) == 3  # type: ignore[call-arg]
+    assert count(5, extra=2, request_id=mine) == 3  # type: ignore[call-arg]
+    assert count(5, extra=2) == 7
     assert spent(ledger) == "0.5"
 
 

@@ -246,9 +246,9 @@ async def test_a_note_says_charged_only_where_it_is_known(
         with pytest.raises(BaseException) as raised:  # noqa: PT011
             await ledger._sender.reply_to(call, 0)
         ledger._connection.attach(service)
-    request_id, said = noted(raised.value)
+    request_id, note = noted(raised.value)
     assert request_id == call.request_id
-    assert said.startswith(charge)
+    assert note.startswith(charge)
 
 
 def test_a_failed_admin_request_has_its_id(tmp_path: Path) -> None:

@@ -307,9 +307,9 @@ def test_a_lookup_response_is_compared_with_the_requested_id(
         "analyst": ("census", "bob", new_id(clock)),
         "id": ("census", "ana", new_id(clock)),
     }
-    for dataset, who, request_id in whose.values():
-        client.ask(dataset, "pure:0.01", analyst=who, request_id=request_id)
-        found = ledger.find_sync(dataset, who, request_id)
+    for dataset, analyst, request_id in whose.values():
+        client.ask(dataset, "pure:0.01", analyst=analyst, request_id=request_id)
+        found = ledger.find_sync(dataset, analyst, request_id)
         with _finding(ledger, found), pytest.raises(Unanswered, match="another request"):
             client.decision("census", "ana", sent)
     client.amend("census", horizon="P9D", by="owner", request_id=sent)

@@ -280,9 +280,9 @@ def test_a_matrix_of_a_sparse_sum_is_returned_whole_and_again(ledger: Accountant
 def test_a_result_that_cannot_be_stored_is_returned_once_with_a_warning(ledger: Accountant) -> None:
     mine, runs = ledger.new_request_id(), [object(), object()]
     unmatched = list(runs)
-    with pytest.warns(AccountantWarning, match=f"{mine} is not stored.*never runs again") as told:
+    with pytest.warns(AccountantWarning, match=f"{mine} is not stored.*never runs again") as warned:
         assert ledger.release("census", CLAIM, unmatched.pop, request_id=mine) is runs[1]
-    assert told[0].filename == __file__
+    assert warned[0].filename == __file__
     for _ in range(2):
         with pytest.raises(ResultMissing, match="was returned then but could not be stored"):
             ledger.release("census", CLAIM, unmatched.pop, request_id=mine)

@@ -103,20 +103,22 @@ def test_every_public_call_is_tested() -> None:
     assert len(CALLS) > 150
 
 
-def _given(kind: type, call: str, parameter: str, value: Any, clock: TestClock) -> dict[str, Any]:
+def _arguments(
+    kind: type, call: str, parameter: str, value: Any, clock: TestClock
+) -> dict[str, Any]:
     """Return the arguments of a call that is sound but for one of them."""
-    given: dict[str, Any] = {}
+    arguments: dict[str, Any] = {}
     for name, each in inspect.signature(getattr(kind, call)).parameters.items():
         fallback = VALID.get(name) if each.default is each.empty else None
         found = MORE.get((call, name), fallback)
         if found is not None:
-            given[name] = found
+            arguments[name] = found
         elif name == "request_id" and each.default is each.empty:
-            given[name] = new_id(clock)
+            arguments[name] = new_id(clock)
     for name in {"by", "analyst"} & inspect.signature(getattr(kind, call)).parameters.keys():
-        given[name] = VALID[name]
-    given[parameter] = value
-    return given
+        arguments[name] = VALID[name]
+    arguments[parameter] = value
+    return arguments
 
 
 def _wrong_for(kind: type, call: str, parameter: str) -> list[Any]:
@@ -130,8 +132,8 @@ def _wrong_for(kind: type, call: str, parameter: str) -> list[Any]:
     return wrong
 
 
-def _made(client: Accountant, call: str, given: dict[str, Any]) -> None:
-    answer = getattr(client, call)(**given)
+def _made(client: Accountant, call: str, arguments: dict[str, Any]) -> None:
+    answer = getattr(client, call)(**arguments)
     if call == "released":
         answer = answer(lambda: 1)()
     if call == "grant":
@@ -141,8 +143,8 @@ def _made(client: Accountant, call: str, given: dict[str, Any]) -> None:
         list(answer)
 
 
-async def _awaited(client: AsyncAccountant, call: str, given: dict[str, Any]) -> None:
-    answer = getattr(client, call)(**given)
+async def _awaited(client: AsyncAccountant, call: str, arguments: dict[str, Any]) -> None:
+    answer = getattr(client, call)(**arguments)
     if call == "released":
 
         async def run() -> int:
@@ -165,18 +167,18 @@ def _refused(url: str, clock: TestClock) -> None:
             for kind, call, parameter in CALLS:
                 if kind is AsyncAccountant:
                     for value in _wrong_for(kind, call, parameter):
-                        given = _given(kind, call, parameter, value, clock)
+                        arguments = _arguments(kind, call, parameter, value, clock)
                         with _refusal(call, parameter, value):
-                            await _awaited(client, call, given)
+                            await _awaited(client, call, arguments)
 
     with Accountant(url, clock=clock) as client:
         heads = [each.head for each in client.heads()]
         for kind, call, parameter in CALLS:
             if kind is Accountant:
                 for value in _wrong_for(kind, call, parameter):
-                    given = _given(kind, call, parameter, value, clock)
+                    arguments = _arguments(kind, call, parameter, value, clock)
                     with _refusal(call, parameter, value):
-                        _made(client, call, given)
+                        _made(client, call, arguments)
         asyncio.run(awaited())
         assert [each.head for each in client.heads()] == heads
 

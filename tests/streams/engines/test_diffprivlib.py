@@ -247,10 +247,10 @@ def test_a_copy_is_the_same_budget_and_pickling_is_refused(budget):
 
 @pytest.mark.parametrize("missing", ["unit", "neighbours"])
 def test_unit_and_neighbours_have_no_default(ledger, missing):
-    given = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
-    del given[missing]
+    arguments = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
+    del arguments[missing]
     with pytest.raises(TypeError, match=missing):
-        LedgerBudget(ledger, "census", **given)
+        LedgerBudget(ledger, "census", **arguments)
 
 
 def test_an_unknown_relation_is_refused_at_once_and_a_wrong_one_by_the_ledger(ledger):
@@ -277,7 +277,7 @@ def test_remaining_refers_to_the_ledger(budget):
         (mechanisms.Exponential(epsilon=0.1, sensitivity=1, utility=[1, 2, 3]), Pure),
         (mechanisms.Binary(epsilon=0.1, value0="no", value1="yes"), Pure),
     ],
-    ids=lambda given: type(given).__name__,
+    ids=lambda arguments: type(arguments).__name__,
 )
 def test_a_mechanism_is_its_epsilon_and_delta(mechanism, kind):
     claim, unit, neighbours = mechanism_claim(mechanism, unit="person", neighbours="replace")
@@ -294,9 +294,9 @@ class Cheap(mechanisms.Laplace):
 @pytest.mark.parametrize(
     "given", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
 )
-def test_a_non_mechanism_is_refused(given):
+def test_a_non_mechanism_is_refused(arguments):
     with pytest.raises(TypeError, match=r"must be one of diffprivlib\.mechanisms, got"):
-        mechanism_claim(given, unit="person", neighbours="replace")
+        mechanism_claim(arguments, unit="person", neighbours="replace")
 
 
 def test_a_mechanism_whose_noise_can_be_known_has_no_claim():
