@@ -1,12 +1,13 @@
-"""Release a count by OpenDP: its own privacy map is the claim.
+"""Release a count with OpenDP: the measurement's privacy map is the claim.
 
-Needs the extra `opendp`, and scikit-learn. The ledger is that of ACCOUNTANT_URL, or a file here.
+Needs the extra `opendp`, and scikit-learn. ACCOUNTANT_URL names the ledger; by default it is a
+file in this directory.
 """
 
 import opendp.prelude as dp
 from sklearn.datasets import load_breast_cancer
 
-from streams.client import Accountant
+from streams import Accountant
 from streams.engines.opendp import opendp_claim
 
 dp.enable_features("contrib")
@@ -16,7 +17,7 @@ malignant = [0] * int((load_breast_cancer().target == 0).sum())
 
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "1", "delta": "1e-6", "unit": "patient"}
-    ledger.open("tumour-counts", policy, by="hospital")  # left as it is once it is open
+    ledger.open("tumour-counts", policy, by="hospital")  # does nothing if it is open
     claim = opendp_claim(count, unit="patient")
-    answer = ledger.release("tumour-counts", claim, lambda: count(malignant), once="malignant")
-print(f"about {answer} malignant tumours, noise of scale 20")
+    result = ledger.release("tumour-counts", claim, lambda: count(malignant), once="malignant")
+print(f"about {result} malignant tumours, noise of scale 20")

@@ -1,13 +1,14 @@
-"""Release a query's rows by SmartNoise: the claim is what each noisy column of it spends.
+"""Release a query's rows with SmartNoise: the claim is what its noisy columns spend.
 
-Needs the extra `smartnoise`. The ledger is that of ACCOUNTANT_URL, or a file here.
+Needs the extra `smartnoise`. ACCOUNTANT_URL names the ledger; by default it is a
+file in this directory.
 """
 
 import pandas as pd
 from sklearn.datasets import load_breast_cancer
 from snsql import Privacy, from_df
 
-from streams.client import Accountant
+from streams import Accountant
 from streams.engines.smartnoise import query_claim
 
 QUERY = "SELECT benign, AVG(radius) AS radius FROM clinic.tumours GROUP BY benign"
@@ -21,7 +22,7 @@ reader = from_df(pd.DataFrame(rows), privacy=Privacy(epsilon=0.2, delta=1e-7), m
 with Accountant(analyst="ana") as ledger:
     policy = {"epsilon": "2", "delta": "1e-6", "delta_for_claims": "5e-7", "unit": "patient"}
     policy["most_per_request"] = "0.5"
-    ledger.open("tumour-queries", policy, by="hospital")  # left as it is once it is open
+    ledger.open("tumour-queries", policy, by="hospital")  # does nothing if it is open
     claim = query_claim(reader, QUERY, unit="patient")
     means = ledger.release(
         "tumour-queries", claim, lambda: reader.execute(QUERY)[1:], once="radius"

@@ -1,4 +1,4 @@
-"""Addresses of ledgers: a file, a gateway, or brokers."""
+"""Addresses of ledgers: a file, a server, or Kafka brokers."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ Kind = Literal["sqlite", "http", "kafka"]
 
 
 class AddressInvalid(BudgetError, ValueError):
-    """A ledger's address cannot be understood."""
+    """A ledger's address is not valid."""
 
 
 class LedgerUrl(NamedTuple):
     """Where a ledger is.
 
     Attributes:
-        kind: in a file of this machine, behind a gateway, or on Kafka.
-        target: a path (`sqlite`), a URL without a slash at its end (`http`), or
+        kind: a file on this machine, a server, or Kafka.
+        target: a path (`sqlite`), a URL without a trailing slash (`http`), or
             `host:port`, several separated by commas (`kafka`).
     """
 
@@ -32,20 +32,23 @@ class LedgerUrl(NamedTuple):
 
 
 def ledger_url(text: str) -> LedgerUrl:
-    """Return what an address names.
+    """Parse the address of a ledger.
 
     Args:
         text: `sqlite:///relative.db`, `sqlite:////absolute.db`, `http://host:port`,
             `https://host`, or `kafka://host:port`.
-    Raises: AddressInvalid: none of these. A user name or password is never repeated.
+    Raises: AddressInvalid: none of these. The message never repeats a user name or password.
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
         raise AddressInvalid(
-            f"url must begin with sqlite:///, http://, https:// or kafka://, got {text[:80]}"
+            f"url must begin with sqlite:///, http://, https:// or kafka://, got {text[:80]}. "
+            "A ledger in a file is sqlite:///FILE"
         )
     if "@" in rest and scheme != "sqlite":
-        raise AddressInvalid("url must hold no user name or password")
+        raise AddressInvalid(
+            "url must not contain a user name or password. Use a token (ACCOUNTANT_TOKEN)"
+        )
     if scheme == "sqlite":
         path = rest.removeprefix("/")
         if path == rest or not path or path.endswith("/"):
@@ -67,11 +70,14 @@ def ledger_url(text: str) -> LedgerUrl:
         ):
             raise AddressInvalid(f"url must be kafka://HOST:PORT[,HOST:PORT], got {text[:80]}")
         return LedgerUrl("kafka", brokers)
-    raise AddressInvalid(f"url must not begin with {scheme[:20]}://: use sqlite, http or kafka")
+    raise AddressInvalid(
+        f"url must not begin with {scheme[:20]}://. "
+        "Use sqlite:///FILE, http://HOST:PORT or kafka://HOST:PORT"
+    )
 
 
 def _is_utf8(text: str) -> bool:
-    """Tell whether a text is one, and not bytes of the command line that are none."""
+    """Whether a text can be encoded; the command line may contain other bytes."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -80,7 +86,7 @@ def _is_utf8(text: str) -> bool:
 
 
 def _is_plain(url: str) -> bool:
-    """Tell whether a URL has a host, at most a port that there is, and neither query nor anchor."""
+    """Whether a URL has a host and a valid port if any, and neither query nor fragment."""
     if not url.isprintable() or " " in url:
         return False
     try:

@@ -1,9 +1,9 @@
-"""Background tasks: each does one step at a time, and one runner for each decides when.
+"""Background tasks: a task does one step at a time, and its runner decides when.
 
     caller's thread            the runner's thread
     ---------------            -------------------
-    wake() ----------------->  step(): what is due, and the seconds until the next one
-                               wait so long, or for the next `wake`
+    wake() ----------------->  step(): do what is due; return the seconds until the next
+                               wait that long, or until `wake`
     stop() ----------------->  finish()
 
 Each task has a thread of its own, so a step that blocks delays no other task. A simulation runs
@@ -23,12 +23,12 @@ _PAUSE_S: Final = 1.0  # after a step that failed unexpectedly
 
 
 class BackgroundTask(Protocol):
-    """Work beside the decisions."""
+    """Work that runs concurrently with the decisions."""
 
     def step(self) -> float | None:
-        """Do what is due; return the seconds until the next step, None: once it is woken.
+        """Do what is due; return the seconds until the next step, None to wait for `wake`.
 
-        A step may come early: whoever wakes a task does not know what is due.
+        A step may come early: the caller of `wake` does not know what is due.
         """
         ...
 
@@ -51,19 +51,19 @@ class Runner(Protocol):
         ...
 
     def start(self) -> None:
-        """Begin with the first step, unless this has begun or `stop` was called."""
+        """Start with the first step, unless it has started or `stop` was called."""
         ...
 
     def wake(self) -> None:
-        """Have the next step called now; begins as `start`. Returns at once."""
+        """Call the next step now; start if needed. Returns at once."""
         ...
 
     def stop(self) -> None:
-        """Have the last step be the last, and the task finish; wait for nothing."""
+        """Call no more steps, then `finish`. Returns at once."""
         ...
 
     def join(self, within: float | None) -> None:
-        """Wait for the end, so many seconds at most; None: as long as it takes."""
+        """Wait for the end, at most `within` seconds; None waits without a limit."""
         ...
 
 
@@ -77,11 +77,11 @@ class Background(Protocol):
     may_wait: bool
 
     def steady(self) -> float:
-        """Return seconds that never jump."""
+        """Return seconds of a clock that never jumps."""
         ...
 
     def runner(self, task: BackgroundTask, name: str) -> Runner:
-        """Return what runs a task, not yet started."""
+        """Return a runner of a task, not yet started."""
         ...
 
 
@@ -136,7 +136,7 @@ class ThreadRunner:
     def _step(self) -> float | None:
         try:
             return self._task.step()
-        except Exception:  # else the thread would end, and nobody would know
+        except Exception:  # otherwise the thread would end unnoticed
             _log.exception("background_step_failed", task=self._name, then="tried again")
             return _PAUSE_S
 

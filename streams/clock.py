@@ -1,4 +1,4 @@
-"""Clocks, as an argument: the machine's, or a test's."""
+"""Clocks, passed as an argument: the machine's clock, or a test's."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Final, Protocol
 from streams.errors import ClockOutOfRange
 
 CLOCK_OUT_OF_RANGE: Final = "clock_out_of_range"
-"""Leads what callers are told where nothing is decided for the clock's sake."""
+"""Prefix of errors where nothing is decided because the clock is wrong."""
 JUMP_MS: Final = 300_000
-"""How far a wall clock may move against the monotonic one, or lie behind the log."""
+"""How far the wall clock may drift from the monotonic clock, or be behind the log."""
 DAY_MS: Final = 86_400_000
 MAX_AHEAD_MS: Final = 400 * DAY_MS
-"""How far a wall clock may be ahead of the log, unless a setting says otherwise."""
+"""Default limit for how far the wall clock may be ahead of the log."""
 
 
 _BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
 
 
 steady: Final[Callable[[], float]] = time.monotonic
-"""Returns seconds that pass as a thread's waits do: not while the machine sleeps."""
+"""Returns seconds that pass like a thread's waits: not while the machine sleeps."""
 
 
 class Clock(Protocol):
-    """Where the time comes from."""
+    """A source of time."""
 
     def now(self) -> int:
         """Return the wall clock, milliseconds since 1970."""
@@ -43,15 +43,15 @@ class SystemClock:
         return time.time_ns() // 1_000_000
 
     def monotonic(self) -> float:
-        # Where there is one, the clock that goes on while the machine sleeps: waking up is
-        # then no jump of the wall clock.
+        # Prefer a clock that runs while the machine sleeps: the wall clock then does not jump
+        # when the machine wakes up.
         if _BOOT_CLOCK is not None:
             return time.clock_gettime(_BOOT_CLOCK)
         return time.monotonic()
 
 
 class CheckedClock:
-    """A clock that refuses to tell the time after a jump, until it is right again.
+    """A clock that refuses to give the time after a jump, until it is right again.
 
     Args:
         max_ahead_ms: how far it may be ahead of the last decision.
@@ -66,25 +66,25 @@ class CheckedClock:
         self._offset = clock.now() - clock.monotonic() * 1000
 
     def now(self, last_decided_at: int) -> int:
-        """Return the wall clock if it can be trusted beside the log's last time."""
+        """Return the wall clock if it agrees with the monotonic clock and the log."""
         now = self._clock.now()
         jump = now - self._clock.monotonic() * 1000 - self._offset
         if abs(jump) > JUMP_MS:
             raise ClockOutOfRange(
-                f"the clock jumped by {jump / 1000:.0f} s: set it back, or, if it is right now, "
+                f"the clock jumped by {jump / 1000:.0f} s. Set it back; or, if it is right now, "
                 "restart"
             )
         if now < last_decided_at - JUMP_MS:
             behind = (last_decided_at - now) / 1000
             raise ClockOutOfRange(
-                f"the clock is {behind:.0f} s behind the last decision: set it; or, if it is "
-                "right, an earlier one was ahead, and deciding goes on once this one is "
-                f"{JUMP_MS // 1000} s behind, or after `accountant clock reset`"
+                f"the clock is {behind:.0f} s behind the last decision. Set it. If it is right, an "
+                f"earlier clock was ahead: wait until it is {JUMP_MS // 1000} s behind, or run "
+                "`accountant clock reset`"
             )
         if now > last_decided_at + self._most_ahead:
             ahead = (now - last_decided_at) // DAY_MS
             raise ClockOutOfRange(
-                f"the clock is {ahead} days ahead of the last decision: set it; or, if it is right "
-                f"and nothing was decided for so long, set ACCOUNTANT_CLOCK_AHEAD_DAYS={ahead + 1}"
+                f"the clock is {ahead} days ahead of the last decision. Set it. If it is right and "
+                f"nothing was decided for so long, set ACCOUNTANT_CLOCK_AHEAD_DAYS={ahead + 1}"
             )
         return now

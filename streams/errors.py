@@ -1,16 +1,16 @@
-"""Faults of the shell, by what the processor must do.
+"""Errors of `streams`, by what the processor or the caller must do.
 
 LedgerFault (accountant.errors)
-|- JournalFault        drop the connection, own again, refold
-|  |- Unavailable      the broker or disk does not answer: wait, then the same
-|  |- CommitRejected   the journal refuses the records themselves: one of them is poison
-|  |- CommitUnknown    a commit may or may not have happened: only a refold can tell
-|  `- Fenced           another owner has taken over: own again only if still entitled to
-|- ClockOutOfRange     refuse to decide until the clock is right again
-|- Gone                read on from where the message says
-`- Refused             never start like this: an operator must act
-   |- Unreadable       ask again: what was sent may have been recorded
-   |- Unauthenticated  show a token that the door knows
+|- JournalFault        drop the connection, take ownership again, replay
+|  |- Unavailable      the broker or disk does not answer: wait, then do the same
+|  |- CommitRejected   the journal refuses the records themselves: dead-letter the bad one
+|  |- CommitUnknown    a commit may or may not have happened: replay to find out
+|  `- Fenced           another owner has taken over: continue only if assigned again
+|- ClockOutOfRange     do not decide until the clock is right again
+|- Gone                continue to read from where the message says
+`- Refused             do not retry: somebody must act first
+   |- Unreadable       ask again: the request may have been recorded
+   |- Unauthenticated  send a token that the server knows
    `- NotPermitted     ask an owner or an administrator for the role
 """
 
@@ -24,18 +24,18 @@ from accountant.errors import LedgerFault
 
 
 class AccountantWarning(UserWarning):
-    """What a program should be changed for, or kept in mind, though the call succeeds."""
+    """The call succeeds, but its result or its program needs attention."""
 
 
 class JournalFault(LedgerFault):
-    """The journal failed; what it holds is unknown until it is read again."""
+    """The journal failed; its content is unknown until it is read again."""
 
 
 class Unavailable(JournalFault):
-    """The journal does not answer.
+    """The ledger does not answer.
 
     Attributes:
-        after: seconds after which to ask again, where that was said; else 0.
+        after: seconds to wait before the next attempt, if the server says so; else 0.
     """
 
     def __init__(self, message: str = "", *, after: float = 0.0) -> None:
@@ -44,7 +44,7 @@ class Unavailable(JournalFault):
 
 
 class CommitRejected(JournalFault):
-    """The journal refused the records of a commit, such as for their size."""
+    """The journal refused the records of a commit, for example because of their size."""
 
 
 class CommitUnknown(JournalFault):
@@ -60,11 +60,11 @@ class ClockOutOfRange(LedgerFault):
 
 
 class Gone(LedgerFault):
-    """What is asked for cannot be read any more; the message says from where on it can.
+    """The requested decisions are archived; the message says from where on they can be read.
 
     Attributes:
-        after: the number after which decisions of the dataset can be read, None where it is not
-            of one dataset.
+        after: decisions of the dataset after this number can be read; None if it is not about one
+            dataset.
     """
 
     def __init__(self, message: str, *, after: int | None = None) -> None:
@@ -73,19 +73,19 @@ class Gone(LedgerFault):
 
 
 class Refused(LedgerFault):
-    """The start is refused. The message names the reason and the command to run."""
+    """Nothing was done, and a retry does not help. The message names the reason and the remedy."""
 
 
 class Unreadable(Refused):
-    """What answers is no door, or its answer was changed on the way."""
+    """The response is not a gateway's, or it was changed on the way."""
 
 
 class Unauthenticated(Refused):
-    """The door does not know who asks; nothing was appended."""
+    """The server cannot authenticate the caller; nothing was recorded."""
 
 
 class NotPermitted(Refused):
-    """The door knows who asks, and lets them do no such thing; nothing was appended."""
+    """The caller is authenticated but not allowed to do this; nothing was recorded."""
 
 
 _EXTRAS: Final = {
@@ -100,31 +100,31 @@ _EXTRAS: Final = {
 
 
 class NotInstalled(Refused):
-    """What was asked for needs an extra; the message says how to install it."""
+    """A feature needs an extra that is not installed; the message has the command."""
 
 
 def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
-    """Return what to say for a module that is missing, None if it is of no extra."""
+    """Return the error for a missing module, None if it belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     extra = _EXTRAS.get(module)
     if extra is None:
         return None
     return NotInstalled(
-        f"this needs {module}, which is not installed: "
-        f"pip install 'streaming-privacy-accountant[{extra}]'"
+        f"this needs {module}, which is not installed. "
+        f"Run `pip install 'streaming-privacy-accountant[{extra}]'`"
     )
 
 
 @contextmanager
 def name_missing_extra() -> Iterator[None]:
-    """Have an import that fails for want of an extra name that extra.
+    """Name the missing extra where an import within the block fails.
 
     Raises: NotInstalled.
     """
     try:
         yield
     except ModuleNotFoundError as error:
-        said = not_installed(error)
-        if said is None:
+        refused = not_installed(error)
+        if refused is None:
             raise
-        raise said from error
+        raise refused from error

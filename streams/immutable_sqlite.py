@@ -1,4 +1,4 @@
-"""SQLite files that nobody has open, read as they lie there: no file is made beside them."""
+"""Reads SQLite files that no process has open, without creating a -wal or -shm file."""
 
 from __future__ import annotations
 
@@ -8,16 +8,16 @@ from urllib.parse import quote
 import apsw
 
 FileStamp = tuple[int, int, int]
-"""The inode, size and time of change of a file that is not being written."""
+"""Inode, size and modification time of a file that no process is writing."""
 
 
 def has_wal(path: Path) -> bool:
-    """Return whether there is a -wal beside a file: a program has it open, or was killed."""
+    """Whether a file has a -wal: a process has it open, or was killed."""
     return path.with_name(f"{path.name}-wal").exists()
 
 
 def file_stamp(path: Path) -> FileStamp | None:
-    """Return what changes if a file is written, None if a -wal holds a part of it."""
+    """Return a stamp that changes when the file is written; None if a -wal has part of it."""
     try:
         wal = path.with_name(f"{path.name}-wal")
         if wal.exists() and wal.stat().st_size:
@@ -29,6 +29,6 @@ def file_stamp(path: Path) -> FileStamp | None:
 
 
 def open_immutable(path: Path) -> apsw.Connection:
-    """Open a file as it lies there, without what a -wal has of it."""
+    """Open a file read-only as it is on disk, ignoring a -wal."""
     address = f"file:{quote(str(path.absolute()))}?immutable=1"
     return apsw.Connection(address, flags=apsw.SQLITE_OPEN_READONLY | apsw.SQLITE_OPEN_URI)

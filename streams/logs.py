@@ -1,9 +1,8 @@
 """Structured logs to standard error. Bodies of requests are never logged.
 
-Loggers pass structlog's events through the standard library's `logging`. Until `configure` is
-called, as commands do, no global configuration of structlog or `logging` is touched: a program
-that uses this package as a library sees its warnings on stderr, as those of any library, and
-nothing on its standard output.
+Loggers pass structlog's events to the standard library's `logging`. Commands call `configure`.
+Without it, the global configuration of structlog and `logging` stays as it is: a program that uses
+this package as a library gets its warnings on stderr, and nothing on standard output.
 """
 
 from __future__ import annotations
@@ -22,11 +21,13 @@ from streams.clock import steady
 from streams.errors import Refused
 from streams.settings import Settings, unknown_now
 
-_NEVER: Final = frozenset({"authorization", "body", "cookie", "password", "request", "value"})
-_A_MESSAGE_EACH_S: Final = 10.0
-# They log whole addresses, and those hold who asked for what; Kafka's client, when it debugs, also
-# records and what proves a password, from which a weak one can be guessed.
-_CHATTY: Final = ("httpx", "httpcore", "uvicorn.access", "aiokafka.conn")
+_SECRET_FIELDS: Final = frozenset(
+    {"authorization", "body", "cookie", "password", "request", "value"}
+)
+_MESSAGE_INTERVAL_S: Final = 10.0
+# These log whole URLs, which contain names of callers and datasets. At debug level, Kafka's client
+# also logs records, and password proofs from which a weak password can be guessed.
+_WARNINGS_ONLY: Final = ("httpx", "httpcore", "uvicorn.access", "aiokafka.conn")
 _as_text = structlog.processors.KeyValueRenderer(key_order=["event"])
 
 
@@ -37,8 +38,8 @@ class _Style:
 def without_secrets(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Drop what must never be in a log, whoever passes it."""
-    for name in _NEVER & event.keys():
+    """Replace the values of fields that must never be logged."""
+    for name in _SECRET_FIELDS & event.keys():
         event[name] = "(left out)"
     return event
 
@@ -46,7 +47,7 @@ def without_secrets(
 def without_controls(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Write control characters as escapes: an event is one line, and acts nowhere."""
+    """Escape control characters, so that an event is one line and cannot control a terminal."""
     for name, value in event.items():
         if isinstance(value, str):
             event[name] = escaped(value)
@@ -54,7 +55,7 @@ def without_controls(
 
 
 def _plain_traceback(out: TextIO, error: Any) -> None:
-    """Write a traceback, whose messages may repeat what others wrote."""
+    """Write a traceback with escaped lines: its messages may repeat text of senders."""
     lines = io.StringIO()
     structlog.dev.plain_traceback(lines, error)
     out.write(escaped_lines(lines.getvalue()))
@@ -63,7 +64,7 @@ def _plain_traceback(out: TextIO, error: Any) -> None:
 def without_known_traceback(
     _logger: Any, _method: str, event: MutableMapping[str, Any]
 ) -> MutableMapping[str, Any]:
-    """Drop the traceback of a refused start: its message names the reason and what to run."""
+    """Drop the traceback of a `Refused`: its message names the reason and the remedy."""
     found = event.get("exc_info")
     error = found[1] if isinstance(found, tuple) else sys.exc_info()[1] if found else None
     if isinstance(error, Refused):
@@ -72,7 +73,7 @@ def without_known_traceback(
 
 
 def base_processors() -> list[Any]:
-    """Return the processors that each event goes through first, whatever shows it."""
+    """Return the processors of every event, before it is formatted."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
@@ -84,11 +85,11 @@ def base_processors() -> list[Any]:
 
 
 def pass_events_on() -> None:
-    """Have events reach `logging` as they are: its handlers format them."""
+    """Pass events to `logging` unformatted: its handlers format them."""
     _Style.structured = True
 
 
-def _hand_over(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
+def _to_logging(logger: Any, method: str, event: MutableMapping[str, Any]) -> Any:
     if _Style.structured:
         return structlog.stdlib.ProcessorFormatter.wrap_for_formatter(logger, method, event)
     for known in ("timestamp", "level"):  # `logging` has them
@@ -101,7 +102,7 @@ def get_logger(name: str) -> Any:
     """Return the logger of a module."""
     return structlog.wrap_logger(
         logging.getLogger(name),
-        processors=[structlog.stdlib.filter_by_level, *base_processors(), _hand_over],
+        processors=[structlog.stdlib.filter_by_level, *base_processors(), _to_logging],
         wrapper_class=structlog.stdlib.BoundLogger,
         cache_logger_on_first_use=True,
     )
@@ -111,9 +112,9 @@ _log = get_logger(__name__)
 
 
 class RateLimit(logging.Filter):
-    """Let one record of each of a library's messages through in ten seconds.
+    """Limits each message of a library to one in ten seconds.
 
-    To be added to a handler: filters of a logger do not see what its children log.
+    Add it to a handler: a logger's filters do not apply to its child loggers.
     """
 
     def __init__(self, library: str) -> None:
@@ -122,12 +123,12 @@ class RateLimit(logging.Filter):
         self._last: dict[str, float] = {}
 
     def filter(self, record: logging.LogRecord) -> bool:
-        """Return whether the record is to be logged."""
+        """Whether to log a record."""
         if not record.name.startswith(self._library):
             return True
         now = steady()
         template = str(record.msg)[:200]
-        if now - self._last.get(template, -_A_MESSAGE_EACH_S) < _A_MESSAGE_EACH_S:
+        if now - self._last.get(template, -_MESSAGE_INTERVAL_S) < _MESSAGE_INTERVAL_S:
             return False
         if len(self._last) > 1000:
             self._last.clear()
@@ -136,13 +137,13 @@ class RateLimit(logging.Filter):
 
 
 def logging_config(settings: Settings) -> dict[str, Any]:
-    """Return the configuration of `logging`: every library's messages in our format."""
+    """Return the configuration of `logging`, with one format for all libraries."""
     last = (
         structlog.processors.JSONRenderer()
         if settings.log_format == "json"
         else structlog.dev.ConsoleRenderer(
             colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
-            # Rich's would show every frame's variables: hundreds of lines for one error.
+            # Rich's formatter shows every variable of every frame: hundreds of lines for one error.
             exception_formatter=_plain_traceback,
         )
     )
@@ -165,22 +166,22 @@ def logging_config(settings: Settings) -> dict[str, Any]:
                 "class": "logging.StreamHandler",
                 "stream": "ext://sys.stderr",
                 "formatter": "ours",
-                "filters": ["away", "strangers"],
+                "filters": ["broker_errors", "bad_http"],
             }
         },
-        # While a broker is away its client logs some twenty errors a second.
-        # What is no HTTP, or asks for another protocol, it says line by line of whoever sends it.
+        # While a broker is unreachable, its client logs about twenty errors a second. uvicorn logs
+        # a line for each connection that is not valid HTTP.
         "filters": {
-            "away": {"()": RateLimit, "library": "aiokafka"},
-            "strangers": {"()": RateLimit, "library": "uvicorn.error"},
+            "broker_errors": {"()": RateLimit, "library": "aiokafka"},
+            "bad_http": {"()": RateLimit, "library": "uvicorn.error"},
         },
         "root": {"level": settings.log_level.upper(), "handlers": ["stderr"]},
-        "loggers": {name: {"level": "WARNING"} for name in _CHATTY},
+        "loggers": {name: {"level": "WARNING"} for name in _WARNINGS_ONLY},
     }
 
 
 def configure(settings: Settings) -> None:
-    """Send this package's and every library's messages to standard error, one way."""
+    """Send the messages of this package and of all libraries to standard error."""
     logging.config.dictConfig(logging_config(settings))
     pass_events_on()
     structlog.configure(
@@ -192,10 +193,10 @@ def configure(settings: Settings) -> None:
 
 
 def configure_server(settings: Settings) -> None:
-    """Configure the logs of a server, and say which variables it takes no notice of."""
+    """Configure the logs of a server, and log the environment variables that it ignores."""
     configure(settings)
     unknown = unknown_now()
     if unknown.links:
         _log.info("service_links_ignored", names=unknown.links)
-    for name, meant in unknown.ignored.items():
-        _log.warning("setting_unknown", name=name, meant=meant)
+    for name, suggestion in unknown.ignored.items():
+        _log.warning("setting_unknown", name=name, meant=suggestion)

@@ -1,4 +1,4 @@
-"""Files that are their user's alone, whatever the umask says."""
+"""Files that only their user can read, whatever the umask is."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from pathlib import Path
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
-_BESIDE = ("", "-wal", "-shm")
+_SUFFIXES = ("", "-wal", "-shm")
 
 
 def make_private(path: Path, mode: int = 0o600) -> None:
-    """Make an empty file with a mode; keep an existing one as it is.
+    """Create an empty file with a mode; an existing file stays as it is.
 
-    What SQLite keeps beside a file has the file's own mode.
+    SQLite gives its -wal and -shm files the mode of the database file.
     Raises: OSError.
     """
     try:
@@ -30,7 +30,7 @@ def make_private(path: Path, mode: int = 0o600) -> None:
 
 
 def file_mode(path: Path) -> int | None:
-    """Return a file's mode, None where there is none."""
+    """Return the mode of a file, None if it does not exist."""
     try:
         return stat.S_IMODE(path.stat().st_mode)
     except OSError:
@@ -38,17 +38,17 @@ def file_mode(path: Path) -> int | None:
 
 
 def ensure_private(*databases: Path) -> None:
-    """Have new SQLite databases be their user's alone; log, in one line, which files are not."""
+    """Create missing SQLite databases for their user only; log which files others can access."""
     for path in databases:
-        with contextlib.suppress(OSError):  # who opens it says what is wrong with its place
+        with contextlib.suppress(OSError):  # opening the database reports a wrong path
             make_private(path)
-    files = [path.with_name(path.name + end) for path in databases for end in _BESIDE]
+    files = [path.with_name(path.name + end) for path in databases for end in _SUFFIXES]
     found = [file for file in files if (file_mode(file) or 0) & 0o077]
     if found:
         names = " ".join(map(str, found))
         _log.warning(
             "files_open_to_others",
             files=names,
-            why="whoever has a user on this machine reads there what this door would not show",
+            why="other users of this machine can read what this server does not show them",
             do=f"chmod 600 {names}",
         )

@@ -20,7 +20,7 @@ from streams.cli.printing.tables import explain, verdict
 from streams.cli.reading.connected import settings_for
 from streams.cli.reading.dataset_reader import fail_unopened
 from streams.cli.reading.member_file import members_in
-from streams.client import AsyncAccountant
+from streams.client import AsyncAccountant, UnknownDataset
 from streams.clock import SystemClock
 
 if TYPE_CHECKING:
@@ -52,7 +52,9 @@ class Sync(NamedTuple):
         admin = self.admin
         settings = settings_for(admin.url, admin.token_file)
         async with AsyncAccountant(settings=settings, wait=admin.wait) as ledger:
-            if await ledger.dataset(self.dataset) is None:
+            try:
+                await ledger.dataset(self.dataset)
+            except UnknownDataset:
                 fail_unopened(self.dataset, [view.dataset for view in await ledger.datasets()])
             name = (await ledger.me()).name if ledger.shows_token else None
             own = admin.by or name or "owner"

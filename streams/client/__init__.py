@@ -1,8 +1,11 @@
-"""What an analyst's program imports: `Accountant`, and `AsyncAccountant` for event loops.
+"""The client: `Accountant`, and `AsyncAccountant` for event loops.
 
-And what they raise: RequestInvalid and Undecodable, where nothing was sent; Unanswered, which is an
-Unavailable with the id to ask again with; Unavailable; Gone, which says from where on decisions can
-be read; Refused, and of its kind NoSuchLedger, UsedAfterFork, Unauthenticated and NotPermitted.
+They raise:
+- RequestInvalid, Undecodable: the call is wrong; nothing was sent. UnknownDataset is a kind.
+- Unanswered: no decision came; its `request_id` is to ask again with. It is an Unavailable.
+- Unavailable: the ledger does not answer.
+- Gone: the decisions are archived; the message says from where on they can be read.
+- Refused: somebody must act. NoSuchLedger, UsedAfterFork, Unauthenticated, NotPermitted are kinds.
 """
 
 from __future__ import annotations
@@ -16,6 +19,7 @@ from streams.client.admin_requests import PolicyDiffers
 from streams.client.async_accountant import AsyncAccountant
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
+from streams.client.lookups import UnknownDataset
 from streams.client.reply import Call, Reply
 from streams.client.requests import ScopedClaim, Unanswered
 from streams.client.results.store import NameTaken, ResultMissing, ResultStore, StillRunning
@@ -55,5 +59,6 @@ __all__ = [
     "Unauthenticated",
     "Unavailable",
     "Undecodable",
+    "UnknownDataset",
     "UsedAfterFork",
 ]

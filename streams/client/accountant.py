@@ -1,11 +1,11 @@
 # Generated from async_accountant.py by `make client`: change that file instead.
-"""`Accountant`: a ledger for notebooks and scripts."""
+"""`Accountant`: the client for notebooks and scripts."""
 
 from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import wraps
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast, get_args
@@ -52,11 +52,13 @@ from streams.client.grants import (
 )
 from streams.client.lookups import (
     UnitAndNeighbours,
+    find_in_dataset,
     get_budget,
     get_budgets,
     get_ledger_id,
     get_me,
     get_ordered_before,
+    list_of_dataset,
     missing_fields,
     own_name,
 )
@@ -77,6 +79,7 @@ from streams.client.retry import CONNECT_S, WAIT_S
 from streams.client.sender import RequestSender
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning
+from streams.service import Service
 from streams.settings import Settings
 
 T = TypeVar("T")
@@ -90,33 +93,32 @@ _PAGE: Final = 500  # decisions
 class Accountant:
     """A ledger, for notebooks and scripts; connected once made, until `close`.
 
-    Outcomes are values: a refusal is a `Reply` with a reason, and `fits` says what would
-    still be granted. Raised are RequestInvalid or Undecodable (nothing was sent),
-    Unavailable (ask again with the same request_id), and Refused (someone must act).
+    Outcomes are values: a refusal is a `Reply` with a reason, and its `fits` is the largest
+    claim that would be granted. Errors are raised: RequestInvalid or Undecodable (nothing was
+    sent), Unavailable (ask again with the same request_id), Refused (somebody must act first).
 
-    With a sqlite URL the ledger runs in this process, unless another process holds the file
-    and answers at an address; clients of one process that open the same file share it. A file
-    that does not exist is made by the first opening of a dataset, and by nothing else. A fork
-    inherits no client: it makes its own.
+    With a sqlite URL the ledger runs in this process, unless another process has the file open
+    and serves it at an address. Clients of one process share a file. Only the opening of a
+    dataset creates a missing file. A forked process must make its own client.
 
     Args:
-        url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; without it
-            `ACCOUNTANT_URL`, or the first of these. A relative path is one in the directory
-            that is the current one when the client is made.
-        token: sent to the server at the address, and nowhere else; without it
-            `ACCOUNTANT_TOKEN`, or what is in the file `ACCOUNTANT_TOKEN_FILE`. A file that is
-            opened here and Kafka ask for none.
-        analyst: the name in requests that give none; without it `ACCOUNTANT_ANALYST`, and with
-            a token the name that the server knows it by.
-        via: the engine that asks for the analyst, where a call names none.
-        settings: all of them, instead of those in the environment.
+        url: `sqlite:///accountant.db`, `http://host:port` or `kafka://host:port`; by default
+            `ACCOUNTANT_URL`, else the first of these. A relative path starts in the directory
+            that is current when the client is made.
+        token: sent to the server at the address, and nowhere else; by default
+            `ACCOUNTANT_TOKEN`, or the content of the file `ACCOUNTANT_TOKEN_FILE`. A local file
+            and Kafka need none.
+        analyst: the name in requests without one; by default `ACCOUNTANT_ANALYST`, and with a
+            token the name in the token.
+        via: the engine that asks for the analyst, in calls without one.
+        settings: all settings, instead of those in the environment.
         wait: seconds to wait for a connection to Kafka, at least 2, or for a file that another
-            process holds without an address.
-        read_only: read a file beside its owner, whoever that is, without a lock and without a
-            byte written; what would be written is refused.
+            process has locked.
+        read_only: read a file without a lock, even while another process has it open. Nothing
+            is written, and calls that would write are refused.
 
     Attributes:
-        settings, url, analyst, via: as given.
+        settings, url, analyst, via: the arguments, or their defaults.
         clock: dates request ids.
     """
 
@@ -151,14 +153,14 @@ class Accountant:
         self.disconnect()
 
     def disconnect(self) -> None:
-        """Close the connection to the ledger; in a fork, nothing."""
+        """Close the connection to the ledger; in a forked process, do nothing."""
         self._connection.close()
 
     def close(self, *dataset: object, **rest: object) -> None:
-        """Close the connection, as `disconnect`. A dataset is closed by `close_dataset`."""
+        """Close the connection, like `disconnect`. `close_dataset` closes a dataset."""
         if dataset or rest:
             raise TypeError(
-                "close() closes the client and takes nothing: a dataset is closed by "
+                "close() closes the client and takes no arguments. To close a dataset, call "
                 "close_dataset(name, by=...)"
             )
         self.disconnect()
@@ -172,146 +174,180 @@ class Accountant:
         return self._connection.shows_token
 
     def datasets(self) -> list[DatasetView]:
-        """Return every dataset, by name."""
+        """Return all datasets, ordered by name."""
         return self._connection.read(lambda service: service.datasets())
 
-    def dataset(self, name: str) -> DatasetView | None:
-        """Return one dataset, None if it was never opened."""
+    def dataset(self, name: str) -> DatasetView:
+        """Return one dataset.
+
+        Raises: UnknownDataset: it does not exist.
+        """
         name = coerce_text("name", name)
-        return self._connection.read(lambda service: service.dataset(name))
+        return self._find(name, lambda service: service.dataset(name))
 
     def ordered_before(self) -> int | None:
-        """Return before which time the times of decisions say their order, in milliseconds.
+        """Return the time before which decision times of different datasets give their order.
 
-        To be called after `datasets`; None where they never do.
+        It is in milliseconds since 1970; None if they never do. Call it after `datasets`.
         """
         return self._connection.read(get_ordered_before)
 
     def heads(self) -> list[Head]:
-        """Return the end of each partition's log.
+        """Return the last record of each partition's log.
 
-        Stored where whoever runs the ledger cannot change them, they show later that nothing was
-        cut off or rewritten: `accountant audit --head`, and `--checkpoints` for signed ones.
+        Store them where the ledger's operator cannot change them. Later they prove that nothing
+        was cut off or rewritten: `accountant audit --head`, or `--checkpoints` for signed ones.
         """
         return self._connection.read(lambda service: service.heads())
 
     def members(self, dataset: str) -> list[Member]:
-        """Return a dataset's members by name, those whose time is over among them.
+        """Return a dataset's members by name, including expired ones.
 
-        A server shows all to owners, auditors and administrators; to others themselves alone.
+        A server shows all members to owners, auditors and administrators, and other callers
+        only themselves.
+
+        Raises: UnknownDataset: the dataset does not exist.
         """
         dataset = coerce_text("dataset", dataset)
-        return self._connection.read(lambda service: service.members(dataset))
+        return self._list(dataset, lambda service: service.members(dataset))
 
     def limits(self, dataset: str) -> list[LevelView]:
-        """Return a dataset's limits that are in force, by scope and name, with what is used.
+        """Return a dataset's limits by scope and name, with their usage.
 
-        A server shows all to owners, auditors and administrators; to others those that apply to
-        them.
+        A server shows all limits to owners, auditors and administrators, and other callers
+        those that apply to them.
+
+        Raises: UnknownDataset: the dataset does not exist.
         """
         dataset = coerce_text("dataset", dataset)
-        return self._connection.read(lambda service: service.levels(dataset))
+        return self._list(dataset, lambda service: service.levels(dataset))
 
     def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
-        """Return what an analyst may still use of a dataset: its rest, and each limit.
+        """Return the remaining budget of an analyst on a dataset, with each limit.
 
         Args:
-            analyst: without it the client's own, or the name that the server knows it by.
-        Raises: RequestInvalid: no name is known, or the dataset was never opened.
+            analyst: by default the client's own, or the name in the token.
+        Raises: RequestInvalid: no name is known. UnknownDataset: the dataset does not exist.
         """
         dataset = coerce_text("dataset", dataset)
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
         return self._connection.read(lambda service: get_budget(service, dataset, name))
 
     def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
-        """Return what an analyst may still use, dataset by dataset; closed ones are left out.
+        """Return the remaining budgets of an analyst, without closed datasets.
 
-        A server answers for the token's own name; for others, on the datasets of which the token
-        sees all. Of a file or on Kafka, every dataset is there.
+        A server returns those of the token's own name. For another analyst, it returns the
+        datasets on which the token has full visibility. A file and Kafka return all datasets.
 
         Raises:
             RequestInvalid: no name is known.
-            NotPermitted: another's, and there is no dataset of which the token sees all.
+            NotPermitted: another analyst, and the token has full visibility of no dataset.
         """
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
         return self._connection.read(lambda service: get_budgets(service, name))
 
     def me(self) -> Me:
-        """Return who this client is to the ledger; nobody in a file and on Kafka.
+        """Return the caller that the ledger authenticates; nobody for a file and on Kafka.
 
-        Raises: Unauthenticated: the server wants a token, or does not know this one.
+        Raises: Unauthenticated: the server requires a token, or does not know this one.
         """
         return self._connection.read(get_me)
 
     def usage(self, dataset: str) -> list[UsageView]:
-        """Return who used a dataset, by analyst, since its log began.
-
-        Raises: Unavailable: the index of usage is still behind; ask again.
-        """
-        dataset = coerce_text("dataset", dataset)
-        return self._connection.read(lambda service: service.usage(dataset))
-
-    def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, by analyst, purpose, day or month, in the order of the keys.
+        """Return the usage of a dataset by analyst, since its log began.
 
         Raises:
-            NotPermitted: by other than the analyst, and a server hides what others ask.
-            Unavailable: the index of usage is still behind; ask again.
+            UnknownDataset: the dataset does not exist.
+            Unavailable: the usage index lags behind the log; ask again.
+        """
+        dataset = coerce_text("dataset", dataset)
+        return self._list(dataset, lambda service: service.usage(dataset))
+
+    def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
+        """Return the usage of a dataset by analyst, purpose, day or month, ordered by key.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            NotPermitted: the server hides other analysts' requests, and `by` is not `analyst`.
+            Unavailable: the usage index lags behind the log; ask again.
         """
         dataset = coerce_text("dataset", dataset)
         if by not in get_args(By):
             raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
-        return self._connection.read(lambda service: service.usage_by(dataset, by))
+        return self._list(dataset, lambda service: service.usage_by(dataset, by))
 
-    def overview(self, dataset: str) -> Overview | None:
-        """Return all that is shown of a dataset: what its page has. None if it was never opened.
+    def overview(self, dataset: str) -> Overview:
+        """Return everything that the page of a dataset shows.
 
-        A server shows each part as to whom the token stands for; a file and Kafka show all.
+        A server shows what the token's caller may see; a file and Kafka show everything.
+
+        Raises: UnknownDataset: the dataset does not exist.
         """
         dataset = coerce_text("dataset", dataset)
-        return self._connection.read(lambda service: service.overview(dataset, None))
+        return self._find(dataset, lambda service: service.overview(dataset, None))
 
-    def why(self, dataset: str, *, analyst: str | None = None) -> Why | None:
-        """Return who used a dataset, for what and when, and how much longer it lasts.
+    def why(self, dataset: str, *, analyst: str | None = None) -> Why:
+        """Return the usage of a dataset by analyst, purpose and time, and how long it will last.
 
-        Forecasts are arithmetic about the past, and promise nothing. None if it was never opened.
+        Forecasts extrapolate past usage; they guarantee nothing.
 
         Args:
-            analyst: whose row and forecast are included however little they spent; a server shows
-                callers who may not see everybody's requests their own alone.
-        Raises: Unavailable: the index of usage is still behind; ask again.
+            analyst: whose row and forecast are always included. A server shows callers without
+                full visibility only their own.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            Unavailable: the usage index lags behind the log; ask again.
         """
         dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
-        return self._connection.read(lambda service: service.why(dataset, analyst=analyst))
+        return self._find(dataset, lambda service: service.why(dataset, analyst=analyst))
 
     def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
-        """Return the decision on a request of the last hour, None if it is not known.
+        """Return the decision on a request of the last hour, None if there is none.
 
-        Older ones are in the log: `accountant log export --id`.
+        Older decisions are in the log: `accountant log export --id`.
+
+        Raises: UnknownDataset: the dataset does not exist.
         """
         dataset = coerce_text("dataset", dataset)
         analyst = coerce_text("analyst", analyst)
         request_id = coerce_text("request_id", request_id)
         found = self._connection.read(lambda service: service.find(dataset, analyst, request_id))
         if found is None:
+            self.dataset(dataset)  # raises for a misspelt name
             return None
         decision = decode_decision(found)
         self._sender.matching.check_lookup(dataset, analyst, request_id, decision)
         return decision
 
     def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:
-        """Yield the decisions on a dataset in the order of their numbers, to the last one.
+        """Yield the numbered decisions on a dataset in order, to the last one.
 
-        A decision without a number in the dataset, such as a repeat, is not among them.
+        Repeats and other decisions without a number in the dataset are left out.
 
         Args:
-            after: the number of a decision in the dataset: those after it alone.
-        Raises: Gone: the next one is in an archive. Unavailable: the index is behind; resume from
-            the last one.
+            after: start after the decision with this number.
+
+        Raises:
+            UnknownDataset: the dataset does not exist.
+            Gone: the next decision is in an archive.
+            Unavailable: the index lags behind the log; resume after the last decision.
         """
-        while found := self._page(dataset, after):
+        found = self._page(dataset, after)
+        if not found:
+            self.dataset(dataset)  # raises for a misspelt name
+        while found:
             yield from found
             after = found[-1].sequence or after
+            found = self._page(dataset, after)
+
+    def _find(self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]) -> T:
+        return self._connection.read(lambda service: find_in_dataset(service, dataset, read))
+
+    def _list(
+        self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
+    ) -> list[T]:
+        return self._connection.read(lambda service: list_of_dataset(service, dataset, read))
 
     def _page(self, dataset: str, after: int) -> list[Decision]:
         dataset = coerce_text("dataset", dataset)
@@ -321,18 +357,18 @@ class Accountant:
         return [decode_decision(value) for value in found]
 
     def events(self) -> Iterator[Decision]:
-        """Yield decisions as they become visible, from now on.
+        """Yield new decisions as they become visible.
 
-        Through a gateway a stream that is cut resumes where it ended: nothing is lost or comes
-        twice. In process, a reader that is too slow loses the oldest.
+        A stream from a server reconnects where it was cut: nothing is lost, nothing comes twice.
+        In process, a reader that is too slow loses the oldest decisions.
 
-        Raises: Unavailable: the gateway stays away. Gone: the stream ended so long ago that the
-            rest is to be read with `requests`.
+        Raises: Unavailable: the server does not come back. Gone: the stream was cut too long ago;
+            read the missing decisions with `requests`.
         """
         return self._connection.stream(lambda service: service.events())
 
     def alerts(self) -> Iterator[Alert]:
-        """Yield thresholds as they are crossed; `datasets` and `limits` show earlier ones."""
+        """Yield alerts when thresholds are reached; `datasets` and `limits` have earlier ones."""
         return self._connection.stream(lambda service: service.alerts())
 
     def cost(
@@ -346,12 +382,12 @@ class Accountant:
         via: str | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
-        """Return what a request would get now: granted or not, its cost, what would remain.
+        """Return how a request would be decided now: granted or not, its cost, what would remain.
 
-        Nothing is written or charged. The arguments are those of `ask`; the role and the limits of
-        the analyst count, where one is known.
+        Nothing is written or charged. The arguments are those of `ask`. The role and limits of
+        the analyst count if the analyst is known.
 
-        Raises: RequestInvalid: also where the dataset was never opened.
+        Raises: RequestInvalid. UnknownDataset: the dataset does not exist.
         """
         wait = coerce_seconds("wait", wait)
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
@@ -363,13 +399,10 @@ class Accountant:
         # With a token and no analyst, the server fills in the name.
         asked = preview_request_of(call.body)
         asked = msgspec.structs.replace(asked, analyst=name, via=asked.via if name else UNSET)
-        found = self._connection.read(lambda service: service.preview(draft.dataset, asked))
-        if found is None:
-            raise RequestInvalid("dataset", "must have been opened", draft.dataset)
-        return found
+        return self._find(draft.dataset, lambda service: service.preview(draft.dataset, asked))
 
     def new_request_id(self) -> str:
-        """Return a new request id, to be stored before asking: a UUIDv7 of this moment."""
+        """Return a new request id, a UUIDv7, to store before asking."""
         return new_id(self.clock)
 
     def ask(
@@ -385,26 +418,24 @@ class Accountant:
         via: str | None = None,
         wait: float = WAIT_S,
     ) -> Reply:
-        """Ask to run one mechanism on a dataset; read `granted` of the reply.
+        """Ask to run one mechanism on a dataset; check `granted` of the reply.
 
-        `grant` and `release` do the same and raise where nothing is granted.
+        `grant` and `release` do the same, and raise if the request is not granted.
 
         Args:
             dataset: its name.
-            claim: what the mechanism promises, as text (`gaussian:sigma=20,sensitivity=1`),
-                as a value of `accountant.claims`, as a dict of the wire, or as an engine's
-                adapter states it. Amounts are taken exactly, or refused with how to write them.
-            analyst: the name in the request; without it the client's own, which with a token is
-                by default the name that the server knows it by.
+            claim: the mechanism's privacy guarantee: text (`gaussian:sigma=20,sensitivity=1`), a
+                value of `accountant.claims`, a dict as on the wire, or a `ScopedClaim` of an
+                engine's adapter. An inexact amount is refused, with the text to write instead.
+            analyst: the name in the request; by default the client's own, or that in the token.
             purpose: for people, at most 200 characters.
-            unit, neighbours: what the promise is for; those of the dataset's policy where they
-                are not given.
-            request_id: of an earlier call, to ask again; without it a new one.
-            via: the name of the engine that asks for the analyst, the token's own: it needs the
-                role `engine`, and the analyst must be named.
-            wait: seconds to wait for the decision, retries included; a call that is under way
-                then takes at most about two more.
-        Raises: RequestInvalid, Unanswered (its `request_id` is to ask again with), Refused.
+            unit, neighbours: what the claim is for; by default those of the dataset's policy.
+            request_id: of an earlier call, to ask again; by default a new one.
+            via: the engine that asks for the analyst: the token's own name. It needs the role
+                `engine`, and the analyst must be named.
+            wait: seconds to wait for the decision, including retries. A running attempt may take
+                about two more seconds.
+        Raises: RequestInvalid, Refused, Unanswered (ask again with its `request_id`).
         """
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
@@ -414,7 +445,7 @@ class Accountant:
         return self._sender.reply_to(self._prepare(draft, wait), wait)
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
-        """Send a body of your own, a request or an admin record; retries send the same bytes."""
+        """Send a body of your own: a request or an admin request. Retries send the same bytes."""
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
@@ -437,12 +468,12 @@ class Accountant:
         via: str | None = None,
         wait: float = WAIT_S,
     ) -> Grant:
-        """Ask, and enter the `with` only where the mechanism may run: once, within it.
+        """Ask, and enter the `with` block only if the mechanism may run: once, inside the block.
 
-        The arguments are those of `ask`. What is within it runs for this grant alone: `release`
-        is for an answer that a retry is to get again.
+        The arguments are those of `ask`. Use `release` for a result that a retry should get
+        again.
 
-        Raises: NotGranted: on entry. Unanswered: whether it is granted is unknown.
+        Raises: NotGranted: on entry. Unanswered: it is unknown whether the request is granted.
         """
         wait = coerce_seconds("wait", wait)
 
@@ -469,34 +500,34 @@ class Accountant:
         codec: Codec = TAGGED_JSON,
         once: str | None = None,
     ) -> T:
-        """Ask, run the mechanism once, and return its answer, to every retry the same.
+        """Ask, run the mechanism once, and return its result; every retry gets the same result.
 
-        The answer is stored before it is returned. Called again with the same name (`once`) or
-        the same `request_id`, it returns the stored answer and charges nothing. Two calls without
-        either are two requests.
+        The result is stored before it is returned. A call with the same name (`once`) or the
+        same `request_id` returns the stored result and charges nothing. Two calls without either
+        are two requests.
 
         Args:
-            once: a name for the answer, such as "age-by-district", for programs that run again:
-                in this store it stands for this claim on this dataset, of this analyst and
-                ledger: a file by whatever path, a gateway by its address as given, and of both
-                the ledger's own id, since another may be made there. It excludes `request_id`.
-            run: draws the answer; it is called at most once for a grant, unless it ended
-                without an answer that anybody has seen. What it shows itself is shown. The client
-                for event loops also takes an asynchronous one, and runs any other in a thread.
-            store: of answers, or the path of its file; see `ResultStore`.
-            codec: how answers become bytes, for other types than `encode_result` takes; nothing
-                is pickled.
-            The others are those of `ask`; `wait` also for another's run of the same grant.
-        Returns: the answer as it is stored.
+            once: a name for the result, such as "age-by-district", for programs that run again.
+                In a store, the name belongs to one claim, dataset, analyst and ledger. A file
+                has the same name for every path, and a server goes by its address; the ledger's
+                own id is compared too. Excludes `request_id`.
+            run: draws the result. It is called at most once for a grant, unless it ended without
+                a result. What it prints itself is visible. Accountant also accepts an
+                asynchronous function, and runs any other in a thread.
+            store: a `ResultStore`, or the path of its file.
+            codec: encodes results of other types than `encode_result` accepts; nothing is
+                pickled.
+            The others are those of `ask`; `wait` also covers a run of the same grant elsewhere.
+        Returns: the result as it is stored.
 
         Raises:
             NotGranted: nothing ran. Unanswered: release again with its `request_id`.
-            ResultMissing: granted before, and no answer is stored here: nothing runs again.
-            StillRunning: another process runs it.
-            NameTaken: `once` stands for another claim, or for an answer of another ledger that
-                was at this address before; nothing was asked or charged.
-        Warns: AccountantWarning: the answer cannot be stored. It is returned, this once; where
-            warnings are errors, nobody gets it, and it may run again.
+            ResultMissing: granted before, but the result is not in this store: nothing runs.
+            StillRunning: another process is running it.
+            NameTaken: `once` belongs to another claim, or to another ledger that was at this
+                address before; nothing was charged.
+        Warns: AccountantWarning: the result cannot be stored. It is returned this once. If
+            warnings are errors, nobody gets it, and the mechanism may run again.
         """
         check_run_and_codec(run, codec, awaited=False)
         name = parse_once(once, request_id)
@@ -518,11 +549,11 @@ class Accountant:
     def released(
         self, dataset: str, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
     ) -> Callable[[Callable[Parameters, T]], Callable[Parameters, T]]:
-        """Return a decorator: each call of the function is a `release` of its own.
+        """Return a decorator that makes each call of a function a `release`.
 
         Args:
-            shared: further arguments of `release`, but for `once` and `request_id`: a call of the
-                function takes those, since its answer is one of its own.
+            shared: further arguments of `release`, except `once` and `request_id`: pass these to
+                a call of the function, since each call has its own result.
         Raises: RequestInvalid: `shared` has one of these.
         """
         check_shared_arguments(shared)
@@ -553,22 +584,21 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Open a dataset under a policy; the budget is fixed from the first grant on.
+        """Open a dataset under a policy; the first grant fixes the budget.
 
-        The policy is the one of `accountant dataset open`: where it names none, no request may
-        take more than 0.1 of the budget (`most_per_request`, "1" is none), basic composition
-        counts beside the filter (`beside`, "none" is none), and with a token members alone may
-        ask (`access`). A dataset that is open under this policy is left as it is, so that a
-        program may begin with its opening each time.
+        As with `accountant dataset open`, the policy gets defaults: a request may use at most 0.1
+        of the budget (`most_per_request`; "1" means no cap), basic composition counts in addition
+        to the filter (`beside`; "none" turns it off), and with a token only members may ask
+        (`access`). A dataset that is open under this policy stays as it is, so a program can
+        start with its opening each time.
 
         Args:
             policy: such as `{"epsilon": "1", "delta": "1e-6"}`; amounts are decimal strings.
-            by: the owner's name, in this and the calls below; with a token by default the name
-                that the server knows it by.
-            owners: who may decide about it from then on; without them `by` alone. A dataset that
-                is open keeps its own, which are not compared: `members` shows them.
-            as_given: neither the cap nor basic composition is proposed.
-        Raises: PolicyDiffers: the dataset was opened under another policy.
+            by: the owner's name, in this and the calls below; by default the name in the token.
+            owners: the owners of the dataset; by default `by` alone. They are not compared with
+                those of an open dataset, which `members` shows.
+            as_given: add no defaults for cap and basic composition.
+        Raises: PolicyDiffers: the dataset is open under another policy.
         """
         fields = open_fields(policy, as_given=as_given, owners=owners, reason=reason)
         return self._record("open", dataset, fields, by, request_id, wait)
@@ -590,20 +620,20 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Change thresholds, horizon, cap or access; or, before any grant, lower the budget.
+        """Change thresholds, horizon, cap or access; before any grant, also lower the budget.
 
         Args:
-            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None keeps
-                those there are, as it does for the others.
+            alert_at: ratios of the budget, increasing, such as `["0.5", "0.9"]`; None
+                changes nothing, here and in the others.
             horizon: how long the budget is to last, such as `P365D`.
-            most_per_request: the most that one request may take, a ratio.
-            access: who may ask, `members` or `anyone`.
-            visibility: whose decisions an analyst sees, `own` or `members`.
-            policy: the whole policy with a lower budget, and nothing beside it; refused once
-                anything was granted. What it does not name is proposed, as by `open`.
-            as_given: nothing is proposed.
+            most_per_request: the largest ratio of the budget for one request.
+            access: `members` may ask, or `anyone`.
+            visibility: an analyst sees `own` decisions, or those of all `members`.
+            policy: the whole policy with a lower budget, and no other argument; refused after
+                the first grant. It gets the defaults of `open`.
+            as_given: add no defaults.
             follows: in this and the calls below, the number (`sequence`) of the dataset's last
-                decision; refused as `out_of_date` if another one has come since.
+                decision. If there is a later one, the call is refused as `out_of_date`.
         """
         fields = amend_fields(
             alert_at=alert_at,
@@ -628,7 +658,7 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Close a dataset: nothing more is granted."""
+        """Close a dataset: it grants nothing more."""
         fields = {"reason": reason, "follows": follows}
         return self._record("close", dataset, fields, by, request_id, wait)
 
@@ -647,15 +677,15 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Set what a member may do on a dataset, in place of what was set before.
+        """Set the roles of a member on a dataset, replacing the earlier ones.
 
         Args:
             roles: some of `owner`, `analyst`, `engine`, `auditor`.
-            team: the one that the member belongs to in this dataset.
-            until: the first moment at which it is over: a day, which begins in UTC, or a time
-                with its zone; an owner has none.
-            as_administrator: an administrator's help, not an owner's word; a server takes it from
-                its administrators alone.
+            team: the member's team on this dataset.
+            until: when the membership expires: a day, at its start in UTC, or a time with a
+                zone; not for owners.
+            as_administrator: act as an administrator, not as an owner; a server accepts it from
+                administrators only.
         """
         fields = member_fields(
             member,
@@ -680,7 +710,7 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Take all roles from a member; the last owner stays (`last_owner`)."""
+        """Remove a member; removing the last owner is refused (`last_owner`)."""
         return self.set_member(
             dataset,
             member,
@@ -709,17 +739,17 @@ class Accountant:
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
     ) -> Decision:
-        """Set a limit on the use of a budget, in place of what was set before.
+        """Set a limit on the use of a budget, replacing the earlier one.
 
-        With none of part, policy, pace and reserved, the limit is removed.
+        Without part, policy, pace and reserved, the limit is removed.
 
         Args:
             scope: `team`, `analyst`, `each` (every analyst of a team without a limit of their
-                own) or `dataset`, which takes a pace alone.
+                own) or `dataset`, which allows only a pace.
             name: the team or the analyst.
             part: a ratio of each sum of the dataset's budget.
-            policy: instead, filter and budget of its own.
-            pace: a ratio of the dataset's budget and the period that it is for: `("0.01", "P1D")`.
+            policy: instead of `part`, a filter and budget of its own.
+            pace: a ratio of the dataset's budget and a period: `("0.01", "P1D")`.
             reserved: a ratio of the dataset's budget that nobody else may use.
         """
         fields = limit_fields(
@@ -744,7 +774,8 @@ class Accountant:
         wait: float,
     ) -> Decision:
         if by is None and not self.shows_token:
-            raise RequestInvalid("by", "must be given, or a token that the door knows", None)
+            rule = "must be passed: the name of the dataset's owner. A token can name it instead"
+            raise RequestInvalid("by", rule, None)
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
         record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None)
         call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
@@ -772,7 +803,7 @@ class Accountant:
     def _draft(
         self,
         dataset: str,
-        claim: object,  # whatever a notebook hands over
+        claim: object,  # any type that a notebook may pass
         analyst: str | None = None,
         purpose: str = "",
         unit: str | None = None,
@@ -780,7 +811,7 @@ class Accountant:
         request_id: str | UUID | None = None,
         via: str | None = None,
     ) -> RequestDraft:
-        """Return a request, checked as far as it is known.
+        """Return a request, checked as far as its fields are known.
 
         Raises: RequestInvalid.
         """
@@ -800,7 +831,7 @@ class Accountant:
     def _prepare(self, draft: RequestDraft, wait: float) -> PreparedRequest:
         """Complete a request with the policy's unit and neighbours, and the token's name.
 
-        Raises: Unanswered: they are needed, and cannot be read in time.
+        Raises: Unanswered: a missing field cannot be read in time.
         """
         with noting_errors(draft, NOT_SENT):
             if draft.is_complete:
@@ -816,7 +847,7 @@ class Accountant:
             return draft.prepare(*known)
 
     def _ledger(self) -> str:
-        """Return the random id of the ledger in a file or behind a gateway, else nothing.
+        """Return the random id of a ledger in a file or behind a server, else "".
 
         Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
         """

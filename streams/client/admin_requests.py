@@ -1,4 +1,4 @@
-"""Owners' records of a dataset, made once, so that every retry has the same bytes."""
+"""Admin requests of owners: each body is made once, so that every retry has the same bytes."""
 
 from __future__ import annotations
 
@@ -24,16 +24,16 @@ from streams.client.requests import PreparedRequest
 _TEXTS: Final = frozenset(
     {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
 )
-"""The fields that a caller gives as text, beside `dataset` and `by`."""
+"""The fields that are text, in addition to `dataset` and `by`."""
 
 
 class AdminRequest(NamedTuple):
-    """What an owner says of a dataset, until the owner's name is known.
+    """An admin request whose owner's name may still be unknown.
 
     Attributes:
         kind: its `type` on the wire.
-        fields: the others, in their order there; one that is None is left out.
-        fresh: the id was made for this record.
+        fields: the other fields, in the order of the wire; None leaves a field out.
+        fresh: the id was made for this request.
     """
 
     kind: str
@@ -43,10 +43,10 @@ class AdminRequest(NamedTuple):
     fresh: bool = False
 
     def prepare(self, by: str, *, access: Access | None = None) -> PreparedRequest:
-        """Return the call that sends it.
+        """Return the checked request.
 
         Args:
-            access: of the policy that a dataset is opened under, where it names none.
+            access: for the policy of an opening that names none.
         Raises: RequestInvalid.
         """
         values = {name: value for name, value in self.fields.items() if value is not None}
@@ -77,10 +77,10 @@ def open_fields(
     owners: Sequence[str] | None,
     reason: str,
 ) -> dict[str, object]:
-    """Return the fields of the record that opens a dataset.
+    """Return the fields that open a dataset.
 
     Args:
-        as_given: nothing is proposed where the policy names none.
+        as_given: add no proposed fields to the policy.
     Raises: RequestInvalid.
     """
     fields = dict(coerce_policy(policy))
@@ -103,14 +103,14 @@ def amend_fields(
     follows: int | None,
     reason: str,
 ) -> dict[str, object]:
-    """Return the fields of a change of thresholds, horizon, cap, access or budget.
+    """Return the fields that amend thresholds, horizon, cap, access or budget.
 
-    Raises: RequestInvalid: also where none is given.
+    Raises: RequestInvalid: also if all are None.
     """
     if all(
         each is None for each in (alert_at, horizon, most_per_request, policy, access, visibility)
     ):
-        rule = "must be given, or horizon, most_per_request, access, visibility or policy"
+        rule = "must be passed, or horizon, most_per_request, access, visibility or policy"
         raise RequestInvalid("alert_at", rule, None)
     lower = None if policy is None else coerce_policy(policy)
     return {
@@ -135,7 +135,7 @@ def member_fields(
     follows: int | None,
     reason: str,
 ) -> dict[str, object]:
-    """Return the fields of what a member may do on a dataset; without roles, nothing more.
+    """Return the fields that set the roles of a member; without roles, they remove the member.
 
     Raises: RequestInvalid.
     """
@@ -161,7 +161,7 @@ def limit_fields(
     follows: int | None,
     reason: str,
 ) -> dict[str, object]:
-    """Return the fields of a limit; with no limit in them, they remove one.
+    """Return the fields that set a limit; without any limit, they remove it.
 
     Raises: RequestInvalid.
     """
@@ -178,12 +178,12 @@ def limit_fields(
 
 
 class PolicyDiffers(BudgetError):
-    """A dataset was opened under another policy than is asked for: it stays as it is.
+    """The dataset is already open under another policy, which stays as it is.
 
     Attributes:
         dataset: its name.
-        fields: what it has and what was asked, by field.
-        record: the refusal, as the log has it.
+        fields: the dataset's value and the requested one, by field.
+        record: the refusal, as in the log.
     """
 
     def __init__(self, dataset: str, fields: dict[str, tuple[str, str]], record: bytes) -> None:
@@ -205,13 +205,13 @@ class PolicyDiffers(BudgetError):
 
 
 def is_already_open(decision: Decision) -> bool:
-    """Tell whether a decision on an opening refuses it, since the dataset was opened before."""
+    """Whether an opening was refused because the dataset was opened before."""
     differences_text = decision if decision.first is None else decision.first
     return differences_text.reason is Reason.ALREADY_OPENED
 
 
 def check_same_policy(call: PreparedRequest, decision: Decision, actual: Policy) -> None:
-    """Check that a dataset has the policy that a call would have opened it under.
+    """Check that a dataset has the policy of a repeated opening.
 
     Raises: PolicyDiffers.
     """

@@ -1,4 +1,4 @@
-"""From an address to a service: in process, or over HTTP."""
+"""Connects a client to its ledger: a file in this process, or a server over HTTP."""
 
 from __future__ import annotations
 
@@ -22,24 +22,26 @@ LOCK_POLL_S: Final = 0.05
 
 
 class NoSuchLedger(Refused):
-    """There is no file at this path: a mistyped one must not become a second budget."""
+    """The ledger's file does not exist. A mistyped path must not create a second budget."""
 
 
 def check_exists(path: Path) -> None:
-    """Raise unless there is a file that could be a ledger's.
+    """Check that a path is a file.
 
-    Raises: NoSuchLedger: nothing is there. Refused: it is a directory.
+    Raises: NoSuchLedger: it does not exist. Refused: it is a directory.
     """
     if path.is_dir():
-        raise Refused(f"{path} is a directory, not a ledger's file")
+        raise Refused(
+            f"{path} is a directory. Name the ledger's file, such as {path}/accountant.db"
+        )
     if not path.exists():
         raise NoSuchLedger(_missing_message(path))
 
 
 def _missing_message(path: Path) -> str:
     with contextlib.suppress(OSError, ValueError):
-        path = path.relative_to(Path.cwd())  # as it was typed, most often
-    return f"no such ledger: {path}; open a dataset first, or check the path"
+        path = path.relative_to(Path.cwd())  # usually as it was typed
+    return f"no such ledger: {path}. Check the path, or open a dataset to create the ledger"
 
 
 def connect_file_or_server(
@@ -50,16 +52,16 @@ def connect_file_or_server(
     wait: float = 0.0,
     read_only: bool = False,
 ) -> EmbeddedService | FileReader | HttpService | None:
-    """Return the service of a file or a gateway, None where the ledger is on Kafka.
+    """Return the service of a file or a server, None where the ledger is on Kafka.
 
-    A file that another process holds is reached through the address that it published; where
-    there is none, such as beside another `accountant ask`, it is free again in a moment.
+    A file that another process has locked is reached through the address which that process
+    has published. A process without an address, such as another `accountant ask`, soon ends.
 
     Args:
-        make: make the file if it is not there.
-        wait: seconds to wait for a file that another process holds.
-        read_only: read a file without a lock, whoever holds it.
-    Raises: NoSuchLedger: there is no file. Refused, LogDamaged: as `EmbeddedService.open`.
+        create: create the file if it does not exist.
+        wait: seconds to wait for a locked file.
+        read_only: read a file without a lock, even while another process has it open.
+    Raises: NoSuchLedger: there is no file. Refused, LogDamaged: see `EmbeddedService.open`.
     """
     kind, target = settings.ledger
     if read_only and kind == "sqlite":
@@ -75,9 +77,9 @@ def connect_file_or_server(
 
 
 def _open_reader(path: Path, settings: Settings, clock: Clock) -> FileReader:
-    """Return a reader of a file, which takes no lock.
+    """Open a file to read it without a lock.
 
-    Raises: NoSuchLedger: there is no file. Refused: it is a directory.
+    Raises: NoSuchLedger: it does not exist. Refused: it is a directory.
     """
     check_exists(path)
     return FileReader(path, clock, index=index_path(path, settings))
@@ -104,9 +106,10 @@ def _connect_once(
 
 
 def client_settings(url: str | None, token: str | None, settings: Settings | None) -> Settings:
-    """Return the settings of a client: those given, else those of the environment.
+    """Return the settings of a client: the arguments, else the environment.
 
-    A token that is given goes before one that any settings have.
+    A token argument overrides the token in any settings.
+
     Raises: Refused: a value breaks its rule.
     """
     if settings is None:
@@ -118,9 +121,9 @@ def client_settings(url: str | None, token: str | None, settings: Settings | Non
 
 
 def with_absolute_path(settings: Settings) -> Settings:
-    """Return settings whose path, if it is a relative one, is that of the present directory.
+    """Return settings with an absolute path: a program may change its directory later.
 
-    Raises: Refused: there is no present directory any more.
+    Raises: Refused: the working directory does not exist.
     """
     kind, target = settings.ledger
     if kind != "sqlite" or target.startswith("/"):
@@ -128,5 +131,8 @@ def with_absolute_path(settings: Settings) -> Settings:
     try:
         path = Path.cwd() / target
     except OSError as error:
-        raise Refused(f"{target} is a path in the working directory, which is gone") from error
+        raise Refused(
+            f"the working directory does not exist any more, and {target} is a path in it. "
+            "Change to another directory, or use an absolute path"
+        ) from error
     return settings.model_copy(update={"url": f"sqlite:///{path}"})

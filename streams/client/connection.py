@@ -1,6 +1,7 @@
-"""How a client waits for its ledger: in an event loop, or in the caller's own thread.
+"""Connections of the two clients: one waits in an event loop, one in the caller's thread.
 
-All that the two clients do differently is here; the rest of one is generated from the other.
+Every difference between the clients is in this file. The sync client's other code is generated
+from the async client.
 """
 
 from __future__ import annotations
@@ -30,17 +31,17 @@ from streams.settings import Settings
 
 T = TypeVar("T")
 LoggedDecision = tuple[Decision, bytes | None]
-"""A decision, with the log's record where its bytes are known."""
+"""A decision, and the bytes of its record in the log where they are known."""
 
 
 class ConnectedLedger:
-    """The service that a client uses, of the process that made the client.
+    """Holds the service that a client uses, and refuses it in a forked process.
 
     A file that does not exist is looked for again at each call.
 
     Args:
-        wait: seconds to wait for Kafka, or for a file that another process holds.
-        read_only: read a file without a lock, whoever holds it.
+        wait: seconds to wait for Kafka, or for a locked file.
+        read_only: read a file without a lock.
     """
 
     def __init__(
@@ -57,24 +58,24 @@ class ConnectedLedger:
 
     @property
     def shows_token(self) -> bool:
-        """Whether it sends a token."""
+        """Whether the client sends a token."""
         return isinstance(self._service, HttpService) and self._service.has_token
 
     def attach(self, service: Service) -> None:
-        """Use a service that is connected already; `close` closes it."""
+        """Use a connected service; `close` closes it."""
         self._made_by = os.getpid()
         self._service, self._file_is_missing = service, False
 
     def get_service(self, *, create: bool = False) -> Service:
-        """Return the service in use; where there was no file, look again.
+        """Return the service; if the file was missing, look for it again.
 
         Args:
-            make: make the file if there still is none.
+            create: create the file if it still does not exist.
 
         Raises:
             UsedAfterFork: another process made the client.
-            Unavailable: not connected. NoSuchLedger: there is no file.
-            Refused, LogDamaged: as `connect_file_or_server`.
+            Unavailable: the client is not connected. NoSuchLedger: there is no file.
+            Refused, LogDamaged: see `connect_file_or_server`.
         """
         if os.getpid() != self._made_by:
             raise UsedAfterFork(self._made_by)
@@ -84,7 +85,8 @@ class ConnectedLedger:
                     self._connect(create=create)
         if self._service is None:
             raise Unavailable(
-                "not connected: the client was let go, or is used before its `async with`"
+                "this client is not connected: it was closed, or `async with` has not entered it. "
+                "Make a new client, or use this one inside its `with`"
             )
         return self._service
 
@@ -96,7 +98,7 @@ class ConnectedLedger:
         self._service, self._file_is_missing = found, False
 
     def _connect_first(self) -> bool:
-        """Tell whether the ledger is in a file or behind a gateway, and not on Kafka."""
+        """Connect to a file or a server; return False where the ledger is on Kafka."""
         self._made_by = os.getpid()
         try:
             self._connect()
@@ -110,7 +112,7 @@ class ConnectedLedger:
         self._service = await connect_kafka(self._settings, wait=self._wait)
 
     def _detach(self) -> Service | None:
-        """Forget the service; return it where it is to be closed."""
+        """Forget the service; return it if no other client uses it, so that it can be closed."""
         service, self._service, self._file_is_missing = self._service, None, False
         if service is None or os.getpid() != self._made_by:
             return None
@@ -118,7 +120,7 @@ class ConnectedLedger:
 
 
 class AsyncConnection(ConnectedLedger):
-    """Waits in the event loop of whoever calls."""
+    """Connection of the async client: waits in the caller's event loop."""
 
     async def connect(self) -> None:
         """Connect to the ledger.
@@ -135,7 +137,7 @@ class AsyncConnection(ConnectedLedger):
             await service.close()
 
     async def reach_service(self, *, create: bool = False) -> Service:
-        """Return the service in use, as `look`."""
+        """Return the service, see `get_service`."""
         if self._file_is_missing:
             return await asyncio.to_thread(self.get_service, create=create)
         return self.get_service()
@@ -143,7 +145,7 @@ class AsyncConnection(ConnectedLedger):
     async def read(
         self, read: Callable[[Service], Coroutine[Any, Any, T]], *, within: float | None = None
     ) -> T:
-        """Return what is read of the service.
+        """Run a read of the service.
 
         Raises: TimeoutError: it takes more than `within` seconds.
         """
@@ -160,23 +162,23 @@ class AsyncConnection(ConnectedLedger):
         await asyncio.sleep(seconds)
 
     async def run(self, step: Callable[..., T], *args: Any) -> T:
-        """Call a function in a thread, and wait for its end even where the caller is cancelled."""
+        """Call a function in a thread, and wait for its end even if the caller is cancelled."""
         return await run_uncancelled(step, *args)
 
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> AsyncIterator[T]:
-        """Return a stream of the service."""
+        """Subscribe to a stream of the service."""
         return subscribe(self.get_service())
 
     def html(self) -> str:
-        """Return the ledger's address for a notebook, which cannot wait for more."""
+        """Return the ledger's address for a notebook: a display cannot await the datasets."""
         return escape(self._settings.url)
 
 
 class Connection(ConnectedLedger):
-    """Connected when it is made; waits in the caller's thread.
+    """Connection of the sync client: connects in its constructor, waits in the caller's thread.
 
-    An embedded ledger decides there. Other services are asynchronous: they run in the event loop
-    of a thread that starts with the first such call.
+    An embedded ledger decides in the caller's thread. Other services are asynchronous: they run
+    in the event loop of a thread, which the first such call starts.
     """
 
     def __init__(
@@ -200,13 +202,13 @@ class Connection(ConnectedLedger):
             self._loop = None
 
     def reach_service(self, *, create: bool = False) -> Service:
-        """Return the service in use, as `look`."""
+        """Return the service, see `get_service`."""
         return self.get_service(create=create)
 
     def read(
         self, read: Callable[[Service], Coroutine[Any, Any, T]], *, within: float | None = None
     ) -> T:
-        """Return what is read of the service.
+        """Run a read of the service.
 
         Raises: TimeoutError: it takes more than `within` seconds.
         """
@@ -228,7 +230,7 @@ class Connection(ConnectedLedger):
         return step(*args)
 
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> Iterator[T]:
-        """Yield what a stream of the service does."""
+        """Yield the items of a stream of the service."""
 
         async def subscribe_in_loop() -> AsyncIterator[T]:
             return subscribe(self.get_service())
@@ -241,11 +243,11 @@ class Connection(ConnectedLedger):
                 except StopAsyncIteration:
                     return
         finally:
-            if isinstance(events, Subscription):  # a generator ends with its last reader
+            if isinstance(events, Subscription):  # a generator ends when its last reader drops it
                 events.close()
 
     def html(self) -> str:
-        """Return the datasets for a notebook; only the address where they cannot be read."""
+        """Return a table of the datasets for a notebook, or the error where they cannot be read."""
         url = self._settings.url
         try:
             return client_html(url, self.read(lambda service: service.datasets()))
@@ -256,7 +258,7 @@ class Connection(ConnectedLedger):
         if os.getpid() != self._made_by:
             coroutine.close()
             raise UsedAfterFork(self._made_by)
-        with self._starting:  # two threads may be the first at once
+        with self._starting:  # two threads may start it at once
             if self._loop is None:
                 self._loop = LoopThread()
             loop = self._loop
@@ -264,7 +266,7 @@ class Connection(ConnectedLedger):
 
 
 class LoopThread:
-    """Runs coroutines in its own thread's event loop; made running, ended by `close`."""
+    """Runs coroutines in an event loop of its own thread, until `close`."""
 
     def __init__(self) -> None:
         self._loop = asyncio.new_event_loop()
@@ -274,7 +276,7 @@ class LoopThread:
         self._thread.start()
 
     def call(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        """Return what a coroutine returns; interrupting this cancels it."""
+        """Run a coroutine and return its result; an interrupt cancels it."""
         future = asyncio.run_coroutine_threadsafe(coroutine, self._loop)
         try:
             return future.result()
@@ -283,7 +285,7 @@ class LoopThread:
             raise
 
     def close(self) -> None:
-        """Cancel what still runs, and end the thread."""
+        """Cancel the running coroutines and end the thread."""
         self.call(_cancel_others())
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -291,7 +293,7 @@ class LoopThread:
 
 
 async def run_uncancelled(step: Callable[..., T], *args: Any) -> T:
-    """Call a function in a thread, and wait for its end even where the caller is cancelled."""
+    """Call a function in a thread, and wait for its end even if the caller is cancelled."""
     running = asyncio.ensure_future(asyncio.to_thread(step, *args))
     try:
         return await asyncio.shield(running)

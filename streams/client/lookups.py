@@ -1,13 +1,16 @@
-"""What takes a client several calls of a service, or another call for each kind of service."""
+"""Reads of a client that take several calls of a service, or depend on the kind of service."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Callable, Coroutine
+from typing import Any, TypeVar
 
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records.http_bodies import Me
+from accountant.suggest import did_you_mean
 from accountant.views.limit_views import AnalystBudget
 from streams.client.http.service import HttpService
 from streams.client.requests import ANALYST_VARIABLE, RequestDraft
@@ -16,12 +19,62 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, NotPermitted, Refused, Unavailable
 from streams.service import Service
 
+T = TypeVar("T")
 UnitAndNeighbours = tuple[str, Neighbours]
 """The unit of a dataset's policy, and its neighbouring relation."""
 
 
+class UnknownDataset(RequestInvalid):
+    """No dataset has this name. The message suggests a similar name."""
+
+    def __init__(self, name: str, hint: Callable[[], str] | None = None) -> None:
+        super().__init__("dataset", "must be the name of a dataset", name, hint=hint)
+
+    def _said(self) -> str:
+        return f"no dataset is named {self.value}"
+
+    def __str__(self) -> str:
+        said = self._said()
+        return f"{said}: {self.hint}" if self.hint else f"{said}. List the names with `datasets()`"
+
+
+async def find_in_dataset(
+    service: Service, name: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]
+) -> T:
+    """Read something that every dataset has.
+
+    Raises: UnknownDataset: the dataset does not exist.
+    """
+    found = await read(service)
+    if found is None:
+        raise await unknown_dataset(service, name)
+    return found
+
+
+async def list_of_dataset(
+    service: Service, name: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
+) -> list[T]:
+    """Read a list of a dataset; it may be empty only if the dataset exists.
+
+    Raises: UnknownDataset: the dataset does not exist.
+    """
+    found = await read(service)
+    if not found and await service.dataset(name) is None:
+        raise await unknown_dataset(service, name)
+    return found
+
+
+async def unknown_dataset(service: Service, name: str) -> UnknownDataset:
+    """Return the error for a dataset that does not exist, with the most similar name."""
+    with contextlib.suppress(TimeoutError, Unavailable, Refused, Gone):
+        async with asyncio.timeout(GRACE_S):
+            names = [view.dataset for view in await service.datasets()]
+            return UnknownDataset(name, did_you_mean(name, names))
+    return UnknownDataset(name)
+
+
 async def get_me(service: Service) -> Me:
-    """Return who the client is to the ledger; nobody in a file and on Kafka.
+    """Return the caller that the ledger authenticates; nobody for a file and on Kafka.
 
     Raises: Unauthenticated: the server does not know the token.
     """
@@ -29,15 +82,15 @@ async def get_me(service: Service) -> Me:
 
 
 async def own_name(service: Service, field: str) -> str:
-    """Return the name in requests and records that give none.
+    """Return the caller's name, for requests that have none.
 
     Args:
-        field: the field that wants it.
-    Raises: RequestInvalid: the server knows nobody.
+        field: the field that needs it.
+    Raises: RequestInvalid: authentication is off, so a token has no name.
     """
     name = await service.own_name() if isinstance(service, HttpService) else None
     if name is None:
-        rule = "must be given: authentication is off at this door, so that a token names nobody"
+        rule = "must be passed: authentication is off on this server, so a token names nobody"
         raise RequestInvalid(field, rule, None)
     return name
 
@@ -45,10 +98,10 @@ async def own_name(service: Service, field: str) -> str:
 async def missing_fields(
     service: Service, draft: RequestDraft, known: UnitAndNeighbours | None
 ) -> tuple[str, UnitAndNeighbours | None]:
-    """Return a request's analyst, and the statement of its dataset's policy.
+    """Return a request's analyst, and the unit and neighbours of its dataset's policy.
 
     Args:
-        known: the statement, if it is known. None is returned for a dataset that is not open.
+        known: unit and neighbours, if known. None is returned for a dataset that does not exist.
     """
     analyst = await own_name(service, "analyst") if draft.analyst is None else draft.analyst
     if known is None and (view := await service.dataset(draft.dataset)) is not None:
@@ -57,9 +110,9 @@ async def missing_fields(
 
 
 async def get_budget(service: Service, dataset: str, analyst: str | None) -> AnalystBudget:
-    """Return what an analyst may still use of a dataset.
+    """Return the remaining budget of an analyst on a dataset.
 
-    Raises: RequestInvalid: no name is known, or the dataset was never opened.
+    Raises: RequestInvalid: no analyst is known. UnknownDataset: the dataset does not exist.
     """
     if analyst is None:
         if not isinstance(service, HttpService):
@@ -67,17 +120,18 @@ async def get_budget(service: Service, dataset: str, analyst: str | None) -> Ana
         analyst = await own_name(service, "analyst")
     found = await service.budget_for(dataset, analyst)
     if found is None:
-        raise RequestInvalid("dataset", "must have been opened", dataset)
+        raise await unknown_dataset(service, dataset)
     return found
 
 
 async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudget]:
-    """Return what an analyst may still use, dataset by dataset; closed ones are left out.
+    """Return the remaining budgets of an analyst, without closed datasets.
 
-    Raises: RequestInvalid: no name is known. NotPermitted: the token sees all of no dataset.
+    Raises: RequestInvalid: no analyst is known. NotPermitted: the token has full visibility of no
+        dataset.
     """
     if isinstance(service, HttpService) and analyst in {None, await service.own_name()}:
-        await own_name(service, "analyst")  # a server that knows nobody would have none for them
+        await own_name(service, "analyst")  # without authentication there is no name
         return await service.own_budgets()
     if analyst is None:
         raise _analyst_missing()
@@ -86,7 +140,7 @@ async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudg
         try:
             if not view.closed:
                 found.append(await service.budget_for(view.dataset, analyst))
-        except NotPermitted as error:  # a dataset of which a server does not show all
+        except NotPermitted as error:  # the server does not show other analysts' budgets here
             refused = error
     if refused is not None and not found:
         raise refused
@@ -94,14 +148,14 @@ async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudg
 
 
 async def get_ordered_before(service: Service) -> int | None:
-    """Return what `Service.ordered_before` does."""
+    """Return `ordered_before` of the service."""
     return service.ordered_before()
 
 
 async def get_ledger_id(service: Service) -> str:
-    """Return the random id of the ledger in a file or behind a gateway, else nothing.
+    """Return the random id of a ledger in a file or behind a server, else "".
 
-    Nothing also where a gateway does not say it, or not now: stored answers are there without it.
+    Also "" if the server does not send it in time: stored results can be used without it.
     """
     if isinstance(service, HttpService):
         with contextlib.suppress(TimeoutError, Unavailable, Refused, Gone):
@@ -115,4 +169,4 @@ async def get_ledger_id(service: Service) -> str:
 
 
 def _analyst_missing() -> RequestInvalid:
-    return RequestInvalid("analyst", f"must be given, or be set as {ANALYST_VARIABLE}", None)
+    return RequestInvalid("analyst", f"must be passed, or set as {ANALYST_VARIABLE}", None)

@@ -1,4 +1,4 @@
-"""Which request an error is of: it may have been charged, and then only its id saves the grant."""
+"""Puts the id of a request on an error: a charged request can be retried by its id only."""
 
 from __future__ import annotations
 
@@ -15,10 +15,13 @@ RELEASED: Final = "charged; release again with this request_id, which is not cha
 
 
 def note_request(error: BaseException, call: PreparedRequest | RequestDraft, known: str) -> None:
-    """Put the id of a request on an error, as its `request_id` and as a note.
+    """Put the id of a request on an error, as `request_id` and as a note.
 
-    A note that is there already knows more: it is of where the error was raised. A class of a
-    user's own may take neither, by whatever error: the error itself is what leaves then.
+    An existing note comes from where the error was raised and knows more, so it stays. A user's
+    own exception class may refuse both; the error itself must still be raised.
+
+    Args:
+        known: what is known of the charge, such as `NOT_SENT`.
     """
     with contextlib.suppress(Exception):
         error.request_id = call.request_id  # type: ignore[attr-defined]
@@ -32,9 +35,10 @@ def note_request(error: BaseException, call: PreparedRequest | RequestDraft, kno
 
 
 class OnError:
-    """A block whose errors are handed to a function on their way out.
+    """A context that passes each error to a function before the error leaves.
 
-    A generator's context sets the traceback of an error anew, which a frozen class refuses.
+    This is a class because a context made from a generator sets the error's traceback, which
+    frozen exception classes refuse.
     """
 
     def __init__(self, handle: Callable[[BaseException], None]) -> None:
@@ -49,9 +53,9 @@ class OnError:
 
 
 def noting_errors(call: PreparedRequest | RequestDraft, known: str = IN_DOUBT) -> OnError:
-    """Have every error that leaves the block carry the id of a request.
+    """Put the id of a request on every error that leaves the block.
 
     Args:
-        known: what is known within the block of its charge.
+        known: what is known within the block of the charge.
     """
     return OnError(lambda error: note_request(error, call, known))

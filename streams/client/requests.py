@@ -1,4 +1,4 @@
-"""What clients send: bodies made once, so that every retry has the same bytes."""
+"""Requests of clients: each body is made once, so that every retry has the same bytes."""
 
 from __future__ import annotations
 
@@ -31,11 +31,11 @@ from streams.errors import Unavailable
 
 
 class Unanswered(Unavailable):
-    """A call got no decision; whether it will be decided is unknown.
+    """A call got no decision; whether it is decided later is unknown.
 
     Attributes:
-        request_id: to ask again with: that is never charged twice.
-        why: what happened, without what to do about it.
+        request_id: to ask again with: it is never charged twice.
+        why: what happened, without the next step.
     """
 
     def __init__(self, why: str, then: str, request_id: str) -> None:
@@ -45,12 +45,12 @@ class Unanswered(Unavailable):
 
 
 def error_text(error: BaseException) -> str:
-    """Return what an error says, its type's name if that is nothing."""
+    """Return the message of an error, or the name of its type if it has none."""
     return str(error) or type(error).__name__
 
 
 class ScopedClaim(NamedTuple):
-    """A claim with the unit and the neighbouring relation that it holds for, as engines state it.
+    """A claim of an engine, with its unit of privacy and its neighbouring relation.
 
     Attributes:
         unit: of privacy, such as `person`.
@@ -62,14 +62,13 @@ class ScopedClaim(NamedTuple):
 
 
 class PreparedRequest(NamedTuple):
-    """One body, checked, and where its decision can be looked up.
+    """A checked body, and the keys to look its decision up.
 
     Attributes:
         caller: the analyst, or the owner.
-        opens: it opens a dataset, so that a ledger may be made for it.
-        checked: what the body asks for, where that is known of the body as a whole, which is
-            canonical then.
-        fresh: the id was made for this very call, so that a repeat is its own.
+        opens: it opens a dataset, so the ledger's file may be created.
+        checked: the decoded body, where the whole body was checked; the body is canonical then.
+        fresh: the id was made for this call, so a repeat comes from its own retry.
     """
 
     source: Source
@@ -82,7 +81,7 @@ class PreparedRequest(NamedTuple):
     fresh: bool = False
 
     def is_own_repeat(self, decision: Decision) -> bool:
-        """Tell whether this call's own retry has made a decision a repeat."""
+        """Whether a decision is a repeat that this call's own retry caused."""
         return self.fresh and decision.outcome is Outcome.REPEATED
 
 
@@ -94,9 +93,9 @@ _decode_kind = msgspec.json.Decoder(_RecordType).decode
 
 
 def body_source(body: bytes) -> Source:
-    """Return which input a body is meant for, by its `type`.
+    """Return the input that a body belongs to, by its `type`.
 
-    Raises: Undecodable: it is no JSON object with a `type`.
+    Raises: Undecodable: it is not a JSON object with a `type`.
     """
     try:
         return "requests" if _decode_kind(body).type == "request" else "admin"
@@ -106,14 +105,14 @@ def body_source(body: bytes) -> Source:
 
 
 def prepare_body(body: bytes) -> PreparedRequest:
-    """Return the call that a body is.
+    """Check a body that the caller made.
 
     Raises: Undecodable, RequestInvalid.
     """
     body = canonical(body)
     source: Source = "requests"
     try:
-        checked = check(source, body)  # which nothing but a request passes
+        checked = check(source, body)  # fails for everything but a request
     except (Undecodable, RequestInvalid):
         source = body_source(body)
         if source == "requests":
@@ -135,11 +134,11 @@ class RequestDraft(NamedTuple):
     """A request whose unit, neighbouring relation and analyst may still be unknown.
 
     Attributes:
-        analyst: None for the name that the server knows the client by.
-        unit, neighbours: those of the dataset's policy where they are None.
+        analyst: None for the name in the client's token.
+        unit, neighbours: None for those of the dataset's policy.
         request_id: of an earlier call, or made for this one.
-        fresh: it was made for this one.
-        via: the engine that asks for the analyst, None where there is none.
+        fresh: the id was made for this call.
+        via: the engine that asks for the analyst, if any.
     """
 
     dataset: str
@@ -155,10 +154,10 @@ class RequestDraft(NamedTuple):
     def prepare(
         self, unit: str = "person", neighbours: Neighbours = "add_remove"
     ) -> PreparedRequest:
-        """Return the call that asks to run one mechanism.
+        """Return the checked request.
 
         Args:
-            unit, neighbours: where none were given.
+            unit, neighbours: used where the draft has none.
         Raises: RequestInvalid.
         """
         assert self.analyst is not None
@@ -180,7 +179,7 @@ class RequestDraft(NamedTuple):
         )
 
     def check(self) -> None:
-        """Check every field that is known by now.
+        """Check every field that is already known.
 
         Raises: RequestInvalid.
         """
@@ -188,7 +187,7 @@ class RequestDraft(NamedTuple):
 
     @property
     def is_complete(self) -> bool:
-        """Whether nothing is left to find out before it can be sent."""
+        """Whether the draft has every field, so that it can be sent."""
         return None not in (self.analyst, self.unit, self.neighbours)
 
 
@@ -208,7 +207,10 @@ def _split_at_id(
     neighbours: Neighbours,
     via: str | None,
 ) -> tuple[bytes, bytes]:
-    """Return a checked body's bytes before and after its id: notebooks ask alike, often."""
+    """Return the bytes of a checked body before and after its id.
+
+    Cached, because notebooks often ask for the same thing.
+    """
     if isinstance(claim, str):
         try:
             claim = parse_claim(claim)
@@ -227,7 +229,7 @@ def _split_at_id(
     )
     body = encode(request)
     check_body("requests", body)
-    # The id stands before all that a caller chose, so its first place is the right one.
+    # The id comes before every field that a caller chooses, so its first occurrence is the id.
     before, _, after = body.partition(_ANY_ID.encode())
     return before, after
 
@@ -245,12 +247,12 @@ def draft_request(
     clock: Clock,
     needs_analyst: bool,
 ) -> RequestDraft:
-    """Return a request, checked as far as it is known.
+    """Return a request, checked as far as its fields are known.
 
     Args:
-        claim: whatever a program gives for one.
+        claim: in any form that `ask` accepts.
         clock: dates the id of a new request.
-        needs_analyst: no server knows the client's name.
+        needs_analyst: no token names the analyst.
     Raises: RequestInvalid.
     """
     if isinstance(claim, ScopedClaim):
@@ -259,15 +261,17 @@ def draft_request(
             ("neighbours", neighbours, claim.neighbours),
         ):
             if argument is not None and argument != engines:
-                raise RequestInvalid(field, f"must be {engines}, as the engine states", argument)
+                raise RequestInvalid(
+                    field, f"must be {engines}, which the engine's claim is for", argument
+                )
         claim, unit, neighbours = claim
     else:
         claim = coerce_claim(claim)
     if analyst is None and via is not None:
-        rule = "must be given where an engine asks, as `via` says"
+        rule = "must be passed where an engine asks (`via`)"
         raise RequestInvalid("analyst", rule, analyst)
     if analyst is None and needs_analyst:
-        rule = f"must be given to the call, to the client, or as {ANALYST_VARIABLE}"
+        rule = f"must be passed to the call or to the Accountant, or set as {ANALYST_VARIABLE}"
         raise RequestInvalid("analyst", rule, analyst)
     draft = RequestDraft(
         coerce_text("dataset", dataset),
@@ -286,27 +290,27 @@ def draft_request(
 
 
 def default_analyst(analyst: object) -> str | None:
-    """Return the analyst that a client was made with, else the environment's.
+    """Return the client's analyst, else the environment's.
 
-    Raises: RequestInvalid: it is no text.
+    Raises: RequestInvalid: it is not text.
     """
     return optional_text("analyst", analyst or os.environ.get(ANALYST_VARIABLE) or None)
 
 
 def undecided_error(call: PreparedRequest, wait: float) -> Unanswered:
-    """Return the error of a call that was taken in, but not decided in time."""
+    """Return the error for a call that was accepted, but not decided in time."""
     return Unanswered(
-        f"not decided within {wait:g} s",
-        f": look it up by decision({call.dataset!r}, {call.caller!r}, {call.request_id!r}), or ask "
-        "again with that request_id",
+        f"the ledger did not decide the request within {wait:g} s",
+        f". Look it up with decision({call.dataset!r}, {call.caller!r}, {call.request_id!r}), or "
+        "ask again with that request_id",
         call.request_id,
     )
 
 
 def unanswered_error(call: PreparedRequest | RequestDraft, why: str) -> Unanswered:
-    """Return the error of a call of which nothing is known."""
+    """Return the error for a call without an answer."""
     return Unanswered(
         why,
-        f"; ask again with request_id {call.request_id}, which is never charged twice",
+        f". Ask again with request_id {call.request_id}: it is never charged twice",
         call.request_id,
     )

@@ -1,5 +1,5 @@
 # Generated from async_sender.py by `make client`: change that file instead.
-"""`RequestSender`: a call is sent until it is answered, the same bytes each time."""
+"""Sends a request until it is answered, with the same bytes at each attempt."""
 
 from __future__ import annotations
 
@@ -29,10 +29,10 @@ T = TypeVar("T")
 
 
 class RequestSender:
-    """Sends requests and owners' records, and compares each answer with its question.
+    """Sends requests and admin requests, and compares each response with its request.
 
     Attributes:
-        matching: what it remembers of its questions.
+        matching: remembers the requests.
     """
 
     def __init__(self, connection: Connection) -> None:
@@ -40,9 +40,9 @@ class RequestSender:
         self.matching = ResponseMatcher()
 
     def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
-        """Send a call until it is answered, the same bytes each time.
+        """Send a call until it is answered, with the same bytes at each attempt.
 
-        Raises: Unanswered: it never was, or not in time.
+        Raises: Unanswered: there is no answer in time.
         """
         with noting_errors(call, NOT_SENT):
             service = self._connection.reach_service(create=call.opens)
@@ -64,10 +64,10 @@ class RequestSender:
     def _send_until_decided(
         self, service: Service, call: PreparedRequest, wait: float
     ) -> tuple[Decision, bytes | None]:
-        """Return the decision on a call, with the log's record where its bytes are known."""
+        """Return the decision on a call, and the bytes of its record where they are known."""
         deadline = Deadline(wait)
-        trouble = "nothing was heard"
-        always_answered = True  # no attempt has ended without an answer
+        trouble = "no response"
+        always_answered = True  # every attempt so far was answered
         while True:
             try:
                 answer = self._connection.submit(service, call, deadline.remaining)
@@ -78,7 +78,7 @@ class RequestSender:
                     note_request(error, call, NOT_SENT)
                 raise
             except TimeoutError:
-                why = f"the ledger does not answer within {wait:g} s: {trouble}"
+                why = f"the ledger did not answer within {wait:g} s ({trouble})"
                 raise unanswered_error(call, why) from None
             except Unavailable as error:
                 always_answered = False
@@ -93,7 +93,7 @@ class RequestSender:
             self._connection.pause(pause)
 
     def _find_first_decision(self, call: PreparedRequest) -> bytes | None:
-        """Return the first decision on a call that is its own repeat, None if it is not known."""
+        """Look up the first decision on a call that its own retry repeated; None if unknown."""
         try:
             return self._connection.read(
                 lambda service: service.find(call.dataset, call.caller, call.request_id),
@@ -108,16 +108,16 @@ class RequestSender:
         call: PreparedRequest | RequestDraft,
         wait: float,
     ) -> T:
-        """Return what a call needs to know before it is sent, asking until it is known.
+        """Read what a call needs before it is sent, such as the unit; retry until the deadline.
 
-        Raises: Unanswered: it cannot be read in time.
+        Raises: Unanswered: the read does not succeed in time.
         """
         deadline = Deadline(wait)
         while True:
             try:
                 return self._connection.read(read, within=deadline.remaining + GRACE_S)
             except TimeoutError:
-                why = f"the ledger does not answer within {wait:g} s: nothing was heard"
+                why = f"the ledger did not answer within {wait:g} s"
                 raise unanswered_error(call, why) from None
             except Unavailable as error:
                 pause = deadline.pause(error.after)

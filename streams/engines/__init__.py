@@ -1,4 +1,4 @@
-"""Claims read off the objects of engines: an adapter a file, imported by the file's name.
+"""Claims from the objects of privacy engines: one adapter a file; import the adapter's file.
 
-Nothing here imports an engine before its own adapter is used.
+Only the adapter that is used imports its engine.
 """

@@ -1,8 +1,8 @@
-"""What tools and models of diffprivlib 0.6 lose between neighbours, as a multiple of their epsilon.
+"""The loss of tools and models of diffprivlib 0.6, as a multiple of their epsilon.
 
-diffprivlib does not say which neighbours an epsilon is for. This is read off its noise, and
-`tests/streams/engines/test_diffprivlib_noise.py` measures it. Arguments are here too by which a
-tool shows more of its data than its epsilon says.
+diffprivlib does not say which neighbours an epsilon is for. The table follows from its noise, and
+`tests/streams/engines/test_diffprivlib_noise.py` measures it. This file also finds arguments that
+reveal more of the data than the tool's epsilon covers.
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ from accountant.policy import Neighbours
 
 
 class Loss(NamedTuple):
-    """How many times its epsilon a tool loses under each relation; None where nobody can say."""
+    """The loss of a tool as a multiple of its epsilon, by relation; None if unknown."""
 
     add_remove: int | None
     replace: int | None
 
     def under(self, neighbours: Neighbours) -> int | None:
-        """Return the multiple under one relation."""
+        """Return the multiple for one relation."""
         return self.replace if neighbours == "replace" else self.add_remove
 
 
-_BY_ROWS: Final = Loss(None, 1)  # noise is scaled, or the answer bounded, by the number of rows
-_BINS: Final = Loss(1, 2)  # a replaced row leaves one bin, and comes into another
+_BY_ROWS: Final = Loss(None, 1)  # noise scale or bounds depend on the number of rows
+_BINS: Final = Loss(1, 2)  # a replaced row leaves one bin and enters another
 _EITHER: Final = Loss(1, 1)
-_UNBOUNDED: Final = Loss(None, None)  # the classes of a data set are shown without noise
+_UNBOUNDED: Final = Loss(None, None)  # the classes in the data are shown without noise
 LOSSES: Final[Mapping[str, Loss]] = {
     **dict.fromkeys(("mean", "var", "std", "sum", "count_nonzero"), _BY_ROWS),
     **dict.fromkeys(("histogram", "histogram2d", "histogramdd"), _BINS),
@@ -43,24 +43,24 @@ _PACKAGE: Final = "diffprivlib."
 
 
 class RunningTool(NamedTuple):
-    """A tool or model of diffprivlib that is running; its name is "" where there is none."""
+    """A running tool or model of diffprivlib; its name is "" if none is running."""
 
     name: str
     given: Mapping[str, Any]
 
     @property
     def accountant(self) -> Any:
-        """What a model charges; None for a tool."""
+        """The accountant of a model; None for a tool."""
         return self.given.get("accountant") if self.name[:1].isupper() else None
 
 
 def running_tool() -> RunningTool:
-    """Return the tool or model of diffprivlib that the user has called, and what it was given."""
+    """Return the tool or model of diffprivlib that the user called, and its arguments."""
     found: FrameType | None = None
     frame: FrameType | None = sys._getframe(1)
     while frame is not None:
         if frame.f_globals.get("__name__", "").startswith(_PACKAGE):
-            found = frame  # the outermost is what the user has called
+            found = frame  # the outermost one was called by the user
         frame = frame.f_back
     if found is None:
         return RunningTool("", {})
@@ -71,43 +71,43 @@ def running_tool() -> RunningTool:
 
 
 def revealing_argument(tool: RunningTool) -> str:
-    """Return the argument by which a tool shows more than its epsilon, and why; "" without one."""
+    """Return the argument that reveals more than the tool's epsilon covers, and why; "" if none."""
     given = tool.given
     state = given.get("random_state")
-    # A tool that was given None has made numpy's own generator of it by now.
+    # A tool replaces None by numpy's own generator before it calls `check`.
     if state is not None and state is not np.random.mtrand._rand:
-        return "random_state: whoever knows it knows the noise. Leave it out"
+        return "random_state: a known seed reveals the noise. Leave it out"
     if given.get("weights") is not None:
-        return "weights: noise is for rows that count once each. Leave them out"
+        return "weights: the noise is scaled for rows that count once. Leave them out"
     if tool.name in {"histogram", "histogram2d", "histogramdd"}:
-        return _of_bins(given) or _of_values(given.get("sample"), tool.name == "histogram")
+        return _bins_fault(given) or _values_fault(given.get("sample"), tool.name == "histogram")
     if tool.name in LOSSES and "array" in given:
-        return _of_numbers(tool.name, given)
+        return _number_fault(tool.name, given)
     return ""
 
 
-def _of_bins(given: Mapping[str, Any]) -> str:
+def _bins_fault(given: Mapping[str, Any]) -> str:
     bins, ranges = given.get("bins"), given.get("range")
     parts = bins if isinstance(bins, list | tuple) else (bins,)
     if any(isinstance(each, str | bytes) for each in parts):
-        return "bins as text: their number is read off the data. Give a number, or the edges"
+        return "bins as text: their number is read from the data. Pass a number, or the edges"
     if isinstance(ranges, Iterable) and any(each is None for each in ranges):
-        return "None in range: edges are read off the data. Give (lowest, highest) of each"
+        return "None in range: the edges are read from the data. Pass (lowest, highest) for each"
     return ""
 
 
-def _of_numbers(name: str, given: Mapping[str, Any]) -> str:
+def _number_fault(name: str, given: Mapping[str, Any]) -> str:
     dtypes = (float, int) if name == "sum" else (float,)
     if np.dtype(given.get("dtype")) not in [np.dtype(each) for each in dtypes]:
-        return "dtype: it rounds or wraps by more than the noise is for. Leave it out"
+        return "dtype: it rounds or wraps by more than the noise covers. Leave it out"
     axis = given.get("axis")
     if axis is not None and axis not in (0, (0,)):
-        return "axis: each row has an answer of its own. Give axis=0"
-    return _of_values(given["array"], axis is None)
+        return "axis: each row has a result of its own. Pass axis=0"
+    return _values_fault(given["array"], axis is None)
 
 
-def _of_values(array: Any, flattened: bool) -> str:
-    """Return what is wrong with rows of several values, as far as that is seen without reading."""
+def _values_fault(array: Any, flattened: bool) -> str:
+    """Return what is wrong with rows of several values, as far as the array's type shows it."""
     shape = getattr(array, "shape", None)
     if shape is not None:
         several = any(each != 1 for each in shape[1:])
@@ -116,5 +116,5 @@ def _of_values(array: Any, flattened: bool) -> str:
             isinstance(each, list | tuple | np.ndarray) for each in array[:1]
         )
     if flattened and several:
-        return "several values in a row: noise is for one. Give axis=0, one column, or ravel() it"
+        return "several values in a row: the noise covers one. Pass axis=0, or ravel() it"
     return ""

@@ -23,22 +23,22 @@ from streams.engines.rounding import scoped_claim, text_down, text_up
 
 
 def event_claim(event: Any, *, unit: str) -> ScopedClaim:
-    """Return what an event promises for one unit added or removed.
+    """Return the claim of an event for one unit added or removed.
 
-    An event's noise is relative to the norm of what one record adds, so its neighbours are data
-    sets with one more or one less; the sum of two records that are swapped moves twice as far.
-    Parameters of noise are rounded down, all others up.
+    An event's noise is relative to the norm of what one record adds. Its neighbours are therefore
+    data sets with one record more or less: swapping two records moves the sum twice as far.
+    Noise parameters are rounded down, all others up.
 
     Args:
         event: a Gaussian, Laplace or discrete Laplace event, a zCDP event without `xi`, a Gaussian
             on a Poisson sample, or such events composed. Where Opacus trains, that is
             `SelfComposedDpEvent(PoissonSampledDpEvent(sample_rate,
             GaussianDpEvent(noise_multiplier)), steps)`.
-        unit: what a record of the event stands for, such as `person`; one unit, one record.
+        unit: what a record of the event is, such as `person`; each unit has one record.
 
     Raises:
-        RequestInvalid: an event that no claim describes, or a parameter that is out of bounds.
-        TypeError: it is no event of dp-accounting's.
+        RequestInvalid: no claim describes the event, or a parameter is out of bounds.
+        TypeError: it is not an event of dp-accounting.
     """
     from dp_accounting import DpEvent
 
@@ -47,12 +47,12 @@ def event_claim(event: Any, *, unit: str) -> ScopedClaim:
     try:
         claim = _claim(event, "event")
     except RecursionError:
-        raise RequestInvalid("event", "must nest less deep", type(event).__name__) from None
+        raise RequestInvalid("event", "must nest less deeply", type(event).__name__) from None
     return scoped_claim(claim, unit=unit, neighbours="add_remove")
 
 
 def _claim(event: Any, field: str) -> Claim:
-    # By the exact type: a subclass may stand for another mechanism.
+    # Compare exact types: a subclass may be another mechanism.
     from dp_accounting import dp_event as e
 
     kind = type(event)
@@ -61,7 +61,7 @@ def _claim(event: Any, field: str) -> Claim:
     if kind is e.GaussianDpEvent:
         return Gaussian(text_down(event.noise_multiplier, f"{field}.noise_multiplier"), "1")
     if kind is e.LaplaceDpEvent:
-        # For a vector too: the curve of Laplace noise is convex in the shift and 0 at 0, so that
+        # Also valid for a vector: the curve of Laplace noise is convex in the shift and 0 at 0, so
         # no split of the l1 norm over coordinates costs more than all of it in one.
         return Laplace(text_down(event.noise_multiplier, f"{field}.noise_multiplier"), "1")
     if kind is e.DiscreteLaplaceDpEvent:
@@ -71,7 +71,7 @@ def _claim(event: Any, field: str) -> Claim:
     if kind is e.PoissonSampledDpEvent:
         return _sampled(event, field)
     if kind is e.SelfComposedDpEvent:
-        times = _whole(event.count, f"{field}.count")
+        times = _whole_number(event.count, f"{field}.count")
         return Repeat(_claim(event.event, f"{field}.event"), times)
     if kind is e.ComposedDpEvent:
         parts = [_claim(part, f"{field}.events[{i}]") for i, part in enumerate(event.events)]
@@ -81,8 +81,8 @@ def _claim(event: Any, field: str) -> Claim:
 
 _NO_CLAIM: Final = (
     "must be a Gaussian, Laplace or discrete Laplace event, a zCDP event with xi = 0, a Poisson "
-    "sample of a Gaussian, or a composition of these; a sample of anything else costs at most what "
-    "the sampled event costs by itself"
+    "sample of a Gaussian, or a composition of these. For a sample of another event, claim the "
+    "event itself: it costs no less"
 )
 
 
@@ -92,7 +92,7 @@ def _sampled(event: Any, field: str) -> Claim:
         raise RequestInvalid(f"{field}.event", _NO_CLAIM, type(event.event).__name__)
     name = f"{field}.sampling_probability"
     rate = text_up(event.sampling_probability, name, least=MIN_EPSILON)
-    # Without a record in any sample there is nothing to protect, but rate has no 0.
+    # A rate of 0 protects everything, but a claim's rate cannot be 0.
     rate = text_up(MIN_EPSILON, name) if rate == "0" else rate
     return SubsampledGaussian(inner.sigma, inner.sensitivity, rate)
 
@@ -101,11 +101,11 @@ def _discrete_laplace(event: Any, field: str) -> Claim:
     parameter = Fraction(text_up(event.noise_parameter, f"{field}.noise_parameter"))
     if not parameter:
         raise RequestInvalid(f"{field}.noise_parameter", "must be greater than 0", 0)
-    sensitivity = _whole(event.sensitivity, f"{field}.sensitivity")
+    sensitivity = _whole_number(event.sensitivity, f"{field}.sensitivity")
     return Pure(text_up(parameter * sensitivity, f"{field} epsilon", least=MIN_EPSILON))
 
 
-def _whole(value: Any, field: str) -> int:
+def _whole_number(value: Any, field: str) -> int:
     try:
         if isinstance(value, bool):
             raise TypeError

@@ -13,8 +13,8 @@ from accountant.policy import Neighbours
 from streams.client.requests import ScopedClaim
 from streams.engines.rounding import float_down, pure_or_approximate, scoped_claim, text_up
 
-# By the name of the metric's type. The name that a metric prints may be anybody's:
-# user_distance("SymmetricDistance") prints like the metric that it is not.
+# Keyed by the type of the metric, not by its printed name: user_distance("SymmetricDistance")
+# prints like a metric that it is not.
 _RELATIONS: Final[dict[str, Neighbours]] = {
     "SymmetricDistance": "add_remove",
     "InsertDeleteDistance": "add_remove",
@@ -32,45 +32,44 @@ def opendp_claim(
     delta: str | Decimal | float | None = None,
     neighbours: Neighbours | None = None,
 ) -> ScopedClaim:
-    """Return what a measurement promises between data sets at distance `d_in`.
+    """Return the claim of a measurement for data sets at distance `d_in`.
 
-    OpenDP rounds its maps outward, and what it returns is rounded up once more, to the wire's
-    digits.
+    OpenDP rounds its maps outward. The result is rounded up again, to the digits of the wire.
 
     Args:
         measurement: whose input metric counts records: added or removed (SymmetricDistance,
             InsertDeleteDistance), or replaced (ChangeOneDistance, HammingDistance).
-        unit: what `d_in` records belong to at most, such as `person`.
+        unit: what owns at most `d_in` records, such as `person`.
         d_in: how many records one unit may add, remove or replace.
-        delta: of a measurement whose promise is a curve (SmoothedMaxDivergence): where to read
-            epsilon off it. Left out for every other.
-        neighbours: `replace` claims a replaced unit of a measurement whose metric counts added and
-            removed records; a replaced record is one of each, so `d_in` is even then. Left out, it
-            follows from the metric.
+        delta: for a measurement with a privacy curve (SmoothedMaxDivergence): the point at which
+            to read epsilon. Leave it out for every other measurement.
+        neighbours: by default those of the metric. `replace`, with a metric that counts added and
+            removed records, claims a replaced unit: each replaced record counts twice, so `d_in`
+            is even then.
 
     Raises:
-        RequestInvalid: an input that does not count records, a measure that no claim has, a map
-            that is not finite, or a distance that the map does not take.
-        TypeError: it is no measurement of OpenDP's.
+        RequestInvalid: the metric does not count records, no claim has the measure, the map is not
+            finite, or the map does not accept the distance.
+        TypeError: it is not a Measurement of OpenDP.
     """
     from opendp.mod import Measurement
 
     # A subclass could have a map of its own.
     if type(measurement) is not Measurement:
-        raise TypeError(_what_to_hand_over(measurement))
+        raise TypeError(_wrong_type(measurement))
     distance = _distance(d_in)
     relation = _relation(str(measurement.input_metric.type), distance, neighbours)
     claim = _claim(measurement, distance, delta)
     return scoped_claim(claim, unit=unit, neighbours=relation)
 
 
-def _what_to_hand_over(given: object) -> str:
+def _wrong_type(given: object) -> str:
     name = type(given).__name__
     hint = {
-        "Transformation": ": it adds no noise yet, chain it with a measurement by >>",
-        "_PartialConstructor": ": chain it behind a data set's domain and metric by >>",
-        "Query": ": hand over query.resolve()",
-        "Odometer": ": it has no bound of its own, claim each measurement that it is asked for",
+        "Transformation": ": it adds no noise yet. Chain it with a measurement, using >>",
+        "_PartialConstructor": ": chain it to a data set's domain and metric, using >>",
+        "Query": ": pass query.resolve()",
+        "Odometer": ": it has no bound of its own. Claim each measurement that it runs",
     }.get(name, "")
     return f"must be an OpenDP Measurement, got {name}{hint}"
 
@@ -91,17 +90,17 @@ def _relation(metric: str, distance: int, neighbours: Neighbours | None) -> Neig
     own = _RELATIONS.get(metric)
     if own is None:
         rule = (
-            f"must be one that counts records, {', '.join(_RELATIONS)}: chain the measurement "
-            "behind the transformation from the records by >>"
+            f"must count records ({', '.join(_RELATIONS)}): chain the measurement to the "
+            "transformation of the records, using >>"
         )
         raise RequestInvalid("measurement.input_metric", rule, metric)
     if neighbours is None or neighbours == own:
         return own
     if neighbours != "replace":
-        rule = f"must be replace or left out for {metric}, which compares data sets of one size"
+        rule = f"must be replace or left out: {metric} compares data sets of one size"
         raise RequestInvalid("neighbours", rule, neighbours)
     if distance % 2:
-        rule = f"must be even for replaced records under {metric}: each is removed, and one added"
+        rule = f"must be even: under {metric} a replaced record is one removed and one added"
         raise RequestInvalid("d_in", rule, distance)
     return "replace"
 
@@ -110,7 +109,7 @@ def _claim(measurement: Any, distance: int, delta: str | Decimal | float | None)
     measure = str(measurement.output_measure.type)
     if delta is not None and measure != _CURVE:
         raise RequestInvalid("delta", f"must be left out for {measure}, which has its own", delta)
-    found = _mapped(measurement, distance)
+    found = _apply_map(measurement, distance)
     match measure:
         case "MaxDivergence":
             return pure_or_approximate(found, 0)
@@ -124,7 +123,7 @@ def _claim(measurement: Any, distance: int, delta: str | Decimal | float | None)
             rho_text, delta_text = text_up(rho, "rho", least=MIN_RHO), text_up(its_delta, "delta")
             return Zcdp(rho_text) if delta_text == "0" else ApproximateZcdp(rho_text, delta_text)
         case "SmoothedMaxDivergence":
-            return _on_curve(found, delta)
+            return _curve_point(found, delta)
         case _:
             rule = (
                 "must be MaxDivergence, ZeroConcentratedDivergence, one of these with a delta "
@@ -133,23 +132,23 @@ def _claim(measurement: Any, distance: int, delta: str | Decimal | float | None)
             raise RequestInvalid("measurement.output_measure", rule, measure)
 
 
-def _mapped(measurement: Any, distance: int) -> Any:
+def _apply_map(measurement: Any, distance: int) -> Any:
     from opendp.mod import OpenDPException
 
     try:
         return measurement.map(distance)
     except (OpenDPException, ValueError) as error:
         why = " ".join(str(error).split())
-        rule = f"must be a distance that the measurement's map takes: {why}"
+        rule = f"must be a distance that the measurement's map accepts ({why})"
         raise RequestInvalid("d_in", rule, distance) from error
 
 
-def _on_curve(curve: Any, delta: str | Decimal | float | None) -> Claim:
-    """Return the point of a privacy curve at a delta, its epsilon read at one no greater."""
+def _curve_point(curve: Any, delta: str | Decimal | float | None) -> Claim:
+    """Return the claim at one delta of a privacy curve; epsilon is read at no greater delta."""
     from opendp.mod import OpenDPException
 
     if delta is None:
-        rule = "must be given for a measurement whose promise is a curve of epsilon over delta"
+        rule = "must be passed for a measurement with a privacy curve, such as delta=1e-6"
         raise RequestInvalid("delta", rule, delta)
     text = delta if isinstance(delta, str) else text_up(delta, "delta")
     exact = check_delta(text, "delta")
@@ -158,5 +157,5 @@ def _on_curve(curve: Any, delta: str | Decimal | float | None) -> Claim:
     except OpenDPException as error:
         why = " ".join(str(error).split())
         raise RequestInvalid(
-            "delta", f"must lie on the measurement's curve: {why}", text
+            "delta", f"must lie on the measurement's curve ({why})", text
         ) from error

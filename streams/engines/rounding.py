@@ -1,4 +1,4 @@
-"""An engine's numbers as those of a claim, rounded so that the claim costs no less."""
+"""Converts numbers of engines to those of claims, rounded so that the claim never costs less."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.requests import ScopedClaim
 
-_LARGEST: Final = Fraction(LARGEST) - 1  # which the wire takes in plain digits
+_LARGEST: Final = Fraction(LARGEST) - 1  # the wire takes it in plain digits
 
 
 def scoped_claim(claim: Claim, *, unit: Any, neighbours: Any) -> ScopedClaim:
-    """Return a claim with its unit and its neighbours, each checked: none of them is a default.
+    """Return a claim with its unit and neighbours, all checked; none has a default.
 
     Raises: RequestInvalid: a field breaks its rule.
     """
@@ -38,10 +38,12 @@ def scoped_claim(claim: Claim, *, unit: Any, neighbours: Any) -> ScopedClaim:
 
 
 def text_up(value: Any, field: str, *, least: Decimal = Decimal(0)) -> str:
-    """Return an engine's number as the wire has it, rounded up.
+    """Return an engine's number as text for the wire, rounded up.
 
-    At most 1e-19 of it, or 1e-40, is added, and what lies between 0 and `least` becomes `least`.
-    Raises: RequestInvalid: no number, not finite, below 0 or above 1e9.
+    Rounding adds at most 1e-19 of the number, or 1e-40. A number between 0 and `least` becomes
+    `least`.
+
+    Raises: RequestInvalid: not a number, not finite, below 0 or above 1e9.
     """
     exact = _exact(value, field)
     if exact > _LARGEST:
@@ -50,9 +52,9 @@ def text_up(value: Any, field: str, *, least: Decimal = Decimal(0)) -> str:
 
 
 def text_down(value: Any, field: str) -> str:
-    """Return an engine's amount of noise as the wire has it, rounded down: to 999999999 at most.
+    """Return an engine's amount of noise as text for the wire, rounded down, at most 999999999.
 
-    Raises: RequestInvalid: no number, not finite, or less than 1e-40.
+    Raises: RequestInvalid: not a number, not finite, or less than 1e-40.
     """
     units = budget_down(min(_exact(value, field), _LARGEST))
     if not units:
@@ -61,13 +63,13 @@ def text_down(value: Any, field: str) -> str:
 
 
 def float_down(value: Decimal) -> float:
-    """Return the largest float that does not exceed a value."""
+    """Return the largest float not above a value."""
     nearest = float(value)
     return nearest if Fraction(nearest) <= Fraction(value) else nextafter(nearest, -inf)
 
 
 def pure_or_approximate(epsilon: Any, delta: Any) -> Claim:
-    """Return the claim of (epsilon, delta)-DP, pure where delta is 0."""
+    """Return the claim of (epsilon, delta)-DP; it is pure if delta is 0."""
     epsilon_text = text_up(epsilon, "epsilon", least=MIN_EPSILON)
     delta_text = text_up(delta, "delta")
     return Pure(epsilon_text) if delta_text == "0" else Approximate(epsilon_text, delta_text)

@@ -1,4 +1,4 @@
-"""SmartNoise SQL: the claim of a query is what each of its noisy columns spends."""
+"""SmartNoise SQL: a query's claim is the sum of what its noisy columns spend."""
 
 from __future__ import annotations
 
@@ -9,30 +9,30 @@ from accountant.errors import RequestInvalid
 from streams.client.requests import ScopedClaim
 from streams.engines.rounding import pure_or_approximate, scoped_claim
 
-_HELD: Final = {
-    "censor_dims": (True, "or groups of few units are shown"),
-    "clamp_columns": (True, "or values go beyond the bounds that the noise is scaled to"),
+_REQUIRED_OPTIONS: Final = {
+    "censor_dims": (True, "otherwise groups of few units are shown"),
+    "clamp_columns": (True, "otherwise values may exceed the bounds that the noise is scaled to"),
     "use_dpsu": (False, "SmartNoise spends epsilon 1 on it and does not count it"),
 }
-"""Options of the metadata that a cost holds under, each with its reason."""
+"""Options of the metadata that a claim requires, each with its reason."""
 
 
 def query_claim(reader: Any, query: str, *, unit: str) -> ScopedClaim:  # the engine has no types
-    """Return what a query promises for one unit added or removed, without running it.
+    """Return the claim of a query for one unit added or removed, without running it.
 
-    The claim is a batch: the (epsilon, delta) of each column that SmartNoise adds noise to, with
-    the count of units that it adds to hide small groups. Noise is scaled to the largest absolute
-    value of a column and to `max_ids`, the rows of one unit; that is for units added or removed.
+    The claim is a batch: the (epsilon, delta) of each column that SmartNoise adds noise to,
+    including the count of units that it adds to hide small groups. SmartNoise scales noise to a
+    column's largest absolute value and to `max_ids`, the rows of one unit.
 
     Args:
-        reader: a `PrivateReader`, of `snsql.from_df` or `snsql.from_connection`; once it is
-            granted it runs this very query, with the privacy that it has now.
+        reader: a `PrivateReader`, of `snsql.from_df` or `snsql.from_connection`. After the grant,
+            run the same query with the same reader and privacy.
         query: one query, as for `reader.execute`.
-        unit: what the metadata's `private_id` tells apart; a row where `row_privacy` is set.
+        unit: what the metadata's `private_id` identifies; a row where `row_privacy` is set.
 
     Raises:
-        RequestInvalid: SmartNoise does not take the query, or it shows more than SmartNoise counts.
-        TypeError: it is no reader of SmartNoise's.
+        RequestInvalid: SmartNoise rejects the query, or it shows more than SmartNoise counts.
+        TypeError: it is not a reader of SmartNoise.
     """
     from snsql.sql.private_reader import PrivateReader
 
@@ -45,11 +45,11 @@ def query_claim(reader: Any, query: str, *, unit: str) -> ScopedClaim:  # the en
 
 
 def _noisy_columns(reader: Any, query: str) -> list[Any]:
-    """Return the mechanism of each column of the query that the database is asked instead."""
+    """Return the mechanism of each noisy column of the query that SmartNoise sends."""
     try:
         asked = reader.parse_query_string(query)
         _check_options(asked)
-        # As `execute` does it: options come from the tables of this query.
+        # `execute` does the same: options come from the tables of this query.
         reader._options.row_privacy = asked.row_privacy
         reader._options.reservoir_sample = asked.sample_max_ids
         reader._options.censor_dims = asked.censor_dims
@@ -57,7 +57,9 @@ def _noisy_columns(reader: Any, query: str) -> list[Any]:
         inner, _ = reader._rewrite_ast(asked)
     except (ValueError, AttributeError, TypeError, ArithmeticError) as error:
         why = " ".join(str(error).split())
-        raise RequestInvalid("query", f"must be one that SmartNoise takes: {why}", query) from error
+        raise RequestInvalid(
+            "query", f"must be a query that SmartNoise accepts ({why})", query
+        ) from error
     noisy = []
     for column in inner._select_symbols:
         if column.mechanism is None and not column.is_grouping_column:
@@ -72,15 +74,15 @@ def _noisy_columns(reader: Any, query: str) -> list[Any]:
 def _check_options(asked: Any) -> None:
     from snsql._ast.ast import Query, Table
 
-    # With a join or a query within the query, one table's options would hide the other's.
+    # In a join or a subquery, the options of one table would hide those of the other.
     tables, inner = len(asked.find_nodes(Table)), len(asked.find_nodes(Query))
     if tables != 1 or inner:
-        rule = "must read one table, without a join and without another query in it"
-        raise RequestInvalid("query", rule, f"{tables} tables, {inner} queries in it")
-    for option, (held, why) in _HELD.items():
-        given = getattr(asked, option)
-        if given is not held:
-            raise RequestInvalid(f"metadata.{option}", f"must be {held}: {why}", given)
+        rule = "must read one table, without a join or a subquery"
+        raise RequestInvalid("query", rule, f"{tables} tables, {inner} subqueries")
+    for option, (required, why) in _REQUIRED_OPTIONS.items():
+        value = getattr(asked, option)
+        if value is not required:
+            raise RequestInvalid(f"metadata.{option}", f"must be {required}: {why}", value)
     if not (asked.sample_max_ids or asked.row_privacy):
-        rule = "must be True, or nothing holds a unit to its max_ids rows"
+        rule = "must be True: otherwise a unit may have more than max_ids rows"
         raise RequestInvalid("metadata.sample_max_ids", rule, False)

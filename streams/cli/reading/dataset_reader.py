@@ -38,8 +38,12 @@ def reader(url: str, token_file: Path | None = None) -> Accountant:
 def find(ledger: Accountant, name: str) -> DatasetView | None:
     """Return one dataset, None if it was never opened."""
     from accountant.records.names import is_name
+    from streams.client import UnknownDataset
 
-    return ledger.dataset(name) if is_name(name) else None
+    if is_name(name):
+        with suppress(UnknownDataset):
+            return ledger.dataset(name)
+    return None
 
 
 def existing(ledger: Accountant, name: str) -> DatasetView:

@@ -11,6 +11,7 @@ from accountant.errors import BudgetError
 from accountant.times import iso
 from streams.cli.reading.connected import connected, settings_for
 from streams.client.connect import with_absolute_path
+from streams.client.lookups import UnknownDataset
 from streams.client.results.store import OpenRequest, ResultStore, ledger_name
 
 
@@ -52,8 +53,9 @@ def unanswered_releases(
             for place, each in enumerate(found):
                 if charged[place] is None:
                     asked = each.asked
-                    decision = ledger.decision(asked.dataset, asked.analyst, asked.request_id)
-                    charged[place] = None if decision is None else decision.granted
+                    with contextlib.suppress(UnknownDataset):
+                        decision = ledger.decision(asked.dataset, asked.analyst, asked.request_id)
+                        charged[place] = None if decision is None else decision.granted
     return [
         _shown(each, is_charged)
         for each, is_charged in zip(found, charged, strict=True)

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streams.cli.reading.dataset_reader import existing, fail_unopened, reader
+from streams.cli.reading.dataset_reader import fail_unopened, reader
 
 if TYPE_CHECKING:
     from accountant.views.usage import By
@@ -29,10 +29,13 @@ def usage_rows(
             if not rows.knows(dataset, partition):
                 fail_unopened(dataset, rows.datasets())
             return [row.named(by) for row in rows.usage(dataset, by)]
+    from streams.client import UnknownDataset
+
     with reader(url, token_file) as ledger:
-        found = ledger.usage_by(dataset, by)
-        if not found:
-            existing(ledger, dataset)
+        try:
+            found = ledger.usage_by(dataset, by)
+        except UnknownDataset:
+            fail_unopened(dataset)
     return [row.named(by) for row in found]
 
 

@@ -7,7 +7,13 @@ import contextlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from streams.cli.reading.dataset_reader import existing, fail_unopened, members_shown, reader
+from streams.cli.reading.dataset_reader import (
+    existing,
+    fail_unopened,
+    find,
+    members_shown,
+    reader,
+)
 from streams.cli.reading.usage_rows import indexed, reads_log
 
 if TYPE_CHECKING:
@@ -31,7 +37,7 @@ def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None 
     with reader(url, token_file) as ledger:
         existing(ledger, dataset)
         if not reads_log(url):
-            found = ledger.why(dataset, analyst=analyst)
+            found: Why | None = ledger.why(dataset, analyst=analyst)
         else:
             index, _ = indexed(url, dataset)
             with contextlib.closing(index):
@@ -50,7 +56,7 @@ class _OwnIndex:
         self._index = index
 
     async def dataset(self, name: str) -> DatasetView | None:
-        return self._ledger.dataset(name)
+        return find(self._ledger, name)
 
     async def members(self, dataset: str) -> list[Member]:
         return members_shown(self._ledger, dataset)

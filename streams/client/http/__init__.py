@@ -1,1 +1,1 @@
-"""A ledger behind a gateway: its calls, and streams that resume where they were cut."""
+"""The client of a gateway: calls, and event streams that reconnect."""

@@ -1,4 +1,4 @@
-"""The token of a client: where it comes from, and to whom it is shown."""
+"""The token of a client: where it comes from, and which server it is sent to."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ _MAX_BYTES: Final = 16_384
 
 
 class Bearer(httpx.Auth):
-    """Shows a token to one door, with each request.
+    """Sends a token to one server, with each request.
 
-    A file is read anew once it has changed: tokens of a provider last minutes, and what renews
+    A changed file is read again: tokens of a provider last minutes, and the program that renews
     them writes the file.
 
     Args:
-        token: the token itself; without it the one that is in `file`.
+        token: the token; without it, `file` contains it.
     """
 
     def __init__(self, token: str | None, file: Path | None = None) -> None:
@@ -43,9 +43,9 @@ class Bearer(httpx.Auth):
 
     @property
     def header(self) -> str:
-        """The header's value.
+        """The value of the header.
 
-        Raises: Refused: the file cannot be read, or holds no token.
+        Raises: Refused: the file cannot be read, or contains no token.
         """
         if self._file is not None:
             self._refresh(self._file)
@@ -67,8 +67,8 @@ class Bearer(httpx.Auth):
                 text = opened.read(_MAX_BYTES + 1).decode("ascii", "replace").strip()
         except OSError as error:
             raise Refused(
-                f"the token file {file} cannot be read: {error.strerror}; --token-file or "
-                "ACCOUNTANT_TOKEN_FILE names it"
+                f"the token file {file} cannot be read: {error.strerror}. Correct the path in "
+                "--token-file or ACCOUNTANT_TOKEN_FILE, or the file's permissions"
             ) from error
         fault = fault_of_token(text)
         if fault:
@@ -77,9 +77,9 @@ class Bearer(httpx.Auth):
 
 
 def _warn_if_readable(file: Path, status: os.stat_result) -> None:
-    """Warn once of a file of this user's own that others may read or write.
+    """Warn once if other users may read or write a token file of this user.
 
-    Another user's is not this one's to change: secrets that are mounted belong to root.
+    A file of another user is not checked: mounted secrets belong to root.
     """
     mode = stat.S_IMODE(status.st_mode)
     if not mode & 0o077 or status.st_uid != os.geteuid() or file in _warned_of:
@@ -91,41 +91,41 @@ def _warn_if_readable(file: Path, status: os.stat_result) -> None:
 
 
 def bearer_for(url: str, settings: Settings) -> Bearer | None:
-    """Return the token for the door at an address, None where the settings have none.
+    """Return the token for the server at an address, None where the settings have none.
 
-    Raises: Refused: it would go over an open network, or its file holds none; or two are set, and
-        nothing says as whom to come.
+    Raises: Refused: it would cross a network unencrypted, its file contains none, or two tokens
+        are set.
     """
     if settings.token is None and settings.token_file is None:
         return None
     if settings.token is not None and settings.token_file is not None:
         raise Refused(
-            f"{PREFIX}TOKEN and {PREFIX}TOKEN_FILE are both set, and may be of two people: leave "
-            "one out, or say which by --token-file, in Python by token="
+            f"{PREFIX}TOKEN and {PREFIX}TOKEN_FILE are both set, and may name different callers. "
+            "Unset one, or choose with --token-file, in Python with token="
         )
     parts = urlsplit(url)
     is_private = parts.scheme == "https" or is_this_machine(url)
     if not is_private and not settings.token_unencrypted:
         raise Refused(
             f"a token is not sent over http to another machine ({parts.hostname}): use https://, "
-            f"or set {PREFIX}TOKEN_UNENCRYPTED where the network itself is encrypted"
+            f"or set {PREFIX}TOKEN_UNENCRYPTED if the network itself is encrypted"
         )
     token = None if settings.token is None else settings.token.get_secret_value()
     made = Bearer(token, settings.token_file)
-    _ = made.header  # a wrong file is told before anything is sent
+    _ = made.header  # a wrong file fails before anything is sent
     return made
 
 
 def is_this_machine(url: str) -> bool:
-    """Tell whether an address is of this machine alone."""
+    """Whether an address is a loopback address."""
     return (urlsplit(url).hostname or "") in _LOOPBACK
 
 
 def tls_verification(url: str) -> ssl.SSLContext | bool:
-    """Return what a door's certificate is checked by.
+    """Return the certificate authorities that a server's certificate is checked against.
 
-    httpx reads SSL_CERT_FILE and SSL_CERT_DIR only where it also takes proxies from the
-    environment, which none is for this machine itself.
+    httpx reads SSL_CERT_FILE and SSL_CERT_DIR only if it also takes proxies from the environment,
+    and the client takes none for this machine.
     """
     file, directory = os.environ.get("SSL_CERT_FILE"), os.environ.get("SSL_CERT_DIR")
     if urlsplit(url).scheme != "https" or not (file or directory):
@@ -134,5 +134,6 @@ def tls_verification(url: str) -> ssl.SSLContext | bool:
         return ssl.create_default_context(cafile=file or None, capath=directory or None)
     except OSError as error:
         raise Refused(
-            f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {error.strerror or error}"
+            f"SSL_CERT_FILE or SSL_CERT_DIR cannot be used: {error.strerror or error}. "
+            "Correct the path, or unset the variable"
         ) from error

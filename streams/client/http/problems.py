@@ -1,4 +1,4 @@
-"""What a gateway answers where it does not do what was asked, as the error that says what to do."""
+"""Turns the error responses of a server into exceptions that name the next step."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
 _PROBLEM_JSON: Final = "application/problem+json"
-# What a gateway answers before it hands a body on.
+# Statuses of a server that rejects a body before it reads the request.
 _REJECTED: Final = frozenset({400, 401, 403, 413, 422})
 
-# For what another server's problem leaves out.
+# Defaults for members that another kind of server leaves out.
 _BLANK: Final = {
     **dict.fromkeys(("type", "title", "detail", "message"), msgspec.Raw(b'""')),
     "status": msgspec.Raw(b"0"),
@@ -30,7 +30,7 @@ _decode_problem = msgspec.json.Decoder(Problem).decode
 
 
 def problem_of(response: httpx.Response) -> Problem:
-    """Return what an answer says is wrong."""
+    """Decode the problem in an error response."""
     try:
         return _decode_problem(encode(_BLANK | _decode_members(response.content)))
     except DECODE_ERRORS:
@@ -39,9 +39,9 @@ def problem_of(response: httpx.Response) -> Problem:
 
 
 def is_rejected(response: httpx.Response, problem: Problem) -> bool:
-    """Tell whether an answer is a gateway's own word that it has not handed a body on.
+    """Whether the server itself rejected a body before it recorded anything.
 
-    What stands between may say the same status, after the gateway took the body.
+    A proxy may return the same status after the server has recorded the body.
     """
     return (
         response.status_code in _REJECTED
@@ -52,10 +52,10 @@ def is_rejected(response: httpx.Response, problem: Problem) -> bool:
 
 
 def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
-    """Return the error for an answer that another try will not change.
+    """Return the exception for a response that a retry does not change.
 
     Args:
-        has_token: a token was shown.
+        has_token: the request had a token.
     """
     if status == 422 and problem.field is not None:
         return RequestInvalid(problem.field, problem.rule, problem.value)
@@ -66,37 +66,38 @@ def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) ->
             return Unauthenticated(f"{url} refuses this token: {problem.message}")
         return unauthenticated(url, has_token=has_token)
     if status == 403:
-        return NotPermitted(f"{url} does not permit this: {problem.message or 'it says no more'}")
+        return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")
     return not_a_gateway(url, f"{status} ({problem.message})")
 
 
 def not_a_gateway(url: str, what: str) -> Unreadable:
-    """Return the error of an answer that is no gateway's."""
-    return Unreadable(f"{url} answered {what}: is this a gateway's address?")
+    """Return the exception for a response that does not come from a gateway."""
+    return Unreadable(f"{url} answered {what}. Check that this is a gateway's address")
 
 
 def unauthenticated(url: str, *, has_token: bool) -> Unauthenticated:
-    """Return the error of who is not known at a door."""
+    """Return the exception for a missing or unknown token."""
     if has_token:
         return Unauthenticated(
-            f"{url} does not know this token: it may be expired, revoked or another door's; "
-            "ask an administrator, or the provider, for a new one"
+            f"{url} does not know this token: it may be expired, revoked or for another server. "
+            "Ask an administrator, or your identity provider, for a new one"
         )
     return Unauthenticated(
-        f"{url} wants to know who asks: set {PREFIX}TOKEN, or {PREFIX}TOKEN_FILE (--token-file); "
-        "an administrator makes a token by `accountant token create`, or the provider gives it"
+        f"{url} requires a token. Set {PREFIX}TOKEN or {PREFIX}TOKEN_FILE (--token-file). "
+        "An administrator creates one with `accountant token create`, or your identity provider "
+        "issues it"
     )
 
 
 def check_certificate(error: BaseException, url: str) -> None:
-    """Raise where a door was not spoken to because its certificate is not believed.
+    """Raise if a connection failed because of the server's certificate.
 
-    Raises: Refused: another try changes nothing.
+    Raises: Refused: a retry does not help.
     """
     if "CERTIFICATE_VERIFY_FAILED" in str(error):
         why = str(error).partition("certificate verify failed:")[2].strip() or "not trusted"
         raise Refused(
-            f"the certificate of {url} is not accepted: {why}. For an authority of your own "
-            "set SSL_CERT_FILE to its certificate; the address must have a name that is in the "
-            "door's own"
+            f"the certificate of {url} is not accepted: {why}. For a private certificate "
+            "authority, set SSL_CERT_FILE to its certificate. The server's "
+            "certificate must contain the name in the address"
         ) from error

@@ -1,4 +1,4 @@
-"""A gateway's events as a client reads them: a stream that is cut resumes where it ended."""
+"""Reads a gateway's event stream, and reconnects where it was cut."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from streams.client.requests import error_text
 from streams.errors import Unavailable
 
 _CONNECT_S: Final = 5.0
-_SILENCE_S: Final = 60.0  # a gateway says every 15 s that it is there
-_GIVE_UP_S: Final = 30.0  # with a gateway that is away
+_SILENCE_S: Final = 60.0  # a gateway sends a comment every 15 s
+_GIVE_UP_S: Final = 30.0  # after the gateway stopped answering
 _FIRST_PAUSE_S: Final = 0.1
 _MAX_PAUSE_S: Final = 2.0
 _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
@@ -24,10 +24,10 @@ _LINE_END: Final = re.compile(rb"\r\n|\r|\n")
 async def reconnecting_events(
     http: httpx.AsyncClient, check: Callable[[httpx.Response], Awaitable[None]], kind: str
 ) -> AsyncIterator[bytes]:
-    """Yield the data of one kind of events, none lost and none twice, wherever the stream is cut.
+    """Yield the data of one kind of events, each once, across reconnections.
 
     Args:
-        check: raises what an answer's status means; Unavailable where another try may help.
+        check: raises for an error status; Unavailable where a retry may help.
     Raises: Unavailable: the gateway does not answer, or not again within 30 seconds.
     """
     position = b""
@@ -35,7 +35,7 @@ async def reconnecting_events(
     loop = asyncio.get_running_loop()
     while True:
         try:
-            # A fresh connection for each attempt: a pooled one may lead to a gateway that is
+            # Use a fresh connection per attempt: a pooled one may lead to a gateway that is
             # stopping, delay its stop, and get no answer.
             headers = {"Connection": "close"}
             if position:
@@ -48,10 +48,12 @@ async def reconnecting_events(
                     position = event.get(b"id", position)
                     if event.get(b"event") == kind.encode():
                         yield event.get(b"data", b"")
-            why = Unavailable(f"{http.base_url} has ended the stream of events")
+            why = Unavailable(f"{http.base_url} ended the event stream. Connect again")
         except httpx.RequestError as error:
             check_certificate(error, str(http.base_url))
-            why = Unavailable(f"{http.base_url} does not answer: {error_text(error)}")
+            why = Unavailable(
+                f"{http.base_url} does not answer: {error_text(error)}. Check that the server runs"
+            )
         except Unavailable as error:
             why = error
         cut_at = cut_at or loop.time()
@@ -62,7 +64,7 @@ async def reconnecting_events(
 
 
 async def events_in(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[bytes, bytes]]:
-    """Yield the fields of each whole event: what has no empty line after it was cut."""
+    """Yield the fields of each complete event; an event without its empty line was cut."""
     event: dict[bytes, bytes] = {}
     async for line in _lines(chunks):
         if not line:
@@ -77,9 +79,9 @@ async def events_in(chunks: AsyncIterator[bytes]) -> AsyncIterator[dict[bytes, b
 
 
 async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
-    """Yield each whole line of a stream of events, which CR, LF or both end, and nothing else.
+    """Yield each complete line of an event stream; lines end with CR, LF or both.
 
-    What text calls a line end besides, such as U+2028, may stand in a name or a purpose.
+    Python splits text at other characters too, such as U+2028, which a name may contain.
     """
     rest, after_cr = b"", False
     async for chunk in chunks:

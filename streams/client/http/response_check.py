@@ -1,6 +1,6 @@
-"""An answer is the answer to a question: what a client compares before it believes a read.
+"""Checks that the response to a read is about the requested dataset.
 
-A proxy or a cache may answer with what a gateway has really said of another dataset.
+A proxy or a cache may return a real response of the server about another dataset.
 """
 
 from __future__ import annotations
@@ -14,16 +14,16 @@ from accountant.records.http_bodies import Problem
 from streams.errors import Unreadable
 
 _MAX_SHOWN: Final = 100
-# What a gateway says of a name or an id; any other 404 is of some other server.
+# A gateway's 404 for a name or an id; any other 404 comes from another kind of server.
 _NOT_FOUND: Final = frozenset({("unknown_dataset", "dataset"), ("not_found", "request_id")})
 
 
 def check_names(url: str, rows: Iterable[object], **asked: object) -> None:
-    """Check that each row of an answer names what was asked for.
+    """Check that each row of a response has the requested names.
 
     Args:
         asked: the names, by the field of a row.
-    Raises: Unreadable: a row names something else, or nothing.
+    Raises: Unreadable: a row has another name, or none.
     """
     for row in rows:
         for field, name in asked.items():
@@ -33,9 +33,9 @@ def check_names(url: str, rows: Iterable[object], **asked: object) -> None:
 
 
 def check_location(url: str, response: httpx.Response, location: str) -> None:
-    """Check that a list, which may be empty, is the one that was asked for.
+    """Check that a list, which may be empty, is the requested one.
 
-    Raises: Unreadable: it is another one, or does not say which.
+    Raises: Unreadable: it is another list, or does not say which.
     """
     found = response.headers.get("content-location")
     if found != location:
@@ -43,7 +43,7 @@ def check_location(url: str, response: httpx.Response, location: str) -> None:
 
 
 def is_not_found(url: str, problem: Problem, name: str) -> bool:
-    """Tell whether a 404 is a gateway's word that what was asked for is not there.
+    """Whether a 404 comes from a gateway and is about the requested dataset or id.
 
     Args:
         name: of the dataset, or the request's id.
@@ -58,6 +58,6 @@ def is_not_found(url: str, problem: Problem, name: str) -> bool:
 
 def _mismatch(url: str, found: str, asked: object) -> Unreadable:
     return Unreadable(
-        f"{url} answered with {found[: 2 * _MAX_SHOWN]}, not with {asked}: does a proxy or a "
-        "cache mix answers up? Connect to the gateway itself"
+        f"{url} answered with {found[: 2 * _MAX_SHOWN]}, not with {asked}: a proxy or a "
+        "cache may mix up responses. Connect to the gateway directly"
     )

@@ -1,4 +1,4 @@
-"""A ledger behind a gateway, as a `Service`."""
+"""`HttpService`: a gateway as a `Service`."""
 
 from __future__ import annotations
 
@@ -76,11 +76,11 @@ _decode_target = msgspec.json.Decoder(_Target).decode
 
 
 class HttpService:
-    """Speaks to one gateway; belongs to the event loop that first uses it.
+    """Calls one gateway; belongs to the event loop that first uses it.
 
     Args:
         url: `http://host:port`, without a path.
-        bearer: the token that it shows there, and nowhere else; None for none.
+        bearer: the token to send to this gateway; None for none.
     """
 
     def __init__(self, url: str, bearer: Bearer | None = None) -> None:
@@ -92,7 +92,7 @@ class HttpService:
             base_url=url,
             auth=bearer,
             verify=tls_verification(url),
-            # A proxy of the environment is never meant for this machine itself.
+            # A proxy in the environment is never meant for this machine.
             trust_env=not is_this_machine(url),
             timeout=_MARGIN_S,
             follow_redirects=False,
@@ -100,18 +100,18 @@ class HttpService:
 
     @property
     def has_token(self) -> bool:
-        """Whether it shows a token."""
+        """Whether it sends a token."""
         return self._bearer is not None
 
     async def me(self) -> Me:
-        """Return as whom the gateway knows this client."""
+        """Return the caller that the gateway authenticates this client as."""
         found = await self._get("/me")
         if found is None:
-            raise self._not_a_gateway("404 for who asks")
+            raise self._not_a_gateway("404 for the caller's own name")
         return self._decode(found, _decode_me)
 
     async def own_name(self) -> str | None:
-        """Return by which name the gateway knows this client; asked until it is known."""
+        """Return the caller's name; it is read once."""
         if self._name is None:
             self._name = (await self.me()).name
         return self._name
@@ -182,17 +182,17 @@ class HttpService:
         return self._decode_named(found, decode_analyst_budget, dataset=dataset, analyst=analyst)
 
     async def own_budgets(self) -> list[AnalystBudget]:
-        """Return what the client's token may still use, by dataset."""
+        """Return the remaining budgets of the client's token, by dataset."""
         found = await self._get("/me/budgets")
         if found is None:
-            raise self._not_a_gateway("404 for who asks")
+            raise self._not_a_gateway("404 for the caller's own name")
         budgets = self._decode(found, decode_analyst_budgets)
         if budgets:
             check_names(self._url, budgets, analyst=await self.own_name())
         return budgets
 
     async def overview(self, dataset: str, caller: Caller | None = None) -> Overview | None:
-        assert caller is None, "the server goes by the token"
+        assert caller is None, "the server uses the token"
         found = self._body_or_none(await self._send("GET", f"{_path(dataset)}/overview"), dataset)
         return None if found is None else self._decode(found, decode_overview)
 
@@ -214,7 +214,7 @@ class HttpService:
         return None if found is None else self._decode_named(found, decode_why, dataset=dataset)
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
-        # A page may be empty before the end, where all that the door looked at is of others.
+        # A page before the end may be empty: all its decisions may be hidden from this caller.
         while True:
             page = await self._page(dataset, after, limit)
             if page.decisions or page.next is None or page.next <= after:
@@ -239,7 +239,7 @@ class HttpService:
         return heads
 
     def ordered_before(self) -> int:
-        """Return 0: a server tells joint guarantees, and nothing by which to work them out."""
+        """Return 0: a server sends joint guarantees, not the data to compute them."""
         return 0
 
     async def events(self) -> AsyncIterator[Decision]:
@@ -253,7 +253,7 @@ class HttpService:
                 yield alert
 
     def _decode_event(self, data: bytes, decode: Callable[[bytes], T]) -> list[T]:
-        """Return the event, none where it cannot be read: the next ones can."""
+        """Decode an event; skip one that cannot be read, since the next ones can."""
         try:
             return [decode(data)]
         except (*DECODE_ERRORS, MadeByOtherVersion) as error:
@@ -261,7 +261,7 @@ class HttpService:
             return []
 
     def readiness(self) -> Readiness:
-        """Tell whether the last call was answered; the gateway's own is at `/readyz`."""
+        """Return whether the last call was answered; `/readyz` has the gateway's own readiness."""
         reasons = [] if self._trouble is None else [self._trouble]
         return Readiness(ready=not reasons, reasons=reasons)
 
@@ -272,10 +272,10 @@ class HttpService:
         return self._body_or_none(await self._send("GET", path))
 
     async def _list(self, dataset: str, what: str, decode: Callable[[bytes], T]) -> T | None:
-        """Return a list of a dataset, None where it was never opened.
+        """Read a list of a dataset; None if the dataset does not exist.
 
         Args:
-            what: which list, with its parameters as a gateway repeats them.
+            what: path and parameters of the list, as the gateway repeats them.
         """
         response = await self._send("GET", f"{_path(dataset)}/{what}")
         if response.status_code == 410:
@@ -289,7 +289,7 @@ class HttpService:
         return decoded
 
     def _body_or_none(self, response: httpx.Response, name: str | None = None) -> bytes | None:
-        """Return the body of an answer, None where what has the name is not there."""
+        """Return the body of a response, None if the dataset or id does not exist."""
         if response.status_code == 200:
             return response.content
         problem = problem_of(response)
@@ -298,7 +298,7 @@ class HttpService:
         raise self._to_exception(response, problem)
 
     def _decode_named(self, content: bytes, decode: Callable[[bytes], T], **asked: str) -> T:
-        """Return an answer that names what was asked for."""
+        """Decode a response and check that it has the requested names."""
         found = self._decode(content, decode)
         check_names(self._url, [found], **asked)
         return found
@@ -307,16 +307,18 @@ class HttpService:
         try:
             return decode(bytes(content))
         except DECODE_ERRORS:
-            raise self._not_a_gateway("something else than a gateway does") from None
+            raise self._not_a_gateway("something that is not a gateway's response") from None
         except MadeByOtherVersion as error:
-            raise self._not_a_gateway(f"a decision of another version ({error})") from None
+            raise self._not_a_gateway(
+                f"a decision of another version of this program ({error})"
+            ) from None
 
     def _decode_logged(self, content: bytes | msgspec.Raw) -> tuple[bytes, Decision]:
-        """Return a decision that the gateway answers as the log holds it, and what it says."""
+        """Return a decision's record as it is in the log, and the decoded decision."""
         logged, is_whole = self._decode(content, logged_decision)
         decision = self._decode(logged, decode_decision)
         if not is_whole:
-            raise self._not_a_gateway("a decision that its own hash is not of")
+            raise self._not_a_gateway("a decision that does not match its own hash")
         return logged, decision
 
     def _to_exception(self, response: httpx.Response, problem: Problem) -> Exception:
@@ -330,25 +332,27 @@ class HttpService:
             await response.aread()
             problem = problem_of(response)
             if response.status_code in _RETRY_STATUS:
-                raise Unavailable(problem.message or f"{self._url} is not ready")
+                raise Unavailable(problem.message or f"{self._url} is not ready yet")
             if response.status_code == 410:
                 raise Gone(problem.message)
             if problem.error == "unknown_event_id":
                 raise Refused(problem.message)
             raise self._to_exception(response, problem)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
-            raise self._not_a_gateway("no stream of events")
+            raise self._not_a_gateway("something that is not an event stream")
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.RequestError as error:
             check_certificate(error, self._url)
-            self._trouble = f"{self._url} does not answer: {error_text(error)}"
+            self._trouble = (
+                f"{self._url} does not answer: {error_text(error)}. Check that the server runs"
+            )
             raise Unavailable(self._trouble) from error
         self._trouble = None
         if response.status_code in _RETRY_STATUS:
-            self._trouble = problem_of(response).message or f"{self._url} is not ready"
+            self._trouble = problem_of(response).message or f"{self._url} is not ready yet"
             raise Unavailable(self._trouble, after=_retry_after(response))
         return response
 
@@ -358,10 +362,10 @@ def _path(dataset: str) -> str:
 
 
 def _retry_after(response: httpx.Response) -> float:
-    """Return how many seconds a door that counts requests asks to wait; 0 for any other answer.
+    """Return the seconds that a rate limit asks to wait; 0 for any other response.
 
-    A door that has no room, or no ledger, asks for a second whatever it waits for: the client's
-    own pauses find it sooner.
+    A server that is overloaded or not ready always says one second; the client's own pauses are
+    shorter.
     """
     seconds = response.headers.get("retry-after", "")
     if response.status_code != _TOO_MANY_REQUESTS or not (seconds.isascii() and seconds.isdigit()):

@@ -1,4 +1,4 @@
-"""For notebooks: frames of pandas and Arrow, and what a client and a reply are shown as."""
+"""For notebooks: pandas and Arrow tables, and HTML displays of clients and replies."""
 
 from __future__ import annotations
 

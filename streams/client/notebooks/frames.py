@@ -1,9 +1,9 @@
-"""Datasets and usage as tables of pandas or Arrow, every amount exact.
+"""Datasets and usage as pandas or Arrow tables, with exact amounts.
 
     to_pandas(ledger.datasets())
     to_arrow(ledger.usage("census"))
 
-Neither library is needed for anything else, so neither is installed with this package.
+Nothing else needs these libraries, so the package does not install them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _HIDDEN: Final = frozenset({"partition_sequence", "joint_guarantee"})
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
-    """Return a `pandas.DataFrame`, one row a view; amounts are `Decimal`, times are in UTC.
+    """Return a `pandas.DataFrame` with a row for each view; amounts are `Decimal`, times UTC.
 
     Raises: ImportError: pandas is not installed.
     """
@@ -33,9 +33,9 @@ def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
 
 
 def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
-    """Return a `pyarrow.Table`, one row a view; amounts are the log's text, times are in UTC.
+    """Return a `pyarrow.Table` with a row for each view; amounts are the log's text, times UTC.
 
-    Amounts are text because a sum that nothing bounds is `inf`, which no decimal of Arrow is.
+    Amounts are text because an unbounded sum is `inf`, which an Arrow decimal cannot be.
 
     Raises: ImportError: pyarrow is not installed.
     """
@@ -49,7 +49,7 @@ def rows_of(
     """Return each view as one flat row: `left_epsilon`, `outcomes_granted`.
 
     Args:
-        amount: makes an amount of its exact text.
+        amount: converts the exact text of an amount.
     """
     return [_row(view, amount) for view in views]
 
@@ -78,9 +78,9 @@ def _cell(name: str, value: object, amount: type[Decimal] | type[str]) -> object
 
 
 def _columns_of(rows: list[dict[str, Any]]) -> dict[str, list[Any]]:
-    """Return rows as columns, in the order in which they come up.
+    """Return rows as columns, in order of first appearance.
 
-    What a row lacks is None, of a count 0.
+    A missing value is None, a missing count 0.
     """
     names = dict.fromkeys(name for row in rows for name in row)
     lacking = {name: 0 for name in names if name.startswith(_COUNTS)}
@@ -93,4 +93,6 @@ def _module(name: str, caller: str) -> Any:
     except ModuleNotFoundError as error:
         if error.name != name:
             raise
-        raise ImportError(f"{caller} needs {name}: python -m pip install {name}") from None
+        raise ImportError(
+            f"{caller} needs {name}, which is not installed. Run `python -m pip install {name}`"
+        ) from None

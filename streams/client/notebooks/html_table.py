@@ -1,4 +1,4 @@
-"""HTML tables for notebooks: plain, escaped, with nothing from elsewhere."""
+"""HTML tables for notebooks: escaped, without styles, scripts or links."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from accountant.foreign_text import escaped
 
 
 def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
-    """Return an HTML table of names and texts, both escaped, without those that are empty."""
+    """Return an HTML table of names and texts, both escaped; rows with empty text are left out."""
     cells = [
         f'<tr><th scope="row">{_html(name)}</th><td>{_html(text)}</td></tr>'
         for name, text in rows
@@ -21,7 +21,7 @@ def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
 
 
 def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """Return an HTML table with a name above each column, all escaped."""
+    """Return an HTML table with column names, all escaped."""
     named = "".join(f'<th scope="col">{_html(name)}</th>' for name in head)
     cells = ["".join(f"<td>{_html(text)}</td>" for text in row) for row in rows]
     body = "".join(f"<tr>{row}</tr>" for row in cells)
@@ -36,7 +36,7 @@ def _html(text: str) -> str:
 
 
 def text_of(value: object) -> str:
-    """Return a value as people read it, "" for what is nothing."""
+    """Return a value as text for people, "" for a missing one."""
     if value is None or value is msgspec.UNSET:
         return ""
     if isinstance(value, bool):

@@ -1,1 +1,1 @@
-"""Answers of mechanisms: kept on the disk, once for each grant."""
+"""Results of mechanisms, stored on disk: one result for each grant."""

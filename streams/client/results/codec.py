@@ -1,7 +1,7 @@
-"""Answers as bytes and back: the same value with the same types, or an error.
+"""Encodes results as bytes: decoding returns an equal value of the same types, or it fails.
 
-JSON, with a tag where JSON has no such type. Nothing in it is ever executed or pickled. Types are
-told by what they are, never by their names; what is encoded is decoded and compared at once.
+The format is JSON, with a tag for types that JSON lacks. Nothing is executed or pickled. Types are
+recognized by identity, not by name. Each encoded value is decoded and compared at once.
 """
 
 from __future__ import annotations
@@ -24,18 +24,18 @@ from streams.client.results.pandas_values import decode_pandas, encode_pandas
 _TAG: Final = "$"
 _MAX_DEPTH: Final = 50
 _PLAIN_BITS: Final = 64
-"""Larger integers are hexadecimal: Python writes no decimals of thousands of digits."""
+"""Larger integers are hexadecimal: Python refuses to print thousands of decimal digits."""
 
 
 def encode_result(value: Any) -> bytes:
-    """Return an answer as bytes that decode to an equal one of the same type and shape.
+    """Return a result as bytes that decode to an equal one of the same type and shape.
 
-    Takes None, bool, int, float, complex, str, bytes, bytearray, Decimal, Fraction; date, time,
-    datetime and timedelta; lists, tuples, sets, frozensets and dicts of what it takes; numpy's
+    Accepts None, bool, int, float, complex, str, bytes, bytearray, Decimal, Fraction; date, time,
+    datetime and timedelta; lists, tuples, sets, frozensets and dicts of these; numpy's
     scalars, arrays and matrices, but not of objects; pandas' Series, DataFrame, Timestamp and
     Timedelta.
 
-    Raises: TypeError: it is, or holds, something else.
+    Raises: TypeError: it is of another type, or contains one.
     """
     try:
         data = json.dumps(_to_json(value, 0), allow_nan=False, separators=(",", ":")).encode()
@@ -46,24 +46,24 @@ def encode_result(value: Any) -> bytes:
         raise TypeError(f"{_type_name(value)} cannot be stored: {error}") from error
     if not is_same(value, decoded):
         raise TypeError(
-            f"{_type_name(value)} cannot be stored: it would come back as {decoded!r:.80}"
+            f"{_type_name(value)} cannot be stored: decoding would return {decoded!r:.80}"
         )
     return data
 
 
 def decode_result(data: bytes) -> Any:
-    """Return the answer that `encode_result` made these bytes of."""
+    """Decode the bytes of `encode_result`."""
     return _from_json(json.loads(data))
 
 
 def _type_name(value: object) -> str:
     kind = type(value)
-    return f"an answer of type {kind.__module__}.{kind.__qualname__}"
+    return f"a result of type {kind.__module__}.{kind.__qualname__}"
 
 
 def _to_json(value: Any, depth: int) -> Any:
     if depth > _MAX_DEPTH:
-        raise TypeError(f"an answer must not nest more than {_MAX_DEPTH} deep")
+        raise TypeError(f"a result must not nest more than {_MAX_DEPTH} levels deep")
     kind = type(value)
     if value is None or kind in {bool, str}:
         return value
@@ -87,7 +87,7 @@ def _to_json(value: Any, depth: int) -> Any:
             return {_TAG: tag, "is": encoded}
     raise TypeError(
         f"{_type_name(value)} cannot be stored: return numbers, text, dates, lists, tuples, sets, "
-        "dicts, or numpy's or pandas' values, or pass a `codec`"
+        "dicts, numpy or pandas values, or pass a `codec`"
     )
 
 
@@ -114,7 +114,7 @@ def _from_json(plain: Any) -> Any:
 
 
 def storable_types() -> tuple[type, ...]:
-    """Return the types that can be stored, of numpy and pandas where they are in use."""
+    """Return the types that can be stored, with numpy's and pandas' if they are imported."""
     kinds = (type(None), bool, str, list, dict, *_COLLECTIONS, *_ENCODERS)
     if (numpy := sys.modules.get("numpy")) is not None:
         kinds += (numpy.ndarray, numpy.matrix)
@@ -135,7 +135,7 @@ def _encode_time(value: dt.datetime | dt.time) -> list[Any]:
 def encode_zone(zone: dt.tzinfo | None) -> str | float | None:
     """Return a time zone as JSON: its key, or its offset in seconds.
 
-    Raises: TypeError: it is of another kind.
+    Raises: TypeError: it is of another type.
     """
     if zone is None:
         return None
@@ -143,11 +143,13 @@ def encode_zone(zone: dt.tzinfo | None) -> str | float | None:
         return zone.utcoffset(None).total_seconds()
     if type(zone) is ZoneInfo and zone.key:
         return zone.key
-    raise TypeError(f"a time of zone {zone!r} cannot be stored")
+    raise TypeError(
+        f"a time with zone {zone!r} cannot be stored: use datetime.timezone or ZoneInfo"
+    )
 
 
 def decode_zone(plain: str | float | None) -> dt.tzinfo | None:
-    """Return the time zone that `encode_zone` made this of."""
+    """Decode a time zone of `encode_zone`."""
     if plain is None:
         return None
     return ZoneInfo(plain) if isinstance(plain, str) else dt.timezone(dt.timedelta(seconds=plain))

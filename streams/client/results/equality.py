@@ -1,4 +1,4 @@
-"""Whether a stored answer is the answer: equal, of the same type and shape, all the way down."""
+"""Compares a result with its decoded copy: equal values of the same types and shapes."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from typing import Any
 
 
 def is_same(one: Any, other: Any) -> bool:
-    """Tell whether two answers are equal and alike; a NaN is equal to a NaN."""
+    """Whether two results have equal values and types; a NaN equals a NaN."""
     kind = type(one)
     if kind is not type(other):
         return False
     if kind is float:
-        return repr(one) == repr(other)  # which tells 0 from -0, too
+        return repr(one) == repr(other)  # also distinguishes 0 from -0
     if kind is complex:
         return is_same(one.real, other.real) and is_same(one.imag, other.imag)
     if kind is Decimal:
@@ -36,7 +36,7 @@ def is_same(one: Any, other: Any) -> bool:
 
 
 def _is_same_set(one: Any, other: Any) -> bool:
-    """Tell whether two sets have the same members, each of the same type."""
+    """Whether two sets have the same members, each of the same type."""
     unmatched = list(other)
     for member in one:
         position = next(
@@ -55,7 +55,7 @@ def _is_same_numpy(one: Any, other: Any) -> bool | None:
         return None
     if one.dtype != other.dtype or one.shape != other.shape:
         return False
-    if one.dtype.char in "gG":  # of a long double some bytes mean nothing
+    if one.dtype.char in "gG":  # a long double has padding bytes
         return bool(np.array_equal(one, other, equal_nan=True))
     return bool(one.tobytes() == other.tobytes())
 

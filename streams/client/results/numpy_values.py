@@ -1,4 +1,4 @@
-"""Values of numpy as JSON: numpy's own file format, which pickles nothing."""
+"""Encodes numpy values as JSON, in numpy's own file format without pickle."""
 
 from __future__ import annotations
 
@@ -7,13 +7,13 @@ import io
 from collections.abc import Callable
 from typing import Any, Final
 
-_MAX_HEADER: Final = 1_000_000  # of a structured type's description
+_MAX_HEADER: Final = 1_000_000  # bytes of the description of a structured type
 
 
 def encode_numpy(value: Any, to_json: Callable[[Any], Any]) -> list[str] | None:
-    """Return a scalar, array or matrix as JSON, None if it is of no such type.
+    """Return a scalar, array or matrix as JSON, None for any other type.
 
-    Raises: TypeError: it holds objects.
+    Raises: TypeError: it contains objects.
     """
     import numpy as np
 
@@ -30,12 +30,14 @@ def encode_numpy(value: Any, to_json: Callable[[Any], Any]) -> list[str] | None:
     try:
         np.save(buffer, np.asarray(value), allow_pickle=False)
     except ValueError as error:
-        raise TypeError(f"numpy's {value.dtype} cannot be stored: pass a `codec`") from error
+        raise TypeError(
+            f"a numpy value of dtype {value.dtype} cannot be stored: pass a `codec`"
+        ) from error
     return [shape, base64.b64encode(buffer.getvalue()).decode()]
 
 
 def decode_numpy(plain: list[str]) -> Any:
-    """Return the value that `encode_numpy` made this of."""
+    """Decode a value of `encode_numpy`."""
     import numpy as np
 
     shape, data = plain

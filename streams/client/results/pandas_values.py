@@ -1,4 +1,4 @@
-"""Values of pandas as JSON: tables as Arrow's bytes where pyarrow can hold them, else as lists."""
+"""Encodes pandas values as JSON: tables as Arrow bytes where pyarrow can, else as lists."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ Convert = Callable[[Any], Any]
 
 
 def encode_pandas(value: Any, encode: Convert) -> list[Any] | None:
-    """Return a Series, DataFrame, Timestamp or Timedelta as JSON, None if it is nothing of these.
+    """Return a Series, DataFrame, Timestamp or Timedelta as JSON, None for any other type.
 
     Args:
         encode: makes JSON of a value within it.
-    Raises: TypeError: it holds what cannot be stored.
+    Raises: TypeError: it contains a value that cannot be stored.
     """
     import pandas as pd
 
@@ -85,7 +85,7 @@ def decode_pandas(encoded: list[Any], decode: Convert) -> Any:
 
 
 def _encode_arrow(frame: Any) -> str | None:
-    """Return a frame as Arrow's bytes, None where they would not be the same."""
+    """Return a frame as Arrow bytes, None if decoding would return another frame."""
     try:
         import pyarrow as pa
 
@@ -95,7 +95,7 @@ def _encode_arrow(frame: Any) -> str | None:
             writer.write_table(table)
         data = base64.b64encode(buffer.getvalue()).decode()
         return data if is_same(frame, _decode_arrow(data)) else None
-    except Exception:  # whatever Arrow cannot hold: the lists decide
+    except Exception:  # Arrow cannot encode it: use lists
         return None
 
 
@@ -106,7 +106,7 @@ def _decode_arrow(data: str) -> Any:
 
 
 def _encode_column(series: Any, encode: Convert) -> list[Any]:
-    """Return a column's type, values and name."""
+    """Return the type, values and name of a column."""
     import numpy as np
 
     if series.dtype == object:

@@ -1,4 +1,4 @@
-"""Which process this is, in words that another process can check: is it still there?"""
+"""Identifies a process so that another process can check whether it still runs."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from pathlib import Path
 
 
 def this_process() -> str:
-    """Return this process: its machine, boot, space of process numbers, number and start."""
+    """Return the identity of this process: machine, boot, pid namespace, pid and start time."""
     return json.dumps([*_machine(), os.getpid(), _start_time(os.getpid())])
 
 
 def has_ended(process: str) -> bool:
-    """Tell whether a process has ended for certain; of another machine's nothing is certain.
+    """Whether a process has certainly ended; False for a process on another machine.
 
     Args:
-        process: as `this_process` has returned it there.
+        process: what `this_process` returned in that process.
     """
     try:
         host, boot, namespace, pid, started = json.loads(process)
@@ -27,17 +27,17 @@ def has_ended(process: str) -> bool:
     if host != own_host:
         return False
     if boot != own_boot:
-        return boot is not None and own_boot is not None  # the machine was started again since
+        return boot is not None and own_boot is not None  # the machine was rebooted
     if namespace != own_namespace:
         return False
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
         return True
-    except OSError:  # it is another user's
+    except OSError:  # it belongs to another user
         pass
     now = _start_time(pid)
-    # Numbers are used again: a process that started at another time is another process.
+    # Pids are reused: a process with another start time is another process.
     return started is not None and now is not None and now != started
 
 
@@ -53,14 +53,14 @@ def _pid_namespace() -> str | None:
 
 
 def _start_time(pid: int) -> str | None:
-    """Return when a process started, in ticks since the boot; None where the system has no /proc.
+    """Return when a process started, in ticks since the boot; None without /proc.
 
-    Its state is in the field before: a process that has ended, but is not waited for, has none.
+    A process that has ended, but was not waited for, is "ended".
     """
     text = _read_text(f"/proc/{pid}/stat")
     if text is None:
         return None
-    fields = text.rpartition(")")[2].split()  # the name before it may hold anything
+    fields = text.rpartition(")")[2].split()  # the process name before it may contain anything
     return "ended" if fields[0] in {"Z", "X"} else fields[19]
 
 

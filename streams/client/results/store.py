@@ -1,23 +1,22 @@
-"""Answers of mechanisms, kept so that one grant is one run and every retry gets its answer.
+"""Stores results of mechanisms, so that a grant runs once and every retry gets its result.
 
-One SQLite file, for this user alone. Each request has a row of `requests` before it is sent. A row
-of `answers` is keyed by the hash of the decision that granted the run and by the hash of the
-request's bytes. It is inserted as `running` before the mechanism runs, and becomes `done` with the
-answer before anybody sees the answer. What a crash leaves:
+The store is one SQLite file that only its user can read. A request has a row in `requests` before
+it is sent. A row in `answers` has two keys: the hash of the granting decision and the hash of the
+request's bytes. It is inserted as `running` before the mechanism runs. It becomes `done`, with the
+result, before the caller gets the result. After a crash:
 
-1. before there is a row of `answers`: nothing ran. The row of `requests` lets an id that `release`
-   itself made run later; of an id that the caller made nobody can tell who else asks with it.
-2. while it is `running`: nobody has seen an answer. Once that run has ended, the mechanism may run
-   again.
-3. after it is `done`: every retry gets that answer.
-4. after it is `unstored`: the caller got an answer that no bytes could hold. It never runs again.
+1. No row in `answers`: nothing ran. The row in `requests` lets an id that `release` itself made
+   run later. An id that the caller made may be in use elsewhere, so it does not run.
+2. `running`: nobody got a result. Once that process has ended, the mechanism may run again.
+3. `done`: every retry gets the stored result.
+4. `unstored`: the caller got a result that could not be encoded. It never runs again.
 
-A name of `once` is bound to a request's bytes in the transaction that notes the request. Whoever
-comes with the same name sends the same bytes, which are charged once. A refusal frees the name.
-With it stands the random id of the ledger, where that is known: a file may be removed, and another
-ledger made at its path.
+A name (`once`) is bound to a request's bytes in the transaction that records the request. Every
+release by that name sends the same bytes, which are charged once. A refusal frees the name. The
+ledger's random id is stored with the name if it is known: a file may be removed, and another
+ledger created at its path.
 
-A copy or an old backup of the file does not know what was shown since: never put one back.
+Never restore an old copy of the file: it does not know which results were returned since.
 """
 
 from __future__ import annotations
@@ -78,19 +77,19 @@ PRAGMA user_version = {_FORMAT};
 
 
 class ResultMissing(BudgetError):
-    """The request was granted before, and no answer is stored here: nothing runs again."""
+    """The request was granted before, but its result is not in this store: nothing runs again."""
 
 
 class NameTaken(BudgetError):
-    """The name of a release stands for another claim or ledger: nothing was asked or charged."""
+    """The name of a release belongs to another claim or ledger; nothing was charged."""
 
 
 class StillRunning(BudgetError):
-    """Another process, or another thread of this one, runs the mechanism of this grant."""
+    """Another process or thread is running the mechanism of this grant."""
 
 
 class StoredResult(NamedTuple):
-    """An answer as it is stored."""
+    """A result as it is stored."""
 
     answer: bytes
 
@@ -104,12 +103,12 @@ class Turn(NamedTuple):
 
 
 class SentRequest(NamedTuple):
-    """A request as the store notes it before it is sent.
+    """A request, as the store records it before it is sent.
 
     Attributes:
         request: hash of its bytes.
-        ledger: the address of the ledger that is asked.
-        claim: with its unit, its neighbours and its engine, for people.
+        ledger: address of the ledger.
+        claim: in words, with its unit, neighbours and engine.
     """
 
     request: str
@@ -122,11 +121,11 @@ class SentRequest(NamedTuple):
 
 
 class OpenRequest(NamedTuple):
-    """A request that was asked, and has no answer here.
+    """A request without a stored result.
 
     Attributes:
-        since: when it was asked, in seconds since 1970.
-        granted: the ledger has granted it; False where this store does not know.
+        since: when it was sent, in seconds since 1970.
+        granted: the ledger has granted it; False if this store does not know.
     """
 
     asked: SentRequest
@@ -135,7 +134,7 @@ class OpenRequest(NamedTuple):
 
 
 class OtherRun(NamedTuple):
-    """Whose run it is meanwhile.
+    """A run of the same grant elsewhere.
 
     Attributes:
         since: seconds since 1970.
@@ -146,35 +145,35 @@ class OtherRun(NamedTuple):
 
 
 class ResultStore:
-    """The answers of this user's grants.
+    """The stored results of a user's grants.
 
     Args:
-        path: of the SQLite file; without it `ACCOUNTANT_ANSWERS`, else a file in the user's
-            directory of data (`XDG_DATA_HOME`).
-    Raises: Refused: the file belongs to somebody else, or others may read or write it.
+        path: of the SQLite file; by default `ACCOUNTANT_ANSWERS`, else a file in the user's data
+            directory (`XDG_DATA_HOME`).
+    Raises: Refused: the file belongs to another user, or other users may read or write it.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None = None) -> None:
         self.path = Path(default_path() if path is None else path).absolute()
 
     def record_request(self, asked: SentRequest, *, own: bool) -> None:
-        """Note that `release` is about to ask.
+        """Record a request before it is sent.
 
         Args:
-            own: it has made the id itself, so that a grant of it is for its own run.
+            own: `release` made the id itself, so its grant is for this run.
         """
         with self._transaction() as db:
             _insert_request(db, asked, own=own)
 
     def bind_name(self, name: str, asked: SentRequest, body: bytes, ledger_id: str = "") -> bytes:
-        """Bind a name to a request that is about to be asked, unless it is bound already.
+        """Bind a name to a request before it is sent, unless the name is bound already.
 
-        The name is of one ledger, dataset and analyst.
+        A name belongs to one ledger, dataset and analyst.
 
         Args:
-            ledger_id: the random id of the ledger; empty where it is not known.
-        Returns: the body of the request that it is bound to.
-        Raises: NameTaken: that one has another claim, or another ledger has decided it.
+            ledger_id: the random id of the ledger; empty if unknown.
+        Returns: the body of the request that the name is bound to.
+        Raises: NameTaken: the name has another claim or another ledger.
         """
         key = (asked.ledger, asked.dataset, asked.analyst, name)
         with self._transaction() as db:
@@ -197,30 +196,30 @@ class ResultStore:
                 )
         if ledger_id and bound_id and bound_id != ledger_id:
             raise NameTaken(
-                f"the name {name!r} stands for an answer of ledger {bound_id}, which was at "
-                f"{asked.ledger} before; ledger {ledger_id} is there now: nothing was asked or "
-                "charged. Give this answer another name"
+                f"the name {name!r} belongs to a result of ledger {bound_id}, which was at "
+                f"{asked.ledger} before. Ledger {ledger_id} is there now. Nothing was charged. "
+                "Choose another name for this result"
             )
         if claim != asked.claim:
             raise NameTaken(
-                f"the name {name!r} stands for {claim}, of dataset {asked.dataset}, and this call "
-                f"asks {asked.claim}: nothing was asked or charged. Give this answer another name"
+                f"the name {name!r} belongs to {claim}, of dataset {asked.dataset}, and this call "
+                f"has {asked.claim}. Nothing was charged. Choose another name for this result"
             )
         return bytes(bound_body)
 
     def unbind_name(self, request: str) -> None:
-        """Free the name of a request: its next release asks anew."""
+        """Free the name of a request: the next release by that name is a new request."""
         with self._transaction() as db:
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
     def discard_request(self, request: str) -> None:
-        """Note that nothing was granted."""
+        """Delete a request that was not granted, and free its name."""
         with self._transaction() as db:
             db.execute("DELETE FROM requests WHERE request = ?", (request,))
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
     def is_repeated(self, asked: SentRequest) -> bool:
-        """Tell whether the same claim was released before on the dataset, for the same purpose."""
+        """Whether the same claim was released before on the dataset for the same purpose."""
         with self._transaction() as db:
             row = db.execute(
                 "SELECT 1 FROM requests"
@@ -230,7 +229,7 @@ class ResultStore:
         return row is not None
 
     def open_requests(self) -> list[OpenRequest]:
-        """Return the requests that may be charged and have no answer here, oldest first."""
+        """Return the requests that may be charged and have no stored result, oldest first."""
         with self._transaction() as db:
             rows = db.execute(
                 "SELECT r.*, max(a.decision IS NOT NULL) FROM requests r LEFT JOIN answers a"
@@ -240,9 +239,9 @@ class ResultStore:
         return [OpenRequest(SentRequest(*row[:7]), row[7], bool(row[9])) for row in rows]
 
     def get_result(self, request: str) -> StoredResult | None:
-        """Return the stored answer of a request, if any.
+        """Return the stored result of a request, if any.
 
-        Raises: ResultMissing: it was returned once, and could not be stored.
+        Raises: ResultMissing: it was returned once, but could not be stored.
         """
         with self._transaction() as db:
             row = db.execute(
@@ -258,7 +257,7 @@ class ResultStore:
         return StoredResult(answer)
 
     def grant_hash(self, request: str) -> str | None:
-        """Return the hash of the decision that has granted a request here, None without one."""
+        """Return the hash of the decision that granted a request, None if unknown."""
         with self._transaction() as db:
             row = db.execute(
                 "SELECT decision FROM answers WHERE request = ? ORDER BY state = 'done' DESC",
@@ -269,12 +268,11 @@ class ResultStore:
     def take_turn(
         self, turn: Turn, *, granted: bool, receipt: str = ""
     ) -> Turn | StoredResult | OtherRun:
-        """Take the turn to run the mechanism of a grant, unless it has run or runs already.
+        """Take the right to run the mechanism of a grant, unless it has run or is running.
 
         Args:
-            turn: the one to take: by the hash of the decision that is the grant, the hash of the
-                request's bytes and the name of the run.
-            granted: the ledger has granted it just now, and so to nobody else.
+            turn: hash of the granting decision, hash of the request's bytes, name of the run.
+            granted: the ledger has granted the request to this very call.
             receipt: of the decision, as JSON.
         Raises: ResultMissing.
         """
@@ -312,10 +310,10 @@ class ResultStore:
             return turn
 
     def _check_no_other_grant(self, db: sqlite3.Connection, decision: str, request: str) -> None:
-        """Check that no other grant of the same request has run, or runs.
+        """Check that no other grant of the same request has run or is running.
 
-        A ledger that was put back from a copy grants an id again: what ran for it was charged by
-        the grant that is lost.
+        A ledger that was restored from a backup grants an id again. The first run was charged by
+        the grant that the backup lost.
         Raises: ResultMissing.
         """
         ran = db.execute(
@@ -323,19 +321,19 @@ class ResultStore:
             (request, decision),
         ).fetchone()
         if ran is not None:
-            what = f"{self.path} holds the run of this request for another decision"
-            raise ResultMissing(f"{what}: it does not run again. Ask with a new id")
+            what = f"{self.path} has a run of this request for another decision"
+            raise ResultMissing(f"{what}, so it does not run again. Ask with a new id")
 
     def store_result(self, turn: Turn, answer: bytes) -> None:
-        """Store an answer, on the disk, before anybody sees it."""
+        """Write a result to disk, before the caller gets it."""
         self._finish_run(turn, "done", answer)
 
     def mark_unstorable(self, turn: Turn) -> None:
-        """Note that the caller is about to get an answer that cannot be stored."""
+        """Record that the caller is about to get a result that cannot be stored."""
         self._finish_run(turn, "unstored", None)
 
     def mark_failed(self, request: str, run: str) -> None:
-        """Note that a run has ended without an answer, if it has begun: it may run again."""
+        """Record that a run ended without a result, if it had started: it may run again."""
         with self._transaction() as db:
             db.execute(
                 "UPDATE answers SET state = 'failed' WHERE request = ? AND run = ?"
@@ -351,18 +349,18 @@ class ResultStore:
                 (state, answer, *turn),
             ).rowcount
         if changed != 1:
-            what = f"{self.path} no longer holds this run: it was replaced or removed meanwhile"
-            raise ResultMissing(f"{what}; the answer is not shown")
+            what = f"{self.path} no longer has this run: the file was replaced or removed meanwhile"
+            raise ResultMissing(f"{what}. The result is not returned")
 
     def receipts(self) -> list[str]:
-        """Return the receipts of the grants whose answers are kept here, as JSON, oldest first."""
+        """Return the receipts of the grants in this store, as JSON, oldest first."""
         with self._transaction() as db:
             rows = db.execute("SELECT receipt FROM answers WHERE receipt <> '' ORDER BY since")
             return [receipt for (receipt,) in rows]
 
     @contextlib.contextmanager
     def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Open the file for one synced transaction."""
+        """Open the file for one transaction, synced to disk."""
         self._create_file()
         db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
         try:
@@ -376,59 +374,65 @@ class ResultStore:
                 raise
             db.execute("COMMIT")
         except sqlite3.Error as error:
-            raise Refused(f"the store of answers {self.path} cannot be used: {error}") from error
+            raise Refused(f"the result store {self.path} cannot be used: {error}") from error
         finally:
             db.close()
 
     def _prepare_schema(self, db: sqlite3.Connection) -> None:
         (made_by,) = db.execute("PRAGMA user_version").fetchone()
         if made_by > _FORMAT:
-            raise Refused(f"{self.path} was made by a newer version: run that one")
+            raise Refused(
+                f"{self.path} was made by a newer version of this program. Run that version"
+            )
         if made_by == _WITHOUT_LEDGER_IDS:
             db.execute("ALTER TABLE names ADD COLUMN ledger_id TEXT NOT NULL DEFAULT ''")
             db.execute(f"PRAGMA user_version = {_FORMAT}")
         elif made_by < _FORMAT:
             (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
             if tables:
-                what = "is of an earlier development version, or a database of something else"
-                raise Refused(f"{self.path} {what}: name another file")
+                what = "is a database of an earlier development version or of another program"
+                raise Refused(f"{self.path} {what}. Choose another file")
             for statement in _SCHEMA.split(";"):
                 db.execute(statement)
 
     def _create_file(self) -> None:
-        """Make the file if it is missing, and check whose it is.
+        """Create the file if it is missing, and check its owner and mode.
 
         Raises: Refused.
         """
         try:
             self.path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            # Not truncated, and private from its first moment.
+            # An existing file is not truncated; a new one is private from the start.
             fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except OSError as error:
-            what = f"the store of answers {self.path} cannot be opened: {error.strerror}"
-            raise Refused(f"{what}; name another by `store=` or {PATH_VARIABLE}") from error
+            what = f"the result store {self.path} cannot be opened: {error.strerror}"
+            raise Refused(f"{what}. Choose another with `store=` or {PATH_VARIABLE}") from error
         try:
             status = os.fstat(fd)
         finally:
             os.close(fd)
         if not stat.S_ISREG(status.st_mode):
-            raise Refused(f"the store of answers {self.path} is no file")
+            raise Refused(
+                f"the result store {self.path} is not a regular file. Choose another file"
+            )
         if status.st_uid != os.geteuid():
-            raise Refused(f"the store of answers {self.path} belongs to another user")
+            raise Refused(
+                f"the result store {self.path} belongs to another user. Choose another file"
+            )
         if status.st_mode & 0o077:
-            raise Refused(f"others may read or write {self.path}: run `chmod 600 {self.path}`")
+            raise Refused(f"{self.path} is accessible to other users. Run `chmod 600 {self.path}`")
 
 
 def ledger_name(address: str) -> str:
-    """Return what a store calls the ledger of an address: a file is the same by every link."""
+    """Return the store's name for the ledger of an address: a file has one name for all links."""
     scheme, slashes, path = address.partition("sqlite:///")
     return f"{slashes}{os.path.realpath(path)}" if slashes and not scheme else address
 
 
 def default_path() -> Path:
-    """Return where answers are kept unless a program says otherwise.
+    """Return the default path of the store.
 
-    Raises: Refused: the user has no home.
+    Raises: Refused: the user has no home directory.
     """
     named = os.environ.get(PATH_VARIABLE)
     if named:
@@ -438,14 +442,14 @@ def default_path() -> Path:
         directory = Path(data) if data else Path.home() / ".local" / "share"
     except RuntimeError as error:
         raise Refused(
-            f"this user has no home: name a file by `store=` or {PATH_VARIABLE}"
+            f"this user has no home directory. Choose a file with `store=` or {PATH_VARIABLE}"
         ) from error
     return directory / "streaming-privacy-accountant" / "answers.db"
 
 
 _UNSTORED: Final = (
-    "this request was granted before, and its answer was returned then but could not be stored: "
-    "it does not run again. Ask with a new id; that is charged again"
+    "this request was granted before, and its result was returned then but could not be stored. "
+    "It does not run again. Ask with a new id, which is charged again"
 )
 
 
@@ -456,6 +460,6 @@ def _insert_request(db: sqlite3.Connection, asked: SentRequest, *, own: bool) ->
 
 def _missing_message(path: Path) -> str:
     return (
-        f"this request was granted before, and {path} holds no answer to it: it may have run "
-        "elsewhere, so it does not run again. Ask with a new id; that is charged again"
+        f"this request was granted before, and {path} has no result of it. It may have run "
+        "elsewhere, so it does not run again. Ask with a new id, which is charged again"
     )

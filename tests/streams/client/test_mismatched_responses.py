@@ -102,7 +102,7 @@ def test_rows_of_another_dataset_at_the_right_location_are_rejected(
 ) -> None:
     from streams.client.http import service
 
-    monkeypatch.setattr(service, "check_place", lambda *_: None)
+    monkeypatch.setattr(service, "check_location", lambda *_: None)
     proxy.route = instead("census", "survey")
     with Accountant(proxy.url, clock=clock) as ledger:
         for call in (ledger.usage, lambda name: next(ledger.requests(name))):

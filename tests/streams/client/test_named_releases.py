@@ -169,7 +169,9 @@ def test_an_undecided_name_is_free_once_its_id_has_expired(
     call = ledger._prepare(ledger._draft("census", CLAIM), 5)
     from streams.client.grants import TAGGED_JSON, Release
 
-    Release(answers, call, TAGGED_JSON, ledger.url, 5, NAME).begin()  # and the process ends
+    Release(
+        answers, call, TAGGED_JSON, ledger.url, 5, NAME
+    ).record_request()  # and the process ends
     clock.pass_(seconds=7200)
     with pytest.raises(NotGranted, match=f"expired.*[Tt]he name '{NAME}' is free"):
         ledger.release("census", CLAIM, draws, once=NAME)

@@ -248,7 +248,7 @@ def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
     from streams.client.grants import TAGGED_JSON, Release
 
     call = ledger._prepare(ledger._draft("census", HALF), 5)
-    Release(ResultStore(), call, TAGGED_JSON, ledger.url, 5).begin()
+    Release(ResultStore(), call, TAGGED_JSON, ledger.url, 5).record_request()
     assert ledger._sender.reply_to(call, 5).granted  # and the process ends here
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001

@@ -161,7 +161,7 @@ def test_a_jump_that_is_set_back_needs_no_restart(
     body = msgspec.json.encode(request(clock))
     clock.jump(seconds=seconds)
     eventually(lambda: not service.readiness().ready)
-    said = f"clock_out_of_range: the clock jumped by {seconds} s: set it back, or, if it is right"
+    said = f"clock_out_of_range: the clock jumped by {seconds} s. Set it back; or, if it is right"
     with pytest.raises(Unavailable, match=f"^{said} now, restart"):
         ask(service, body)
     clock.jump(seconds=-seconds)
@@ -176,8 +176,8 @@ def test_after_a_clock_that_was_ahead_deciding_goes_on_by_itself(
     opened(file, TestClock(clock.now() + 600_000)).close_sync()
     service = EmbeddedService.open(file, Settings(), clock=clock)
     body = msgspec.json.encode(request(clock))
-    said = "600 s behind the last decision: set it; or, if it is right, an earlier one was ahead"
-    with pytest.raises(Unavailable, match=f"{said}, and deciding goes on once this one is 300 s"):
+    said = "600 s behind the last decision. Set it. If it is right, an earlier clock was ahead"
+    with pytest.raises(Unavailable, match=f"{said}: wait until it is 300 s behind"):
         ask(service, body)
     clock.pass_(seconds=300)
     eventually(lambda: service.readiness().ready)
