@@ -277,7 +277,7 @@ def test_remaining_refers_to_the_ledger(budget):
         (mechanisms.Exponential(epsilon=0.1, sensitivity=1, utility=[1, 2, 3]), Pure),
         (mechanisms.Binary(epsilon=0.1, value0="no", value1="yes"), Pure),
     ],
-    ids=lambda arguments: type(arguments).__name__,
+    ids=lambda value: type(value).__name__,
 )
 def test_a_mechanism_is_its_epsilon_and_delta(mechanism, kind):
     claim, unit, neighbours = mechanism_claim(mechanism, unit="person", neighbours="replace")
@@ -292,11 +292,11 @@ class Cheap(mechanisms.Laplace):
 
 
 @pytest.mark.parametrize(
-    "given", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
+    "value", [Cheap(epsilon=0.1, sensitivity=1), mechanisms.Laplace, 0.1, None, BudgetAccountant()]
 )
-def test_a_non_mechanism_is_refused(arguments):
+def test_a_non_mechanism_is_refused(value):
     with pytest.raises(TypeError, match=r"must be one of diffprivlib\.mechanisms, got"):
-        mechanism_claim(arguments, unit="person", neighbours="replace")
+        mechanism_claim(value, unit="person", neighbours="replace")
 
 
 def test_a_mechanism_whose_noise_can_be_known_has_no_claim():

@@ -217,10 +217,10 @@ def test_a_subclass_of_an_event_is_refused():
         event_claim(Pretends(), unit="person")
 
 
-@pytest.mark.parametrize("given", [None, 1.1, "gaussian", RdpAccountant()])
-def test_a_non_event_is_refused(given):
+@pytest.mark.parametrize("value", [None, 1.1, "gaussian", RdpAccountant()])
+def test_a_non_event_is_refused(value):
     with pytest.raises(TypeError, match="must be a DpEvent of dp-accounting, got"):
-        event_claim(given, unit="person")
+        event_claim(value, unit="person")
 
 
 def test_a_renyi_ledger_grants_an_event(tmp_path):

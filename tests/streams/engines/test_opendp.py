@@ -222,7 +222,7 @@ def test_delta_is_for_a_curve_and_only_for_one():
     with pytest.raises(RequestInvalid, match="delta must be left out for MaxDivergence"):
         opendp_claim(laplace(), unit="patient", delta="1e-6")
     curve = dp.c.make_zCDP_to_approxDP(gaussian())
-    with pytest.raises(RequestInvalid, match="delta must be given"):
+    with pytest.raises(RequestInvalid, match="delta must be passed"):
         opendp_claim(curve, unit="patient")
     with pytest.raises(RequestInvalid, match="epsilon must be finite"):
         opendp_claim(curve, unit="patient", delta="0")
@@ -268,7 +268,7 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
 
 
 @pytest.mark.parametrize(
-    ("given", "said"),
+    ("value", "said"),
     [
         (Pretends(), "got Pretends"),
         (Cheap(), "got Cheap"),
@@ -282,9 +282,9 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
         ),
     ],
 )
-def test_a_non_measurement_is_refused(given, said):
+def test_a_non_measurement_is_refused(value, said):
     with pytest.raises(TypeError, match=said):
-        opendp_claim(given, unit="patient")
+        opendp_claim(value, unit="patient")
 
 
 def test_the_unit_has_no_default():

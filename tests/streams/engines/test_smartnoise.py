@@ -140,10 +140,10 @@ class Pretends:
         return 0.0, 0.0
 
 
-@pytest.mark.parametrize("given", [None, "reader", Pretends()])
-def test_a_non_reader_is_refused(given):
+@pytest.mark.parametrize("value", [None, "reader", Pretends()])
+def test_a_non_reader_is_refused(value):
     with pytest.raises(TypeError, match="must be a PrivateReader of SmartNoise, got"):
-        query_claim(given, COUNT, unit="person")
+        query_claim(value, COUNT, unit="person")
 
 
 def test_the_unit_has_no_default(reader):
