@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, TypeVar
 
-from accountant.errors import RequestInvalid
+from accountant.errors import BudgetError, RequestInvalid
+from accountant.policy import Policy
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import Reason
 from streams.client.connection import AsyncConnection
+from streams.client.lookups import unknown_dataset
 from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, note_request, noting_errors
 from streams.client.requests import (
@@ -53,7 +57,8 @@ class AsyncRequestSender:
                 self.matching.remember_unanswered(call)
                 raise
             if not call.is_own_repeat(decision):
-                return Reply(decision, call.request_id, record=record)
+                policy, hint = await self._explain(call, decision)
+                return Reply(decision, call.request_id, record=record, policy=policy, hint=hint)
             first = await self._find_first_decision(call)
             if first is None:
                 return Reply(decision, call.request_id, own_repeat=True, record=record)
@@ -90,6 +95,25 @@ class AsyncRequestSender:
                     raise undecided_error(call, wait)
                 return answer
             await self._connection.pause(pause)
+
+    async def _explain(
+        self, call: PreparedRequest, decision: Decision
+    ) -> tuple[Policy | None, str]:
+        """Read what makes a refusal plain: the policy to compare with, or a similar name."""
+        if call.source != "requests":
+            return None, ""
+        with suppress(TimeoutError, BudgetError):
+            if decision.reason is Reason.UNIT_MISMATCH:
+                view = await self._connection.read(
+                    lambda service: service.dataset(call.dataset), within=GRACE_S
+                )
+                return None if view is None else view.policy, ""
+            if decision.reason is Reason.UNKNOWN_DATASET:
+                unknown = await self._connection.read(
+                    lambda service: unknown_dataset(service, call.dataset)
+                )
+                return None, unknown.hint[:1].upper() + unknown.hint[1:]
+        return None, ""
 
     async def _find_first_decision(self, call: PreparedRequest) -> bytes | None:
         """Look up the first decision on a call that its own retry repeated; None if unknown."""

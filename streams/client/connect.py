@@ -73,6 +73,10 @@ def connect_file_or_server(
         except Held:
             if steady() >= deadline:
                 raise
+        except PermissionError as error:
+            path = error.filename or target
+            why = f"{path} cannot be opened: {error.strerror}. Check its owner and permissions"
+            raise Refused(why) from error
         time.sleep(LOCK_POLL_S)
 
 

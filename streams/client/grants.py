@@ -1,4 +1,4 @@
-"""A grant tied to its run: what is granted runs once, and what ran is answered once."""
+"""Runs the mechanism of a grant once, and stores its result for every retry."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims.text import claim_text
-from accountant.display.numbers import left_line
-from accountant.display.refusals import refusal_words, when_more
+from accountant.display.refusals import when_more
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
 from accountant.records.outcomes import Outcome
 from streams.client.connection import run_uncancelled
+from streams.client.notebooks.display import remaining_words
 from streams.client.reply import Reply
 from streams.client.request_notes import (
     GRANTED,
@@ -49,7 +49,7 @@ from streams.clock import steady
 from streams.errors import AccountantWarning
 
 POLL_S: Final = 0.05
-"""How often a release looks whether another's run of the same grant has ended."""
+"""How often a release checks whether a run of the same grant elsewhere has ended."""
 
 
 _decode_request = msgspec.json.Decoder(MechanismRequest).decode
@@ -60,12 +60,12 @@ PER_CALL_ARGUMENTS: Final = ("once", "request_id")
 
 
 class NotGranted(BudgetError):
-    """The ledger did not grant the request: nothing may run.
+    """The ledger did not grant the request, so nothing may run. The message says why.
 
     Attributes:
-        reply: what it replied.
-        reason: the reason code, or the outcome where there is none.
-        fits: the largest claim of its kind that would be granted, None where nothing is known.
+        reply: the ledger's reply.
+        reason: the reason code, or the outcome if there is none.
+        fits: the largest claim of its kind that would be granted, None if unknown.
         request_id: of the request.
     """
 
@@ -77,20 +77,20 @@ class NotGranted(BudgetError):
         self.fits = reply.fits
         self.request_id = reply.request_id
         waiting = when_more(reply.decision)
-        remaining = left_line(reply.decision.left)
+        remaining = remaining_words(reply.decision)
         parts = (
             f"{reply.dataset or 'the request'} not granted: {self.reason}.",
-            refusal_words(reply.decision),
-            f"Left: {remaining}." if remaining else "",
+            reply.why,
             f"This would fit: {reply.fits}." if reply.fits else "",
             "" if waiting is None else waiting.text,
+            f"The dataset has {remaining}." if remaining else "",
             then,
         )
         super().__init__(" ".join(each for each in parts if each))
 
 
 class Codec(NamedTuple):
-    """How answers become bytes and answers again."""
+    """Two functions that encode a result as bytes and decode it."""
 
     encode: Callable[[Any], bytes] = encode_result
     decode: Callable[[bytes], Any] = decode_result
@@ -100,11 +100,11 @@ TAGGED_JSON: Final = Codec()
 
 
 class EncodedResult(NamedTuple):
-    """An answer on its way to the store.
+    """A result before it is stored.
 
     Attributes:
-        data: its bytes, None where it cannot be stored.
-        warning: what to tell the caller then.
+        data: its bytes, None if it cannot be stored.
+        warning: for the caller in that case.
     """
 
     data: bytes | None
@@ -112,13 +112,13 @@ class EncodedResult(NamedTuple):
     warning: str | None = None
 
     def warn(self, stacklevel: int) -> None:
-        """Warn the caller of what cannot be stored; where that is an error, nobody got it."""
+        """Warn the caller of a result that cannot be stored; if this raises, nobody gets it."""
         if self.warning is not None:
             warnings.warn(self.warning, AccountantWarning, stacklevel=stacklevel + 1)
 
 
 def parse_once(once: object, request_id: object) -> str | None:
-    """Return the name of an answer, None for one without.
+    """Return the checked name of a result, None if it has none.
 
     Raises: RequestInvalid.
     """
@@ -128,41 +128,41 @@ def parse_once(once: object, request_id: object) -> str | None:
     if not 0 < len(name) <= _LONGEST_NAME:
         raise RequestInvalid("once", f"must be a name of 1 to {_LONGEST_NAME} characters", once)
     if request_id is not None:
-        raise RequestInvalid("once", "excludes `request_id`: a name has an id of its own", once)
+        raise RequestInvalid("once", "excludes `request_id`: a name has its own id", once)
     return name
 
 
 def check_shared_arguments(kwargs: Mapping[str, object]) -> None:
-    """Check that what all calls of a function share names no single answer.
+    """Check that the shared arguments of a function's calls do not name a single result.
 
     Raises: RequestInvalid.
     """
     for key in PER_CALL_ARGUMENTS:
         if kwargs.get(key) is not None:
-            rule = "must be given to each call of the function: each draws an answer of its own"
+            rule = "must be passed to each call of the function: each call draws its own result"
             raise RequestInvalid(key, rule, kwargs[key])
 
 
 def check_run_and_codec(run: object, codec: Codec, *, awaited: bool) -> None:
-    """Check, before anything is charged, that a function can be run and its answer stored.
+    """Check before the charge that a function can be called and its result stored.
 
     Raises: RequestInvalid.
     """
     for name in Codec._fields:
         if not callable(getattr(codec, name, None)):
-            rule = f"must be a Codec: two functions, `encode` and `decode`; {name} is none"
+            rule = f"must be a Codec of two functions: `{name}` is not a function"
             raise RequestInvalid("codec", rule, codec)
     check_run(run, awaited=awaited, kinds=storable_types() if codec == TAGGED_JSON else None)
 
 
 class Release:
-    """One call of `release`: the steps around the asking and the running.
+    """One call of `release`: the steps before and after asking and running.
 
     Args:
-        call: the request as it is sent, unless its name is bound to another id.
-        ledger: the address of the ledger that it is sent to.
-        wait: seconds to wait for another's run of the same grant.
-        once: the name of the answer, None for one without.
+        call: the request to send, unless its name is bound to another id.
+        ledger: address of the ledger.
+        wait: seconds to wait for a run of the same grant elsewhere.
+        once: name of the result, if any.
 
     Attributes:
         call: the request to send.
@@ -188,36 +188,36 @@ class Release:
         self._known = NOT_SENT
 
     def noting_errors(self) -> OnError:
-        """Have every error of the block carry the request's id, and let a later call run it."""
+        """Put the request's id on every error of the block, and let a later call run the grant."""
         return OnError(self._record_failure)
 
     def _record_failure(self, error: BaseException) -> None:
         if self._known is RELEASED:
-            # The error says what happened; what the store says of it comes second.
+            # The error itself matters more than a failure of the store.
             with contextlib.suppress(Exception):
                 self._store.mark_failed(self._asked.request, self._run)
         missing = isinstance(error, ResultMissing)
         note_request(error, self.call, GRANTED if missing else self._known)
 
     def repeat_warning(self) -> str | None:
-        """Return what to warn of where this asks anew what was released before, else None."""
+        """Return a warning if this is a new request for something that was released before."""
         if self._once is not None or not self.call.fresh:
             return None
         if not self._store.is_repeated(self._asked):
             return None
         return (
             f"{self._asked.dataset} was released before with {self._asked.claim} and the same "
-            "purpose: this call draws new noise and is charged again. To get one answer however "
-            'often the program runs, write release(..., once="NAME"), with a name for each answer'
+            "purpose. This call draws new noise and is charged again. To get one result however "
+            'often the program runs, write release(..., once="NAME"), with a name for each result'
         )
 
     def record_request(self, ledger_id: str = "") -> StoredResult | None:
-        """Note the request before it is sent; return the answer that its name has already.
+        """Record the request before it is sent; return the result that its name already has.
 
         Args:
-            ledger_id: the random id of the ledger; empty where it is not known.
-        Raises: NameTaken: the name stands for another claim, or for an answer of another ledger.
-            ResultMissing: its answer could not be stored.
+            ledger_id: the random id of the ledger; empty if unknown.
+        Raises: NameTaken: the name belongs to another claim or another ledger.
+            ResultMissing: its result could not be stored.
         """
         if self._once is None:
             self._store.record_request(self._asked, own=self.call.fresh)
@@ -233,9 +233,9 @@ class Release:
         return None
 
     def take_turn(self, reply: Reply) -> Turn | StoredResult | None:
-        """Return the right to run, or the stored answer; None to look again after `POLL_S`.
+        """Return the right to run, or the stored result; None to check again after `POLL_S`.
 
-        Raises: NotGranted. ResultMissing. StillRunning: and the wait is over.
+        Raises: NotGranted. ResultMissing. StillRunning: the wait is over.
         """
         decision = self._grant_hash(reply)
         self._known = RELEASED
@@ -249,16 +249,16 @@ class Release:
         if steady() >= self._until:
             since = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(taken.since))
             again = (
-                f"with request_id {reply.request_id}" if self._once is None else "by the same name"
+                f"with request_id {reply.request_id}" if self._once is None else "under its name"
             )
             raise StillRunning(
-                f"this grant's mechanism runs already, since {since}, in {taken.process}: release "
-                f"again {again} to get its answer"
+                f"the mechanism of this grant has been running since {since}, in {taken.process}. "
+                f"Release again {again} to get its result"
             )
         return None
 
     def _grant_hash(self, reply: Reply) -> str:
-        """Return the hash of the decision that has granted the request.
+        """Return the hash of the decision that granted the request.
 
         Raises: NotGranted.
         """
@@ -269,19 +269,19 @@ class Release:
             self._known = NOT_SENT
             self._store.discard_request(self._asked.request)
             raise NotGranted(reply)
-        # The ledger has forgotten the id. Where it was granted here, this store has not.
+        # The ledger has forgotten the id. This store has not, if it was granted here.
         granted = self._store.grant_hash(self._asked.request)
         if granted is not None:
             return granted
         if self._once is None:
             raise NotGranted(reply)
         self._store.unbind_name(self._asked.request)
-        raise NotGranted(reply, then=f"The name {self._once!r} is free: release once more.")
+        raise NotGranted(reply, then=f"The name {self._once!r} is free: release again.")
 
     def run(self, reply: Reply, run: Callable[[], Any]) -> Any:
-        """Return the answer: that of this run, or the stored one of another.
+        """Return the result of this run, or the stored result of an earlier one.
 
-        Raises: as `turn`.
+        Raises: see `take_turn`.
         """
         while (turn := self.take_turn(reply)) is None:
             time.sleep(POLL_S)
@@ -293,8 +293,8 @@ class Release:
         return encoded.result
 
     async def run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
-        """As `run`; a function that is not asynchronous runs in a thread."""
-        # A thread cannot be cancelled: a cancelled caller waits, so that the store knows what ran.
+        """Do what `run` does, in an event loop; a synchronous function runs in a thread."""
+        # A thread cannot be cancelled. A cancelled caller waits, so that the store is right.
         running = asyncio.ensure_future(self._run_async(reply, run))
         try:
             return await asyncio.shield(running)
@@ -307,7 +307,7 @@ class Release:
     async def _run_async(self, reply: Reply, run: Callable[[], Any]) -> Any:
         with self.noting_errors():
             while (turn := await run_uncancelled(self.take_turn, reply)) is None:  # noqa: ASYNC110
-                # Another process may run it: nothing here could be notified of its end.
+                # Another process may be running it, and cannot notify this one.
                 await asyncio.sleep(POLL_S)
             if isinstance(turn, StoredResult):
                 return self.decode_result(turn)
@@ -323,7 +323,7 @@ class Release:
             return encoded.result
 
     def encode_result(self, result: Any) -> EncodedResult:
-        """Return an answer as every retry will get it, where it can be stored."""
+        """Encode a result, and decode it as every retry will get it."""
         try:
             data = self._codec.encode(result)
             if not isinstance(data, bytes):
@@ -333,25 +333,25 @@ class Release:
             return EncodedResult(
                 None,
                 result,
-                f"the answer of request_id {self.call.request_id} is not stored: {error}. "
+                f"the result of request_id {self.call.request_id} is not stored: {error}. "
                 "Unless warnings are errors, it is returned this once, and its mechanism never "
-                "runs again: keep it",
+                "runs again. Save it yourself",
             )
 
     def store_result(self, turn: Turn, encoded: EncodedResult) -> None:
-        """Store an answer, or that it cannot be stored, before the caller gets it."""
+        """Store a result, or that it cannot be stored, before the caller gets it."""
         if encoded.data is None:
             self._store.mark_unstorable(turn)
         else:
             self._store.store_result(turn, encoded.data)
 
     def decode_result(self, stored: StoredResult) -> Any:
-        """Return a stored answer."""
+        """Decode a stored result."""
         return self._codec.decode(stored.answer)
 
 
 def to_sent_request(call: PreparedRequest, ledger: str) -> SentRequest:
-    """Return a request as the store notes it."""
+    """Return a request as the store records it."""
     request = _decode_request(call.body)
     claim = f"{claim_text(request.claim)}, unit {request.unit}, neighbours {request.neighbours}"
     if request.via is not UNSET:
@@ -368,7 +368,7 @@ def to_sent_request(call: PreparedRequest, ledger: str) -> SentRequest:
 
 
 class Grant:
-    """A `with` that is entered only where its request is granted.
+    """A `with` block that is entered only if its request is granted.
 
     Args:
         ask: returns the request and its reply.
@@ -387,7 +387,11 @@ class Grant:
 
 
 class AsyncGrant:
-    """As `Grant`, for `async with`."""
+    """An `async with` block that is entered only if its request is granted.
+
+    Args:
+        ask: returns the request and its reply.
+    """
 
     def __init__(self, ask: Callable[[], Awaitable[tuple[RequestDraft, Reply]]]) -> None:
         self._ask = ask
@@ -402,15 +406,17 @@ class AsyncGrant:
 
 
 def require_granted(reply: Reply, call: RequestDraft) -> Reply:
-    """Return a reply that is a grant.
+    """Return a reply if it is a grant.
 
-    Raises: NotGranted: it is none; also where the id was granted before.
+    Raises: NotGranted: it is not; also if the id was granted before.
     """
     if reply.granted:
         return reply
     then, known = "", IN_DOUBT if reply.outcome is Outcome.EXPIRED else NOT_SENT
     if reply.first is not None and reply.first.granted and reply.repeated:
-        then = "It was granted before, to run once: `release` serves the answer that was stored."
+        then = (
+            "The first decision on this id was the grant of one run. `release` returns its result."
+        )
         known = GRANTED
     error = NotGranted(reply, then=then)
     note_request(error, call, known)

@@ -1,4 +1,4 @@
-"""What a ledger replies to one request, so that a program cannot take a refusal for a grant."""
+"""The reply to one request. A program cannot mistake a refusal for a grant."""
 
 from __future__ import annotations
 
@@ -8,35 +8,38 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, ParamSpec, TypeVar
 
+from accountant.display.numbers import counted, spent_line
 from accountant.display.refusals import refusal_words
 from accountant.partition import hash_of
+from accountant.policy import Policy
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.receipts import Receipt
-from streams.client.notebooks.display import reply_html
+from streams.client.notebooks.display import remaining_words, reply_html
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
 
 _NO_TRUTH_VALUE: Final = (
-    "a reply is neither true nor false: read its `granted`, or use `ledger.grant(...)` or "
-    "`ledger.release(...)`, which raise where nothing was granted"
+    "a reply is neither true nor false. Check its `granted`, or use `ledger.grant(...)` or "
+    "`ledger.release(...)`, which raise if the request is not granted"
 )
 
 
 class Reply:
-    """What the ledger replies to `ask`; every amount is the exact `Decimal` of the log.
+    """The reply to `ask`. Amounts are exact `Decimal`s of the log; displays round them.
 
     Attributes:
-        granted: whether this call is a grant, of one run of the mechanism. A repeat of an id
-            that the caller gave is none, even where the first one was.
-        repeated: the id was decided before; `first` has what was decided then.
-        request_id: to ask again with, which is never charged twice.
-        decision: the log's record.
-        first: of a repeat and of a conflict, the first decision on the id.
+        granted: this call is a grant of one run of the mechanism. A repeat of the caller's own
+            id is not a grant, even if the first decision was.
+        repeated: the id was decided before; `first` is that decision.
+        request_id: to ask again with; it is never charged twice.
+        decision: the record in the log.
+        first: the first decision on the id, of a repeat or a conflict.
+        why: of a refusal, the reason in a sentence and the next step; else "".
     """
 
-    __slots__ = ("_record", "decision", "first", "granted", "repeated", "request_id")
+    __slots__ = ("_record", "decision", "first", "granted", "repeated", "request_id", "why")
 
     def __init__(
         self,
@@ -45,13 +48,17 @@ class Reply:
         *,
         own_repeat: bool = False,
         record: bytes | None = None,
+        policy: Policy | None = None,
+        hint: str = "",
     ) -> None:
-        """Make it.
+        """Make a reply of a decision.
 
         Args:
-            own_repeat: a repeat that this very call's own retry has caused: its first decision
-                is the reply.
-            record: the log's record, where its bytes are known.
+            own_repeat: this call's own retry caused the repeat, so the first decision is the
+                reply.
+            record: the bytes of the log's record, if known.
+            policy: of the dataset, to compare a refused claim with.
+            hint: to add to the reason of a refusal, such as the name of a similar dataset.
         """
         self.decision = decision
         self.request_id = request_id
@@ -61,8 +68,9 @@ class Reply:
         own = self.first if again and own_repeat else decision
         self.granted = own is not None and own.granted
         self._record = record
+        self.why = " ".join(filter(None, (refusal_words(decision, policy), hint)))
 
-    def __getstate__(self) -> dict[str, Any]:  # the oldest protocols of pickle know no slots
+    def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots
         return {name: getattr(self, name) for name in self.__slots__}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -71,7 +79,7 @@ class Reply:
 
     @property
     def outcome(self) -> Outcome:
-        """The outcome; of a repeat that the call's own retry caused, the first one."""
+        """The outcome; if the call's own retry was a repeat, the first outcome."""
         decision = self.decision
         if decision.outcome is Outcome.REPEATED and not self.repeated and self.first is not None:
             return self.first.outcome
@@ -92,7 +100,7 @@ class Reply:
 
     @property
     def cost(self) -> dict[str, Decimal]:
-        """What was charged, by sum; of a repeat, at first. Empty where nothing was."""
+        """The charge, by sum; of a repeat, the first charge. Empty if nothing was charged."""
         cost = self.decision.cost
         if cost is None and self.decision.outcome is Outcome.REPEATED and self.first is not None:
             cost = self.first.cost
@@ -105,12 +113,15 @@ class Reply:
 
     @property
     def left(self) -> dict[str, Decimal]:
-        """What is left of the dataset's budget after this decision, by sum; a repeat tells none."""
+        """The remaining budget of the dataset after this decision, by sum; empty for a repeat.
+
+        A sum that the filter no longer counts is 0 here; displays leave it out.
+        """
         return _decimals(self.decision.left)
 
     @property
     def fits(self) -> str | None:
-        """Of a refusal for want of budget, the largest claim of its kind that would be granted."""
+        """Of a request that needs too much budget, the largest claim of its kind that would fit."""
         return self.decision.fits
 
     @property
@@ -127,9 +138,9 @@ class Reply:
 
     @property
     def receipt(self) -> Receipt:
-        """The place of the log's record and its hash; of a repeat, those of the first decision.
+        """The position of the log's record and its hash; of a repeat, those of the first decision.
 
-        Kept, it shows later whether the log still holds it: `accountant audit --receipt`.
+        Store it to check later that the log still has the record: `accountant audit --receipt`.
         """
         source, number = self.decision.source, self.decision.partition_sequence
         if self.first is not None and self.decision.outcome is Outcome.REPEATED:
@@ -151,31 +162,35 @@ class Reply:
     def _repr_html_(self) -> str:
         return reply_html(self)
 
+    def _counted_cost(self) -> dict[str, str]:
+        """Return the cost of the sums that the budget limits."""
+        limited = counted(self.decision.left, self.decision.totals)
+        return {name: f"{cost:f}" for name, cost in self.cost.items() if name in limited}
+
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"
-        parts = [f"Reply({what}", f"granted={self.granted}", f"request_id={self.request_id!r}"]
-        for name in ("cost", "left", "fits"):
-            value = getattr(self, name)
-            if value:
-                text = value if isinstance(value, str) else _format_amounts(value)
-                parts.append(f"{name}={text}")
-        if words := refusal_words(self.decision):
-            parts.append(f"why={words!r}")
-        return ", ".join(parts) + ")"
+        remaining = remaining_words(self.decision)
+        shown = {
+            "granted": self.granted,
+            "why": repr(self.why) if self.why else "",
+            "cost": spent_line(self._counted_cost()),
+            "fits": self.fits,
+            "request_id": repr(self.request_id),
+        }
+        head = f"Reply({what}, {remaining}" if remaining else f"Reply({what}"
+        fields = [f"{name}={value}" for name, value in shown.items() if value not in (None, "")]
+        return ", ".join([head, *fields]) + ")"
 
 
 def _decimals(amounts: dict[str, str] | None) -> dict[str, Decimal]:
     return {} if amounts is None else {name: Decimal(text) for name, text in amounts.items()}
 
 
-def _format_amounts(amounts: dict[str, Decimal]) -> str:
-    return "{" + ", ".join(f"{name}: {amount}" for name, amount in amounts.items()) + "}"
-
-
 class Call(Coroutine[Any, Any, T]):
-    """A call that is under way once it is awaited; before that it is nothing, not even true.
+    """A call of the async client, which starts when it is awaited.
 
-    A coroutine like any other for `await`, `asyncio.create_task` and `asyncio.gather`.
+    Works with `await`, `asyncio.create_task` and `asyncio.gather`. Unlike a plain coroutine, it
+    has no truth value, and names the missing `await` where a reply's attribute is read.
     """
 
     __slots__ = ("_coroutine",)
@@ -204,11 +219,13 @@ class Call(Coroutine[Any, Any, T]):
         self._coroutine.close()
 
     def __bool__(self) -> bool:
-        raise TypeError("this call was not awaited: write `(await ledger.ask(...)).granted`")
+        raise TypeError("this call was not awaited. Write `(await ledger.ask(...)).granted`")
 
     def __getattr__(self, name: str) -> Any:
         if name in _REPLY_ATTRIBUTES:
-            raise AttributeError(f"this call was not awaited: `(await ledger.ask(...)).{name}`")
+            raise AttributeError(
+                f"this call was not awaited. Write `(await ledger.ask(...)).{name}`"
+            )
         raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
 
@@ -218,7 +235,7 @@ _REPLY_ATTRIBUTES: Final = {name for name in dir(Reply) if not name.startswith("
 def awaitable_call(
     function: Callable[Parameters, Coroutine[Any, Any, T]],
 ) -> Callable[Parameters, Call[T]]:
-    """Return an asynchronous function whose calls are nothing before they are awaited."""
+    """Make an asynchronous function return a `Call`."""
 
     @wraps(function)
     def call(*args: Parameters.args, **kwargs: Parameters.kwargs) -> Call[T]:

@@ -80,7 +80,11 @@ class FileLock:
             file.close()
             holder = "another process" if owner is None else f"process {owner.pid}"
             address = owner.address if owner and owner.address else None
-            hint = f"use it at {address}" if address else "stop it first"
+            hint = (
+                f"use it at {address}"
+                if address
+                else "stop it, or share it with `accountant serve`"
+            )
             raise Held(f"{holder} has this ledger open: {hint}") from error
         self._file = file
         self.publish(None)

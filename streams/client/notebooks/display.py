@@ -1,4 +1,4 @@
-"""What a notebook shows of a client, a reply, a decision and a dataset."""
+"""Displays of clients, replies, decisions and datasets in notebooks."""
 
 from __future__ import annotations
 
@@ -10,15 +10,20 @@ from accountant.display.datasets import guarantee
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
+    counted,
+    left_headline,
     left_line,
     line,
     odometer_amounts,
     percents,
     spent_line,
     spent_percent,
+    unspent_percent,
 )
+from accountant.display.odometers import odometers_of
 from accountant.display.refusals import refusal_words
 from accountant.display.times import moment
+from accountant.filters.base import DELTAS
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from streams.client.notebooks.html_table import grid, table, text_of
@@ -28,7 +33,7 @@ _HEAD: Final = ("dataset", "guarantee", "spent", "left", "state")
 
 
 def client_html(url: str, datasets: Sequence[DatasetView]) -> str:
-    """Return a table of a ledger's datasets, the first fifty by name."""
+    """Return a table of a ledger's datasets: the first fifty, by name."""
     more = len(datasets) - _MAX_ROWS
     caption = f"{url}: {len(datasets)} datasets" + (f", {_MAX_ROWS} shown" if more > 0 else "")
     return grid(caption, _HEAD, map(_row, datasets[:_MAX_ROWS]))
@@ -39,31 +44,57 @@ def _row(view: DatasetView) -> tuple[str, ...]:
         view.dataset,
         f"{guarantee(view.policy)}, for each {view.policy.unit}",
         spent_percent(view.spent_ratio),
-        left_line(view.left),
+        _left_of_view(view),
         view.state,
     )
 
 
 def reply_html(reply: Any) -> str:
-    """Return a table of what a ledger replies to a request.
+    """Return a table of the reply to a request.
 
     Args:
-        reply: a `Reply`, which imports this module.
+        reply: a `Reply`; that module imports this one.
     """
     rows = (
         ("granted", "yes" if reply.granted else "no"),
+        ("left", remaining_words(reply.decision)),
         ("outcome", str(reply.outcome)),
         ("reason", str(reply.reason or "")),
-        ("why", refusal_words(reply.decision)),
+        ("why", reply.why),
         ("dataset", reply.dataset or ""),
         ("cost", spent_line(_texts(reply.cost))),
         ("asked", spent_line(_texts(reply.asked))),
         ("fits", reply.fits or ""),
-        ("left", left_line(_texts(reply.left))),
-        ("crossed", percents(reply.crossed)),
+        ("thresholds reached", percents(reply.crossed)),
         ("request id", reply.request_id),
     )
     return table("Reply", rows)
+
+
+def remaining_words(decision: Decision) -> str:
+    """Return the remaining budget after a decision: `94.8 % left (ε 0.95)`; "" if unknown.
+
+    Sums that the filter no longer counts, or that the budget has none of, are left out.
+    """
+    return _remaining(left_headline(decision.left, decision.totals), decision.left, decision.totals)
+
+
+def _left_of_view(view: DatasetView) -> str:
+    return _remaining(f"{unspent_percent(view.spent_ratio)} left", view.left, view.totals)
+
+
+def _remaining(
+    headline: str, left: Mapping[str, str] | None, totals: Mapping[str, str | int] | None
+) -> str:
+    used = totals or {}
+    amounts = left_line(
+        {
+            name: text
+            for name, text in counted(left, totals).items()
+            if text != "0" or str(used.get(name, "0")) != "0" or name not in DELTAS
+        }
+    )
+    return f"{headline} ({amounts})" if headline and amounts else headline or amounts
 
 
 def _texts(amounts: Mapping[str, Decimal]) -> dict[str, str]:
@@ -71,7 +102,7 @@ def _texts(amounts: Mapping[str, Decimal]) -> dict[str, str]:
 
 
 def decision_html(decision: Decision) -> str:
-    """Return a table of a decision; what is empty is left out."""
+    """Return a table of a decision, without empty rows."""
     first = decision.first
     rows = (
         ("outcome", str(decision.outcome)),
@@ -82,10 +113,10 @@ def decision_html(decision: Decision) -> str:
         ("cost", spent_line(decision.cost)),
         ("asked", spent_line(decision.asked)),
         ("fits", decision.fits or ""),
-        ("left", left_line(decision.left)),
+        ("left", remaining_words(decision)),
         ("left at", "; ".join(left_at_words(decision.left_at, decision.left))),
         ("odometers", line(odometer_amounts(decision.odometers or {}))),
-        ("crossed", percents(decision.crossed)),
+        ("thresholds reached", percents(decision.crossed)),
         ("first", "" if first is None else f"{first.outcome} at {moment(first.decided_at)}"),
         ("policy", text_of(decision.policy)),
         ("budget", left_line(decision.budget)),
@@ -100,7 +131,7 @@ def decision_html(decision: Decision) -> str:
 
 
 def dataset_html(view: DatasetView) -> str:
-    """Return a table of a dataset; what is empty is left out."""
+    """Return a table of a dataset, without empty rows."""
     rows = (
         ("dataset", view.dataset),
         ("state", view.state),
@@ -108,9 +139,9 @@ def dataset_html(view: DatasetView) -> str:
         ("policy", text_of(view.policy)),
         ("spent", spent_percent(view.spent_ratio)),
         ("budget", left_line(view.budget)),
-        ("left", left_line(view.left)),
-        ("odometers", line(odometer_amounts(view.odometers))),
-        ("crossed", percents(view.crossed)),
+        ("left", _left_of_view(view)),
+        ("odometers", line(odometers_of(view))),
+        ("thresholds reached", percents(view.crossed)),
         ("opened", moment(view.opened_at)),
         ("last decision", moment(view.last_decided_at)),
         ("to last until", moment(view.horizon_ends_at)),
@@ -119,6 +150,6 @@ def dataset_html(view: DatasetView) -> str:
     return table("DatasetView", rows)
 
 
-# Notebooks call `_repr_html_` of what they show. The core, whose classes these are, knows no HTML.
+# Notebooks call `_repr_html_`. The core defines these classes and has no HTML.
 Decision._repr_html_ = decision_html  # type: ignore[attr-defined]
 DatasetView._repr_html_ = dataset_html  # type: ignore[attr-defined]
