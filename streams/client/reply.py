@@ -21,7 +21,7 @@ T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
 
 _NO_TRUTH_VALUE: Final = (
-    "a reply is neither true nor false. Check its `granted`, or use `ledger.grant(...)` or "
+    "a reply is neither true nor false. Read its `granted`, or use `ledger.grant(...)` or "
     "`ledger.release(...)`, which raise if the request is not granted"
 )
 

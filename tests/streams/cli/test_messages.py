@@ -58,7 +58,7 @@ def test_a_directory_is_no_ledger(accountant, arguments):
 def test_a_mistyped_path_is_the_same_error_everywhere_and_makes_nothing(accountant, arguments):
     done = accountant(*arguments, "--url", "sqlite:///mistyped.db")
     assert (done.code, done.out) == (4, "")
-    why = "no such ledger: mistyped.db; open a dataset first, or check the path"
+    why = "no such ledger: mistyped.db. Check the path, or open a dataset to create the ledger"
     assert done.err == f"error: {why}\n"
     assert list(accountant.directory.iterdir()) == []
 

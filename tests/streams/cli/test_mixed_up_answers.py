@@ -64,5 +64,5 @@ def test_a_command_takes_no_answer_about_another_dataset(accountant: Command, fi
                 proxy.route = instead("census", other)
                 done = accountant(*words)
                 assert done.code == 4, (read, done)
-                assert "does a proxy or a cache mix answers up?" in done.err
+                assert "a proxy or a cache may mix up responses" in done.err
                 assert done.out == ""

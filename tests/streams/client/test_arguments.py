@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from accountant.errors import RequestInvalid
-from streams.client import Accountant, AsyncAccountant
+from streams.client import Accountant, AsyncAccountant, UnknownDataset
 from tests.streams.gateway.local_server import TestClock, new_id
 
 OWNER = "owner@lab"
@@ -91,7 +91,8 @@ def test_an_invalid_wait_is_refused_before_anything_is_sent(ledger: Accountant, 
             WAITING[call](ledger, wait)
         assert raised.value.field == "wait"
     assert ledger.dataset("schema:t") == before
-    assert ledger.dataset("other") is None
+    with pytest.raises(UnknownDataset):
+        ledger.dataset("other")
 
 
 async def test_the_async_client_rejects_an_invalid_wait_before_the_await(

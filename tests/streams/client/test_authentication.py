@@ -76,7 +76,7 @@ def test_an_engine_asks_on_behalf_of_an_analyst(server: RolesServer) -> None:
         reply = ledger.ask("closed-own", CLAIM, analyst="ana")
         assert reply.granted
         assert b'"via":"eng"' in bytes(reply.decision.request)
-        with pytest.raises(RequestInvalid, match="analyst must be given where an engine asks"):
+        with pytest.raises(RequestInvalid, match="analyst must be passed where an engine asks"):
             ledger.ask("closed-own", CLAIM)
         with pytest.raises(NotPermitted):
             ledger.ask("closed-own", CLAIM, analyst="zoe")
@@ -152,9 +152,9 @@ def test_a_missing_token_says_how_to_set_one(server: RolesServer) -> None:
                 Unauthenticated, match=r"ACCOUNTANT_TOKEN, or ACCOUNTANT_TOKEN_FILE"
             ):
                 ledger.datasets()
-            with pytest.raises(RequestInvalid, match="analyst must be given"):
+            with pytest.raises(RequestInvalid, match="analyst must be passed"):
                 ledger.ask("closed-own", CLAIM)
-            with pytest.raises(RequestInvalid, match="by must be given, or a token"):
+            with pytest.raises(RequestInvalid, match="by must be passed"):
                 ledger.close_dataset("closed-own")
 
 
@@ -288,9 +288,9 @@ def test_without_authentication_a_token_names_nobody(tmp_path: Path) -> None:
         with Accountant(server.url, token="acct_x", clock=TestClock(NOON)) as ledger:
             assert ledger.me().name is None
             assert ledger.ask("census", CLAIM, analyst="ana").granted
-            with pytest.raises(RequestInvalid, match="authentication is off at this door"):
+            with pytest.raises(RequestInvalid, match="authentication is off on this server"):
                 ledger.ask("census", CLAIM)
-            with pytest.raises(RequestInvalid, match="by must be given: authentication is off"):
+            with pytest.raises(RequestInvalid, match="by must be passed: authentication is off"):
                 ledger.close_dataset("census")
 
 

@@ -79,7 +79,7 @@ def test_another_kind_of_server_is_never_an_empty_ledger(stranger: str) -> None:
         for name, call in CALLS.items():
             # What was sent to be recorded may have been: that alone is not known.
             kind = Unanswered if name == "close" else Refused
-            with pytest.raises(kind, match="is this a gateway's address"):
+            with pytest.raises(kind, match="Check that this is a gateway's address"):
                 call(ledger)
 
 
@@ -132,7 +132,7 @@ def test_an_unreachable_broker_is_named_with_the_reason() -> None:
 @pytest.mark.parametrize("name", CALLS)
 def test_only_an_opening_creates_a_ledger(file: Path, clock: TestClock, name: str) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db; open a dataset"):
+        with pytest.raises(NoSuchLedger, match=r"no such ledger: .*ledger\.db\. Check the path"):
             CALLS[name](ledger)
         assert list(file.parent.iterdir()) == []
         assert ledger.open("census", ONE, by="owner", as_given=True).outcome is Outcome.OPENED

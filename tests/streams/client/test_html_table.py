@@ -62,7 +62,7 @@ def test_a_grant_shows_its_cost_and_the_remaining_budget() -> None:
     assert rows["outcome"] == "granted"
     assert rows["dataset"] == "census"
     assert rows["cost"] == "ε 0.1"
-    assert rows["left"] == "ε 0.9, δ 0"
+    assert rows["left"] == "90 % left (ε 0.9)"
     assert "reason" not in rows
 
 
@@ -87,8 +87,8 @@ def test_a_dataset_shows_its_policy_and_remaining_budget() -> None:
     rows = shown(view_of_ledger(world.ledger()))
     assert rows["dataset"] == "census"
     assert "filter basic, epsilon 1" in rows["policy"]
-    assert (rows["left"], rows["spent"]) == ("ε 0.5, δ 0", "50 %")
-    assert (rows["crossed"], rows["state"]) == ("50 %", "open")
+    assert (rows["left"], rows["spent"]) == ("50 % left (ε 0.5)", "50 %")
+    assert (rows["thresholds reached"], rows["state"]) == ("50 %", "open")
 
 
 def test_text_of_senders_is_escaped() -> None:

@@ -96,7 +96,7 @@ def test_a_file_shows_every_analysts_budget(divided: str, clock: TestClock) -> N
         # Somebody of no team, where nobody is named.
         assert ledger.cost("census", "pure:4").granted
         assert not ledger.cost("census", "pure:4", analyst="ana").granted
-        with pytest.raises(RequestInvalid, match="dataset must have been opened, got nowhere"):
+        with pytest.raises(RequestInvalid, match="no dataset is named nowhere"):
             ledger.budget("nowhere", "ana")
 
 
@@ -115,7 +115,7 @@ def test_a_file_shows_the_budget_of_the_clients_own_analyst(
 
 
 def test_a_file_needs_a_name_for_an_analysts_budget(divided: str, clock: TestClock) -> None:
-    missing = "analyst must be given, or be set as ACCOUNTANT_ANALYST"
+    missing = "analyst must be passed, or set as ACCOUNTANT_ANALYST"
     with Accountant(divided, clock=clock) as ledger:
         for look in (ledger.budgets, lambda: ledger.budget("census")):
             with pytest.raises(RequestInvalid, match=missing):
@@ -144,7 +144,7 @@ def test_a_server_shows_the_tokens_own_budget(server: RolesServer) -> None:
                 look()
         assert ledger.limits("elsewhere") == ledger.limits("nowhere") == []
         for dataset in ("elsewhere", "nowhere"):
-            with pytest.raises(RequestInvalid, match="dataset must have been opened"):
+            with pytest.raises(RequestInvalid, match="no dataset is named"):
                 ledger.budget(dataset)
     with client(server, "zoe") as ledger:
         assert [each.dataset for each in ledger.budgets()] == ["open-all", "open-own"]
@@ -181,7 +181,7 @@ def test_a_server_names_the_missing_token_or_analyst(server: RolesServer, tmp_pa
         knows_nobody.open("census", epsilon="10")
         with Accountant(knows_nobody.url, token="acct_x", clock=TestClock(NOON)) as ledger:
             for look in (ledger.budgets, lambda: ledger.budget("census")):
-                with pytest.raises(RequestInvalid, match="analyst must be given: authentication"):
+                with pytest.raises(RequestInvalid, match="analyst must be passed: authentication"):
                     look()
             divide(ledger, "census", by="owner")
             assert named(ledger.budget("census", "ana").levels) == ANA

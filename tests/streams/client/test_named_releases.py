@@ -99,7 +99,7 @@ def test_another_claim_under_a_name_is_refused_uncharged(ledger: Accountant, dra
         (CLAIM, {"neighbours": "replace"}),
         (CLAIM, {"via": "engine"}),
     ):
-        with pytest.raises(NameTaken, match=r"stands for pure:0\.01, unit.*this call"):
+        with pytest.raises(NameTaken, match=r"belongs to pure:0\.01, unit.*this call"):
             ledger.release("census", other, draws, once=NAME, **how)  # type: ignore[arg-type]
     assert (draws.count, spent(ledger)) == (1, "0.01")
 
@@ -324,7 +324,7 @@ async def test_a_name_is_taken_where_another_ledger_was_at_the_path(
         with Accountant(url, clock=clock, analyst="ana") as ledger:
             ledger.open("census", ONE, by="owner", as_given=True)
             (second,) = ledger.heads()
-        message = f"of ledger {first.ledger}, which was at .*; ledger {second.ledger} is there now"
+        message = rf"of ledger {first.ledger}, which was at .*\. Ledger {second.ledger} is there"
         async with AsyncAccountant(url, clock=clock, analyst="ana") as awaited:
             for _ in range(2):
                 with pytest.raises(NameTaken, match=message) as raised:

@@ -105,7 +105,8 @@ def test_without_the_library_the_error_says_what_to_install(
     )
     assert done.returncode == 1
     assert done.stderr.rstrip().endswith(
-        f"ImportError: {name} needs {module}: python -m pip install {module}"
+        f"ImportError: {name} needs {module}, which is not installed. "
+        f"Run `python -m pip install {module}`"
     )
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from accountant.records import encode
 from accountant.views.overview import decode_overview
-from streams.client import Accountant
+from streams.client import Accountant, UnknownDataset
 from streams.errors import NotPermitted, Refused
 from tests.streams.auth.roles_server import RolesServer
 
@@ -27,13 +27,16 @@ def test_a_server_shows_a_token_its_own_overview(server: RolesServer) -> None:
     for name in ("ana", "olga", "root"):
         with Accountant(server.url, token=server.tokens[name]) as ledger:
             found = ledger.overview("closed-own")
-            assert found is not None
             answer = server.see(name, "/datasets/closed-own/overview")
             assert encode(found) == encode(decode_overview(answer.content))
             assert found.caller.name == name
-            assert ledger.overview("nowhere") is None
-    with Accountant(server.url, token=server.tokens["otto"]) as ledger:
-        assert ledger.overview("closed-own") is None
+            with pytest.raises(UnknownDataset):
+                ledger.overview("nowhere")
+    with (
+        Accountant(server.url, token=server.tokens["otto"]) as ledger,
+        pytest.raises(UnknownDataset),
+    ):
+        ledger.overview("closed-own")
 
 
 def test_usage_by_day_needs_full_visibility(server: RolesServer) -> None:

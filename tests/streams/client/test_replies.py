@@ -41,7 +41,7 @@ def test_a_reply_has_no_truth_value(ledger: Accountant) -> None:
     for claim in ("pure:0.5", "pure:2"):
         reply = ledger.ask("census", claim)
         assert reply.granted is (claim == "pure:0.5")
-        with pytest.raises(TypeError, match="read its `granted`"):
+        with pytest.raises(TypeError, match="Read its `granted`"):
             bool(reply)
         with pytest.raises(TypeError, match="granted"):
             bool(reply.decision)
@@ -96,7 +96,7 @@ def test_the_analyst_comes_from_call_client_or_environment(
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
-        with pytest.raises(RequestInvalid, match=r"analyst must be given .* ACCOUNTANT_ANALYST"):
+        with pytest.raises(RequestInvalid, match=r"analyst must be passed .* ACCOUNTANT_ANALYST"):
             ledger.ask("census", "pure:0.1")
         monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
         assert b'"analyst":"bo"' in bytes(ledger.ask("census", "pure:0.1").decision.request)
@@ -127,7 +127,7 @@ async def test_a_call_without_await_is_not_a_reply(file: Path, clock: TestClock)
         assert all(reply.granted for reply in [await task, *gathered])
         with pytest.raises(RequestInvalid):  # by the call itself, awaited or not
             ledger.ask("census", "pure:-1")
-        with pytest.raises(TypeError, match="read its `granted`"):
+        with pytest.raises(TypeError, match="Read its `granted`"):
             bool(await ledger.ask("census", "pure:5"))
 
 
