@@ -31,9 +31,7 @@ def check_exists(path: Path) -> None:
     Raises: NoSuchLedger: it does not exist. Refused: it is a directory.
     """
     if path.is_dir():
-        raise Refused(
-            f"{path} is a directory. Name the ledger's file, such as {path}/accountant.db"
-        )
+        raise Refused(f"{path} is a directory. Name the ledger's file in it")
     if not path.exists():
         raise NoSuchLedger(_missing_message(path))
 

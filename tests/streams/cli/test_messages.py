@@ -50,7 +50,7 @@ def test_a_directory_is_no_ledger(accountant, arguments):
     directory.mkdir()
     done = accountant(*arguments, "--url", f"sqlite:///{directory}")
     assert (done.code, done.out) == (4, "")
-    assert done.err == f"error: {directory} is a directory, not a ledger's file\n"
+    assert done.err == f"error: {directory} is a directory. Name the ledger's file in it\n"
     assert [path.name for path in accountant.directory.iterdir()] == ["there"]
 
 

@@ -50,7 +50,7 @@ def test_a_command_takes_no_decision_on_another_request(
     finally:
         asyncio.run(ledger.close())
     assert done.code == 3, done
-    assert f"of another {field}" in done.err
+    assert f"with another {field}" in done.err
     assert done.out == ""
 
 
