@@ -86,9 +86,9 @@ def _patch_diffprivlib() -> None:
     BudgetAccountant.__getattribute__ = _refuse_others
 
 
-def _raise_leak_warning(_: Any, *given: Any) -> NoReturn:
+def _raise_leak_warning(_: Any, *args: Any) -> NoReturn:
     """Raise the warning when it is made, so that no warnings filter can hide it in any thread."""
-    raise RuntimeWarning.__new__(PrivacyLeakWarning, *given)
+    raise RuntimeWarning.__new__(PrivacyLeakWarning, *args)
 
 
 def _block_default(accountant: Any) -> Any:

@@ -46,12 +46,12 @@ class RunningTool(NamedTuple):
     """A running tool or model of diffprivlib; its name is "" if none is running."""
 
     name: str
-    given: Mapping[str, Any]
+    arguments: Mapping[str, Any]
 
     @property
     def accountant(self) -> Any:
         """The accountant of a model; None for a tool."""
-        return self.given.get("accountant") if self.name[:1].isupper() else None
+        return self.arguments.get("accountant") if self.name[:1].isupper() else None
 
 
 def running_tool() -> RunningTool:
@@ -72,22 +72,24 @@ def running_tool() -> RunningTool:
 
 def revealing_argument(tool: RunningTool) -> str:
     """Return the argument that reveals more than the tool's epsilon covers, and why; "" if none."""
-    given = tool.given
-    state = given.get("random_state")
+    arguments = tool.arguments
+    state = arguments.get("random_state")
     # A tool replaces None by numpy's own generator before it calls `check`.
     if state is not None and state is not np.random.mtrand._rand:
         return "random_state: a known seed reveals the noise. Leave it out"
-    if given.get("weights") is not None:
+    if arguments.get("weights") is not None:
         return "weights: the noise is scaled for rows that count once. Leave them out"
     if tool.name in {"histogram", "histogram2d", "histogramdd"}:
-        return _bins_fault(given) or _values_fault(given.get("sample"), tool.name == "histogram")
-    if tool.name in LOSSES and "array" in given:
-        return _number_fault(tool.name, given)
+        return _bins_fault(arguments) or _values_fault(
+            arguments.get("sample"), tool.name == "histogram"
+        )
+    if tool.name in LOSSES and "array" in arguments:
+        return _number_fault(tool.name, arguments)
     return ""
 
 
-def _bins_fault(given: Mapping[str, Any]) -> str:
-    bins, ranges = given.get("bins"), given.get("range")
+def _bins_fault(arguments: Mapping[str, Any]) -> str:
+    bins, ranges = arguments.get("bins"), arguments.get("range")
     parts = bins if isinstance(bins, list | tuple) else (bins,)
     if any(isinstance(each, str | bytes) for each in parts):
         return "bins as text: their number is read from the data. Pass a number, or the edges"
@@ -96,14 +98,14 @@ def _bins_fault(given: Mapping[str, Any]) -> str:
     return ""
 
 
-def _number_fault(name: str, given: Mapping[str, Any]) -> str:
+def _number_fault(name: str, arguments: Mapping[str, Any]) -> str:
     dtypes = (float, int) if name == "sum" else (float,)
-    if np.dtype(given.get("dtype")) not in [np.dtype(each) for each in dtypes]:
+    if np.dtype(arguments.get("dtype")) not in [np.dtype(each) for each in dtypes]:
         return "dtype: it rounds or wraps by more than the noise covers. Leave it out"
-    axis = given.get("axis")
+    axis = arguments.get("axis")
     if axis is not None and axis not in (0, (0,)):
         return "axis: each row has a result of its own. Pass axis=0"
-    return _values_fault(given["array"], axis is None)
+    return _values_fault(arguments["array"], axis is None)
 
 
 def _values_fault(array: Any, flattened: bool) -> str:

@@ -63,8 +63,8 @@ def opendp_claim(
     return scoped_claim(claim, unit=unit, neighbours=relation)
 
 
-def _wrong_type(given: object) -> str:
-    name = type(given).__name__
+def _wrong_type(value: object) -> str:
+    name = type(value).__name__
     hint = {
         "Transformation": ": it adds no noise yet. Chain it with a measurement, using >>",
         "_PartialConstructor": ": chain it to a data set's domain and metric, using >>",

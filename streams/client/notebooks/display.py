@@ -26,7 +26,7 @@ from accountant.display.times import moment
 from accountant.filters.base import DELTAS
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
-from streams.client.notebooks.html_table import grid, table, text_of
+from streams.client.notebooks.html_table import format_value, grid, table
 
 _MAX_ROWS: Final = 50
 _HEAD: Final = ("dataset", "guarantee", "spent", "left", "state")
@@ -108,7 +108,7 @@ def decision_html(decision: Decision) -> str:
         ("outcome", str(decision.outcome)),
         ("reason", str(decision.reason or "")),
         ("why", refusal_words(decision)),
-        ("error", text_of(decision.error)),
+        ("error", format_value(decision.error)),
         ("dataset", decision.dataset or ""),
         ("cost", spent_line(decision.cost)),
         ("asked", spent_line(decision.asked)),
@@ -118,7 +118,7 @@ def decision_html(decision: Decision) -> str:
         ("odometers", line(odometer_amounts(decision.odometers or {}))),
         ("thresholds reached", percents(decision.crossed)),
         ("first", "" if first is None else f"{first.outcome} at {moment(first.decided_at)}"),
-        ("policy", text_of(decision.policy)),
+        ("policy", format_value(decision.policy)),
         ("budget", left_line(decision.budget)),
         ("owners", ", ".join(decision.owners)),
         ("member", "" if decision.member is None else member_sentence(decision.member)),
@@ -136,7 +136,7 @@ def dataset_html(view: DatasetView) -> str:
         ("dataset", view.dataset),
         ("state", view.state),
         ("guarantee", f"{guarantee(view.policy)}, for each {view.policy.unit}"),
-        ("policy", text_of(view.policy)),
+        ("policy", format_value(view.policy)),
         ("spent", spent_percent(view.spent_ratio)),
         ("budget", left_line(view.budget)),
         ("left", _left_of_view(view)),
@@ -145,7 +145,7 @@ def dataset_html(view: DatasetView) -> str:
         ("opened", moment(view.opened_at)),
         ("last decision", moment(view.last_decided_at)),
         ("to last until", moment(view.horizon_ends_at)),
-        ("outcomes", text_of(view.outcomes)),
+        ("outcomes", format_value(view.outcomes)),
     )
     return table("DatasetView", rows)
 

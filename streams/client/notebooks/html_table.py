@@ -35,7 +35,7 @@ def _html(text: str) -> str:
     return escape(escaped(text))
 
 
-def text_of(value: object) -> str:
+def format_value(value: object) -> str:
     """Return a value as text for people, "" for a missing one."""
     if value is None or value is msgspec.UNSET:
         return ""
@@ -44,12 +44,14 @@ def text_of(value: object) -> str:
     if isinstance(value, float):
         return f"{value:.6g}"
     if isinstance(value, Mapping):
-        return ", ".join(f"{name} {text_of(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {format_value(each)}" for name, each in value.items())
     if isinstance(value, tuple):
-        return ", ".join(map(text_of, value))
+        return ", ".join(map(format_value, value))
     if isinstance(value, msgspec.Struct):
         kind = value.__struct_config__.tag
         fields = msgspec.structs.asdict(value).items()
-        given = {name: each for name, each in fields if each not in (None, msgspec.UNSET, ())}
-        return " ".join(([str(kind)] if kind else []) + ([text_of(given)] if given else []))
+        present = {name: each for name, each in fields if each not in (None, msgspec.UNSET, ())}
+        return " ".join(
+            ([str(kind)] if kind else []) + ([format_value(present)] if present else [])
+        )
     return str(value)

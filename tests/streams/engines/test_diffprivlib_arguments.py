@@ -22,8 +22,8 @@ LABELS: Final = np.array(["flu", "healthy"] * 15 + ["flu", "HIV"])
 
 
 def within(ledger: Accountant, **more: Any) -> LedgerBudget:
-    given: dict[str, Any] = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
-    return LedgerBudget(ledger, "census", **given | more)
+    arguments: dict[str, Any] = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
+    return LedgerBudget(ledger, "census", **arguments | more)
 
 
 def granted(ledger: Accountant) -> int:
@@ -32,9 +32,9 @@ def granted(ledger: Accountant) -> int:
 
 @pytest.mark.parametrize("bins", ["auto", "fd", "sturges", "rice", "sqrt", "scott", "doane"])
 def test_a_number_of_bins_that_is_read_off_the_data_is_refused(ledger, bins):
-    for given in (bins, np.str_(bins)):
+    for value in (bins, np.str_(bins)):
         with within(ledger), pytest.raises(NotAsked, match="histogram has bins as text"):
-            histogram(ROWS, epsilon=0.01, bins=given, range=(0, 1))
+            histogram(ROWS, epsilon=0.01, bins=value, range=(0, 1))
     with within(ledger), pytest.raises(NotAsked, match="histogram2d has bins as text"):
         histogram2d(ROWS, ROWS, bins=[bins, 2], **SQUARE)
     with within(ledger), pytest.raises(NotAsked, match="histogramdd has bins as text"):

@@ -22,8 +22,8 @@ STATED: Final = {"KMeans": 1, "PCA": 1, "StandardScaler": 1}
 
 
 def within(ledger: Accountant, dataset: str = "census", **more: Any) -> LedgerBudget:
-    given: dict[str, Any] = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
-    return LedgerBudget(ledger, dataset, factors=STATED, **given | more)
+    arguments: dict[str, Any] = {"analyst": "ana", "unit": "person", "neighbours": "replace"}
+    return LedgerBudget(ledger, dataset, factors=STATED, **arguments | more)
 
 
 def granted(ledger: Accountant, dataset: str = "census") -> int:
