@@ -66,8 +66,8 @@ def opendp_claim(
 def _wrong_type(value: object) -> str:
     name = type(value).__name__
     hint = {
-        "Transformation": ": it adds no noise yet. Chain it with a measurement, using >>",
-        "_PartialConstructor": ": chain it to a data set's domain and metric, using >>",
+        "Transformation": ": it adds no noise yet. Chain it with a measurement, with >>",
+        "_PartialConstructor": ": chain it to a data set's domain and metric, with >>",
         "Query": ": pass query.resolve()",
         "Odometer": ": it has no bound of its own. Claim each measurement that it runs",
     }.get(name, "")
@@ -91,7 +91,7 @@ def _relation(metric: str, distance: int, neighbours: Neighbours | None) -> Neig
     if own is None:
         rule = (
             f"must count records ({', '.join(_RELATIONS)}): chain the measurement to the "
-            "transformation of the records, using >>"
+            "transformation of the records, with >>"
         )
         raise RequestInvalid("measurement.input_metric", rule, metric)
     if neighbours is None or neighbours == own:

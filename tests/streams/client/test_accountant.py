@@ -302,7 +302,7 @@ def test_an_undecided_call_says_how_to_look_it_up(file: Path, clock: TestClock) 
         settings = Settings(url=server.url)
         with (
             Accountant(settings=settings, clock=clock) as ledger,
-            pytest.raises(Unavailable, match="look it up"),
+            pytest.raises(Unavailable, match="Look it up"),
         ):
             ledger.ask("census", "pure:0.1", analyst="ana", wait=0)
         blocker.execute("ROLLBACK")

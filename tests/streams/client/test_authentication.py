@@ -148,9 +148,7 @@ def test_the_async_client_behaves_the_same_with_a_token(server: RolesServer) -> 
 def test_a_missing_token_says_how_to_set_one(server: RolesServer) -> None:
     for ledger in (Accountant(server.url), Accountant(f"sqlite:///{server.path}")):
         with ledger:  # the file's own, too, is reached through the server that has it
-            with pytest.raises(
-                Unauthenticated, match=r"ACCOUNTANT_TOKEN, or ACCOUNTANT_TOKEN_FILE"
-            ):
+            with pytest.raises(Unauthenticated, match=r"ACCOUNTANT_TOKEN or ACCOUNTANT_TOKEN_FILE"):
                 ledger.datasets()
             with pytest.raises(RequestInvalid, match="analyst must be passed"):
                 ledger.ask("closed-own", CLAIM)

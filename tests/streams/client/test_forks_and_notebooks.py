@@ -169,4 +169,4 @@ def test_a_deleted_working_directory_is_reported(tmp_path: Path) -> None:
         check=False,
         env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[3])},
     )
-    assert "ledger.db is a path in the working directory, which is gone" in done.stdout, done.stderr
+    assert "the working directory does not exist any more" in done.stdout, done.stderr

@@ -16,6 +16,7 @@ from streams.client import (
     NotPermitted,
     RequestInvalid,
     Unauthenticated,
+    UnknownDataset,
 )
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.gateway.local_server import NOON, LocalServer, TestClock
@@ -79,7 +80,8 @@ def test_a_file_shows_every_analysts_budget(divided: str, clock: TestClock) -> N
         limits = ledger.limits("census")
         assert named(limits) == ALL
         assert used(limits, "team blue") == "0.25"
-        assert ledger.limits("nowhere") == []
+        with pytest.raises(UnknownDataset):
+            ledger.limits("nowhere")
         budget = ledger.budget("census", "ana")
         assert isinstance(budget, AnalystBudget)
         assert (budget.dataset, budget.analyst, budget.team) == ("census", "ana", "blue")
@@ -142,8 +144,9 @@ def test_a_server_shows_the_tokens_own_budget(server: RolesServer) -> None:
         ):
             with pytest.raises(NotPermitted, match="may see what others have left"):
                 look()
-        assert ledger.limits("elsewhere") == ledger.limits("nowhere") == []
         for dataset in ("elsewhere", "nowhere"):
+            with pytest.raises(UnknownDataset):
+                ledger.limits(dataset)
             with pytest.raises(RequestInvalid, match="no dataset is named"):
                 ledger.budget(dataset)
     with client(server, "zoe") as ledger:

@@ -77,7 +77,7 @@ def test_a_response_about_another_dataset_is_rejected(
     client: Any, proxy: Proxy, read: str, other: str
 ) -> None:
     proxy.route = instead("census", other)
-    with pytest.raises(Unreadable, match=f"{other}.*, not with .*census.*: does a proxy"):
+    with pytest.raises(Unreadable, match=f"{other}.*, not with .*census.*: a proxy"):
         READS[read](client)
 
 

@@ -332,7 +332,7 @@ def _range() -> typing.Annotated[range, "of counts"]:
 def test_a_declared_type_that_no_store_takes_is_refused_uncharged(
     ledger: Accountant, run: Any
 ) -> None:
-    with pytest.raises(RequestInvalid, match="run must return what can be stored"):
+    with pytest.raises(RequestInvalid, match="run must return a type that can be stored"):
         ledger.release("census", CLAIM, run)
     assert spent(ledger) == "0"
 

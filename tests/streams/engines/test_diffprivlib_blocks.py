@@ -70,7 +70,7 @@ def test_a_model_with_another_accountant_is_refused_before_it_runs(ledger, kind)
 
 def test_a_model_that_is_made_before_without_an_accountant_is_refused(ledger):
     before = tree()
-    with within(ledger), pytest.raises(NotAsked, match="give `accountant=` the budget"):
+    with within(ledger), pytest.raises(NotAsked, match="pass the budget as `accountant=`"):
         before.fit(TABLE, ROWS > 0.5)
     assert granted(ledger) == 0
     before.fit(TABLE, ROWS > 0.5)  # what is outside of a block is no business of the ledger

@@ -144,7 +144,7 @@ def test_a_tool_of_unknown_loss_is_refused_before_the_ledger_is_asked(
 ) -> None:
     with (
         LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="replace"),
-        pytest.raises(NotAsked, match=f"what {named} loses between neighbours of replace"),
+        pytest.raises(NotAsked, match=f"the loss of {named} between neighbours of replace"),
     ):
         call()
     assert charged(ledger) == 0
@@ -152,7 +152,7 @@ def test_a_tool_of_unknown_loss_is_refused_before_the_ledger_is_asked(
 
 def test_a_mean_is_refused_where_rows_are_added_or_removed(ledger: Accountant) -> None:
     budget = LedgerBudget(ledger, "census", analyst="ana", unit="person", neighbours="add_remove")
-    with budget, pytest.raises(NotAsked, match="what mean loses"):
+    with budget, pytest.raises(NotAsked, match="the loss of mean"):
         tools.mean(ROWS, epsilon=0.1, bounds=(0, 9))
 
 

@@ -197,7 +197,7 @@ def test_a_delta_of_1_promises_nothing():
 
 def test_metrics_that_do_not_count_records_are_refused_with_what_to_do():
     numbers = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-    with pytest.raises(RequestInvalid, match=r"counts records.* chain the measurement behind"):
+    with pytest.raises(RequestInvalid, match=r"count records.* chain the measurement to"):
         opendp_claim(dp.m.make_laplace(*numbers, scale=1.0), unit="patient")
     with pytest.raises(RequestInvalid, match="got DiscreteDistance"):
         opendp_claim(dp.m.make_randomized_response_bool(0.75), unit="patient")
@@ -207,7 +207,7 @@ def test_a_metric_or_measure_that_only_has_the_name_is_refused():
     # Both print as the real ones do.
     metric = dp.user_distance("SymmetricDistance")
     assert str(metric) == "SymmetricDistance"
-    with pytest.raises(RequestInvalid, match="input_metric must be one that counts records"):
+    with pytest.raises(RequestInvalid, match="input_metric must count records"):
         opendp_claim(user_made(dp.max_divergence(), 0.1, metric), unit="patient")
     with pytest.raises(RequestInvalid, match="output_measure must be MaxDivergence"):
         opendp_claim(user_made(dp.user_divergence("MaxDivergence"), 0.1), unit="patient")
@@ -262,7 +262,7 @@ CONTEXT = dp.Context.compositor(
 
 def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
     query = CONTEXT.query().count().laplace()
-    with pytest.raises(TypeError, match=r"hand over query\.resolve\(\)"):
+    with pytest.raises(TypeError, match=r"pass query\.resolve\(\)"):
         opendp_claim(query, unit="patient")
     assert near(opendp_claim(query.resolve(), unit="patient").claim.epsilon, Fraction(1, 2))
 
@@ -275,7 +275,7 @@ def test_a_query_of_a_context_is_claimed_once_it_is_a_measurement():
         (None, "got NoneType"),
         (0.05, "got float"),
         (dp.t.make_count(*RECORDS), "got Transformation: it adds no noise yet"),
-        (dp.m.then_laplace(scale=1.0), "PartialConstructor: chain it behind"),
+        (dp.m.then_laplace(scale=1.0), "PartialConstructor: chain it to a data set"),
         (
             dp.c.make_fully_adaptive_composition(*RECORDS, dp.max_divergence()),
             "got Odometer: it has no bound of its own",
@@ -307,5 +307,5 @@ def test_the_mechanism_that_was_claimed_runs(ledger: Accountant, tmp_path):
     again = {"request_id": ledger.new_request_id(), "analyst": "ana", "store": store}
     first = ledger.release("census", claim, lambda: counted([1] * 50), **again)
     assert ledger.release("census", claim, lambda: counted([1] * 50), **again) == first
-    with pytest.raises(RequestInvalid, match="unit must be person, as the engine states"):
+    with pytest.raises(RequestInvalid, match="unit must be person, which the engine"):
         ledger.release("census", claim, lambda: counted([1]), analyst="ana", unit="row")
