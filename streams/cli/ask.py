@@ -170,7 +170,7 @@ def _remaining(ledger: Accountant, dataset: str, decision: Decision) -> str | No
         view = ledger.dataset(dataset)
     except BudgetError:  # the grant is printed even if this second read fails
         return None
-    return None if view is None else remaining_after(decision, view)
+    return remaining_after(decision, view)
 
 
 def _then(

@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streams.cli.reading.dataset_reader import fail_unopened, reader
+from streams.cli.reading.dataset_reader import dataset_names, fail_unopened, reader
 
 if TYPE_CHECKING:
     from accountant.views.usage import By
@@ -35,7 +35,7 @@ def usage_rows(
         try:
             found = ledger.usage_by(dataset, by)
         except UnknownDataset:
-            fail_unopened(dataset)
+            fail_unopened(dataset, dataset_names(ledger))
     return [row.named(by) for row in found]
 
 
