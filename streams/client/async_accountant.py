@@ -536,8 +536,8 @@ class AsyncAccountant:
                 has the same name for every path, and a server goes by its address; the ledger's
                 own id is compared too. Excludes `request_id`.
             run: draws the result. It is called at most once for a grant, unless it ended without
-                a result. What it prints itself is visible. The client for event loops also accepts an
-                asynchronous function, and runs any other in a thread.
+                a result. What it prints itself is visible. The client for event loops also accepts
+                an asynchronous function, and runs any other in a thread.
             store: a `ResultStore`, or the path of its file.
             codec: encodes results of other types than `encode_result` accepts; nothing is
                 pickled.
