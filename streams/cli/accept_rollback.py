@@ -17,7 +17,7 @@ from streams.cli.stopped_ledger import stopped_settings, write_records
 if TYPE_CHECKING:
     from accountant.records.encoded_decision import EncodedDecision
     from streams.cli.stopped_ledger import StoppedLog
-    from streams.evidence.store import Kept
+    from streams.evidence.store import CheckpointStore
     from streams.settings import Settings
 
 
@@ -68,7 +68,7 @@ async def _accept(
     from streams.evidence import operator_records
 
     place, directory = log.place, settings.checkpoints
-    kept: Kept
+    kept: CheckpointStore
     digest: Callable[[int], str | None]
     if isinstance(place, Path):
         from streams.embedded import checkpointing
@@ -80,7 +80,7 @@ async def _accept(
 
         assert isinstance(directory, Path)
         ledger = await log.ledger_id()
-        kept = partition_checkpoints.open_store(
+        kept = partition_checkpoints.partition_store(
             directory.absolute(), settings, ledger, log.partition
         )
         digest = partial(partition_checkpoints.digest_at, place, log.partition)

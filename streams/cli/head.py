@@ -14,7 +14,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 if TYPE_CHECKING:
     from accountant.views.heads import Head
     from streams.evidence import Checkpoint
-    from streams.evidence.sinks import Place
+    from streams.evidence.sinks import Sink
 
 
 def head(
@@ -73,19 +73,19 @@ def _show_ledger(found: list[Head]) -> None:
         say(f"ledger {ledger}")
 
 
-def _place(address: str) -> Place:
-    from streams.evidence.sink_choice import place_of
+def _place(address: str) -> Sink:
+    from streams.evidence.sink_choice import sink_at
     from streams.kafka.topic_sink import topic_sink
     from streams.settings import load_command
 
-    return place_of(address, load_command(), topic_sink)
+    return sink_at(address, load_command(), topic_sink)
 
 
-def _sign(found: list[Head], key: Path, place: Place | None, *, json: bool) -> None:
+def _sign(found: list[Head], key: Path, place: Sink | None, *, json: bool) -> None:
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
     from streams.evidence import Checkpoint, SigningKey
-    from streams.evidence.note import signed
+    from streams.evidence.signed_checkpoint import signed
 
     secret, at = SigningKey.load(key), SystemClock().now()
     if place is not None and not json:

@@ -19,10 +19,10 @@ from streams.errors import Unavailable
 from streams.settings import Settings
 
 if TYPE_CHECKING:
-    from streams.evidence.heads import Heads
+    from streams.evidence.checkpointer import Checkpointer
     from streams.evidence.sink_choice import TopicSink
     from streams.evidence.sink_sender import Senders
-    from streams.evidence.store import KeptOfFile
+    from streams.evidence.store import FileCheckpoints
 
 
 def own_heads(
@@ -31,7 +31,7 @@ def own_heads(
     clock: Clock,
     senders: Senders | None,
     background: Background,
-) -> Heads | None:
+) -> Checkpointer | None:
     """Return what keeps a ledger's checkpoints, None where a setting turns them off.
 
     Args:
@@ -39,9 +39,9 @@ def own_heads(
     """
     if settings.checkpoints == "off":
         return None
-    from streams.evidence.heads import Heads
+    from streams.evidence.checkpointer import Checkpointer
 
-    return Heads(
+    return Checkpointer(
         lambda: kept_of(file.path, settings),
         lambda number: digest_at(file.path, number),
         clock,
@@ -61,7 +61,7 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
     """
     if settings.checkpoints == "off":
         return
-    from streams.evidence.names import check_name
+    from streams.evidence.ledger_binding import check_name
     from streams.evidence.store import default_directory
 
     directory = settings.checkpoints or default_directory()
@@ -81,19 +81,19 @@ def senders_of(
     """Return what sends checkpoints to other places, None where no setting names any.
 
     Args:
-        topic_sink: as of `senders_to`.
+        topic_sink: as of `checkpoint_senders`.
 
     Raises: Refused: a place cannot be used, or no checkpoints are kept.
     """
     if settings.checkpoint_places is None:
         return None
-    from streams.evidence.sink_choice import senders_to
+    from streams.evidence.sink_choice import checkpoint_senders
 
     kept = settings.checkpoints != "off"
-    return senders_to(settings, topic_sink, kept=kept, background=background)
+    return checkpoint_senders(settings, topic_sink, kept=kept, background=background)
 
 
-def kept_of(path: Path, settings: Settings) -> KeptOfFile:
+def kept_of(path: Path, settings: Settings) -> FileCheckpoints:
     """Return where the checkpoints of a ledger's file are kept.
 
     Args:
@@ -101,7 +101,7 @@ def kept_of(path: Path, settings: Settings) -> KeptOfFile:
 
     Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
     """
-    from streams.evidence.store import KeptOfFile, default_directory
+    from streams.evidence.store import FileCheckpoints, default_directory
 
     if settings.checkpoints == "off":
         raise Unavailable("ACCOUNTANT_CHECKPOINTS is off")
@@ -109,7 +109,7 @@ def kept_of(path: Path, settings: Settings) -> KeptOfFile:
     if directory is None:
         raise Unavailable("this user has no home: set ACCOUNTANT_CHECKPOINTS to a directory")
     ledger = ledger_id(path)
-    return KeptOfFile(
+    return FileCheckpoints(
         directory.absolute(),
         path,
         ledger,

@@ -358,10 +358,10 @@ class EmbeddedService:
         """What tells a scrape how checkpoints are kept and sent."""
         found: list[Collector] = []
         if self._heads is not None:
-            from streams.evidence.troubles import CheckpointTroubles
+            from streams.evidence.checkpoint_metrics import CheckpointMetrics
 
             heads = self._heads
-            found.append(CheckpointTroubles(lambda: [heads]))
+            found.append(CheckpointMetrics(lambda: [heads]))
         if self.checkpoint_places is not None:
             found.append(self.checkpoint_places)
         return found

@@ -1,7 +1,7 @@
-"""Signed checkpoints: who has one can tell whether a log was cut, put back or written anew."""
+"""Evidence: signed checkpoints, which reveal that a log was cut, restored or rewritten."""
 
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.note import Checkpoint, NoteInvalid
+from streams.evidence.signed_checkpoint import Checkpoint, CheckpointInvalid
 from streams.evidence.store import Directory
 
-__all__ = ["Checkpoint", "Directory", "NoteInvalid", "SigningKey", "Verifier"]
+__all__ = ["Checkpoint", "CheckpointInvalid", "Directory", "SigningKey", "Verifier"]

@@ -1,4 +1,4 @@
-"""A log compared with the checkpoints that somebody kept of it."""
+"""Compares a log with stored checkpoints and receipts."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ from accountant.records.receipts import Receipt
 from accountant.replay.audit import AuditReport
 from accountant.times import iso
 from accountant.views.heads import ledger_of
-from streams.evidence.key_changes import Believed, believed_keys
+from streams.evidence.key_changes import TrustedKey, trusted_keys
 from streams.evidence.keys import Verifier
-from streams.evidence.note import Checkpoint, NoteInvalid, signed_by, unverified
 from streams.evidence.rollbacks import is_signed
+from streams.evidence.signed_checkpoint import Checkpoint, CheckpointInvalid, signed_by, unverified
 
-_MISSING: Final = "missing: it has no log, but checkpoints of it were signed"
+_MISSING: Final = "missing: the partition has no log, but checkpoints of it were signed"
 _UNREADABLE: Final = (*DECODE_ERRORS, BudgetError, ValueError)
 
 
 class Compared(msgspec.Struct, frozen=True, kw_only=True):
-    """What checkpoints say of one partition's log.
+    """The result of comparing one partition's log with its checkpoints.
 
     Attributes:
-        agree: how many name a decision that the log has.
-        last: number of the last of those decisions, None without one.
-        not_seen: how many name a decision before the first one that was looked at.
-        given_up: how many name a decision that an accepted rollback has given up.
-        wrong: what each of the others shows, in words.
+        agree: the number of checkpoints whose decision the log has.
+        last: the number of the last such decision, None without any.
+        not_seen: the number of checkpoints before the first decision that was read.
+        given_up: the number of checkpoints whose decision an accepted rollback gave up.
+        wrong: the problem that each other checkpoint shows, in words.
     """
 
     partition: int
@@ -46,11 +46,11 @@ class Compared(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Found(msgspec.Struct, frozen=True, kw_only=True):
-    """What became of a receipt.
+    """The result of looking up a receipt.
 
     Attributes:
-        there: the log has that decision. None: it is in an archive that was not given.
-        under: number of the first decision, of that one and those after it, that was signed.
+        there: whether the log has that decision; None if it is in an archive that is not at hand.
+        under: the number of the first signed decision from the receipt's on.
     """
 
     receipt: Receipt
@@ -59,11 +59,11 @@ class Found(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OtherLedger(msgspec.Struct, frozen=True, kw_only=True):
-    """Another ledger of which the place holds checkpoints that a believed key has signed.
+    """Another ledger in the same sink, whose checkpoints a trusted key has signed.
 
     Attributes:
-        checkpoints: how many.
-        last: number of the last decision that they name, in any partition.
+        checkpoints: their number.
+        last: the number of the last decision among them, in any partition.
         at, key: when that was signed, and by which key.
     """
 
@@ -77,15 +77,15 @@ class OtherLedger(msgspec.Struct, frozen=True, kw_only=True):
 class _Note(NamedTuple):
     name: str
     note: bytes
-    checkpoint: Checkpoint  # as it says
+    checkpoint: Checkpoint  # unverified
 
 
 class Evidence:
-    """Checkpoints that known keys have signed, receipts, and what a log is looked at for.
+    """Collects checkpoints and receipts, and the log's hashes to compare them with.
 
     Args:
-        notes: each with the name that tells it apart where it is kept.
-        verifiers: the keys that are believed, from outside the ledger.
+        notes: signed checkpoints, each with its name in the sink.
+        verifiers: the trusted keys, from outside the ledger.
     """
 
     def __init__(
@@ -106,58 +106,58 @@ class Evidence:
         for name, note in notes:
             try:
                 checkpoint = unverified(note)
-            except NoteInvalid as error:
+            except CheckpointInvalid as error:
                 self.unread.append(f"{name}: {error}")
             else:
                 self._kept[checkpoint.partition].append(_Note(name, note, checkpoint))
 
     def numbers(self, partition: int) -> set[int]:
-        """Return the numbers of the decisions whose hashes are wanted."""
+        """Return the numbers of the decisions whose hashes are needed."""
         asked = {each.partition_sequence for each in self._receipts if each.partition == partition}
         return asked | {note.checkpoint.sequence for note in self._kept[partition]}
 
     def begin(self, partition: int, first: bytes) -> None:
-        """Take the first decision of a partition: by it a ledger is known."""
+        """Read the ledger's id from the first decision of a partition."""
         if partition and self._ledger is not None:
             return
         try:
             self._ledger = ledger_of(first) or self._ledger
         except _UNREADABLE:
-            return  # the audit tells
+            return  # the audit reports it
 
     def take(self, partition: int, found: Mapping[int, str | None], end: int) -> None:
-        """Take what a partition's log has.
+        """Add the hashes of a partition's log.
 
         Args:
-            found: hashes by the numbers that it has.
-            end: number of its last decision.
+            found: hashes by decision number.
+            end: the number of its last decision.
         """
         self._found[partition] = {n: digest for n, digest in found.items() if digest is not None}
         self._ends[partition] = end
 
     @property
     def of_this_ledger(self) -> bool:
-        """Whether any checkpoint is of the ledger that was looked at; after `compared`."""
+        """Whether any checkpoint belongs to this ledger. Call `compared` first."""
         return any(self._ours.values())
 
     def others(self) -> list[OtherLedger]:
-        """Return other ledgers of which believed keys have signed checkpoints; after `compared`.
+        """Return other ledgers whose checkpoints trusted keys have signed. Call `compared` first.
 
-        A ledger that was replaced by one of the same name is only known by them.
+        Only these reveal a ledger that was replaced by another one of the same name.
         """
         found = defaultdict[str, list[tuple[Checkpoint, Verifier]]](list)
         for note in chain.from_iterable(self._kept.values()):
             if note.checkpoint.ledger != self._ledger:
-                with suppress(NoteInvalid):
+                with suppress(CheckpointInvalid):
                     signature = signed_by(note.note, self._keys.values())
                     found[note.checkpoint.ledger].append(signature)
         return [_other(ledger, found[ledger]) for ledger in sorted(found)]
 
     def receipts(self, reports: Mapping[int, AuditReport]) -> list[Found]:
-        """Return what became of each receipt; after `compared`.
+        """Return the result for each receipt. Call `compared` first.
 
         Args:
-            reports: as of `compared`.
+            reports: as for `compared`.
         """
         begins = {partition: report.sealed or 0 for partition, report in reports.items()}
         return [self._receipt(each, begins.get(each.partition, 0)) for each in self._receipts]
@@ -173,10 +173,10 @@ class Evidence:
         return Found(receipt=receipt, there=True, under=min(agreeing, default=None))
 
     def compared(self, reports: Mapping[int, AuditReport]) -> list[Compared]:
-        """Return what the checkpoints say of each partition that was looked at.
+        """Return the result of each partition that was read.
 
         Args:
-            reports: of the audit of each partition.
+            reports: the audit of each partition.
         """
         compared = [self._compared(each, reports[each]) for each in sorted(self._ends)]
         return compared + [
@@ -189,10 +189,11 @@ class Evidence:
         found, begin = self._found[partition], report.sealed or 0
         agree, not_seen, last = 0, 0, None
         changes = report.key_changes
-        keys, wrong = believed_keys(self._ledger or "", partition, self._known, changes)
+        keys, wrong = trusted_keys(self._ledger or "", partition, self._known, changes)
         self._keys |= {each.verifier.text: each.verifier for each in keys}
         accepted = self._accepted(partition, report, keys, wrong)
-        # Those need no key: one that was changed in a branch that was given up is not known.
+        # Given-up checkpoints need no key: it may have been introduced in the branch that was
+        # given up.
         notes = self._notes_of_ledger(partition)
         resume = [
             note
@@ -200,7 +201,7 @@ class Evidence:
             if not _is_given_up(note.checkpoint, accepted)
             or (
                 found.get(note.checkpoint.sequence) == note.checkpoint.head
-                and _is_believed(note, keys)
+                and _is_trusted(note, keys)
             )
         ]
         given_up = len(notes) - len(resume)
@@ -229,8 +230,8 @@ class Evidence:
                 since = "from its beginning" if last is None else f"after decision {last}"
                 wrong.append(
                     f"differs: decision {each.sequence} is {found.get(each.sequence)}, but "
-                    f"{each.head} was signed at {iso(each.at)}: the log was changed or decided "
-                    f"anew {since}"
+                    f"{each.head} was signed at {iso(each.at)}: the log was changed, or decided "
+                    f"again, {since}"
                 )
         return Compared(
             partition=partition,
@@ -245,14 +246,14 @@ class Evidence:
         return [each for each in self._kept[partition] if each.checkpoint.ledger == self._ledger]
 
     def _signed(
-        self, notes: Iterable[_Note], keys: Sequence[Believed], wrong: list[str]
+        self, notes: Iterable[_Note], keys: Sequence[TrustedKey], wrong: list[str]
     ) -> list[Checkpoint]:
-        """Return the checkpoints that a key has signed, and add what is wrong."""
+        """Return the checkpoints with a trusted signature, and add problems of the others."""
         verifiers, checkpoints = [each.verifier for each in keys], list[Checkpoint]()
         for name, note, _ in notes:
             try:
                 checkpoint, by = signed_by(note, verifiers)
-            except NoteInvalid as error:
+            except CheckpointInvalid as error:
                 self.unread.append(f"{name}: {error}")
                 continue
             place = checkpoint.branch, checkpoint.sequence
@@ -266,9 +267,9 @@ class Evidence:
         return sorted(checkpoints, key=lambda each: (each.branch, each.sequence, each.at))
 
     def _accepted(
-        self, partition: int, report: AuditReport, keys: Sequence[Believed], wrong: list[str]
+        self, partition: int, report: AuditReport, keys: Sequence[TrustedKey], wrong: list[str]
     ) -> list[Rollback]:
-        """Return the rollbacks that a key has signed, and add what is wrong with the others."""
+        """Return the rollbacks with a trusted signature, and add problems of the others."""
         accepted = []
         for each in report.rollbacks:
             place = each.rollback.branch, each.partition_sequence
@@ -290,7 +291,7 @@ class Evidence:
             ends += f" and has accepted no rollback to branch {each.branch}"
         return (
             f"truncated: {ends}, but decision {each.sequence} was signed at {iso(each.at)}: its "
-            "end was cut off, or an older copy put back"
+            "end was cut off, or an older copy was restored"
         )
 
 
@@ -306,7 +307,7 @@ def _other(ledger: str, signed: list[tuple[Checkpoint, Verifier]]) -> OtherLedge
 
 
 def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:
-    """Return whether the log has accepted that it lacks what a checkpoint has seen.
+    """Return whether the log has accepted the loss of a checkpoint's decision.
 
     Args:
         accepted: in the order of the log, so by branch.
@@ -325,17 +326,17 @@ def _ended(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> Rollback | N
 
 
 def _is_foreign(checkpoint: Checkpoint, report: AuditReport) -> bool:
-    """Return whether a log that was looked at from its beginning never was of that branch."""
+    """Return whether a complete log never had a checkpoint's branch."""
     branches = {0, *(each.rollback.branch for each in report.rollbacks)}
     return report.sealed is None and checkpoint.branch not in branches
 
 
-def _is_believed(note: _Note, keys: Iterable[Believed]) -> bool:
-    """Return whether a key that is believed at its place has signed a note."""
+def _is_trusted(note: _Note, keys: Iterable[TrustedKey]) -> bool:
+    """Return whether a key that is trusted at its place has signed a checkpoint."""
     place = note.checkpoint.branch, note.checkpoint.sequence
     try:
         signed_by(note.note, [each.verifier for each in keys if each.at(place)])
-    except NoteInvalid:
+    except CheckpointInvalid:
         return False
     return True
 

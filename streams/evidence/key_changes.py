@@ -1,8 +1,8 @@
-"""Changes of the key that signs checkpoints, and which keys are believed where.
+"""Changes of the key that signs checkpoints, and which keys to trust where.
 
-An auditor brings the first key from outside the ledger. Each change names the next one and is
-signed by the key before it, so from there on the log itself says which key is right. A change
-without that signature, after a key was lost, is told, and its new key must be brought again.
+An auditor has the first key from outside the ledger. Each change names the next key and is signed
+by the key before it, so the log itself says which key is right. A change without that signature,
+after a key was lost, is reported, and the auditor must obtain the new key again.
 """
 
 from __future__ import annotations
@@ -18,26 +18,26 @@ from accountant.partition import Partition
 from accountant.records.operator_records import KeyChange, KeyChangeRecord
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.note import origin_of
+from streams.evidence.signed_checkpoint import origin_of
 
-Place = tuple[int, int]
+Sink = tuple[int, int]
 """Branch and number of a decision: the order of a partition's log."""
 
 
-class Believed(NamedTuple):
-    """A key, and of which places its signatures are believed.
+class TrustedKey(NamedTuple):
+    """A key, and the part of the log where its signatures are trusted.
 
     Attributes:
-        since: the first place, None for every one.
-        until: the first place of which they no more are, None for none.
+        since: the first trusted place, None for all.
+        until: the first place that is no longer trusted, None for none.
     """
 
     verifier: Verifier
-    since: Place | None = None
-    until: Place | None = None
+    since: Sink | None = None
+    until: Sink | None = None
 
-    def at(self, place: Place) -> bool:
-        """Return whether a signature of a place is believed."""
+    def at(self, place: Sink) -> bool:
+        """Return whether a signature about a place is trusted."""
         begun = self.since is None or self.since <= place
         return begun and (self.until is None or place < self.until)
 
@@ -45,7 +45,7 @@ class Believed(NamedTuple):
 def signed_change(
     ledger: str, partition: Partition, new: Verifier, old: Verifier, key: SigningKey | None
 ) -> KeyChange:
-    """Return the change that names another key, signed by the old one unless that is lost."""
+    """Return the change to another key, signed by the old one unless that is lost."""
     change = KeyChange(key=new.text, by=old.text)
     if key is None:
         return change
@@ -63,7 +63,7 @@ def is_signed(ledger: str, partition: int, changed: KeyChangeRecord, by: Verifie
 
 
 def text_of(ledger: str, partition: int, previous: str, change: KeyChange) -> bytes:
-    """Return the text that is signed; no checkpoint has such a second line.
+    """Return the text to sign. Its second line tells it from every checkpoint's.
 
     Args:
         previous: hash of the decision that the change follows.
@@ -77,26 +77,26 @@ def text_of(ledger: str, partition: int, previous: str, change: KeyChange) -> by
     ).encode()
 
 
-def believed_keys(
+def trusted_keys(
     ledger: str, partition: int, known: Iterable[Verifier], changes: Sequence[KeyChangeRecord]
-) -> tuple[list[Believed], list[str]]:
-    """Return the keys that are believed in a partition, and what is wrong with its changes.
+) -> tuple[list[TrustedKey], list[str]]:
+    """Return the trusted keys of a partition, and the problems of its changes.
 
     Args:
-        known: from outside the ledger.
+        known: the keys from outside the ledger.
         changes: in the order of the log.
     """
-    keys, wrong = [Believed(each) for each in known], list[str]()
+    keys, wrong = [TrustedKey(each) for each in known], list[str]()
     for each in changes:
         place = each.branch, each.partition_sequence
         old = next((k for k in keys if k.verifier.text == each.change.by and k.at(place)), None)
         if old is None:
-            continue  # nothing that is believed changes
+            continue  # the change is of a key that is not trusted there
         keys[keys.index(old)] = old._replace(until=place)
         new = _new(each, known := [key.verifier for key in keys])
         if is_signed(ledger, partition, each, old.verifier) and new is not None:
             if new not in known:
-                keys.append(Believed(new, since=place))
+                keys.append(TrustedKey(new, since=place))
         elif each.change.signature:
             wrong.append(
                 f"key: decision {each.partition_sequence} names key {each.change.key[:200]}, and "

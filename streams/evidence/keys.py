@@ -29,7 +29,7 @@ class Verifier:
 
     Attributes:
         id: four bytes of a hash of name and key; each signature names it.
-        text: what an auditor keeps.
+        text: the public key as auditors store it.
     """
 
     def __init__(self, name: str, public: bytes) -> None:
@@ -41,9 +41,9 @@ class Verifier:
 
     @classmethod
     def parse(cls, text: str) -> Verifier:
-        """Return the key that a text holds.
+        """Return the key in a text.
 
-        Raises: Refused: it holds none.
+        Raises: Refused: the text is not a public key.
         """
         name, _, rest = text.strip().partition("+")
         found, _, encoded = rest.partition("+")
@@ -69,7 +69,7 @@ class Verifier:
 
 
 class SigningKey:
-    """A private key with its name; its text form is a secret and appears nowhere but in its file.
+    """A private key with its name; its text is secret and appears only in its file.
 
     Attributes:
         verifier: the public key.
@@ -85,9 +85,9 @@ class SigningKey:
 
     @classmethod
     def create(cls, path: Path, name: str) -> SigningKey:
-        """Make a key and its file, which only this user may read; replace no file.
+        """Create a key and its file, readable by this user only; never replace a file.
 
-        Raises: Refused: the name cannot be one, or the file exists or cannot be written.
+        Raises: Refused: the name is invalid, or the file exists or cannot be written.
         """
         key = cls(name, os.urandom(_BYTES))
         partial = path.with_name(f".{path.name}.{os.getpid()}")
@@ -100,7 +100,9 @@ class SigningKey:
                 os.fsync(file.fileno())
             os.link(partial, path)  # unlike a rename, this never replaces another file
         except FileExistsError as error:
-            raise Refused(f"{path} exists: a key is never replaced, name another file") from error
+            raise Refused(
+                f"{path} exists, and a key is never replaced: name another file"
+            ) from error
         except OSError as error:
             raise Refused(f"{path} cannot be written: {error}") from error
         finally:
@@ -112,17 +114,22 @@ class SigningKey:
     def load(cls, path: Path) -> SigningKey:
         """Read a key from its file.
 
-        Raises: Refused: others may read the file, or it holds no key.
+        Raises: Refused: other users may read the file, or it is not a key.
         """
         try:
             with path.open("rb") as file:
                 if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                    raise Refused(f"others may read {path}: chmod 600 it, and replace the key")
+                    raise Refused(
+                        f"{path} is readable by other users. Run `chmod 600 {path}`, and replace "
+                        "the key: `accountant key rotate`"
+                    )
                 text = file.read(_MOST_FILE).decode("ascii")
         except OSError as error:
             raise Refused(f"{path} cannot be read: {error}") from error
         except UnicodeDecodeError:
-            raise Refused(f"{path} holds no signing key") from None
+            raise Refused(
+                f"{path} is not a signing key: make one with `accountant key create`"
+            ) from None
         return cls._parsed(text.strip(), path)
 
     @classmethod
@@ -137,7 +144,9 @@ class SigningKey:
                 raise ValueError
             key = cls(parts[0], seed[1:])
         except (ValueError, binascii.Error, Refused):
-            raise Refused(f"{path} holds no signing key") from None  # never its contents
+            raise Refused(
+                f"{path} is not a signing key: make one with `accountant key create`"
+            ) from None  # never its contents
         if key.verifier.id.hex() != parts[1]:
             raise Refused(f"{path} is damaged: its id is that of another key")
         return key

@@ -1,7 +1,7 @@
-"""Signatures within a log, checked by the keys that its own records name.
+"""Checks the signatures within a log by the keys that its own records name.
 
-Whether those are the right keys only an auditor knows who has one from outside the ledger
-(`comparison`). A signature that its own key has not made is wrong for everybody.
+Whether those keys are the right ones, only an auditor with a key from outside the ledger can tell
+(`comparison`). A signature that does not match its own key is wrong for everybody.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ def first_wrong_signature(report: AuditReport, partition: int) -> Disagreement |
     A change of key may have none: the key before it was lost.
 
     Args:
-        report: of the partition's audit.
+        report: the partition's audit.
     """
     ledger, wrong = str(report.ledger), list[Disagreement]()
     for change in report.key_changes:

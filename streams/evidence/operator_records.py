@@ -1,7 +1,6 @@
-"""Records that commands write into a stopped ledger's log, as its partition's owner.
+"""Records that commands write to a stopped ledger's log, as the owner of its partition.
 
-Each is one decision in one transaction: a command that is run again after a fault writes no
-second one.
+Each is one decision in one transaction, so a command repeated after a fault writes no second one.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from streams.clock import JUMP_MS, Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.key_changes import signed_change
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.rollbacks import Lost, lost_of, signed_rollback
-from streams.evidence.store import Kept
+from streams.evidence.rollbacks import LostDecisions, find_lost, signed_rollback
+from streams.evidence.store import CheckpointStore
 from streams.processing.journal import Commit, Journal
 from streams.processing.recovery import recovered
 
@@ -32,11 +31,11 @@ _RANGE: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 async def reset_clock(
     journal: Journal, genesis: Genesis, clock: Clock, note: str
 ) -> EncodedDecision | None:
-    """Set a log's clock back after a machine's was ahead; None if the log's clock is not ahead.
+    """Set a log's clock back after the machine's was ahead; None if it is not ahead.
 
     Args:
-        journal: of the stopped ledger, not owned yet.
-        note: why, for people.
+        journal: the stopped ledger's, not owned yet.
+        note: the reason, for people.
 
     Returns: the decision `clock_reset`.
     Raises: RequestInvalid: the note is empty or too long. The errors of the journal and LogDamaged.
@@ -60,14 +59,14 @@ async def rotate_key(
     key: SigningKey | None,
     note: str,
 ) -> EncodedDecision | None:
-    """Have another key sign a log's checkpoints; None if the log names the new key already.
+    """Change the key of a log's checkpoints; None if the log already names the new key.
 
-    Until its transaction is committed the old key is the log's, from then on the new one.
+    The new key is the log's from the commit of this transaction on.
 
     Args:
-        journal, note: as of `reset_clock`.
+        journal, note: as for `reset_clock`.
         ledger: its id.
-        key: the old one, None if it is lost.
+        key: the old signing key, None if it is lost.
 
     Returns: the decision `key_changed`.
 
@@ -90,37 +89,39 @@ async def accept_rollback(
     journal: Journal,
     genesis: Genesis,
     clock: Clock,
-    kept: Kept,
+    kept: CheckpointStore,
     digest: Callable[[int], str | None],
     *,
     lost: str,
     note: str,
 ) -> EncodedDecision | None:
-    """Accept that a log has lost decisions; None if it has lost nothing.
+    """Accept that a log has lost decisions; None if it has lost none.
 
     Args:
-        journal, note: as of `reset_clock`.
-        digest: as of `lost_of`; called in a thread that may wait.
-        lost: the decisions that are given up, as `FIRST-LAST`.
+        journal, note: as for `reset_clock`.
+        digest: as for `find_lost`; called in a thread, so it may block.
+        lost: the decisions to give up, as `FIRST-LAST`.
 
     Returns: the decision `rolled_back`.
 
     Raises:
         RequestInvalid: these are not the decisions that the log has lost.
-        Refused: the log names another key than that of the checkpoints.
+        Refused: the log names another key than the checkpoints'.
         Unavailable: the checkpoints cannot be read. The errors of the journal and LogDamaged.
     """
     async with _owned(journal, genesis) as partition:
-        there = kept.seen(partition.key)
-        seen = there.kept
-        # In a thread of its own: what it reads may need an event loop.
-        found = await asyncio.to_thread(lost_of, partition.sequence, partition.branch, seen, digest)
+        there = kept.load(partition.key)
+        seen = there.checkpoints
+        # In a thread: `digest` may need an event loop of its own.
+        found = await asyncio.to_thread(
+            find_lost, partition.sequence, partition.branch, seen, digest
+        )
         if found is None:
             return None
-        if there.key_before is not None:
+        if there.log_key is not None:
             raise Refused(
-                f"the log's key is {there.key_before}, not {kept.key.verifier.text}: an auditor "
-                "would not believe this one. Set ACCOUNTANT_CHECKPOINT_KEY to the log's; if that "
+                f"the log's key is {there.log_key}, not {kept.key.verifier.text}: an auditor "
+                "would not trust this one. Set ACCOUNTANT_CHECKPOINT_KEY to the log's; if that "
                 "is lost, `accountant key rotate --lost` first"
             )
         first = _first(lost, found)
@@ -128,14 +129,14 @@ async def accept_rollback(
         draft = Draft(partition)
         made = operate.accept_rollback(draft, clock.now(), note, rollback)
         await _commit(journal, draft, made)
-        # It shows where the branch begins, should a copy of an older one be put back.
-        with suppress(Unavailable):  # the ledger's own process keeps one at its next start
+        # This checkpoint shows where the branch begins, should an older copy be restored.
+        with suppress(Unavailable):  # the ledger's own process stores one at its next start
             kept.put(made.partition_sequence, hash_of(made.value), rollback.branch, clock.now())
         return made
 
 
-def _first(lost: str, found: Lost) -> int:
-    """Return the first decision that is given up.
+def _first(lost: str, found: LostDecisions) -> int:
+    """Return the first decision to give up.
 
     Raises: RequestInvalid.
     """
@@ -154,7 +155,7 @@ def _first(lost: str, found: Lost) -> int:
 
 @asynccontextmanager
 async def _owned(journal: Journal, genesis: Genesis) -> AsyncIterator[Partition]:
-    """Own a partition, and yield its state."""
+    """Take ownership of a partition, and yield its state."""
     try:
         await journal.own()
         yield await recovered(journal, genesis, asyncio.sleep)

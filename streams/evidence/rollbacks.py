@@ -1,7 +1,7 @@
-"""Rollbacks that a log has accepted: their signatures, and what a log has lost.
+"""Accepted rollbacks: their signatures, and the decisions that a log has lost.
 
-A rollback gives up decisions that a checkpoint has seen, so it must be signed as checkpoints are:
-whoever can write the log alone must not be able to explain a loss away.
+A rollback gives up decisions that a checkpoint covers, so it must be signed like a checkpoint.
+An attacker who can only write the log must not be able to explain a loss away.
 """
 
 from __future__ import annotations
@@ -16,20 +16,19 @@ import msgspec
 from accountant.partition import Partition
 from accountant.records.operator_records import AcceptedRollback, Rollback
 from streams.evidence.keys import SigningKey, Verifier
-from streams.evidence.note import Checkpoint, origin_of
+from streams.evidence.signed_checkpoint import Checkpoint, origin_of
 
 
-class Lost(NamedTuple):
-    """What a log lacks of what its newest checkpoint has seen.
+class LostDecisions(NamedTuple):
+    """The decisions that checkpoints cover and a log lacks.
 
     Attributes:
-        first: number of the first decision that is lost, or that may be another one.
-        newest: the last checkpoint that the log does not go on from.
-        is_shorter: the log ends before it, or is of an older branch; else it has another
-            decision there.
-        earliest: the least number that a person who knows better may name as the first.
-        latest: the largest: from there on checkpoints show the loss.
-        fork: a checkpoint of the log as it is, from there or later: both logs were signed.
+        first: the number of the first decision that is lost, or may differ.
+        newest: the last checkpoint that the log does not continue from.
+        is_shorter: the log ends before it, or has an older branch; else its decision there differs.
+        earliest: the smallest first decision that a person may name instead.
+        latest: the largest one, from which on checkpoints prove the loss.
+        fork: a checkpoint of this log from there on, which proves that both logs were signed.
     """
 
     first: int
@@ -40,46 +39,48 @@ class Lost(NamedTuple):
     fork: Checkpoint | None = None
 
 
-def lost_of(
+def find_lost(
     sequence: int,
     branch: int,
     kept: Sequence[Checkpoint],
     digest: Callable[[int], str | None],
-) -> Lost | None:
-    """Return what a log lacks, None if it goes on from each checkpoint of its branch.
+) -> LostDecisions | None:
+    """Return the decisions that a log lacks, None if it continues from all checkpoints.
 
     Args:
-        sequence, branch: number of the log's last decision, and its branch.
+        sequence, branch: the log's last decision and its branch.
         kept: checkpoints of the log, the newest last.
-        digest: returns the hash of a decision of the log by its number, None where it is not
-            looked at, such as in an archive.
+        digest: returns the hash of a decision by its number, None if it is not checked, such as
+            in an archive.
     """
-    # Of earlier branches the log has accepted the loss.
+    # The log has accepted the loss of earlier branches.
     ours = [each for each in kept if each.branch >= branch]
     if not ours:
         return None
     reached = [each for each in ours if (each.branch, each.sequence) <= (branch, sequence)]
-    other = forked(reached, digest)
+    other = find_fork(reached, digest)
     newest = ours[-1]
     if newest.sequence <= sequence and newest.branch == branch:
         return other
-    # No decision of a newer branch is the log's, whatever its number: the log lacks the rollback
-    # that began the branch. The branches part at the first such checkpoint, or before it.
+    # The log lacks the rollback that began a newer branch, so it has no decision of that branch,
+    # whatever the number. The branches part at the first such checkpoint, or before it.
     newer = (each.sequence for each in ours if each.branch > branch)
     latest = min(sequence + 1, newest.sequence, *newer)
     first = latest
     if other is not None:
         latest, first = min(latest, other.latest), min(latest, other.first)
     earliest = 1 if newest.branch > branch else first
-    return Lost(first, newest, is_shorter=True, earliest=earliest, latest=latest)
+    return LostDecisions(first, newest, is_shorter=True, earliest=earliest, latest=latest)
 
 
-def forked(kept: Sequence[Checkpoint], digest: Callable[[int], str | None]) -> Lost | None:
-    """Return the last checkpoint that a log does not have, None if it has each.
+def find_fork(
+    kept: Sequence[Checkpoint], digest: Callable[[int], str | None]
+) -> LostDecisions | None:
+    """Return the last checkpoint that contradicts a log, None if all agree.
 
     Args:
-        kept: of the log's branch, by number; none of a decision that the log has not reached.
-        digest: as of `lost_of`.
+        kept: checkpoints of the log's branch, by number, up to the log's end.
+        digest: as for `find_lost`.
     """
     has = {each: _has(each, digest) for each in kept}
     others = [each for each in kept if not has[each]]
@@ -88,7 +89,7 @@ def forked(kept: Sequence[Checkpoint], digest: Callable[[int], str | None]) -> L
     agreeing = [each for each in kept if has[each]]
     first = max((e.sequence for e in agreeing if e.sequence < others[0].sequence), default=0) + 1
     later = (each for each in agreeing if each.sequence >= others[0].sequence)
-    return Lost(
+    return LostDecisions(
         first,
         others[-1],
         is_shorter=False,
@@ -105,7 +106,7 @@ def _has(checkpoint: Checkpoint, digest: Callable[[int], str | None]) -> bool:
 def signed_rollback(
     ledger: str, partition: Partition, first: int, newest: Checkpoint, key: SigningKey
 ) -> Rollback:
-    """Return the rollback that gives up what a checkpoint has seen from `first` on."""
+    """Return the rollback that gives up the decisions from `first` to a checkpoint's."""
     rollback = Rollback(
         branch=max(partition.branch, newest.branch) + 1,
         first=first,
@@ -135,7 +136,7 @@ def is_signed(
 
 
 def text_of(ledger: str, partition: int, previous: str, rollback: Rollback) -> bytes:
-    """Return the text that is signed; no checkpoint has such a second line.
+    """Return the text to sign. Its second line tells it from every checkpoint's.
 
     Args:
         previous: hash of the decision that the rollback follows.

@@ -1,4 +1,4 @@
-"""The places that addresses and settings name. What makes a topic one comes as an argument."""
+"""Makes sinks from addresses and settings. The maker of topic sinks arrives as an argument."""
 
 from __future__ import annotations
 
@@ -8,80 +8,83 @@ from pathlib import Path
 from streams.background import THREADS, Background
 from streams.errors import NotInstalled, Refused
 from streams.evidence.sink_sender import Senders
-from streams.evidence.sinks import Address, Place, ReadablePlace, address_of, addresses_of
+from streams.evidence.sinks import Address, ReadableSink, Sink, address_of, addresses_of
 from streams.evidence.store import Directory
 from streams.settings import Settings
 
-TopicSink = Callable[[Address, Settings], ReadablePlace]
+TopicSink = Callable[[Address, Settings], ReadableSink]
 """Returns the topic at an address. Raises: Refused, NotInstalled."""
 
 
-def place_of(text: str, settings: Settings, topic_sink: TopicSink) -> Place:
-    """Return the place at an address.
+def sink_at(text: str, settings: Settings, topic_sink: TopicSink) -> Sink:
+    """Return the sink at an address.
 
-    Raises: Refused: it names none; NotInstalled: it is a topic, without the extra `kafka`.
+    Raises: Refused: it is not an address of a sink; NotInstalled: topics need the extra `kafka`.
     """
     address = address_of(text, unencrypted=settings.checkpoint_places_unencrypted)
     return _made(address, settings, topic_sink, must_exist=False)
 
 
-def readable_place_of(text: str, settings: Settings, topic_sink: TopicSink) -> ReadablePlace:
-    """Return a place whose checkpoints can be read.
+def readable_sink_at(text: str, settings: Settings, topic_sink: TopicSink) -> ReadableSink:
+    """Return a sink whose checkpoints can be read.
 
-    Raises: Refused: as `place_of`, or it is a webhook.
+    Raises: Refused: as for `sink_at`, or it is a webhook.
     """
     address = address_of(text, unencrypted=True)  # nothing is sent there
     if address.kind == "webhook":
         raise Refused(
-            f"{address.name} is a webhook, which takes checkpoints and shows none: have whoever "
-            "runs it hand over the notes as files NAME.note in a directory, and name that"
+            f"{address.name} is a webhook, whose checkpoints cannot be read back. Ask its operator "
+            "for them as files NAME.note in a directory, and name that directory"
         )
     if address.kind == "topic":
         return topic_sink(address, settings)
     return Directory(Path(address.target))
 
 
-def senders_to(
+def checkpoint_senders(
     settings: Settings,
     topic_sink: TopicSink | None,
     *,
     kept: bool,
     background: Background = THREADS,
 ) -> Senders:
-    """Return what sends checkpoints to the places that a setting names.
+    """Return the senders to the sinks in ACCOUNTANT_CHECKPOINT_PLACES.
 
     Args:
-        topic_sink: None where a topic is none of the places that can be sent to.
-        kept: whether this process keeps checkpoints: no other ones are sent.
+        topic_sink: None if this program cannot send to topics.
+        kept: whether this process stores checkpoints; only those are sent.
 
-    Raises: Refused: as `place_of`, or no checkpoints are kept.
+    Raises: Refused: as for `sink_at`, or no checkpoints are stored.
     """
     given, name = settings.checkpoint_places, "ACCOUNTANT_CHECKPOINT_PLACES"
     if not kept:
-        raise Refused(f"{name} is set, but no checkpoints are kept: set ACCOUNTANT_CHECKPOINTS")
+        raise Refused(f"{name} is set, but no checkpoints are stored: set ACCOUNTANT_CHECKPOINTS")
     unencrypted = settings.checkpoint_places_unencrypted
     try:
         text = "" if given is None else given.get_secret_value()
         addresses = addresses_of(text, unencrypted=unencrypted)
-        places = [_made(each, settings, topic_sink, must_exist=True) for each in addresses]
+        sinks = [_made(each, settings, topic_sink, must_exist=True) for each in addresses]
     except NotInstalled:
         raise
     except Refused as error:
         raise Refused(f"setting {name}: {error}") from None
-    webhooks = sum(place.kind == "webhook" for place in places)
+    webhooks = sum(sink.kind == "webhook" for sink in sinks)
     if settings.checkpoint_places_authorization is not None and webhooks > 1:
-        raise Refused(f"setting {name}_AUTHORIZATION: {webhooks} webhooks would get the same")
-    return Senders(places, settings.checkpoint_places_seconds, background=background)
+        raise Refused(
+            f"setting {name}_AUTHORIZATION: {webhooks} webhooks would get the same "
+            "secret: name one webhook at most"
+        )
+    return Senders(sinks, settings.checkpoint_places_seconds, background=background)
 
 
 def _made(
     address: Address, settings: Settings, topic_sink: TopicSink | None, *, must_exist: bool
-) -> Place:
+) -> Sink:
     if address.kind == "directory":
         return Directory(Path(address.target), must_exist=must_exist)
     if address.kind == "topic":
         if topic_sink is None:
-            raise Refused(f"{address.name} is a topic, which this program sends nothing to")
+            raise Refused(f"{address.name} is a topic, and this program cannot send to topics")
         return topic_sink(address, settings)
     from streams.evidence.sink_webhook import CheckpointWebhook
 

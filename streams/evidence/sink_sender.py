@@ -1,12 +1,12 @@
-"""Sends each ledger's newest checkpoint to places outside of its machine, a task for each place.
+"""Sends each ledger's newest checkpoint to sinks on other machines, with one task per sink.
 
-    who keeps checkpoints          the place's thread
-    ---------------------          ------------------
-    kept, then take() ---------->  step: half the interval after the last one that it has sent,
-                                   put the newest; where that fails, again after a pause
+    checkpointer                   the sink's thread
+    ------------                   -----------------
+    store, then take() --------->  step: half the interval after the last one sent, put the
+                                   newest; after a failure, again after a pause
 
-Only what was kept is sent, so what was signed after its commit. A place that hangs holds up its
-own thread and nothing else: `take` waits for nobody.
+Only stored checkpoints are sent, so only ones signed after their commit. A sink that hangs blocks
+its own thread and nothing else, since `take` does not wait.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ from prometheus_client.registry import Collector
 
 from accountant.errors import LedgerFault
 from streams.background import THREADS, Background
-from streams.evidence.note import Checkpoint
-from streams.evidence.sinks import Place
+from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.sinks import Sink
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -34,14 +34,14 @@ _STOP_S: Final = 5.0
 
 @dataclass(slots=True)
 class _Partition:
-    """What a place is to be sent of one partition. Times are seconds of a steady clock.
+    """What a sink lacks of one partition. Times are monotonic seconds.
 
     Attributes:
-        newest: the newest checkpoint that the place does not have, with its note.
-        since: since when the place has lacked one.
-        due: when to try next.
-        pause: after the next failure.
-        failed: why the last try did.
+        newest: the newest checkpoint that the sink lacks, with its signed text.
+        since: the time since when it has lacked one.
+        due: the time of the next try.
+        pause: the pause after the next failure.
+        failed: the error of the last try.
     """
 
     newest: tuple[Checkpoint, bytes] | None = None
@@ -52,25 +52,25 @@ class _Partition:
 
 
 class Sender:
-    """Sends to one place.
+    """Sends to one sink.
 
     Args:
-        number: of the place, from 1, as settings list them.
-        seconds: within which a checkpoint is to be there.
-        slow: seconds of one try after which the place is said to hang.
+        number: the sink's position in the setting, from 1.
+        seconds: the time within which a checkpoint should arrive.
+        slow: seconds after which one try counts as hanging.
         background: calls the steps.
     """
 
     def __init__(
         self,
-        place: Place,
+        sink: Sink,
         number: int,
         seconds: float,
         *,
         slow: float = _SLOW_S,
         background: Background = THREADS,
     ) -> None:
-        self.place = place
+        self.sink = sink
         self.number = number
         self._seconds = seconds
         self._slow = slow
@@ -82,25 +82,25 @@ class Sender:
 
     @property
     def trouble(self) -> str | None:
-        """Why the place lacks a checkpoint, in words."""
+        """Why the sink lacks a checkpoint, in words."""
         with self._lock:
             failed = (each.failed for each in self._partitions.values())
             why = next((each for each in failed if each is not None), None)
             since = self._trying_since
         if since is not None and self._steady() - since > self._slow:
-            why = f"{self.place.name} hangs"
-        return None if why is None else f"checkpoint place {self.number}: {why}"
+            why = f"{self.sink.name} does not answer"
+        return None if why is None else f"checkpoint sink {self.number}: {why}"
 
     @property
     def overdue(self) -> float:
-        """For how many seconds longer than the interval the place has lacked a checkpoint."""
+        """Seconds by which the sink's next checkpoint is late."""
         with self._lock:
             lacking = [each for each in self._partitions.values() if each.newest is not None]
             since = min((each.since for each in lacking), default=None)
         return 0.0 if since is None else max(0.0, self._steady() - since - self._seconds)
 
     def take(self, checkpoint: Checkpoint, note: bytes) -> None:
-        """Have a checkpoint sent that was kept, instead of an older one of its partition."""
+        """Queue a stored checkpoint in place of an older one of its partition."""
         with self._lock:
             part = self._partitions.setdefault(
                 (checkpoint.ledger, checkpoint.partition), _Partition()
@@ -108,20 +108,20 @@ class Sender:
             if part.newest is None:
                 part.since = self._steady()
             elif _order(checkpoint) < _order(part.newest[0]):
-                return  # whoever had the partition before has kept its last one late
+                return  # a late one from the partition's previous owner
             part.newest = checkpoint, note
         self._runner.wake()
 
     def end(self) -> None:
-        """Try once more to send what is left, and end; wait for nothing."""
+        """Try once more to send the rest, then stop; does not wait."""
         self._runner.stop()
 
     def join(self, within: float) -> None:
-        """Wait for the end, so many seconds at most."""
+        """Wait for the end, at most so many seconds."""
         self._runner.join(within)
 
     def step(self) -> float | None:
-        """Send the checkpoint that is due first, if it is."""
+        """Send the first checkpoint that is due, if any."""
         with self._lock:
             waiting = [each for each in self._partitions.values() if each.newest is not None]
         first = min(waiting, key=lambda each: each.due, default=None)
@@ -133,11 +133,11 @@ class Sender:
         return 0
 
     def finish(self) -> None:
-        """Try once more to send what is left."""
+        """Try once more to send the rest."""
         left = [part for part in self._partitions.values() if part.newest is not None]
         for part in left:
             self._send(part)
-            if part.failed is not None:  # nor would the others get there
+            if part.failed is not None:  # the others would fail, too
                 return
 
     def _send(self, part: _Partition) -> None:
@@ -154,54 +154,54 @@ class Sender:
             if failed is None:
                 part.due, part.pause = begun + self._seconds / 2, _FIRST_PAUSE_S
                 part.newest = None if part.newest is sent else part.newest
-                part.since = begun  # of one that has come meanwhile
+                part.since = begun  # counts for a checkpoint that arrived meanwhile
             else:
                 part.due = self._steady() + min(part.pause, self._seconds / 2)
                 part.pause *= 2
-        told = {"place": self.number, "where": self.place.name, "partition": sent[0].partition}
+        fields = {"place": self.number, "where": self.sink.name, "partition": sent[0].partition}
         if failed is not None and before is None:
-            _log.warning("checkpoint_place_trouble", **told, why=failed, then="decisions go on")
+            _log.warning("checkpoint_place_trouble", **fields, why=failed, then="decisions go on")
         if failed is None and before is not None:
-            _log.info("checkpoint_place_back", **told)
+            _log.info("checkpoint_place_back", **fields)
 
     def _put(self, checkpoint: Checkpoint, note: bytes) -> str | None:
         """Try once; return why it failed."""
         try:
-            self.place.put(checkpoint, note)
+            self.sink.put(checkpoint, note)
         except LedgerFault as error:
             return str(error)
-        except Exception as error:  # else the thread would end, and nobody be told
-            return f"{self.place.name}: {type(error).__name__}"
+        except Exception as error:  # otherwise the thread would end silently
+            return f"{self.sink.name}: {type(error).__name__}"
         return None
 
 
 class Senders(Collector):
-    """Sends to each of some places, and tells a scrape how late they are.
+    """Sends to several sinks, and exports how late each is.
 
     Args:
-        seconds, background: as of `Sender`.
+        seconds, background: as for `Sender`.
     """
 
     def __init__(
-        self, places: Iterable[Place], seconds: float, *, background: Background = THREADS
+        self, sinks: Iterable[Sink], seconds: float, *, background: Background = THREADS
     ) -> None:
         self._steady = background.steady
         self._senders = [
-            Sender(place, i, seconds, background=background) for i, place in enumerate(places, 1)
+            Sender(sink, i, seconds, background=background) for i, sink in enumerate(sinks, 1)
         ]
 
     @property
     def notes(self) -> list[str]:
-        """What a person should know, for `/readyz`."""
+        """Warnings for people, shown by `/readyz`."""
         return [each for sender in self._senders if (each := sender.trouble) is not None]
 
     def take(self, checkpoint: Checkpoint, note: bytes) -> None:
-        """As `Sender.take`, for each place."""
+        """As `Sender.take`, for each sink."""
         for sender in self._senders:
             sender.take(checkpoint, note)
 
     def close(self, within: float = _STOP_S) -> None:
-        """Try once more to send what is left, for so many seconds in all."""
+        """Try once more to send the rest, for at most so many seconds."""
         until = self._steady() + within
         for sender in self._senders:
             sender.end()
@@ -215,7 +215,7 @@ class Senders(Collector):
             labels=["place", "kind"],
         )
         for sender in self._senders:
-            overdue.add_metric([str(sender.number), sender.place.kind], sender.overdue)
+            overdue.add_metric([str(sender.number), sender.sink.kind], sender.overdue)
         yield overdue
 
 

@@ -1,24 +1,24 @@
-"""A webhook that takes checkpoints: one POST of the note for each."""
+"""A webhook as a sink: one POST of the signed text for each checkpoint."""
 
 from __future__ import annotations
 
 import asyncio
 
 from streams.errors import Unavailable
-from streams.evidence.note import Checkpoint
+from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.sinks import Kind
 from streams.webhook_post import WHOLE_S, WebhookPoster
 
 
 class CheckpointWebhook:
-    """An address that keeps each note that is posted to it, and says so by a 2xx.
+    """A sink that stores each checkpoint posted to it, and confirms it by status 2xx.
 
-    Nothing shows more of the address than scheme and host.
+    Messages show only scheme and host of the URL: the rest may be secret.
 
     Args:
         url: checked by `address_of`.
         name: its scheme and host.
-        authorization, whole: as of `WebhookPoster`.
+        authorization, whole: as for `WebhookPoster`.
     """
 
     kind: Kind = "webhook"
@@ -37,10 +37,10 @@ class CheckpointWebhook:
         except TimeoutError:
             raise Unavailable(f"{self.name} has not answered in {self._whole:g} s") from None
         except Exception as error:
-            # From None: what an error of the client holds may be the address.
-            raise Unavailable(f"{self.name} has not taken it: {type(error).__name__}") from None
+            # From None: the client's error may contain the secret URL.
+            raise Unavailable(f"{self.name} cannot be reached: {type(error).__name__}") from None
         if not 200 <= status < 300:
-            raise Unavailable(f"{self.name} does not keep it: status {status}")
+            raise Unavailable(f"{self.name} rejected the checkpoint: status {status}")
         return self.name
 
     async def _posted(self, note: bytes) -> int:

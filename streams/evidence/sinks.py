@@ -1,4 +1,4 @@
-"""Where signed checkpoints go: the port of a sink, and the addresses of sinks."""
+"""Sinks of signed checkpoints: their protocol and addresses."""
 
 from __future__ import annotations
 
@@ -11,55 +11,55 @@ from urllib.parse import urlsplit
 
 from streams.address import AddressInvalid, ledger_url
 from streams.errors import Refused
-from streams.evidence.note import Checkpoint
+from streams.evidence.signed_checkpoint import Checkpoint
 
 Kind = Literal["directory", "topic", "webhook"]
-_RULE: Final = "a place must be a DIRECTORY, kafka://HOST:PORT/TOPIC or https://HOST..."
-# A list of brokers has commas, too.
+_RULE: Final = "a sink must be a DIRECTORY, kafka://HOST:PORT/TOPIC or https://HOST..."
+# Brokers are separated by commas, too.
 _NEXT: Final = re.compile(r",\s*(?=/|[A-Za-z][A-Za-z0-9+.-]*://)")
 _SCHEME: Final = re.compile(r"(?:[Kk]afka|[Hh]ttps?|file|sqlite):|[A-Za-z][A-Za-z0-9+.-]*://")
 _TOPIC: Final = re.compile(r"(?!\.{1,2}$)[A-Za-z0-9._-]{1,249}")
 
 
-class Place(Protocol):
-    """A place that takes checkpoints; one thread at a time calls it, outside of an event loop."""
+class Sink(Protocol):
+    """Stores checkpoints. One thread at a time calls it, outside of any event loop."""
 
     @property
     def kind(self) -> Kind:
-        """Which adapter this is, for metrics."""
+        """The kind of sink, for metrics."""
         ...
 
     @property
     def name(self) -> str:
-        """What logs, messages and people are shown of its address: nothing secret."""
+        """The address as shown in logs and messages, without secrets."""
         ...
 
     def put(self, checkpoint: Checkpoint, note: bytes) -> str:
-        """Keep a checkpoint; return where it stands. It may be there already.
+        """Store a checkpoint, which may be there already; return its location.
 
-        Raises: Unavailable, Refused: it is not known to be kept; the message holds no secret.
+        Raises: Unavailable, Refused: it may not be stored. The message contains no secret.
         """
         ...
 
 
-class ReadablePlace(Place, Protocol):
-    """A place whose checkpoints can be read again."""
+class ReadableSink(Sink, Protocol):
+    """A sink whose checkpoints can be read back."""
 
     def notes(self) -> Iterable[tuple[str, bytes]]:
-        """Return what stands there with a name each, also what is no checkpoint.
+        """Return each entry with its name, even one that is not a checkpoint.
 
-        Raises: Unavailable, Refused: it cannot be read whole.
+        Raises: Unavailable, Refused: the sink cannot be read completely.
         """
         ...
 
 
 class Address(NamedTuple):
-    """Where a place is.
+    """The address of a sink.
 
     Attributes:
         target: a path, a URL that may hold a secret, or brokers as `host:port,host:port`.
-        topic: of a topic, else empty.
-        name: what may be shown: of a webhook scheme and host alone.
+        topic: the topic's name, else empty.
+        name: the public part: of a webhook, scheme and host only.
     """
 
     kind: Kind
@@ -69,12 +69,12 @@ class Address(NamedTuple):
 
 
 def address_of(text: str, *, unencrypted: bool = False) -> Address:
-    """Return what the address of a place names.
+    """Parse the address of a sink.
 
     Args:
-        unencrypted: take http:// to other machines, too.
+        unencrypted: allow http:// to other machines.
 
-    Raises: Refused: it names none; what may be secret is not repeated.
+    Raises: Refused: it is invalid. The message repeats nothing that may be secret.
     """
     if text.startswith("kafka://"):
         return _topic(text)
@@ -86,15 +86,15 @@ def address_of(text: str, *, unencrypted: bool = False) -> Address:
 
 
 def addresses_of(text: str, *, unencrypted: bool = False) -> list[Address]:
-    """Return what a list of places names, separated by commas.
+    """Parse a list of sinks' addresses, separated by commas.
 
-    Raises: Refused: as `address_of`; or a directory is named by no absolute path.
+    Raises: Refused: as for `address_of`, or a directory's path is not absolute.
     """
     found = []
     for each in _NEXT.split(text):
         address = address_of(each.strip(), unencrypted=unencrypted)
         if address.kind == "directory" and not Path(address.target).is_absolute():
-            raise Refused(f"{_RULE}; a directory must be named from the root, with a first /")
+            raise Refused(f"{_RULE}; a directory must be an absolute path, which begins with /")
         found.append(address)
     return found
 

@@ -18,7 +18,7 @@ from aiokafka.record.default_records import DefaultRecordBatchBuilder
 
 from streams.clock import steady
 from streams.errors import Refused, Unavailable
-from streams.evidence.note import Checkpoint
+from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.sinks import Kind
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translate_error, translate_errors

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from streams.errors import Refused, name_missing_extra
-from streams.evidence.sinks import Address, ReadablePlace
+from streams.evidence.sinks import Address, ReadableSink
 from streams.settings import Settings
 
 
-def topic_sink(address: Address, settings: Settings) -> ReadablePlace:
+def topic_sink(address: Address, settings: Settings) -> ReadableSink:
     """Return the topic at an address.
 
     Raises: Refused: it is a topic of a ledger. NotInstalled: without the extra `kafka`.

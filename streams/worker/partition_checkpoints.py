@@ -12,11 +12,11 @@ from accountant.errors import LogDamaged
 from accountant.partition import Partition, hash_of
 from streams.clock import SystemClock, steady
 from streams.errors import Unavailable
-from streams.evidence.heads import Heads
-from streams.evidence.names import check_name
-from streams.evidence.sink_choice import senders_to
-from streams.evidence.store import Kept, folder_of, key_of
-from streams.evidence.troubles import CheckpointTroubles
+from streams.evidence.checkpoint_metrics import CheckpointMetrics
+from streams.evidence.checkpointer import Checkpointer
+from streams.evidence.ledger_binding import check_name
+from streams.evidence.sink_choice import checkpoint_senders
+from streams.evidence.store import CheckpointStore, folder_of, signing_key_at
 from streams.kafka.blocking_reader import BlockingLogReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.topic_sink import topic_sink
@@ -37,12 +37,12 @@ class PartitionCheckpoints:
         self._deployment = deployment
         self._settings = settings
         self._directory = directory
-        self._checkpointers: dict[int, Heads] = {}
-        self._closing: list[Heads] = []
+        self._checkpointers: dict[int, Checkpointer] = {}
+        self._closing: list[Checkpointer] = []
         self.senders = (
             None
             if settings.checkpoint_places is None
-            else senders_to(settings, topic_sink, kept=True)
+            else checkpoint_senders(settings, topic_sink, kept=True)
         )
 
     @property
@@ -59,7 +59,7 @@ class PartitionCheckpoints:
     @property
     def collectors(self) -> list[Collector]:
         """The metrics of the sinks' lag, and of troubles with this store."""
-        troubles = CheckpointTroubles(lambda: [*self._checkpointers.values()])
+        troubles = CheckpointMetrics(lambda: [*self._checkpointers.values()])
         return [troubles] if self.senders is None else [troubles, self.senders]
 
     @property
@@ -83,16 +83,18 @@ class PartitionCheckpoints:
             checkpointer = self._checkpointers[number] = self._made(partition)
         checkpointer.begin(partition)
 
-    def _made(self, partition: Partition) -> Heads:
+    def _made(self, partition: Partition) -> Checkpointer:
         genesis = partition.genesis
 
-        def open_kept() -> Kept:
+        def open_store() -> CheckpointStore:
             if genesis.ledger is msgspec.UNSET:
                 raise Unavailable("a ledger of 0.1.0 has no id: it cannot have checkpoints")
-            return open_store(self._directory, self._settings, genesis.ledger, genesis.partition)
+            return partition_store(
+                self._directory, self._settings, genesis.ledger, genesis.partition
+            )
 
-        return Heads(
-            open_kept,
+        return Checkpointer(
+            open_store,
             lambda sequence: digest_at(self._deployment, genesis.partition, sequence),
             SystemClock(),
             seconds=self._settings.checkpoint_seconds,
@@ -139,18 +141,20 @@ def partition_checkpoints(
     """
     if settings.checkpoints is None or settings.checkpoints == "off":
         if settings.checkpoint_places is not None:
-            senders_to(settings, topic_sink, kept=False)
+            checkpoint_senders(settings, topic_sink, kept=False)
         return None
     return PartitionCheckpoints(deployment, settings, settings.checkpoints.absolute())
 
 
-def open_store(directory: Path, settings: Settings, ledger: str, partition: int) -> Kept:
+def partition_store(
+    directory: Path, settings: Settings, ledger: str, partition: int
+) -> CheckpointStore:
     """Return the store of a partition's checkpoints.
 
     Raises: Unavailable, Refused: the directory or the key cannot be used.
     """
-    key = key_of(directory, settings.checkpoint_key)
-    return Kept(folder_of(directory, ledger), partition, ledger, key)
+    key = signing_key_at(directory, settings.checkpoint_key)
+    return CheckpointStore(folder_of(directory, ledger), partition, ledger, key)
 
 
 def digest_at(deployment: Deployment, partition: int, sequence: int) -> str:

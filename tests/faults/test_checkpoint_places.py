@@ -21,7 +21,7 @@ from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import opened
+from streams.evidence.signed_checkpoint import opened
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster

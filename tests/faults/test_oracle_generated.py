@@ -14,8 +14,8 @@ from accountant.partition.operate import accept_rollback, change_key
 from accountant.records.encoded_decision import EncodedDecision
 from streams.evidence.key_changes import signed_change
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint
 from streams.evidence.rollbacks import signed_rollback
+from streams.evidence.signed_checkpoint import Checkpoint
 from tests.faults import oracle
 from tests.faults.fed_ledger import START, FedLedger
 from tests.faults.forgery import History

@@ -9,7 +9,7 @@ from pathlib import Path
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import opened
+from streams.evidence.signed_checkpoint import opened
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster

@@ -15,7 +15,7 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, opened
 from streams.kafka import topics
 from streams.settings import Settings
 from streams.testing import LocalBroker

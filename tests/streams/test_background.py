@@ -14,12 +14,12 @@ from streams.background import BackgroundTask, ThreadRunner
 from streams.embedded.queue import QueuedBody, ThreadWaiter
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.evidence.heads import Heads
+from streams.evidence.checkpointer import Checkpointer
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, opened
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Kind
-from streams.evidence.store import Directory, Kept
+from streams.evidence.store import CheckpointStore, Directory
 from streams.index import Follower
 from streams.settings import load
 from streams.testing import ManualBackground, ManualClock
@@ -134,10 +134,10 @@ class Simulated:
         self.index = Follower(lambda _: self.log, directory / "index", background=self.background)
         self.place = SlowPlace(failures=2)
         self.senders = Senders([self.place], 60, background=self.background)
-        self.kept = Kept(
+        self.kept = CheckpointStore(
             directory / "kept", 0, "5d0c" * 8, SigningKey.create(directory / "key", "k")
         )
-        self.heads = Heads(
+        self.heads = Checkpointer(
             lambda: self.kept,
             lambda number: hash_of(self.log.values[number]),
             self.clock,
@@ -172,7 +172,7 @@ def test_a_simulation_runs_the_steps_by_its_clock(tmp_path: Path) -> None:
     ledger.background.pass_(9_999)
     assert ledger.heads.newest is None
     ledger.background.pass_(1)
-    assert [each.sequence for each in ledger.kept.seen().kept] == [19]
+    assert [each.sequence for each in ledger.kept.load().checkpoints] == [19]
     assert ledger.place.failures == 1
     ledger.background.pass_(1_000)
     assert ledger.place.failures == 0

@@ -47,7 +47,7 @@ def evidence_of(
     """
     from streams.evidence import Verifier
     from streams.evidence.comparison import Evidence
-    from streams.evidence.sink_choice import readable_place_of
+    from streams.evidence.sink_choice import readable_sink_at
     from streams.kafka.topic_sink import topic_sink
     from streams.settings import load_command
 
@@ -60,7 +60,7 @@ def evidence_of(
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         fail(Exit.USAGE, "--checkpoints needs the public key of the checkpoints", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
-    notes = readable_place_of(place, load_command(), topic_sink).notes()
+    notes = readable_sink_at(place, load_command(), topic_sink).notes()
     return Evidence(notes, map(Verifier.parse, texts), kept)
 
 

@@ -30,7 +30,7 @@ _WARM = (
     "streams.logs",
     "accountant.views.population",
     "streams.evidence.comparison",
-    "streams.evidence.heads",
+    "streams.evidence.checkpointer",
     "streams.evidence.key_changes",
     "streams.evidence.log_signatures",
 )

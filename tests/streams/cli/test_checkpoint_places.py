@@ -58,7 +58,7 @@ def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, applic
     stranger.flush(30)
     spoilt = opened(*audited)
     assert spoilt.code == 1
-    assert "not believed partition 1, offset 0: it is no signed note" in spoilt.out
+    assert "not believed partition 1, offset 0: it is not a signed checkpoint" in spoilt.out
 
 
 def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
@@ -68,7 +68,7 @@ def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
     assert (done.code, "3 checkpoints agree" in done.out) == (0, True), done.out
     done = opened("audit", "--checkpoints", receiver.url, "--key", key)
     assert done.code == 4
-    assert f"{receiver.name} is a webhook, which takes checkpoints and shows none" in done.err
+    assert f"{receiver.name} is a webhook, whose checkpoints cannot be read back" in done.err
     receiver.answer(503)
     refused = opened("head", "--key", "key", "--to", receiver.url)
     assert (refused.code, "status 503" in refused.err) == (3, True), refused.err
@@ -89,7 +89,7 @@ def test_what_is_no_place_is_said(opened, key):
         "http://192.0.2.7/x": "is another machine: use https://",
         "kafka://h:1": "must be followed by /TOPIC",
         "kafka://h:1/decisions": "is a topic of a ledger",
-        "s3://bucket": "a place must be",
+        "s3://bucket": "a sink must be",
     }.items():
         done = opened("head", "--key", "key", "--to", place)
         assert (done.code, why in done.err) == (4, True), done.err
@@ -121,7 +121,7 @@ def test_a_server_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, 
         time.sleep(0.05)
     ready = httpx.get(f"{server}/readyz")
     assert ready.status_code == 200
-    assert ready.json()["notes"][0].startswith(f"checkpoint place 1: {receiver.name} ")
+    assert ready.json()["notes"][0].startswith(f"checkpoint sink 1: {receiver.name} ")
     told = ready.text + httpx.get(f"{server}/metrics").text
     receiver.up()
     while httpx.get(f"{server}/readyz").json().get("notes"):

@@ -20,7 +20,7 @@ from accountant.records.outcomes import Outcome
 from streams.client import Accountant
 from streams.client.http.reconnecting_events import events_in
 from streams.errors import Refused
-from streams.evidence.names import check_name
+from streams.evidence.ledger_binding import check_name
 
 ROOT: Final = Path(__file__).parents[3]
 NO_ENDS: Final = "\u2028\u2029\x85\v\f\x1c\x1d\x1e"

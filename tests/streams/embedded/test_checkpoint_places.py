@@ -13,7 +13,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, opened
 from streams.evidence.store import Directory
 from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
@@ -114,7 +114,7 @@ def test_a_place_that_is_away_is_noted_and_stops_nothing(
     readiness = service.readiness()
     assert readiness.ready
     assert readiness.notes == [
-        f"checkpoint place 1: {receiver.name} has not taken it: ConnectError"
+        f"checkpoint sink 1: {receiver.name} cannot be reached: ConnectError"
     ]
     ask(service, 3)
     receiver.up()
@@ -129,7 +129,7 @@ def test_a_directory_that_is_not_mounted_is_not_made(
     elsewhere.rmdir()
     service = owning.opened(file)
     until(lambda: service.readiness().notes)
-    assert service.readiness().notes[0].endswith(f"{elsewhere} is no directory")
+    assert service.readiness().notes[0].endswith(f"{elsewhere} is not a directory")
     assert not elsewhere.exists()
     elsewhere.mkdir()
     until(lambda: newest(kept, elsewhere) == head_of(file))
@@ -139,7 +139,7 @@ def test_a_directory_that_is_not_mounted_is_not_made(
 WRONG: dict[str, tuple[dict[str, str], str]] = {
     "no place": (
         {"PLACES": f"ftp://h/{SECRET}"},
-        "setting ACCOUNTANT_CHECKPOINT_PLACES: a place must be",
+        "setting ACCOUNTANT_CHECKPOINT_PLACES: a sink must be",
     ),
     "another machine": (
         {"PLACES": f"http://192.0.2.7/{SECRET}"},

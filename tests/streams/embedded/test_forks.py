@@ -12,7 +12,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint, signed
+from streams.evidence.signed_checkpoint import Checkpoint, signed
 from streams.evidence.store import put_note
 from streams.settings import Settings
 from tests.streams.bodies import asking

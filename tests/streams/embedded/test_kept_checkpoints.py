@@ -18,10 +18,10 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint
-from streams.evidence.note import opened as read_note
+from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.signed_checkpoint import opened as read_note
 from streams.settings import Settings
-from tests.faults.sqlite_life import die, forked
+from tests.faults.sqlite_life import die, find_fork
 from tests.streams.bodies import asking
 from tests.streams.embedded import owning
 from tests.streams.embedded.owning import BORN, ask
@@ -192,7 +192,7 @@ def test_out_of_reach_is_told_and_made_up_for(file: Path, away: Path) -> None:
     ask(service, 2)
     readiness = service.readiness()
     assert readiness.ready
-    assert "checkpoints cannot be kept in" in readiness.notes[0]
+    assert "checkpoints cannot be stored in" in readiness.notes[0]
     come_back(away)
     until(lambda: not service.readiness().notes)
     assert notes(away)[-1].sequence == 3  # without a further decision
@@ -246,7 +246,7 @@ def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> Non
     (kept / "key").chmod(0o640)
     service = opened(file)
     ask(service, 2)
-    assert "others may read" in service.readiness().notes[0]
+    assert "is readable by other users" in service.readiness().notes[0]
     service.close_sync()
     (kept / "key").chmod(0o600)
     assert notes(kept)[-1].sequence == 2
@@ -351,7 +351,7 @@ def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, aft
         ask(service, 4)
         die()
 
-    os.waitpid(forked(live), 0)
+    os.waitpid(find_fork(live), 0)
     for number in (5, 6):  # nothing is refused, and each checkpoint is of the log
         asked(file, number)
         values = list(read_decisions(file))
@@ -391,7 +391,7 @@ def test_a_ledger_that_was_removed_and_made_anew_has_its_path(file: Path, kept: 
         EmbeddedService.open(file, Settings())  # killed before it has decided anything
         die()
 
-    os.waitpid(forked(live), 0)
+    os.waitpid(find_fork(live), 0)
     for number in (1, 2):
         service = owning.opened(file)
         ask(service, number)

@@ -20,11 +20,11 @@ from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
-from streams.evidence.key_changes import believed_keys
+from streams.evidence.key_changes import trusted_keys
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.operator_records import rotate_key
 from streams.settings import Settings
-from tests.faults.sqlite_life import Disk, die, forked
+from tests.faults.sqlite_life import Disk, die, find_fork
 from tests.streams.embedded.owning import ask, opened
 
 
@@ -77,7 +77,7 @@ def report_of(file: Path) -> AuditReport:
 def valid(file: Path, *known: Verifier) -> list[str]:
     """Return the names of the keys that are believed at the end of a log."""
     report = report_of(file)
-    keys, wrong = believed_keys(ledger_id(file), 0, known, report.key_changes)
+    keys, wrong = trusted_keys(ledger_id(file), 0, known, report.key_changes)
     assert not wrong
     place = report.branch, report.sequence
     return [each.verifier.name for each in keys if each.at(place)]
@@ -128,7 +128,7 @@ def test_a_change_that_another_has_signed_is_wrong(file: Path, keys: Keys) -> No
         forged = encode(msgspec.structs.replace(decision, key_change=change))
         report = audit([*list(read_decisions(file))[:-1], forged])
         assert report.ok  # the log itself is sound
-        _, wrong = believed_keys(ledger_id(file), 0, [keys.old.verifier], report.key_changes)
+        _, wrong = trusted_keys(ledger_id(file), 0, [keys.old.verifier], report.key_changes)
         assert len(wrong) == 1
         assert "not signed by the key before it" in wrong[0]
 
@@ -177,7 +177,7 @@ def test_killed_at_each_write_there_is_one_valid_key(file: Path, keys: Keys) -> 
                 rotated(file, keys.new, keys.old)
             os._exit(0)
 
-        _, status = os.waitpid(forked(life), 0)
+        _, status = os.waitpid(find_fork(life), 0)
         (name,) = valid(file, keys.old.verifier)
         seen.add(name)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:

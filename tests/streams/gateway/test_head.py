@@ -8,7 +8,7 @@ from pathlib import Path
 from accountant.partition import hash_of
 from streams.embedded.ledger_file import read_decisions
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import opened
+from streams.evidence.signed_checkpoint import opened
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 

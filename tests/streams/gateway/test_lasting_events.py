@@ -326,7 +326,7 @@ def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
         with pytest.raises(Refusal, match="has no decision 5 yet"):
             read_until(put_back.url, bool, last=future.id)
         put_back.ask(claim=SMALL)
-        with pytest.raises(Refusal, match="or was put back"):
+        with pytest.raises(Refusal, match="restored from a copy"):
             read_until(put_back.url, bool, last=future.id)
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from aiokafka.admin import NewTopic
 
 from streams.evidence.sink_webhook import CheckpointWebhook
-from streams.evidence.sinks import Place
+from streams.evidence.sinks import Sink
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.admin import admin_of
@@ -27,7 +27,7 @@ class Kind(Protocol):
     """A place, and the world around it."""
 
     @property
-    def place(self) -> Place: ...
+    def place(self) -> Sink: ...
 
     @property
     def address(self) -> str:

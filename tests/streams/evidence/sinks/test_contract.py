@@ -10,9 +10,9 @@ import pytest
 
 from streams.errors import LedgerFault, Refused, Unavailable
 from streams.evidence.keys import SigningKey
-from streams.evidence.note import Checkpoint, signed
+from streams.evidence.signed_checkpoint import Checkpoint, signed
 from streams.evidence.sink_webhook import CheckpointWebhook
-from streams.evidence.sinks import Place
+from streams.evidence.sinks import Sink
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
@@ -31,7 +31,7 @@ def note_of(checkpoint: Checkpoint) -> bytes:
     return signed(checkpoint, KEY)
 
 
-def put(place: Place, checkpoint: Checkpoint) -> str:
+def put(place: Sink, checkpoint: Checkpoint) -> str:
     return place.put(checkpoint, note_of(checkpoint))
 
 
@@ -94,7 +94,7 @@ def test_a_webhook_is_posted_the_note_as_text(receiver: NoteReceiver) -> None:
     assert body == note_of(ONE)
 
 
-def hanging(kind: str, port: int) -> Place:
+def hanging(kind: str, port: int) -> Sink:
     if kind == "topic":
         return Topic(Cluster(f"127.0.0.1:{port}"), "checkpoints", whole=0.5)
     url = f"http://127.0.0.1:{port}/{SECRET}"

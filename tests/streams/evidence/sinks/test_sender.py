@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from streams.evidence.note import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, opened
 from streams.evidence.sink_sender import Sender, Senders
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.store import Directory
@@ -53,7 +53,7 @@ def test_the_newest_is_there_after_a_place_was_away(kind: Kind) -> None:
     with kind.gone():
         sent(senders, *range(2, 500))
         until(lambda: senders.notes)
-        assert senders.notes[0].startswith("checkpoint place 1: ")
+        assert senders.notes[0].startswith("checkpoint sink 1: ")
         assert kind.place.name in senders.notes[0]
         until(lambda: overdue(senders) > 0)
         sent(senders, *range(500, 1_000))
@@ -122,7 +122,7 @@ def test_a_place_that_hangs_is_told_of(tmp_path: Path) -> None:
     sender = Sender(Directory(tmp_path), 2, 1, slow=0.1)
     sender.take(of(1), note_of(of(1)))
     until(lambda: sender.trouble)
-    assert sender.trouble == f"checkpoint place 2: {tmp_path} hangs"
+    assert sender.trouble == f"checkpoint sink 2: {tmp_path} does not answer"
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # now it goes on
     until(lambda: numbers([note for _, note in Directory(tmp_path).notes() if note]) == [1])
     until(lambda: sender.trouble is None)

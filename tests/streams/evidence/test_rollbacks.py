@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from accountant.partition import hash_of
-from streams.evidence.note import Checkpoint
-from streams.evidence.rollbacks import lost_of
+from streams.evidence.rollbacks import find_lost
+from streams.evidence.signed_checkpoint import Checkpoint
 
 LEDGER = "0" * 32
 END = 20
@@ -38,7 +38,7 @@ def other(sequence: int, branch: int = 0) -> Checkpoint:
 def test_a_checkpoint_that_the_log_does_not_have_is_found_wherever_it_stands(
     kept, first, newest, fork
 ) -> None:
-    lost = lost_of(END, 0, kept, own)
+    lost = find_lost(END, 0, kept, own)
     assert lost is not None
     assert (lost.first, lost.newest.sequence, lost.is_shorter) == (first, newest, False)
     assert lost.newest.head == other(newest).head
@@ -49,11 +49,11 @@ def test_a_checkpoint_that_the_log_does_not_have_is_found_wherever_it_stands(
     "kept", [[], [of_log(5), of_log(9)], [other(9), other(END + 3), of_log(END, branch=1)]]
 )
 def test_nothing_is_lost_where_the_log_goes_on(kept) -> None:
-    assert lost_of(END, max([each.branch for each in kept], default=0), kept, own) is None
+    assert find_lost(END, max([each.branch for each in kept], default=0), kept, own) is None
 
 
 def test_what_cannot_be_looked_at_is_believed() -> None:
-    assert lost_of(END, 0, [other(5), of_log(END)], {END: own(END)}.get) is None
+    assert find_lost(END, 0, [other(5), of_log(END)], {END: own(END)}.get) is None
 
 
 @pytest.mark.parametrize(
@@ -75,13 +75,13 @@ def test_what_cannot_be_looked_at_is_believed() -> None:
 def test_what_is_lost_begins_no_later_than_a_checkpoint_shows_it(
     end, kept, earliest, first, latest
 ) -> None:
-    lost = lost_of(*end, kept, own)
+    lost = find_lost(*end, kept, own)
     assert lost is not None
     assert (lost.earliest, lost.first, lost.latest) == (earliest, first, latest)
     assert lost.newest == kept[-1]
 
 
 def test_a_newer_branch_is_lost_though_no_decision_is_looked_at() -> None:
-    lost = lost_of(8, 0, [other(3, 1), other(11, 1)], lambda _: None)
+    lost = find_lost(8, 0, [other(3, 1), other(11, 1)], lambda _: None)
     assert lost is not None
     assert (lost.first, lost.newest.sequence) == (3, 11)

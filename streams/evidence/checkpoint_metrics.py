@@ -1,4 +1,4 @@
-"""What is wrong with the place of checkpoints, for a scrape."""
+"""Metrics of troubles with checkpoints."""
 
 from __future__ import annotations
 
@@ -8,28 +8,28 @@ from prometheus_client import Metric
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
-from streams.evidence.heads import Heads
+from streams.evidence.checkpointer import Checkpointer
 
 
-class CheckpointTroubles(Collector):
-    """Counts partitions whose key is not the log's, and ledgers that were replaced.
+class CheckpointMetrics(Collector):
+    """Counts partitions that sign with another key than the log's, and replaced ledgers.
 
     Args:
-        heads: returns those that keep checkpoints in this process.
+        checkpointers: returns the checkpointers of this process.
     """
 
-    def __init__(self, heads: Callable[[], Iterable[Heads]]) -> None:
-        self._heads = heads
+    def __init__(self, checkpointers: Callable[[], Iterable[Checkpointer]]) -> None:
+        self._checkpointers = checkpointers
 
     def collect(self) -> Iterator[Metric]:
-        heads = list(self._heads())
+        checkpointers = list(self._checkpointers())
         yield GaugeMetricFamily(
             "privacy_checkpoint_key_differs",
             "Partitions whose checkpoints are signed by another key than the log's.",
-            value=sum(each.key_differs for each in heads),
+            value=sum(each.key_differs for each in checkpointers),
         )
         yield GaugeMetricFamily(
             "privacy_ledgers_replaced",
             "Other ledgers of which checkpoints are where this one's are.",
-            value=max((each.others for each in heads), default=0),
+            value=max((each.others for each in checkpointers), default=0),
         )

@@ -1,8 +1,8 @@
-"""Under one name always one ledger: another one's log has checkpoints of its own, or none.
+"""Binds a name to one ledger, so that another ledger's log under the same name is detected.
 
-    DIRECTORY/names/HASH        the name, and the id of the ledger that lies under it, a line each
+    DIRECTORY/names/HASH        the name, and the id of its ledger, a line each
 
-A name is the path of a ledger's file, or what the topics of a ledger on Kafka are called.
+A name is the path of a ledger's file, or the name of the topics of a ledger on Kafka.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ _NAMES: Final = "names"
 
 
 def check_name(directory: Path, name: str, ledger: str, *, begins: bool = False) -> None:
-    """Check that the ledger under a name is the one that was there before; remember the first.
+    """Check that a name still belongs to the same ledger; bind it at first use.
 
-    Where the directory cannot be used, nothing is checked: who keeps the checkpoints tells that.
+    Nothing is checked while the directory is unusable: storing checkpoints reports that.
 
     Args:
-        directory: of checkpoints.
-        ledger: its id.
-        begins: it was made just now, in the place of one that is no more: it takes the name over.
+        directory: the directory of checkpoints.
+        ledger: the ledger's id.
+        begins: the ledger is new, so it takes over the name of one that no longer exists.
 
-    Raises: Refused: it is another one.
+    Raises: Refused: the name belongs to another ledger.
     """
     file = directory / _NAMES / hashlib.sha256(name.encode()).hexdigest()[:16]
     try:
@@ -41,17 +41,22 @@ def check_name(directory: Path, name: str, ledger: str, *, begins: bool = False)
     if was in {None, ledger}:
         return
     if begins:
-        _log.warning("another_ledger_begins", name=name, was=was, then="it is made anew")
+        _log.warning(
+            "another_ledger_begins",
+            name=name,
+            was=was,
+            then="the name belongs to the new ledger now",
+        )
         return
     raise Refused(
-        f"{name} holds the log of ledger {ledger}, but that of ledger {was} was there before: "
-        "another ledger's log was put in its place, or the ledger was made anew. Put the right "
-        f"one back; or, if that ledger is given up for ever, remove {file}"
+        f"{name} has the log of ledger {ledger}, but it had that of ledger {was} before: another "
+        "ledger's log was put in its place, or the ledger was created again. Restore the right "
+        f"one; or, to give up the earlier ledger for ever, remove {file}"
     )
 
 
 def ledgers_named(directory: Path) -> set[str]:
-    """Return the ids of the ledgers that lie under any name.
+    """Return the ids of all ledgers that have a name.
 
     Raises: OSError.
     """
@@ -59,11 +64,11 @@ def ledgers_named(directory: Path) -> set[str]:
 
 
 def _read(file: Path) -> str | None:
-    """Return the ledger that lies under a name, None where the file is missing or damaged."""
+    """Return the ledger in a file, None if the file is missing or damaged."""
     if not file.exists():
         return None
     text = file.read_text("utf-8", errors="replace")
-    # A name may hold whatever a path may, such as U+2028, or an end of line.
+    # A name may contain whatever a path may, such as U+2028 or a line break.
     name, _, ledger = text.removesuffix("\n").rpartition("\n")
     return ledger if name and ledger and text.endswith("\n") else None
 

@@ -1,12 +1,12 @@
-"""A task that keeps signed checkpoints of a ledger behind its commits, and a look at its start.
+"""Signs checkpoints of a ledger asynchronously, and compares the log with them at start.
 
     deciding thread                 the task's thread
     ---------------                 -----------------
-    commit, then wake() --------->  step: `seconds` after the first commit that has none,
-                                    sign the last committed head, keep it
+    commit, then wake() --------->  step: `seconds` after the first commit without a checkpoint,
+                                    sign the last committed head, and store it
 
-A head is signed only after its commit has returned, and outside of it: a crash in between leaves
-an older checkpoint, never one of a decision that was not made.
+A head is signed only after its commit has returned. A crash in between leaves an older checkpoint,
+never one of a decision that was not made.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from accountant.times import iso
 from streams.background import THREADS, Background
 from streams.clock import Clock
 from streams.errors import Refused, Unavailable
-from streams.evidence.note import Checkpoint
-from streams.evidence.rollbacks import Lost, forked, lost_of
-from streams.evidence.store import Kept, Seen
+from streams.evidence.rollbacks import LostDecisions, find_fork, find_lost
+from streams.evidence.signed_checkpoint import Checkpoint
+from streams.evidence.store import CheckpointStore, StoredCheckpoints
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
@@ -46,29 +46,29 @@ class LogEnd(NamedTuple):
         return cls(partition.sequence, partition.head, partition.branch, partition.key)
 
 
-class Heads:
-    """Keeps the checkpoints of one ledger's file.
+class Checkpointer:
+    """Signs and stores the checkpoints of one partition's log.
 
     Args:
-        open_kept: opens the place; called again until that succeeds.
+        open_store: opens the store; called again until it succeeds.
         digest: as of `rollbacks.lost_of`; may wait.
-        at_once: `begin` may wait for it; else it looks at the last decision alone, and the first
-            step compares the rest.
-        seconds: at least so long between two checkpoints.
+        at_once: `begin` may wait for `digest`; else it compares only the last decision, and the
+            first step compares the rest.
+        seconds: the minimum time between two checkpoints.
         required: refuse to decide while the checkpoints cannot be read.
-        send: is given each checkpoint that was kept, with its note; must not wait.
+        send: gets each stored checkpoint with its signed text; must not block.
         background: calls the steps.
 
     Attributes:
-        notes: what a person should know, for `/readyz`.
-        newest: the note that was kept last by this object, None before the first.
-        key_differs: the key that signs is not the log's.
-        others: how many ledgers of which checkpoints are there this one has replaced.
+        notes: warnings for people, shown by `/readyz`.
+        newest: the signed checkpoint stored last, None before the first.
+        key_differs: the signing key is not the log's.
+        others: the number of ledgers that this one has replaced, by their checkpoints.
     """
 
     def __init__(
         self,
-        open_kept: Callable[[], Kept],
+        open_store: Callable[[], CheckpointStore],
         digest: Callable[[int], str | None],
         clock: Clock,
         *,
@@ -78,7 +78,7 @@ class Heads:
         send: Callable[[Checkpoint, bytes], None] | None = None,
         background: Background = THREADS,
     ) -> None:
-        self._open_kept = open_kept
+        self._open_store = open_store
         self._digest = digest
         self._at_once = at_once
         self._clock = clock
@@ -88,7 +88,7 @@ class Heads:
         self.newest: bytes | None = None
         self.key_differs = False
         self.others = 0
-        self._kept: Kept | None = None
+        self._store: CheckpointStore | None = None
         self._compared = False
         self._head: LogEnd | None = None
         self._done: LogEnd | None = None
@@ -97,13 +97,13 @@ class Heads:
         self._steady = background.steady
         self._runner = background.runner(self, "ledger-checkpoints")
         self._lost: Refused | None = None
-        self._found_late = False  # by a step, behind the start
+        self._found_late = False  # by a step after the start
         self._trouble: str | None = None
-        self._told: list[str] = []
+        self._other_troubles: list[str] = []
 
     @property
     def notes(self) -> list[str]:
-        return ([] if self._trouble is None else [self._trouble]) + self._told
+        return ([] if self._trouble is None else [self._trouble]) + self._other_troubles
 
     @property
     def refused(self) -> str | None:
@@ -112,16 +112,16 @@ class Heads:
 
     @property
     def is_running(self) -> bool:
-        """Whether something may still be kept."""
+        """Whether a checkpoint may still be stored."""
         return self._runner.is_running
 
     def begin(self, partition: Partition) -> None:
-        """Compare the log with its newest checkpoint; from now on keep its heads.
+        """Compare the log with its newest checkpoint, and begin to sign new ones.
 
         Raises: Refused: the log has lost decisions, or cannot be compared and must be.
         """
         if self._found_late and self._lost is not None:
-            raise self._lost  # what is looked at here does not show it
+            raise self._lost  # the comparison below would not find it
         self._head = LogEnd.of(partition)
         self._lost, self._compared = None, False
         try:
@@ -130,65 +130,67 @@ class Heads:
             else:
                 self._look(self._head, {self._head.sequence: self._head.head}.get)
         except Unavailable as error:
-            self._tell(str(error))
+            self._report(str(error))
             if self._required:
                 raise Refused(
-                    f"{error}; ACCOUNTANT_CHECKPOINTS_REQUIRED is set: nothing is decided before "
-                    "the log was compared with its checkpoints"
+                    f"{error}; nothing is decided until the log has been compared with its "
+                    "checkpoints, because ACCOUNTANT_CHECKPOINTS_REQUIRED is set"
                 ) from error
         self.wake(partition)
 
-    def _compare(self, head: LogEnd) -> Kept:
+    def _compare(self, head: LogEnd) -> CheckpointStore:
         """Compare the log with its newest checkpoint, unless that was done.
 
         Raises: Unavailable: it cannot be compared now. Refused: the log has lost decisions.
         """
-        if self._kept is not None and self._compared:
-            news = self._kept.news(head.key, head.sequence, head.branch)
-            self._check(forked(news, self._digest), head)
-            return self._kept
-        kept = self._look(head, self._digest)
+        if self._store is not None and self._compared:
+            news = self._store.newer(head.key, head.sequence, head.branch)
+            self._check(find_fork(news, self._digest), head)
+            return self._store
+        store = self._look(head, self._digest)
         self._compared = True
-        return kept
+        return store
 
-    def _look(self, head: LogEnd, digest: Callable[[int], str | None]) -> Kept:
-        """Compare the log with its newest checkpoint, as far as its decisions are known.
+    def _look(self, head: LogEnd, digest: Callable[[int], str | None]) -> CheckpointStore:
+        """Compare the log with its newest checkpoint, as far as `digest` knows its decisions.
 
         Raises: as `_compare`.
         """
         try:
-            kept = self._kept or self._open_kept()
-        except Refused as error:  # such as a key that others may read
+            store = self._store or self._open_store()
+        except Refused as error:  # such as a key that other users may read
             raise Unavailable(str(error)) from error
-        seen = kept.seen(head.key)
-        self._tell_seen(seen, kept)
+        stored = store.load(head.key)
+        self._report_stored(stored, store)
         try:
-            lost = lost_of(head.sequence, head.branch, seen.kept, digest)
+            lost = find_lost(head.sequence, head.branch, stored.checkpoints, digest)
         except Unavailable:
-            # A log that ends too early decides nothing, though its decisions cannot be read now.
-            self._check(lost_of(head.sequence, head.branch, seen.kept, lambda _: None), head)
+            # Even if its decisions cannot be read now, a log that is too short must not decide.
+            self._check(
+                find_lost(head.sequence, head.branch, stored.checkpoints, lambda _: None), head
+            )
             raise
         self._check(lost, head)
-        self._kept = kept
-        return kept
+        self._store = store
+        return store
 
-    def _tell_seen(self, seen: Seen, kept: Kept) -> None:
-        """Say what a person should know of the place, loudly what may be an attack."""
-        self.key_differs, self.others = seen.key_before is not None, len(seen.others)
-        told = [*_other_key(seen, kept), *_other_ledgers(seen, kept)]
-        for event, note in told:
-            if note not in self._told:
-                _log.error(event, ledger=kept.ledger, why=note, then="decisions go on")
-        self._told = [*_told(seen, kept), *(note for _, note in told)]
+    def _report_stored(self, stored: StoredCheckpoints, store: CheckpointStore) -> None:
+        """Report troubles of the store; log an error for a possible attack."""
+        self.key_differs, self.others = stored.log_key is not None, len(stored.others)
+        alarms = [*_other_key(stored, store), *_other_ledgers(stored, store)]
+        for event, why in alarms:
+            if why not in self._other_troubles:
+                _log.error(event, ledger=store.ledger, why=why, then="decisions go on")
+        self._other_troubles = [*_other_troubles(stored, store), *(why for _, why in alarms)]
 
-    def _check(self, lost: Lost | None, head: LogEnd) -> None:
+    def _check(self, lost: LostDecisions | None, head: LogEnd) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
         if lost is not None:
             self._lost = Refused(explained(lost, head))
             raise self._lost
 
     def wake(self, partition: Partition) -> None:
-        """Say that the log has grown; to be called by one thread at a time.
+        """Report that the log has grown. One thread at a time may call it.
 
         Raises: Refused: the checkpoints were out of reach at the start, and show a loss now.
         """
@@ -200,7 +202,7 @@ class Heads:
             self._runner.wake()
 
     def end(self) -> None:
-        """Have the last head kept, and end; wait for nothing."""
+        """Store the last head, then stop; does not wait."""
         self._runner.stop()
 
     def close(self, within: float = _STOP_S) -> None:
@@ -228,64 +230,65 @@ class Heads:
         if head is None or head == self._done or self._lost is not None:
             return
         try:
-            kept = self._compare(head)
-            if head.key not in {None, kept.key.verifier.text}:
+            store = self._compare(head)
+            if head.key not in {None, store.key.verifier.text}:
                 raise Unavailable(
-                    f"no checkpoint is kept: the log's key is {head.key}, not "
-                    f"{kept.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
+                    f"no checkpoint is signed: the log's key is {head.key}, not "
+                    f"{store.key.verifier.text}; set ACCOUNTANT_CHECKPOINT_KEY"
                 )
-            done = kept.put(head.sequence, head.head, head.branch, self._clock.now())
+            done = store.put(head.sequence, head.head, head.branch, self._clock.now())
             self.newest = done[1]
             if self._send is not None:
                 self._send(*done)
         except (Unavailable, Refused) as error:
             self._found_late = self._lost is not None
-            self._tell(str(error))
-            self._is_behind = True  # tried again, until it can be kept
+            self._report(str(error))
+            self._is_behind = True  # retried until it is stored
         else:
             self._done = head
-            self._tell(None)
+            self._report(None)
 
-    def _tell(self, trouble: str | None) -> None:
+    def _report(self, trouble: str | None) -> None:
         if trouble is not None and trouble != self._trouble:
             _log.warning("checkpoints_trouble", why=trouble, then="decisions go on")
         self._trouble = trouble
 
 
-def _told(seen: Seen, kept: Kept) -> list[str]:
-    if seen.copy_of is not None:
-        return [f"this file is a copy of {seen.copy_of}: neither knows what the other decides"]
-    if kept.unread:
+def _other_troubles(stored: StoredCheckpoints, store: CheckpointStore) -> list[str]:
+    if stored.copy_of is not None:
+        why = "each decides without knowing of the other: stop one of them"
+        return [f"this file is a copy of {stored.copy_of}, and {why}"]
+    if store.unread:
         unread = (
-            f"{kept.unread} checkpoints of this ledger cannot be read, or are signed by another "
+            f"{store.unread} checkpoints of this ledger cannot be read, or are signed by another "
         )
-        return [f"{unread}key than {kept.key.verifier.text}: the log was not compared with them"]
+        return [f"{unread}key than {store.key.verifier.text}: the log was not compared with them"]
     return []
 
 
-def _other_key(seen: Seen, kept: Kept) -> Iterator[tuple[str, str]]:
-    if seen.key_before is not None:
+def _other_key(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tuple[str, str]]:
+    if stored.log_key is not None:
         why = (
-            f"the log's key is {seen.key_before}, the key file holds {kept.key.verifier.text}: "
-            "auditors believe no checkpoint that this one signs. Set ACCOUNTANT_CHECKPOINT_KEY to "
+            f"the log's key is {stored.log_key}, the key file has {store.key.verifier.text}: "
+            "auditors trust no checkpoint that this key signs. Set ACCOUNTANT_CHECKPOINT_KEY to "
             "the file of the log's key, or change the key: `accountant key rotate`"
         )
         yield "checkpoint_key_differs", why
 
 
-def _other_ledgers(seen: Seen, kept: Kept) -> Iterator[tuple[str, str]]:
-    for newest, folder in seen.others:
+def _other_ledgers(stored: StoredCheckpoints, store: CheckpointStore) -> Iterator[tuple[str, str]]:
+    for newest, folder in stored.others:
         why = (
-            f"this is ledger {kept.ledger}, but checkpoints of ledger {newest.ledger}, up to its "
-            f"decision {newest.sequence} at {iso(newest.at)}, lie in {folder}: the ledger was "
-            "replaced by a new one, with all budgets new. Put the old one back; or, if it is given "
-            "up for ever, remove that folder"
+            f"this is ledger {store.ledger}, but checkpoints of ledger {newest.ledger}, up to its "
+            f"decision {newest.sequence} at {iso(newest.at)}, are in {folder}: a new ledger has "
+            "replaced the old one, with fresh budgets. Restore the old ledger; or, to give it up "
+            "for ever, remove that folder"
         )
         yield "ledger_replaced", why
 
 
-def explained(lost: Lost, head: LogEnd) -> str:
-    """Say what a log has lost, and what to do about it.
+def explained(lost: LostDecisions, head: LogEnd) -> str:
+    """Return what a log has lost, and what to do next.
 
     Args:
         head: the log's end.
@@ -297,9 +300,9 @@ def explained(lost: Lost, head: LogEnd) -> str:
             f"fork: two logs of this ledger were signed. Decision {newest.sequence} was "
             f"{newest.head} at {iso(newest.at)}, and is another one in this log, of which decision "
             f"{lost.fork.sequence} was signed at {iso(lost.fork.at)}: two processes decide on "
-            "copies of one ledger, or somebody else has its key. Stop the other one. On the log "
-            f"that is to go on, here from {head.head}, accept for ever that the other's decisions "
-            f"are not charged: `{how}`"
+            "copies of one ledger, or somebody else has its key. Stop the other process. On the "
+            f"log that should continue, with head {head.head}, accept for ever that the other's "
+            f"decisions are not charged: `{how}`"
         )
     if newest.branch > head.branch:
         return (
@@ -307,20 +310,20 @@ def explained(lost: Lost, head: LogEnd) -> str:
             f"decision {newest.sequence} of branch {newest.branch} was there at "
             f"{iso(newest.at)}: this copy lacks the rollback that began branch {newest.branch}. "
             f"What was granted there from decision {lost.first} on, or from an earlier one, is not "
-            f"charged in it. Only where no newer file is left, accept the loss for ever: `{how}`, "
-            "or name an earlier first decision if you know of one. First find the newest file, "
-            "and put it back"
+            f"charged in it. Only if no newer file exists, accept the loss for ever: `{how}`, "
+            "or name an earlier first decision if you know of one. First look for the newest "
+            "file, and restore it"
         )
     if lost.is_shorter:
-        since = "" if lost.latest > head.sequence else " and went on another way"
+        since = "" if lost.latest > head.sequence else " and continued differently"
         return (
             f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
-            f"at {iso(newest.at)}: an older copy was put back{since}, or the end is lost. What was "
-            "granted since is not charged in it. Only where no newer file is left, accept the loss "
-            f"for ever: `{how}`. First find the newest file, and put it back"
+            f"at {iso(newest.at)}: an older copy was restored{since}, or the end was lost. What "
+            "was granted since is not charged in it. Only if no newer file exists, accept the loss "
+            f"for ever: `{how}`. First look for the newest file, and restore it"
         )
     return (
         f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "
-        "was changed, or an older copy was put back and went on. Put the right file back; or "
+        "was changed, or an older copy was restored and continued. Restore the right file; or "
         f"accept for ever that the decisions from {lost.first} on may be others: `{how}`"
     )

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streams.errors import Refused, Unavailable
-from streams.evidence import Checkpoint, Directory, NoteInvalid, SigningKey, Verifier
-from streams.evidence.note import opened, signed, text_of
+from streams.evidence import Checkpoint, CheckpointInvalid, Directory, SigningKey, Verifier
+from streams.evidence.signed_checkpoint import opened, signed, text_of
 
 HEAD = "sha256:" + "ab" * 32
 ONE = Checkpoint("5d" * 16, 0, 0, 41, HEAD, 1_795_446_824_871)
@@ -66,13 +66,13 @@ def test_no_changed_byte_is_believed(data: st.DataObject) -> None:
     note = bytearray(signed(ONE, KEY))
     at = data.draw(st.integers(0, len(note) - 1))
     note[at] ^= data.draw(st.integers(1, 255))
-    with pytest.raises(NoteInvalid):
+    with pytest.raises(CheckpointInvalid):
         opened(bytes(note), [KEY.verifier])
 
 
 @pytest.mark.parametrize("keys", [[], [OTHER.verifier]])
 def test_an_unknown_key_is_not_believed(keys: list[Verifier]) -> None:
-    with pytest.raises(NoteInvalid, match="none of the known keys"):
+    with pytest.raises(CheckpointInvalid, match="no known key has signed it"):
         opened(signed(ONE, KEY), keys)
 
 
@@ -103,13 +103,13 @@ def test_a_text_that_this_program_does_not_write_is_refused(old: str, new: str) 
     forged = text.replace(old, new, 1).encode()
     signature = base64.b64encode(KEY.verifier.id + KEY.sign(forged)).decode()
     note = forged + f"\n— {KEY.verifier.name} {signature}\n".encode()
-    with pytest.raises(NoteInvalid):
+    with pytest.raises(CheckpointInvalid):
         opened(note, [KEY.verifier])
 
 
 @given(st.binary(max_size=5000))
 def test_garbage_is_no_note(garbage: bytes) -> None:
-    with pytest.raises(NoteInvalid):
+    with pytest.raises(CheckpointInvalid):
         opened(garbage, [KEY.verifier])
 
 
@@ -123,7 +123,7 @@ def test_a_key_is_kept_for_its_user_alone(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="a key is never replaced"):
         SigningKey.create(file, "census")
     file.chmod(0o640)
-    with pytest.raises(Refused, match="others may read"):
+    with pytest.raises(Refused, match="is readable by other users"):
         SigningKey.load(file)
 
 
@@ -177,7 +177,7 @@ def test_a_place_that_is_away_is_said(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be read"):
         [*Directory(tmp_path / "nowhere").notes()]
     (tmp_path / "file").touch()
-    with pytest.raises(Unavailable, match="cannot be kept"):
+    with pytest.raises(Unavailable, match="cannot be stored"):
         Directory(tmp_path / "file").put(ONE, b"")
 
 

@@ -1,4 +1,4 @@
-"""Checkpoints as signed notes: the form of transparency logs (c2sp.org/tlog-checkpoint).
+"""Signed checkpoints, in the format of transparency logs (c2sp.org/tlog-checkpoint).
 
     accountant/5d0c...4f/0                          origin: ledger and partition
     42                                              decisions in the log
@@ -8,8 +8,8 @@
 
     — census 5kQ...                                 name of the key; its id, and the signature
 
-The log is a chain of hashes and no Merkle tree: a witness can countersign that it has seen a head,
-and cannot check from two notes that one continues the other; `audit` with the log can.
+The log is a hash chain, not a Merkle tree. A witness can countersign a head, but cannot check from
+two checkpoints alone that one continues the other; `audit` can, with the log.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ _MOST: Final = 4_096
 _MOST_SIGNATURES: Final = 16
 
 
-class NoteInvalid(ValueError):
-    """A note is no checkpoint, or no known key has signed it."""
+class CheckpointInvalid(ValueError):
+    """Not a checkpoint, or not signed by a known key."""
 
 
 class Checkpoint(NamedTuple):
     """The head of one partition's log at one moment.
 
     Attributes:
-        ledger: its id; of a log without one, the hash of partition 0's decision 0.
-        branch: how many rollbacks the log has accepted.
+        ledger: its id; for a log without one, the hash of partition 0's decision 0.
+        branch: the number of rollbacks that the log has accepted.
         sequence, head: number and hash of the last decision.
-        at: when it was signed, milliseconds since 1970, for people: nothing is ordered by it.
+        at: the time of signing, milliseconds since 1970. For people; nothing is ordered by it.
     """
 
     ledger: str
@@ -54,12 +54,12 @@ class Checkpoint(NamedTuple):
 
 
 def origin_of(ledger: str, partition: int) -> str:
-    """Return the first line of what is signed of a partition's log."""
+    """Return the first line of a signed text about a partition's log."""
     return f"accountant/{ledger}/{partition}"
 
 
 def text_of(checkpoint: Checkpoint) -> bytes:
-    """Return the text that is signed."""
+    """Return the text to sign."""
     root = base64.b64encode(bytes.fromhex(checkpoint.head.removeprefix("sha256:"))).decode()
     return (
         f"{origin_of(checkpoint.ledger, checkpoint.partition)}\n"
@@ -71,16 +71,16 @@ def text_of(checkpoint: Checkpoint) -> bytes:
 
 
 def signed(checkpoint: Checkpoint, key: SigningKey) -> bytes:
-    """Return a checkpoint as a signed note."""
+    """Return a checkpoint with its signature, as text."""
     text = text_of(checkpoint)
     signature = base64.b64encode(key.verifier.id + key.sign(text)).decode()
     return text + f"\n— {key.verifier.name} {signature}\n".encode()
 
 
 def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
-    """Return the checkpoint in a note that one of these keys has signed.
+    """Return the checkpoint in a text that one of these keys has signed.
 
-    Signatures by other keys, such as witnesses', are passed over.
+    Signatures by other keys, such as witnesses', are ignored.
 
     Raises: NoteInvalid.
     """
@@ -88,7 +88,7 @@ def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
 
 
 def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
-    """Return the checkpoint in a note, and the first of these keys that has signed it.
+    """Return the checkpoint in a text, and the first of these keys that has signed it.
 
     Raises: NoteInvalid.
     """
@@ -98,19 +98,19 @@ def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, V
     for line in signatures:
         found = _SIGNATURE.fullmatch(line)
         if found is None:
-            raise NoteInvalid("a line of its signatures cannot be read")
+            raise CheckpointInvalid("one of its signature lines is malformed")
         try:
             value = base64.b64decode(found[2], validate=True)
         except binascii.Error as error:
-            raise NoteInvalid("a signature cannot be read") from error
+            raise CheckpointInvalid("a signature is malformed") from error
         verifier = known.get((found[1], value[:4]))
         if verifier is not None and verifier.verifies(value[4:], text.encode()):
             return checkpoint, verifier
-    raise NoteInvalid("none of the known keys has signed it")
+    raise CheckpointInvalid("no known key has signed it")
 
 
 def unverified(note: bytes) -> Checkpoint:
-    """Return what a note says, whoever has signed it.
+    """Return the checkpoint in a text without checking signatures.
 
     Raises: NoteInvalid.
     """
@@ -118,30 +118,30 @@ def unverified(note: bytes) -> Checkpoint:
 
 
 def _split(note: bytes) -> tuple[str, list[str]]:
-    """Return the text that is signed, and the lines of the signatures.
+    """Return the signed text, and the signature lines.
 
     Raises: NoteInvalid.
     """
     if len(note) > _MOST:
-        raise NoteInvalid(f"a checkpoint has at most {_MOST} bytes")
+        raise CheckpointInvalid(f"a checkpoint has at most {_MOST} bytes")
     try:
         text, gap, lines = note.decode().partition("\n\n")
     except UnicodeDecodeError as error:
-        raise NoteInvalid("it is no text") from error
+        raise CheckpointInvalid("it is not UTF-8 text") from error
     signatures = lines.split("\n")[:-1]
     if not gap or not lines.endswith("\n") or len(signatures) > _MOST_SIGNATURES:
-        raise NoteInvalid("it is no signed note")
+        raise CheckpointInvalid("it is not a signed checkpoint")
     return text + "\n", signatures
 
 
 def _parsed(text: str) -> Checkpoint:
-    """Return the checkpoint of a note's text; exactly one text stands for each.
+    """Return the checkpoint of a signed text; each has exactly one text.
 
     Raises: NoteInvalid.
     """
     lines = text.split("\n")
     if len(lines) != 6:
-        raise NoteInvalid("it is no checkpoint of this program")
+        raise CheckpointInvalid("it is not a checkpoint of this program")
     origin = _ORIGIN.fullmatch(lines[0])
     branch, at = lines[3].removeprefix("branch "), lines[4].removeprefix("time ")
     try:
@@ -157,11 +157,11 @@ def _parsed(text: str) -> Checkpoint:
             at=from_iso(at),
         )
     except (ValueError, binascii.Error) as error:
-        raise NoteInvalid(f"it is no checkpoint of this program: {error}") from error
+        raise CheckpointInvalid(f"it is not a checkpoint of this program: {error}") from error
     if (
         checkpoint.sequence < 0
         or not _HEAD.fullmatch(checkpoint.head)
         or text_of(checkpoint) != text.encode()
     ):
-        raise NoteInvalid("it is no checkpoint as this program writes it")
+        raise CheckpointInvalid("it is not a checkpoint as this program writes it")
     return checkpoint

@@ -11,9 +11,9 @@ import pytest
 from accountant.partition import Partition, hash_of
 from streams.clock import SystemClock
 from streams.errors import Refused, Unavailable
-from streams.evidence.heads import Heads
+from streams.evidence.checkpointer import Checkpointer
 from streams.evidence.keys import SigningKey
-from streams.evidence.store import Kept
+from streams.evidence.store import CheckpointStore
 from streams.processing.observers import Committed
 from streams.processing.processor import Processor
 from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
@@ -23,9 +23,9 @@ LEDGER = "5d0c" * 8
 
 
 class Signing(RecordingObserver):
-    """Tells `Heads` what a ledger's own process tells it."""
+    """Tells `Checkpointer` what a ledger's own process tells it."""
 
-    def __init__(self, heads: Heads) -> None:
+    def __init__(self, heads: Checkpointer) -> None:
         super().__init__()
         self._heads = heads
 
@@ -42,8 +42,10 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
     async def story() -> None:
         stage = Stage()
         stage.open()
-        kept = Kept(tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census"))
-        heads = Heads(
+        kept = CheckpointStore(
+            tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census")
+        )
+        heads = Checkpointer(
             lambda: kept,
             lambda number: hash_of(stage.log.decisions[number]),
             stage.clock,
@@ -61,7 +63,7 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
         await asyncio.sleep(1)
         assert points.paused == "commit_begun"
         heads.close()  # signs what it was told of last
-        newest = kept.seen().kept[-1]
+        newest = kept.load().checkpoints[-1]
         assert (newest.sequence, newest.head) == (1, hash_of(stage.log.decisions[1]))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -73,10 +75,12 @@ def test_a_log_that_ends_too_early_is_refused_though_it_cannot_be_read(tmp_path:
     def unreadable(number: int) -> str:
         raise Unavailable(f"decision {number} cannot be read")
 
-    kept = Kept(tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census"))
+    kept = CheckpointStore(
+        tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census")
+    )
     for sequence in (1, 9):
         kept.put(sequence, hash_of(b"%d" % sequence), 0, 1)
-    heads = Heads(lambda: kept, unreadable, SystemClock(), seconds=0, required=False)
+    heads = Checkpointer(lambda: kept, unreadable, SystemClock(), seconds=0, required=False)
     log = SimpleNamespace(sequence=3, head=hash_of(b"3"), branch=0, key=None)
     with pytest.raises(Refused, match="ends at decision 3, but decision 9 was there"):
         heads.begin(log)
