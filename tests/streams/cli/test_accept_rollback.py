@@ -259,7 +259,7 @@ def test_of_a_fork_one_log_goes_on_and_gives_the_other_up(opened, tmp_path):
     sign(file, kept, 3)
     refused = run("ask", "census", "pure:0.001", "--analyst", "ana")
     assert refused.code == 4
-    assert "here from sha256:" in refused.err
+    assert "with head sha256:" in refused.err
     key = run("key", "show", f"{PLACE}/key").out.strip()
     audited = run("audit", "--checkpoints", PLACE, "--key", key)
     assert audited.code == 1

@@ -194,7 +194,7 @@ def test_a_log_decided_anew_is_named_though_it_audits(opened, kept, tmp_path):
     assert done.code == 1
     assert "truncated" in done.out
     assert "differs: decision 5 is" in done.out
-    assert "decided anew after decision 3" in done.out
+    assert "decided again, after decision 3" in done.out
 
 
 def test_an_old_backup_is_named(opened, kept, tmp_path):
@@ -211,7 +211,7 @@ def test_an_old_backup_is_named(opened, kept, tmp_path):
     forked = audited(opened, kept)
     assert forked.code == 1
     assert "differs: decision 8 is" in forked.out
-    assert "decided anew after decision 7" in forked.out
+    assert "decided again, after decision 7" in forked.out
     opened("head", "--key", "key", "--to", "kept")
     assert "fork: decision 8 of branch 0 was signed twice" in audited(opened, kept).out
 

@@ -14,7 +14,7 @@ from accountant.records import decode_decision
 from streams.clock import SystemClock
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.faults.sqlite_life import die, find_fork
+from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking, opening
 
 BORN: Final = SystemClock().now()
@@ -85,5 +85,5 @@ def killed_after(file: Path, *numbers: int) -> None:
         ask(opened(file), *numbers)
         die()
 
-    os.waitpid(find_fork(live), 0)
+    os.waitpid(forked(live), 0)
     assert beside(file, "-wal").stat().st_size > 0

@@ -21,7 +21,7 @@ from streams.embedded.ledger_file import read_decisions, reader
 from streams.embedded.sealed_log import read_seal, read_sealed
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
-from tests.faults.sqlite_life import find_fork
+from tests.faults.sqlite_life import forked
 from tests.streams.embedded.archived import archive_file, fill, latest, ledger_of
 from tests.streams.gateway.local_server import TestClock
 
@@ -252,7 +252,7 @@ def test_a_kill_leaves_the_ledger_as_it_was_or_sealed(
     copy = used.with_name("copy.db")
     copy.write_bytes(used.read_bytes())
     seconds = took(lambda: archive_file(copy, clock, target.with_name("copy.gz")))
-    child = find_fork(lambda: archive_file(used, clock, target))
+    child = forked(lambda: archive_file(used, clock, target))
     time.sleep(seconds * (part + 0.5) / 12)
     os.kill(child, 9)
     os.waitpid(child, 0)

@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
         {"PLACES": f"http://192.0.2.7/{SECRET}"},
         "http://192.0.2.7 is another machine",
     ),
-    "a relative directory": ({"PLACES": "elsewhere"}, "with a first /"),
+    "a relative directory": ({"PLACES": "elsewhere"}, "which begins with /"),
     "a topic of a ledger": ({"PLACES": "/a,kafka://h:1/decisions"}, "is a topic of a ledger"),
     "one secret for two": (
         {

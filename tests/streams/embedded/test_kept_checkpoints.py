@@ -21,7 +21,7 @@ from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import Checkpoint
 from streams.evidence.signed_checkpoint import opened as read_note
 from streams.settings import Settings
-from tests.faults.sqlite_life import die, find_fork
+from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking
 from tests.streams.embedded import owning
 from tests.streams.embedded.owning import BORN, ask
@@ -219,7 +219,7 @@ def test_a_loss_that_is_seen_late_ends_the_ledger(file: Path, kept: Path) -> Non
     until(lambda: not service.readiness().ready)
     assert "ends at decision 3, but decision 4 was there" in service.readiness().reasons[0]
     for number in (5, 6):
-        with pytest.raises(Unavailable, match="an older copy was put back"):
+        with pytest.raises(Unavailable, match="an older copy was restored"):
             service.submit_sync("requests", asking("census", BORN, number), 10)
     service.close_sync()
     assert notes(kept)[-1].sequence == 4
@@ -284,7 +284,7 @@ def test_a_key_file_that_is_not_the_logs_is_told_at_each_start(
     for number in (2, 3):
         service = opened(file)
         why, gauges = told(service)
-        assert any(f"the log's key is {first}, the key file holds" in note for note in why)
+        assert any(f"the log's key is {first}, the key file has" in note for note in why)
         assert gauges["privacy_checkpoint_key_differs"] == 1
         ask(service, number)  # decisions go on
         service.close_sync()
@@ -351,7 +351,7 @@ def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, aft
         ask(service, 4)
         die()
 
-    os.waitpid(find_fork(live), 0)
+    os.waitpid(forked(live), 0)
     for number in (5, 6):  # nothing is refused, and each checkpoint is of the log
         asked(file, number)
         values = list(read_decisions(file))
@@ -391,7 +391,7 @@ def test_a_ledger_that_was_removed_and_made_anew_has_its_path(file: Path, kept: 
         EmbeddedService.open(file, Settings())  # killed before it has decided anything
         die()
 
-    os.waitpid(find_fork(live), 0)
+    os.waitpid(forked(live), 0)
     for number in (1, 2):
         service = owning.opened(file)
         ask(service, number)

@@ -24,7 +24,7 @@ from streams.evidence.key_changes import trusted_keys
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.operator_records import rotate_key
 from streams.settings import Settings
-from tests.faults.sqlite_life import Disk, die, find_fork
+from tests.faults.sqlite_life import Disk, die, forked
 from tests.streams.embedded.owning import ask, opened
 
 
@@ -177,7 +177,7 @@ def test_killed_at_each_write_there_is_one_valid_key(file: Path, keys: Keys) -> 
                 rotated(file, keys.new, keys.old)
             os._exit(0)
 
-        _, status = os.waitpid(find_fork(life), 0)
+        _, status = os.waitpid(forked(life), 0)
         (name,) = valid(file, keys.old.verifier)
         seen.add(name)
         if os.WIFEXITED(status) and os.WEXITSTATUS(status) == 0:

@@ -19,7 +19,7 @@ from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
-from tests.faults.sqlite_life import die, find_fork
+from tests.faults.sqlite_life import die, forked
 from tests.streams.embedded.mount_table import IN_OWN_MOUNTS, can_mount, mounted
 from tests.streams.embedded.owning import (
     OPEN,
@@ -112,7 +112,7 @@ def test_a_creation_killed_between_its_two_names_heals(file: Path) -> None:
         sys.addaudithook(at)
         EmbeddedService.open(file, Settings())
 
-    os.waitpid(find_fork(live), 0)
+    os.waitpid(forked(live), 0)
     assert file.stat().st_nlink == 2
     with serving(file) as service:
         ask(service, 1)
@@ -256,7 +256,7 @@ def test_a_forked_process_that_lets_go_takes_nothing_from_its_parent(file: Path)
         lock.release()
         die()
 
-    os.waitpid(find_fork(live), 0)
+    os.waitpid(forked(live), 0)
     assert elsewhere(OPEN, file).startswith("Held")
     assert elsewhere(OPEN, other).startswith("Held")
     lock.release()
