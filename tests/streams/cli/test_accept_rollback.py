@@ -208,7 +208,7 @@ def test_where_the_branches_part_is_forgotten_an_earlier_first_one_may_be_named(
     assert audited.code == 1
     assert "lost: decision 4 of branch 1 was signed at" in said
     assert "its rollback to branch 2 gives up the decisions from 7 on alone" in said
-    assert "decided anew" not in said
+    assert "decided again," not in said
 
 
 def test_a_newer_branch_that_ended_earlier_is_named(lost, tmp_path):
