@@ -11,7 +11,7 @@ from streams.client import shared_files
 from streams.client.http.bearer import bearer_for
 from streams.client.http.service import HttpService
 from streams.clock import Clock, steady
-from streams.embedded.file_lock import FileLock, Held
+from streams.embedded.file_lock import FileInUse, FileLock
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
@@ -68,7 +68,7 @@ def connect_file_or_server(
     while True:
         try:
             return _connect_once(settings, clock, create=create)
-        except Held:
+        except FileInUse:
             if steady() >= deadline:
                 raise
         except PermissionError as error:

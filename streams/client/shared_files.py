@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from streams.clock import Clock, SystemClock
-from streams.embedded.file_lock import FileLock, Held
+from streams.embedded.file_lock import FileInUse, FileLock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.kafka.topic_sink import topic_sink
@@ -91,7 +91,7 @@ def open_shared(path: Path, settings: Settings, clock: Clock | None) -> Embedded
         clock = clock or SystemClock()
         try:
             service = EmbeddedService.open(path, settings, clock=clock, topic_sink=topic_sink)
-        except Held:
+        except FileInUse:
             owner = FileLock(path).owner()
             if owner is not None and owner.pid == os.getpid():
                 raise Refused(

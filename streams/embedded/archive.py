@@ -166,7 +166,7 @@ def _check_kept(
 
 
 def _left(ledger: Path, archived: int, seal: EncodedDecision) -> Iterator[bytes]:
-    yield from read_decisions(ledger, first=0, most=1)
+    yield from read_decisions(ledger, first=0, limit=1)
     yield from read_decisions(ledger, first=archived + 1)
     yield seal.value
 
@@ -209,7 +209,7 @@ def _compress(
     digest, head, number = hashlib.sha256(), NO_PREVIOUS, first - 1
     with gzip.GzipFile(fileobj=raw, mode="wb", compresslevel=_LEVEL, mtime=0, filename="") as file:
         for number, value in enumerate(
-            read_decisions(ledger, first=first, most=last - first + 1), first
+            read_decisions(ledger, first=first, limit=last - first + 1), first
         ):
             line = value + b"\n"
             file.write(line)

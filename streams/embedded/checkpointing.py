@@ -69,7 +69,7 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
         return
     try:
         ledger = ledger_id(file.path)
-        begins = len([*read_decisions(file.path, most=2)]) == 1
+        begins = len([*read_decisions(file.path, limit=2)]) == 1
     except Unavailable:
         return  # the replay reports it
     check_name(directory.absolute(), str(file.path), ledger, begins=begins)
@@ -126,7 +126,7 @@ def digest_at(path: Path, number: int) -> str | None:
     try:
         # Use a new connection: one that stays open would keep the file's -wal alive.
         with reader(path) as db:
-            found = next(numbered_decisions(db, first=number, most=1), None)
+            found = next(numbered_decisions(db, first=number, limit=1), None)
     except apsw.Error as error:
         raise Unavailable(f"{path} cannot be read: {error}") from error
     return None if found is None or found[0] != number else hash_of(found[1])
@@ -137,7 +137,7 @@ def ledger_id(path: Path) -> str:
 
     Raises: Unavailable: decision 0 cannot be read. Refused: as `read_decisions`.
     """
-    for value in read_decisions(path, first=0, most=1):
+    for value in read_decisions(path, first=0, limit=1):
         try:
             return ledger_of(value) or hash_of(value)
         except DECODE_ERRORS as error:

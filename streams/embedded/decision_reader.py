@@ -17,9 +17,9 @@ from streams.index import Beginning, UsageReader
 from streams.service import MOST_PAGE_BYTES
 
 
-def checked_slice(db: apsw.Connection, first: int, most: int) -> list[bytes]:
+def checked_slice(db: apsw.Connection, first: int, limit: int) -> list[bytes]:
     """Return decisions from number `first` on, as `DecisionReader.slice`."""
-    found = list(numbered_decisions(db, first=first, most=most))
+    found = list(numbered_decisions(db, first=first, limit=limit))
     kept = first_kept(db)
     for number, (sequence, _) in enumerate(found, first):
         if sequence == number:
@@ -44,13 +44,13 @@ class DecisionReader:
             value = db.execute(query, (sequence,)).get
         return None if value is None else bytes(value)
 
-    def slice(self, first: int, most: int) -> list[bytes]:
-        """Return decisions from number `first` on, fewer than `most` only where the log ends.
+    def slice(self, first: int, limit: int) -> list[bytes]:
+        """Return decisions from number `first` on, fewer than `limit` only where the log ends.
 
         Raises: Gone: it was archived. LogDamaged: it is missing. Unavailable, Refused.
         """
         with self._reading() as db:
-            return checked_slice(db, first, most)
+            return checked_slice(db, first, limit)
 
     def first_kept(self) -> int:
         """Return the number of the first decision of the log's unbroken end."""
@@ -83,17 +83,19 @@ class DecisionPages:
         self._reader = reader
         self._index = index
 
-    def read(self, dataset: str, last: int, upto: int, *, after: int, most: int) -> list[bytes]:
+    def read(
+        self, dataset: str, last: int, until_sequence: int, *, after: int, limit: int
+    ) -> list[bytes]:
         """Return decisions of a dataset after a number in it; see `Service.decisions`.
 
         Args:
             last: the number of the dataset's last decision, or of an earlier one.
-            upto: the number in the log of that decision, or of a later one.
+            until_sequence: the number in the log of that decision, or of a later one.
         Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
         """
         kept = self._reader.first_kept()
         # An index that is older than an archive still lists archived decisions.
-        places = self._index.places(dataset, upto, after=after, most=most, since=kept)
+        places = self._index.places(dataset, until_sequence, after=after, limit=limit, since=kept)
         before = places[0][0] - 1 if places else last
         if before > after:
             raise Gone(
@@ -122,13 +124,13 @@ class LogSlices:
         with self._translated():
             self._db = self._open.enter_context(reader(path, traceless=traceless))
 
-    def read(self, first: int, most: int) -> Sequence[bytes]:
+    def read(self, first: int, limit: int) -> Sequence[bytes]:
         """Return decisions from number `first` on.
 
         Raises: Unavailable, Refused: the file cannot be read.
         """
         with self._translated():
-            return [value for _, value in numbered_decisions(self._db, first=first, most=most)]
+            return [value for _, value in numbered_decisions(self._db, first=first, limit=limit)]
 
     def beginning(self) -> Beginning | None:
         """Return the usage before the seal, None if the log has no archives.

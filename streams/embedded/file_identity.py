@@ -19,7 +19,7 @@ _STATX_INO: Final = 0x100
 _STATX_BYTES: Final = 256
 # Of struct statx: stx_ino at 32, stx_dev_major and stx_dev_minor from 136 on.
 _inode_and_device: Final = struct.Struct("=32xQ96xII").unpack_from
-HERE: Final = Path("/proc/self/mountinfo")
+MOUNT_TABLE: Final = Path("/proc/self/mountinfo")
 _ESCAPED: Final = re.compile(rb"\\([0-7]{3})")
 
 
@@ -85,7 +85,7 @@ def _find_statx() -> Any:
 _statx: Final = _find_statx()
 
 
-def mounted(table: Path = HERE) -> Iterator[bytes]:
+def mount_points(table: Path = MOUNT_TABLE) -> Iterator[bytes]:
     """Yield the path of each mounted directory or file.
 
     Raises: OSError: the table cannot be read, such as outside Linux.
@@ -133,7 +133,7 @@ def _has_wal(path: Path) -> bool:
     return wal.exists() and wal.stat().st_size > 0
 
 
-def check_mount(path: Path, *, mounts: Path = HERE) -> None:
+def check_mount(path: Path, *, mounts: Path = MOUNT_TABLE) -> None:
     """Raise if the file exists and is mounted alone, without its directory.
 
     Args:
@@ -151,7 +151,7 @@ def check_mount(path: Path, *, mounts: Path = HERE) -> None:
 def _is_mounted(path: Path, mounts: Path) -> bool:
     real = os.path.realpath(path)
     try:
-        points = list(mounted(mounts))
+        points = list(mount_points(mounts))
     except OSError:
         file, directory = identify(real), identify(Path(real).parent)
         return file is not None and directory is not None and file.device != directory.device

@@ -34,7 +34,7 @@ class Owner:
     address: str | None
 
 
-class Held(Refused):
+class FileInUse(Refused):
     """Another process has this ledger's file open."""
 
 
@@ -56,7 +56,7 @@ class FileLock:
         """Take the lock beside the ledger's file, which may still be missing.
 
         Raises:
-            Held: another process holds the lock; the message names its pid and address.
+            FileInUse: another process holds the lock; the message names its pid and address.
             Refused: the directory does not exist.
             OSError: the lock's file cannot be made.
         """
@@ -85,7 +85,7 @@ class FileLock:
                 if address
                 else "stop it, or share it with `accountant serve`"
             )
-            raise Held(f"{holder} has this ledger open: {hint}") from error
+            raise FileInUse(f"{holder} has this ledger open: {hint}") from error
         self._file = file
         self.publish(None)
 
@@ -99,7 +99,7 @@ class FileLock:
         except OSError as error:
             raise Refused(f"{self._ledger} cannot be opened: {error}") from error
         if identity is None:
-            raise Held(
+            raise FileInUse(
                 f"another process has {self._ledger} open by another path (a link or a mount), "
                 f"or {self._path.name} was removed while it runs: stop that process first"
             )
@@ -171,7 +171,7 @@ class _Descriptors:
         kept = None if identity is None else self._kept.get(identity)
         return kept.pop() if kept else os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
-    def let_go(self, fd: int) -> None:
+    def close(self, fd: int) -> None:
         """Close a descriptor once the process uses no other one on the same file."""
         self._kept.setdefault(FileIdentity.of(os.fstat(fd)), []).append(fd)
         used = _used_beside({fd for kept in self._kept.values() for fd in kept})
@@ -223,7 +223,7 @@ class InodeLock:
             try:
                 fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
-                _descriptors.let_go(fd)
+                _descriptors.close(fd)
                 return None
             except OSError:
                 # The file system has no such lock, or wants a writable descriptor, as NFS does:
@@ -243,4 +243,4 @@ class InodeLock:
         with _descriptors.one_at_a_time:
             with contextlib.suppress(OSError):
                 fcntl.flock(fd, fcntl.LOCK_UN)
-            _descriptors.let_go(fd)
+            _descriptors.close(fd)

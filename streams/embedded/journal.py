@@ -195,7 +195,7 @@ class SqliteJournal:
         try:
             places = [] if self._index is None else last_places(self._index, db, changed_at)
             for place in places:
-                found += [value for _, value in numbered_decisions(db, first=place, most=1)]
+                found += [value for _, value in numbered_decisions(db, first=place, limit=1)]
             for at in sorted(set(changed_at.values())):
                 rows: Any = db.execute(_DECIDED_AT, (at,))
                 found += [bytes(value) for (value,) in rows]
@@ -213,8 +213,8 @@ class SqliteJournal:
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)
 
-    async def read(self, most: int, wait: float) -> list[Input]:
-        return await self._inbox.take(most, wait)
+    async def read(self, limit: int, wait: float) -> list[Input]:
+        return await self._inbox.take(limit, wait)
 
     async def commit(self, commit: Commit) -> None:
         await self._transact(commit, _nothing_else)
@@ -328,7 +328,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     # The hash chain does not cover the index. With a damaged index the partition could forget ids
     # too soon, so check the decision before.
     while first > 0:
-        before = dict(numbered_decisions(db, first=first - 1, most=1)).get(first - 1)
+        before = dict(numbered_decisions(db, first=first - 1, limit=1)).get(first - 1)
         if before is None and first != first_kept(db):
             # The hash chain would not notice this gap: it is before the first decision read.
             raise Refused(_DAMAGED.format(f"decision {first - 1} is missing"))

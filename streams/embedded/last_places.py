@@ -27,7 +27,7 @@ def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> l
     """
     try:
         with closing(apsw.Connection(str(index), flags=apsw.SQLITE_OPEN_READONLY)) as db:
-            first = dict(numbered_decisions(log, most=1)).get(0)
+            first = dict(numbered_decisions(log, limit=1)).get(0)
             of_log: Any = db.execute("SELECT log FROM reached WHERE partition = 0").get
             if first is None or of_log != hash_of(first):
                 return []
@@ -42,7 +42,7 @@ def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> l
 
 
 def _stands(log: apsw.Connection, place: int, dataset: str, sequence: int) -> bool:
-    for _, value in numbered_decisions(log, first=place, most=1):
+    for _, value in numbered_decisions(log, first=place, limit=1):
         try:
             decision = decode_decision(value)
         except DECODE_ERRORS:

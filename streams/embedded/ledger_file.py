@@ -311,7 +311,7 @@ def stored_genesis(path: Path) -> Genesis:
 
     Raises: Refused: decision 0 is missing, cannot be read, or holds no genesis.
     """
-    with contextlib.closing(read_decisions(path, first=0, most=1)) as values:
+    with contextlib.closing(read_decisions(path, first=0, limit=1)) as values:
         for value in values:
             try:
                 genesis = decode_decision(value).genesis
@@ -322,7 +322,7 @@ def stored_genesis(path: Path) -> Genesis:
     raise Refused(f"{path} has no genesis record: restore it from a backup")
 
 
-class WrittenMeanwhile(Refused):
+class FileChanged(Refused):
     """A file that was read as immutable, without a lock, was written at the same time."""
 
 
@@ -338,7 +338,7 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
 
     Raises:
         Refused: the file is missing or not a ledger's file.
-        WrittenMeanwhile: it changed while it was read as immutable; read it again.
+        FileChanged: it changed while it was read as immutable; read it again.
     """
     check_mark(path)
     with _refusing(path):
@@ -365,7 +365,7 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
         if still is not None and file_stamp(path) != still:
             # The read may mix old and new pages, and look damaged.
             what = f"{path} was written while it was read: read it again"
-            raise WrittenMeanwhile(what) from failed
+            raise FileChanged(what) from failed
         if failed is not None:
             raise failed
 
@@ -382,19 +382,19 @@ def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:
 
 
 def read_decisions(
-    path: Path, *, first: int = 0, most: int | None = None
+    path: Path, *, first: int = 0, limit: int | None = None
 ) -> Generator[bytes, None, None]:
-    """Yield the raw decisions of a file from number `first` on, at most `most` of them.
+    """Yield the raw decisions of a file from number `first` on, at most `limit` of them.
 
     Raises: Refused: as `reader` and `numbered_decisions`.
     """
     with reader(path) as db:
-        for _, value in numbered_decisions(db, first=first, most=most):
+        for _, value in numbered_decisions(db, first=first, limit=limit):
             yield value
 
 
 def numbered_decisions(
-    db: apsw.Connection, *, first: int = 0, most: int | None = None
+    db: apsw.Connection, *, first: int = 0, limit: int | None = None
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the decisions of an open file from number `first` on, each with its number.
 
@@ -409,7 +409,7 @@ def numbered_decisions(
         "SELECT sequence, typeof(value), CAST(value AS BLOB) FROM decisions "
         "WHERE sequence >= ? ORDER BY sequence LIMIT ?"
     )
-    left = math.inf if most is None else most
+    left = math.inf if limit is None else limit
     while left > 0:
         page: list[Any] = db.execute(query, (first, int(min(_PAGE, left)))).fetchall()
         for sequence, kind, value in page:

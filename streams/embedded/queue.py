@@ -115,15 +115,15 @@ class QueuedBody(NamedTuple):
 
 
 class NextBatch:
-    """The journal's request for at most `most` entries, the first within `wait` seconds.
+    """The journal's request for at most `limit` entries, the first within `wait` seconds.
 
     Awaiting it suspends the processor; the writer resumes the processor with the entries.
     """
 
-    __slots__ = ("most", "wait")
+    __slots__ = ("limit", "wait")
 
-    def __init__(self, most: int, wait: float) -> None:
-        self.most = most
+    def __init__(self, limit: int, wait: float) -> None:
+        self.limit = limit
         self.wait = wait
 
     def __await__(self) -> Generator[NextBatch, Sequence[QueuedBody], Sequence[QueuedBody]]:
@@ -136,11 +136,11 @@ class InputQueue:
     A crash loses the queued bodies, which is safe: no caller has an answer for them yet.
 
     Args:
-        most: how many may wait.
+        limit: how many may wait.
     """
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._most = limit
         self._waiting: queue.SimpleQueue[QueuedBody | None] = queue.SimpleQueue()
         self._gathered: deque[QueuedBody] = deque()
         self._taken: deque[tuple[int, Waiter]] = deque()
@@ -167,7 +167,7 @@ class InputQueue:
         """Whether gathered bodies wait for `next`."""
         return bool(self._gathered)
 
-    def gather(self, most: int, wait: float) -> None:
+    def gather(self, limit: int, wait: float) -> None:
         """Gather waiting bodies; block this thread until one comes, `wait` seconds at most.
 
         Returns at once while gathered bodies are left from before.
@@ -178,25 +178,25 @@ class InputQueue:
             entry = self._waiting.get(timeout=wait)
             while entry is not None:
                 self._gathered.append(entry)
-                if len(self._gathered) >= most:
+                if len(self._gathered) >= limit:
                     break
                 entry = self._waiting.get_nowait()
         except queue.Empty:
             pass
 
-    def next(self, most: int) -> list[QueuedBody]:
-        """Return the bodies gathered first, at most `most`."""
-        count = min(most, len(self._gathered))
+    def next(self, limit: int) -> list[QueuedBody]:
+        """Return the bodies gathered first, at most `limit`."""
+        count = min(limit, len(self._gathered))
         return [self._gathered.popleft() for _ in range(count)]
 
     def seek(self, offsets: Mapping[Source, int]) -> None:
         """Number the next inputs from these offsets."""
         self._next = dict(offsets)
 
-    async def take(self, most: int, wait: float) -> list[Input]:
+    async def take(self, limit: int, wait: float) -> list[Input]:
         """Return the next inputs, perhaps none; suspends until the writer resumes it."""
         records: list[Input] = []
-        for source, body, received, waiter, checked in await NextBatch(most, wait):
+        for source, body, received, waiter, checked in await NextBatch(limit, wait):
             offset = self._next[source]
             self._next[source] = offset + 1
             self._taken.append((offset, waiter))

@@ -219,7 +219,7 @@ class FileReader:
     def _check_ledger(self) -> None:
         """Forget what was read of another ledger's file."""
         with reader(self._path, traceless=True) as db:
-            (_, first) = next(numbered_decisions(db, most=1), (0, b""))
+            (_, first) = next(numbered_decisions(db, limit=1), (0, b""))
         found = identify(self._path), first
         if found != self._ledger:
             self._forget()
@@ -506,15 +506,15 @@ class FileReader:
                     if line.dataset == dataset:
                         yield value, line
 
-    def _slice(self, first: int, most: int) -> list[bytes]:
+    def _slice(self, first: int, limit: int) -> list[bytes]:
         with reader(self._path, traceless=True) as db:
-            return checked_slice(db, first, most)
+            return checked_slice(db, first, limit)
 
     def _last_decision(self) -> tuple[int, bytes]:
         with reader(self._path, traceless=True) as db:
             row = partition_row(db)
             last = -1 if row is None else row.partition_sequence
-            found = list(numbered_decisions(db, first=max(0, last), most=1))
+            found = list(numbered_decisions(db, first=max(0, last), limit=1))
         if not found:
             raise LogDamaged(f"decision {last} of the log is missing")
         return found[-1]

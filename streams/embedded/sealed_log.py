@@ -13,7 +13,7 @@ from accountant.records.operator_records import Seal
 from accountant.replay.sealed_log import Sealed, counted_from, hash_of_lines, partition_row
 from accountant.views.tallies import add_archived
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
-from streams.index import Beginning, Reached
+from streams.index import Beginning, IndexPosition
 
 _PARTS: Final = ("state", "usage")
 
@@ -64,7 +64,7 @@ def read_seal(db: apsw.Connection) -> tuple[Sealed, Seal] | None:
             raise LogDamaged(f"decisions 1 to {begin - 1} and the snapshot of a seal are missing")
         return None
     number = partition_row(sealed).partition_sequence + 1
-    values = dict(numbered_decisions(db, first=number, most=1))
+    values = dict(numbered_decisions(db, first=number, limit=1))
     try:
         seal = decode_decision(values[number]).seal
     except (*DECODE_ERRORS, KeyError) as error:
@@ -88,11 +88,11 @@ def usage_of_seal(db: apsw.Connection) -> Beginning | None:
     counted, row = counted_from(sealed.usage), partition_row(sealed)
     first, last = seal.archived + 1, row.partition_sequence
     behind = dict[str, tuple[int, str]]()
-    for _, value in numbered_decisions(db, first=first, most=last + 1 - first):
+    for _, value in numbered_decisions(db, first=first, limit=last + 1 - first):
         add_archived(counted, value)
     # Of a dataset without a decision among those, the finer rows begin behind its last one.
     for (dataset, _), tally in counted.days.items():
         begin = tally.sequence + 1, tally.decided_at
         behind[dataset] = max(begin, behind.get(dataset, begin))
     counted.since = behind | counted.since
-    return Beginning(counted, Reached(last, row.head, seal.first))
+    return Beginning(counted, IndexPosition(last, row.head, seal.first))

@@ -186,7 +186,9 @@ class EmbeddedService:
         Raises: Unavailable: as `submit`.
         """
         waiter = ThreadWaiter()
-        self._writer.submit(QueuedBody(source, body, self._clock.now(), waiter), here=True)
+        self._writer.submit(
+            QueuedBody(source, body, self._clock.now(), waiter), in_caller_thread=True
+        )
         decided = waiter.wait(wait)
         value = None if decided is None else decided.value
         return Answer(decision=value, partition=0, offset=waiter.offset)
@@ -201,7 +203,7 @@ class EmbeddedService:
         """
         waiter = ThreadWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
-        self._writer.submit(entry, here=True)
+        self._writer.submit(entry, in_caller_thread=True)
         decided = waiter.wait(wait)
         return None if decided is None else decided.decision
 
@@ -210,7 +212,7 @@ class EmbeddedService:
     ) -> Answer:
         waiter = LoopWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
-        self._writer.submit(entry, here=False)
+        self._writer.submit(entry, in_caller_thread=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
         # On timeout `asyncio.wait` does not cancel the future: the writer may still settle it.
@@ -276,9 +278,11 @@ class EmbeddedService:
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         view = self.views.dataset(dataset)
         last = 0 if view is None else view.sequence
-        upto = self._last()  # after the view, so that this decision is not before its
+        until_sequence = self._last()  # after the view, so that this decision is not before its
         read = self._pages.read
-        return await asyncio.to_thread(read, dataset, last, upto, after=after, most=limit)
+        return await asyncio.to_thread(
+            read, dataset, last, until_sequence, after=after, limit=limit
+        )
 
     @property
     def partitions(self) -> int:

@@ -62,7 +62,7 @@ async def pause(seconds: float) -> None:
         await Pause(seconds)
 
 
-class UntilDiskFails(AlwaysEntitled):
+class UntilDiskError(AlwaysEntitled):
     """Ends ownership at an I/O error: the file's contents are unknown until it is opened again."""
 
     async def may_own(self, fault: BaseException | None) -> bool:
@@ -120,7 +120,7 @@ class Writer:
         self._runner = background.runner(self, "ledger-writer")
 
     def _begin(self) -> Coroutine[Any, Any, None]:
-        return self._make(self, UntilDiskFails()).run()
+        return self._make(self, UntilDiskError()).run()
 
     def start(self) -> None:
         """Start, and return once requests can be decided.
@@ -156,11 +156,11 @@ class Writer:
         self._runner.join(_STOP_S)
         self._fail_all(Unavailable("the ledger is closed"))
 
-    def submit(self, entry: QueuedBody, *, here: bool) -> None:
+    def submit(self, entry: QueuedBody, *, in_caller_thread: bool) -> None:
         """Have a body decided; its waiter is settled then.
 
         Args:
-            here: decide it in this thread, before this returns, if no other thread is deciding.
+            in_caller_thread: decide the body before this returns, unless another thread decides.
         Raises: Unavailable: the writer has ended, the clock is wrong, or too many bodies wait.
         """
         if self.fatal is not None or self._runner.is_stopping:
@@ -168,10 +168,10 @@ class Writer:
         trouble = self._trouble_now()
         if isinstance(trouble, ClockOutOfRange):
             raise Unavailable(explained(trouble))
-        if here and not len(self._inbox) and self._lock.acquire(blocking=False):
+        if in_caller_thread and not len(self._inbox) and self._lock.acquire(blocking=False):
             try:
                 if isinstance(self._at, NextBatch) and not self._inbox.gathered:
-                    self._resume([entry], here=True)
+                    self._resume([entry], in_caller_thread=True)
                     return
             finally:
                 self._lock.release()
@@ -201,12 +201,12 @@ class Writer:
         its runner: that saves one switch of threads for each body.
         """
         if isinstance(at := self._at, NextBatch):
-            self._inbox.gather(at.most, at.wait if self._may_wait else 0)
+            self._inbox.gather(at.limit, at.wait if self._may_wait else 0)
         with self._lock:
             if isinstance(self._at, Pause):
                 self._resume(None)
             elif self._at is not None:
-                self._resume(self._inbox.next(self._at.most))
+                self._resume(self._inbox.next(self._at.limit))
             at = self._at
         if isinstance(at, Pause):
             return at.seconds
@@ -220,11 +220,13 @@ class Writer:
         self._began.set()
         self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
 
-    def _resume(self, value: Sequence[QueuedBody] | None, *, here: bool = False) -> None:
+    def _resume(
+        self, value: Sequence[QueuedBody] | None, *, in_caller_thread: bool = False
+    ) -> None:
         """Run the processor to its next suspension. The caller holds the lock.
 
         Args:
-            here: this is a caller's thread.
+            in_caller_thread: this is a caller's thread.
         """
         try:
             self._at = self._run.send(value)
@@ -235,7 +237,7 @@ class Writer:
             # its journal. A new coroutine replays the committed decisions.
             self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
             self._run, self._at = self._begin(), Pause(0)
-            if here:
+            if in_caller_thread:
                 raise
 
     def _cancel(self) -> None:

@@ -1,16 +1,19 @@
-"""An index of a ledger's decisions, kept behind them: who used what, and where each stands."""
+"""An index of a ledger's decisions: usage by analyst, and the position of each decision.
 
-from streams.index.follower import Follower
+A background task adds decisions to it, so it may lag behind the log.
+"""
+
+from streams.index.indexer import Indexer
 from streams.index.reader import IndexState, UsageReader, index_path
 from streams.index.rows import most_apart
-from streams.index.usage_index import Beginning, Log, Reached, UsageIndex
+from streams.index.usage_index import Beginning, IndexPosition, Log, UsageIndex
 
 __all__ = [
     "Beginning",
-    "Follower",
+    "IndexPosition",
     "IndexState",
+    "Indexer",
     "Log",
-    "Reached",
     "UsageIndex",
     "UsageReader",
     "index_path",

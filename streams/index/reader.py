@@ -1,4 +1,4 @@
-"""Usage of a log as doors and metrics read it: from an index kept behind it."""
+"""Reads the usage of a log from its index, for servers and metrics."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsageSums
 from streams.background import THREADS, Background
 from streams.errors import Unavailable
-from streams.index.followed import SLICE
-from streams.index.follower import Follower
+from streams.index.cursor import SLICE
+from streams.index.indexer import Indexer
 from streams.index.rows import most_apart
 from streams.index.usage_index import Log
 from streams.settings import Settings
@@ -23,13 +23,13 @@ _SUFFIX: Final = ".index"
 
 
 def index_path(ledger: Path, settings: Settings) -> Path:
-    """Return where the index of a ledger's file is."""
+    """Return the path of the index of a ledger's file."""
     beside = ledger.with_name(ledger.name + _SUFFIX)
     return beside if settings.index is None else settings.index.absolute()
 
 
 class IndexState(NamedTuple):
-    """How an index stands.
+    """How far an index lags, and what is wrong with it.
 
     Attributes:
         behind: decisions of the log that it has not taken in.
@@ -41,11 +41,11 @@ class IndexState(NamedTuple):
 
 
 class UsageReader:
-    """Keeps the index of a log, and reads it. Any thread may call it.
+    """Keeps the index of a log up to date, and reads it. Any thread may call it.
 
     Args:
         open_log: called with a partition's number in a thread of its own.
-        path, partitions, shared_log, most, background: see `Follower`.
+        path, partitions, shared_log, limit, background: see `Indexer`.
     """
 
     def __init__(
@@ -55,15 +55,15 @@ class UsageReader:
         *,
         partitions: int = 1,
         shared_log: bool = False,
-        most: int = SLICE,
+        limit: int = SLICE,
         background: Background = THREADS,
     ) -> None:
-        self._follower = Follower(
+        self._follower = Indexer(
             open_log,
             path,
             partitions=partitions,
             shared_log=shared_log,
-            most=most,
+            limit=limit,
             background=background,
         )
         self.start = self._follower.start
@@ -71,38 +71,48 @@ class UsageReader:
         self.close = self._follower.close
 
     def rows(
-        self, dataset: str, by: By, upto: int, *, partition: int = 0, wait: float = _WAIT_S
+        self,
+        dataset: str,
+        by: By,
+        until_sequence: int,
+        *,
+        partition: int = 0,
+        wait: float = _WAIT_S,
     ) -> list[UsageRow]:
-        """Return who used a dataset, once the index has taken in decision `upto`.
+        """Return who used a dataset, once the index has taken in decision `until_sequence`.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         apart = most_apart(by)
         return self._follower.read(
-            {partition: upto}, lambda index: index.usage(dataset, by, most=apart), wait=wait
+            {partition: until_sequence},
+            lambda index: index.usage(dataset, by, limit=apart),
+            wait=wait,
         )
 
     def sums(
         self,
         dataset: str,
-        upto: int,
+        until_sequence: int,
         *,
         since_day: str,
         partition: int = 0,
         wait: float = _WAIT_S,
     ) -> UsageSums | None:
-        """Return all that `why` is made of, once the index has taken in decision `upto`.
+        """Return all that `why` is made of, once the index has taken in decision `until_sequence`.
 
         None of a dataset that was never opened.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return self._follower.read(
-            {partition: upto}, lambda index: index.sums(dataset, since_day=since_day), wait=wait
+            {partition: until_sequence},
+            lambda index: index.sums(dataset, since_day=since_day),
+            wait=wait,
         )
 
     def first_analysts(
-        self, most: int, uptos: Mapping[int, int]
+        self, limit: int, until_sequences: Mapping[int, int]
     ) -> tuple[list[UsageRow], int] | None:
         """Return the first pairs of dataset and analyst, and how many requests others made.
 
@@ -110,7 +120,9 @@ class UsageReader:
         """
         try:
             return self._follower.read(
-                self._all(uptos), lambda index: index.first_analysts(most), wait=_SCRAPE_WAIT_S
+                self._all(until_sequences),
+                lambda index: index.first_analysts(limit),
+                wait=_SCRAPE_WAIT_S,
             )
         except Unavailable:
             return None
@@ -118,10 +130,10 @@ class UsageReader:
     def places(
         self,
         dataset: str,
-        upto: int,
+        until_sequence: int,
         *,
         after: int,
-        most: int,
+        limit: int,
         since: int = 0,
         partition: int = 0,
         wait: float = _WAIT_S,
@@ -129,38 +141,41 @@ class UsageReader:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
         Args:
-            after, most, since: see `Rows.places`.
+            after, limit, since: see `Rows.places`.
 
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         return self._follower.read(
-            {partition: upto},
-            lambda index: index.places(dataset, after=after, most=most, since=since),
+            {partition: until_sequence},
+            lambda index: index.places(dataset, after=after, limit=limit, since=since),
             wait=wait,
         )
 
-    def state(self, uptos: Mapping[int, int]) -> IndexState:
-        """Tell how far the index is behind some decisions, after giving it a moment."""
-        uptos = self._all(uptos)
+    def state(self, until_sequences: Mapping[int, int]) -> IndexState:
+        """Return how far the index lags behind some decisions, after a short wait."""
+        until_sequences = self._all(until_sequences)
         if self.trouble is None:
             with contextlib.suppress(Unavailable):
-                self._follower.read(uptos, lambda _: None, wait=_SCRAPE_WAIT_S)
+                self._follower.read(until_sequences, lambda _: None, wait=_SCRAPE_WAIT_S)
         reached = self.reached()
-        behind = sum(max(0, upto - reached[number]) for number, upto in uptos.items())
+        behind = sum(
+            max(0, until_sequence - reached[number])
+            for number, until_sequence in until_sequences.items()
+        )
         return IndexState(behind, self.trouble)
 
     def reached(self) -> Mapping[int, int]:
-        """Return the number of the last decision taken in, by partition."""
+        """Return the number of the last decision in the index, by partition."""
         return {part.number: part.reached.sequence for part in self._follower.parts}
 
     def unread(self) -> list[int]:
-        """Return the partitions whose log's end was not reached yet since this process began."""
+        """Return the partitions whose log has not been read to its end since the start."""
         return [part.number for part in self._follower.parts if not part.whole]
 
-    def _all(self, uptos: Mapping[int, int]) -> dict[int, int]:
-        return {part.number: uptos.get(part.number, -1) for part in self._follower.parts}
+    def _all(self, until_sequences: Mapping[int, int]) -> dict[int, int]:
+        return {part.number: until_sequences.get(part.number, -1) for part in self._follower.parts}
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the index, in words."""
+        """What is wrong with the index."""
         return self._follower.trouble

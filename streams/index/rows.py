@@ -1,4 +1,4 @@
-"""What an index says at one moment."""
+"""Reads rows of an index at one moment."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ _USED: Final = "SELECT key, granted, refused, spent FROM {table}"
 
 
 class Rows:
-    """What an index says at one moment."""
+    """Reads the index within one transaction, so that all reads see one moment."""
 
     def __init__(self, db: apsw.Connection) -> None:
         self._db = db
 
     def knows(self, dataset: str, partition: int | None = None) -> bool:
-        """Return whether the dataset was ever opened; `partition`: in the log of that one."""
+        """Return whether the dataset was ever opened; `partition`: in the log of this one."""
         query = "SELECT partition FROM datasets WHERE name = ?"
         found = self._db.execute(query, (dataset,)).get
         return found is not None and partition in {None, found}
@@ -44,11 +44,13 @@ class Rows:
         found = self._db.execute("SELECT name FROM datasets ORDER BY name")
         return [str(name) for (name,) in found]
 
-    def usage(self, dataset: str, by: By = "analyst", *, most: int | None = None) -> list[UsageRow]:
+    def usage(
+        self, dataset: str, by: By = "analyst", *, limit: int | None = None
+    ) -> list[UsageRow]:
         """Return who used a dataset, in the order of the keys.
 
         Args:
-            most: so many rows apart, the first that came; all others are one row, called
+            limit: so many rows apart, the first that came; all others are one row, called
                 `OTHERS`, at the end.
         """
         table = TABLES["day" if by == "month" else by]
@@ -56,15 +58,15 @@ class Rows:
         found = [_row(each) for each in self._db.execute(query, (dataset,))]
         if by == "month":
             return by_month(found)
-        apart, rest = found[:most], found[most:] if most is not None else []
-        others = together(rest, OTHERS)
+        apart, rest = found[:limit], found[limit:] if limit is not None else []
+        others = combined(rest, OTHERS)
         apart.sort(key=lambda row: row.key)
         return apart if others is None else [*apart, others]
 
-    def first_analysts(self, most: int) -> tuple[list[UsageRow], int]:
-        """Return the first pairs of dataset and analyst, and how many requests others made."""
+    def first_analysts(self, limit: int) -> tuple[list[UsageRow], int]:
+        """Return the first pairs of dataset and analyst, and how many requests all others made."""
         query = f"{_ROWS.format(table='analysts')} ORDER BY used.number LIMIT ?"
-        found = [_row(each) for each in self._db.execute(query, (most,))]
+        found = [_row(each) for each in self._db.execute(query, (limit,))]
         all_requests = int(self._db.execute("SELECT total(requests) FROM reached").get or 0)
         return found, all_requests - sum(row.granted + row.refused for row in found)
 
@@ -110,7 +112,7 @@ class Rows:
         ]
 
     def places(
-        self, dataset: str, *, after: int = 0, most: int = 100, since: int = 0
+        self, dataset: str, *, after: int = 0, limit: int = 100, since: int = 0
     ) -> list[tuple[int, int]]:
         """Return the numbers of a dataset's decisions: in the dataset, and in its partition.
 
@@ -122,12 +124,12 @@ class Rows:
             "SELECT sequence, place FROM places WHERE sequence > ? AND place >= ? AND dataset = "
             "(SELECT number FROM datasets WHERE name = ?) ORDER BY sequence LIMIT ?"
         )
-        found = self._db.execute(query, (after, since, dataset, most))
+        found = self._db.execute(query, (after, since, dataset, limit))
         return [(int(sequence), int(place)) for sequence, place in found]
 
 
 def most_apart(by: By) -> int | None:
-    """Return how many rows a door shows apart: names and purposes are free text."""
+    """Return how many rows a server returns separately: names and purposes are free text."""
     return MAX_ANALYSTS if by in {"analyst", "purpose"} else None
 
 
@@ -155,7 +157,7 @@ def _unpadded(text: str) -> Units:
     return INFINITE if text == "inf" else int(text)
 
 
-def together(rows: Iterable[UsageRow], key: str) -> UsageRow | None:
+def combined(rows: Iterable[UsageRow], key: str) -> UsageRow | None:
     """Return the sum of rows of one dataset, under another key; None of no rows."""
     found = list(rows)
     if not found:
@@ -175,5 +177,5 @@ def by_month(days: Iterable[UsageRow]) -> list[UsageRow]:
     months: dict[str, list[UsageRow]] = {}
     for row in days:
         months.setdefault(row.key[:7], []).append(row)
-    summed = (together(rows, month) for month, rows in sorted(months.items()))
+    summed = (combined(rows, month) for month, rows in sorted(months.items()))
     return [row for row in summed if row is not None]

@@ -1,4 +1,4 @@
-"""The SQLite file of an index: rows that can always be made again from the log."""
+"""The SQLite file of an index; the log can always rebuild it."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ APPLICATION_ID: Final = 0x50424958  # "PBIX"
 VERSION: Final = 2
 _MAGIC: Final = b"SQLite format 3\x00"
 _BUSY_MS: Final = 1_000
-_SLICE: Final = 1_000  # decisions taken in at a time where nothing else waits
+_SLICE: Final = 1_000  # decisions of a slice if no other task waits
 
 
-class Unfit(Exception):
-    """The file cannot be an index for this process: another program's, or not to be written."""
+class UnusableIndex(Exception):
+    """The file cannot be used as index: it is another program's, or cannot be written."""
 
 
 class Log(Protocol):
-    """One partition's log, read beside its writer."""
+    """Reads one partition's log while its writer works."""
 
-    def read(self, first: int, most: int) -> Sequence[bytes]:
-        """Return decisions from number `first` on, fewer than `most` only where the log ends."""
+    def read(self, first: int, limit: int) -> Sequence[bytes]:
+        """Return decisions from number `first` on, fewer than `limit` only where the log ends."""
         ...
 
     def beginning(self) -> Beginning | None:
-        """Return what stands for the log's beginning, None if that was not archived.
+        """Return the usage before the log's seal, None if the log has no archives.
 
         Raises: LogDamaged.
         """
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the log."""
         ...
 
 
-class Moved(Exception):
-    """The index has reached another decision than its reader knows: somebody else wrote to it."""
+class IndexMoved(Exception):
+    """The index has another position than its reader expects: another process wrote to it."""
 
 
-class Reached(NamedTuple):
-    """The last decision of a partition that an index has taken in.
+class IndexPosition(NamedTuple):
+    """The last decision of a partition in an index.
 
     Attributes:
         sequence, head: its number and its hash.
@@ -63,11 +63,11 @@ class Reached(NamedTuple):
     log: str
 
 
-NOTHING: Final = Reached(-1, "", "")
+NOTHING: Final = IndexPosition(-1, "", "")
 
 
 class Beginning(NamedTuple):
-    """What stands for the beginning of a log that was archived.
+    """The usage before the seal of an archived log.
 
     Attributes:
         counted: the usage in it.
@@ -75,11 +75,11 @@ class Beginning(NamedTuple):
     """
 
     counted: DecisionTally
-    reached: Reached
+    reached: IndexPosition
 
 
 def is_index(path: Path) -> bool:
-    """Return whether a file begins as those that this program makes, or is missing or empty."""
+    """Return whether a file is an index of this program, or missing or empty."""
     try:
         with path.open("rb") as file:
             begin = file.read(72)
@@ -103,12 +103,12 @@ class UsageIndex:
         db.set_busy_timeout(_BUSY_MS)
         db.create_scalar_function("added", added, 2, deterministic=True)
         if path is not None:
-            # Before WAL mode, which would keep it out of the file until a checkpoint: by these
-            # bytes another process tells an index from another program's file.
+            # Set these bytes before WAL mode, which would keep them out of the file until a
+            # checkpoint. Other processes recognise an index by them.
             if db.pragma("application_id") != APPLICATION_ID:
                 db.pragma("application_id", APPLICATION_ID)
             db.pragma("journal_mode", "wal")
-        # A power cut may take the last rows and their place together: they are counted again.
+        # A power cut may lose the last rows together with the position: they are added again.
         db.pragma("synchronous", "normal")
         if db.pragma("user_version") != VERSION:
             self._make(unless_made=True)
@@ -118,23 +118,23 @@ class UsageIndex:
         """Open a file, and make it if it is missing.
 
         Raises:
-            Unfit: it is another program's, or this user cannot write it.
+            UnusableIndex: it is another program's, or this user cannot write it.
             apsw.Error: it is damaged, or another process has locked it.
         """
         try:
             if not is_index(path):
-                raise Unfit(f"{path} is not an index made by `accountant`: move it away")
+                raise UnusableIndex(f"{path} is not an index made by `accountant`: move it away")
             db = apsw.Connection(str(path))
         except (OSError, apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
-            raise Unfit(f"{path} cannot be opened: {error}") from error
+            raise UnusableIndex(f"{path} cannot be opened: {error}") from error
         try:
             if db.readonly("main"):
-                raise Unfit(f"{path} cannot be written by this user")
+                raise UnusableIndex(f"{path} cannot be written by this user")
             return cls(db, path=path)
         except (apsw.CantOpenError, apsw.PermissionsError, apsw.ReadOnlyError) as error:
             with contextlib.suppress(apsw.Error):
                 db.close()
-            raise Unfit(f"{path} cannot be written: {error}") from error
+            raise UnusableIndex(f"{path} cannot be written: {error}") from error
         except BaseException:
             with contextlib.suppress(apsw.Error):
                 db.close()
@@ -148,24 +148,24 @@ class UsageIndex:
             copied: an index to begin with. One that is missing, another program's or damaged is
                 left aside.
         """
-        db = apsw.Connection("")  # SQLite keeps it in memory, and what is too much in a file
+        db = apsw.Connection("")  # SQLite keeps it in memory, and spills to a temporary file
         if copied is not None and copied.exists() and is_index(copied):
             with contextlib.suppress(apsw.Error):
                 source, still = _reader(copied)
                 with contextlib.closing(source), db.backup("main", source, "main") as backup:
                     backup.step()
                 if still is not None and file_stamp(copied) != still:
-                    # Another process has written it: half of the copy may be of before.
+                    # Another process wrote to it meanwhile: the copy may be half old.
                     db.close()
                     db = apsw.Connection("")
         try:
             return cls(db, path=None)
-        except apsw.Error:  # what was copied is damaged
+        except apsw.Error:  # the copied index is damaged
             db.close()
             return cls(apsw.Connection(""), path=None)
 
-    def begin_anew(self, partition: int | None = None) -> None:
-        """Forget everything, or one partition, in one transaction."""
+    def start_again(self, partition: int | None = None) -> None:
+        """Delete everything, or one partition, in one transaction."""
         if partition is None or self.partitions() <= {partition}:
             self._make(unless_made=False)
             return
@@ -173,7 +173,7 @@ class UsageIndex:
             forget(db, partition)
 
     def partitions(self) -> set[int]:
-        """Return of which partitions decisions were taken in."""
+        """Return the numbers of the partitions in the index."""
         with self._one_at_a_time:
             return {int(number) for (number,) in self._db.execute("SELECT partition FROM reached")}
 
@@ -187,13 +187,13 @@ class UsageIndex:
             db.execute(SCHEMA)
             db.pragma("user_version", VERSION)
 
-    def reached(self, partition: int = 0) -> Reached:
-        """Return the last decision taken in, `NOTHING` if there is none."""
+    def reached(self, partition: int = 0) -> IndexPosition:
+        """Return the position in a partition's log, `NOTHING` if it has none."""
         with self._one_at_a_time:
             return _reached(self._db, partition)
 
     def catch_up(self, log: Log, *, partition: int = 0) -> None:
-        """Take in a log to its end; begin anew where it is another one. Nobody else writes to it.
+        """Add a log to its end; clear the index first if it is of another log.
 
         Raises: tallies.LogDiffers, tallies.UnreadableDecision: the log is damaged.
         """
@@ -201,15 +201,15 @@ class UsageIndex:
         if place != NOTHING:
             values = log.read(place.sequence, 1)
             if not values or hash_of(values[0]) != place.head:
-                self.begin_anew(partition)
+                self.start_again(partition)
                 place = NOTHING
         if place == NOTHING:
             place = self.begin(partition, log)
         while values := log.read(place.sequence + 1, _SLICE):
             place = self.take(partition, place, values)
 
-    def begin(self, partition: int, log: Log) -> Reached:
-        """Take in what stands for the beginning of an archived log; return what is reached.
+    def begin(self, partition: int, log: Log) -> IndexPosition:
+        """Add the usage before the seal of an archived log; return the new position.
 
         Where another process has written meanwhile, nothing is taken in.
 
@@ -231,7 +231,7 @@ class UsageIndex:
             yield Rows(self._db)
 
     @contextlib.contextmanager
-    def at(self, reached: Mapping[int, Reached]) -> Iterator[Rows]:
+    def at(self, reached: Mapping[int, IndexPosition]) -> Iterator[Rows]:
         """Read rows of one moment, at which the index has reached exactly these decisions.
 
         Raises: Moved: it has not.
@@ -239,10 +239,10 @@ class UsageIndex:
         with self._one_at_a_time, self._db:  # one transaction, so one moment
             for partition, decision in reached.items():
                 if _reached(self._db, partition) != decision:
-                    raise Moved
+                    raise IndexMoved
             yield Rows(self._db)
 
-    def take(self, partition: int, after: Reached, values: Sequence[bytes]) -> Reached:
+    def take(self, partition: int, after: IndexPosition, values: Sequence[bytes]) -> IndexPosition:
         """Take in decisions that follow one another; return the last one taken in.
 
         Args:
@@ -259,7 +259,7 @@ class UsageIndex:
         with self._one_at_a_time, _immediate(self._db) as db:
             if (found := _reached(db, partition)) != after:
                 return found
-            reached = Reached(counted.last, counted.head, after.log or hash_of(values[0]))
+            reached = IndexPosition(counted.last, counted.head, after.log or hash_of(values[0]))
             write(db, partition, counted, reached)
         return reached
 
@@ -283,10 +283,10 @@ def _immediate(db: apsw.Connection) -> Iterator[apsw.Connection]:
         raise
 
 
-def _reached(db: apsw.Connection, partition: int) -> Reached:
+def _reached(db: apsw.Connection, partition: int) -> IndexPosition:
     query = "SELECT sequence, head, log FROM reached WHERE partition = ?"
     found: Any = db.execute(query, (partition,)).fetchone()
-    return NOTHING if found is None else Reached(*found)
+    return NOTHING if found is None else IndexPosition(*found)
 
 
 def _reader(path: Path) -> tuple[apsw.Connection, FileStamp | None]:

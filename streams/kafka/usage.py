@@ -42,7 +42,7 @@ class KafkaUsage:
         self._path = path
         self._logs = BlockingLogReader(deployment)
         self._reader = UsageReader(
-            self._logs.open, path, partitions=deployment.partitions, shared_log=True, most=_SLICE
+            self._logs.open, path, partitions=deployment.partitions, shared_log=True, limit=_SLICE
         )
         self._last: dict[int, int] = {}
         self._threads = ThreadPoolExecutor(_THREADS, thread_name_prefix="usage")
@@ -101,7 +101,7 @@ class KafkaUsage:
         until_sequence = self._last.get(partition, -1)
         places = await self._read(
             lambda wait: self._reader.places(
-                dataset, until_sequence, after=after, most=limit, partition=partition, wait=wait
+                dataset, until_sequence, after=after, limit=limit, partition=partition, wait=wait
             )
         )
         return await self.log.decisions(partition, [place for _, place in places])

@@ -118,8 +118,8 @@ class Journal(Protocol):
         """Continue reading the inputs at the offsets that the log implies."""
         ...
 
-    async def read(self, most: int, wait: float) -> list[Input]:
-        """Return the next input records, at most `most`, waiting at most `wait` seconds.
+    async def read(self, limit: int, wait: float) -> list[Input]:
+        """Return the next input records, at most `limit`, waiting at most `wait` seconds.
 
         Within a source, each record's offset is higher than the one before.
         Raises: Unavailable.

@@ -47,7 +47,7 @@ class MemoryLog:
             waiting.set()
         return len(records) - 1
 
-    async def fed(self, wait: float) -> None:
+    async def wait_for_input(self, wait: float) -> None:
         """Return at the next `feed`, or after `wait` seconds."""
         event = asyncio.Event()
         self._waiting.add(event)
@@ -121,18 +121,18 @@ class MemoryJournal:
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._next = dict(offsets)
 
-    async def read(self, most: int, wait: float) -> list[Input]:
-        records = self._take(most)
+    async def read(self, limit: int, wait: float) -> list[Input]:
+        records = self._take(limit)
         if not records:
-            await self.log.fed(wait)
-            records = self._take(most)
+            await self.log.wait_for_input(wait)
+            records = self._take(limit)
         return records
 
-    def _take(self, most: int) -> list[Input]:
+    def _take(self, limit: int) -> list[Input]:
         taken: list[Input] = []
         for source, records in self.log.inputs.items():
             start = self._next.get(source, 0)
-            taken += records[start : start + most - len(taken)]
+            taken += records[start : start + limit - len(taken)]
         for record in taken:
             self._next[record.source] = record.offset + 1
         return taken

@@ -159,8 +159,8 @@ class Processor:
     async def _serve(self, partition: Partition) -> None:
         while True:
             self._check_entitled()
-            most = self._poison.batch
-            records = await self._journal.read(most, self._wait)
+            limit = self._poison.batch
+            records = await self._journal.read(limit, self._wait)
             # Check the clock while idle too: a jump is reported at once, not with the next request.
             now = self._clock.now(partition.decided_at)
             if records:

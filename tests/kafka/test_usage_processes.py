@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 
 from accountant.partition.key_hash import partition_of
 from accountant.views.usage import BYS
-from streams.index import Reached, UsageIndex
+from streams.index import IndexPosition, UsageIndex
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import World
 from tests.faults.ledger import Ledger, until, working
@@ -94,7 +94,7 @@ def untimed(why: dict[str, Any]) -> dict[str, Any]:
     return {name: why[name] for name in why if name not in times} | {"forecasts": forecasts}
 
 
-def index_state(path: Path) -> dict[int, Reached]:
+def index_state(path: Path) -> dict[int, IndexPosition]:
     index = UsageIndex.open(path)
     try:
         return {number: index.reached(number) for number in index.partitions()}

@@ -20,7 +20,7 @@ from streams.evidence.signed_checkpoint import Checkpoint, opened
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Kind
 from streams.evidence.store import CheckpointStore, Directory
-from streams.index import Follower
+from streams.index import Indexer
 from streams.settings import load
 from streams.testing import ManualBackground, ManualClock
 from tests.streams.bodies import asking, opening
@@ -131,7 +131,7 @@ class Simulated:
         self.clock = ManualClock(START)
         self.background = ManualBackground(self.clock)
         self.log = ListedLog(busy_world().log[:20])
-        self.index = Follower(lambda _: self.log, directory / "index", background=self.background)
+        self.index = Indexer(lambda _: self.log, directory / "index", background=self.background)
         self.place = SlowPlace(failures=2)
         self.senders = Senders([self.place], 60, background=self.background)
         self.kept = CheckpointStore(

@@ -33,16 +33,16 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             raise Refused(f"{path} is damaged: {error}") from error
 
 
-def joined(archives: Sequence[Path], rest: Iterator[bytes], most: int) -> Iterator[bytes]:
+def joined(archives: Sequence[Path], rest: Iterator[bytes], limit: int) -> Iterator[bytes]:
     """Yield the decisions of archives, oldest first, then the rest of the log.
 
     Args:
-        most: length of the longest line.
+        limit: length of the longest line.
     Raises: OSError, Refused.
     """
     from streams.cli.reading.json_lines import read_lines
 
     for path in archives:
         with opened(path) as file:
-            yield from read_lines(file, most)
+            yield from read_lines(file, limit)
     yield from rest

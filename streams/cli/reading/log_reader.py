@@ -99,18 +99,18 @@ class SqliteLog(LogSource):
                 hint = "leave --archive out"
                 fail(Exit.USAGE, f"the log in {self.path} has no archives", hint=hint)
             yield Part(
-                0, read_decisions(self.path, most=total), total, head, state=state, gapless=True
+                0, read_decisions(self.path, limit=total), total, head, state=state, gapless=True
             )
             return
         sealed, seal = found
         archived = seal.archived, seal.head
         there = total - seal.archived  # without the archived decisions, but with decision 0
         if self.archives:
-            rest = read_decisions(self.path, first=seal.archived + 1, most=there - 1)
+            rest = read_decisions(self.path, first=seal.archived + 1, limit=there - 1)
             values = joined(self.archives, rest, _MOST_LINE)
             yield Part(0, values, total, head, archived=archived, state=state, gapless=True)
         else:
-            values = read_decisions(self.path, most=there)
+            values = read_decisions(self.path, limit=there)
             yield Part(0, values, there, head, sealed, archived, state, gapless=True)
 
 

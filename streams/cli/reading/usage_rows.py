@@ -96,9 +96,9 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
 
             close, beginning = log.close, log.beginning
 
-            def read(self, first: int, most: int) -> Sequence[bytes]:
+            def read(self, first: int, limit: int) -> Sequence[bytes]:
                 """Read from the log, and move the progress bar."""
-                values = log.read(first, most)
+                values = log.read(first, limit)
                 bars.update(task, completed=first + len(values))
                 return values
 
@@ -112,9 +112,9 @@ class _Streamed:
     def __init__(self, values: Iterator[bytes]) -> None:
         self._values = values
 
-    def read(self, first: int, most: int) -> list[bytes]:
+    def read(self, first: int, limit: int) -> list[bytes]:
         """Return the next decisions; the index reads in order, so `first` is not needed."""
-        return list(islice(self._values, most))
+        return list(islice(self._values, limit))
 
     def beginning(self) -> None:
         """Return None: this log has no seal."""

@@ -9,7 +9,7 @@ from typing import Final
 _ESCAPES = str.maketrans({"\\": "\\134", " ": "\\040", "\t": "\\011"})
 
 
-def mounted(directory: Path, *mounts: tuple[str, str]) -> Path:
+def mount_points(directory: Path, *mounts: tuple[str, str]) -> Path:
     """Return a table, made in a directory, of mounts by place and kind."""
     table = directory / "mountinfo"
     table.write_text(

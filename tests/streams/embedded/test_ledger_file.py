@@ -74,13 +74,13 @@ def test_each_commit_is_synced_whatever_sqlite_was_built_to_do(
 
 @pytest.mark.parametrize("most", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
 @pytest.mark.parametrize("first", [0, 1, PAGE])
-def test_pages_are_the_log_in_its_order(file: Path, first: int, most: int) -> None:
+def test_pages_are_the_log_in_its_order(file: Path, first: int, limit: int) -> None:
     with closing(connect_writer(file)) as db:
         append(db, 1, 2 * PAGE)
         append(db, 2 * PAGE + 5, 10)  # a gap is the audit's to find
     everything = list(read_decisions(file))
     assert len(everything) == 2 * PAGE + 11
-    assert list(read_decisions(file, first=first, most=most)) == everything[first:][:most]
+    assert list(read_decisions(file, first=first, limit=limit)) == everything[first:][:limit]
 
 
 def test_a_wal_that_a_reader_let_grow_is_small_again_after_it(file: Path) -> None:

@@ -14,13 +14,13 @@ import apsw
 import pytest
 
 from streams.embedded.file_identity import check_mount
-from streams.embedded.file_lock import FileLock, Held
+from streams.embedded.file_lock import FileInUse, FileLock
 from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
-from tests.streams.embedded.mount_table import IN_OWN_MOUNTS, can_mount, mounted
+from tests.streams.embedded.mount_table import IN_OWN_MOUNTS, can_mount, mount_points
 from tests.streams.embedded.owning import (
     OPEN,
     ask,
@@ -76,7 +76,7 @@ def test_a_file_in_use_is_held_by_whatever_path_it_is_reached(
         assert said.startswith("Held")
         assert str(other) in said
         assert "stop that process first" in said
-        with pytest.raises(Held):
+        with pytest.raises(FileInUse):
             EmbeddedService.open(other, Settings())
         if reached is not renamed:
             ask(service, 2)
@@ -142,9 +142,9 @@ def test_a_table_of_mounts_tells_a_file_that_is_mounted_by_itself(tmp_path: Path
     root = ("/", "ext4")
     for path in (file, link):
         with pytest.raises(Refused, match="Mount its directory"):
-            check_mount(path, mounts=mounted(tmp_path, root, (str(file), "ext4")))
-        check_mount(path, mounts=mounted(tmp_path, root, (str(directory), "ext4")))
-        check_mount(path, mounts=mounted(tmp_path, root, (f"{file}2", "ext4")))
+            check_mount(path, mounts=mount_points(tmp_path, root, (str(file), "ext4")))
+        check_mount(path, mounts=mount_points(tmp_path, root, (str(directory), "ext4")))
+        check_mount(path, mounts=mount_points(tmp_path, root, (f"{file}2", "ext4")))
 
 
 def test_without_a_table_of_mounts_the_devices_tell(tmp_path: Path) -> None:
@@ -187,7 +187,7 @@ def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file:
     with serving(file) as service:
         ask(service, 1)
         for path in (other, file) * 10:
-            with pytest.raises(Held):
+            with pytest.raises(FileInUse):
                 EmbeddedService.open(path, Settings())
         assert descriptors(file) <= 4  # writer, its lock, and one of who asked
         # A process that finds no lock of SQLite's would be the last one: it removes the WAL.

@@ -19,7 +19,7 @@ from accountant.records import decode_decision, encode
 from accountant.records.previews import PreviewRequest
 from accountant.views.visibility import Caller
 from streams.embedded import ledger_file
-from streams.embedded.ledger_file import WrittenMeanwhile
+from streams.embedded.ledger_file import FileChanged
 from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, Refused
@@ -155,7 +155,7 @@ async def test_what_is_read_while_a_writer_begins_is_read_again(tmp_path: Path) 
     reading = ledger_file.reader(furnished.path, traceless=True)
     reading.__enter__()
     service = EmbeddedService.open(furnished.path, settings, clock=furnished.clock)
-    with pytest.raises(WrittenMeanwhile):
+    with pytest.raises(FileChanged):
         reading.__exit__(None, None, None)
     await service.close()
 

@@ -26,17 +26,17 @@ class ListedLog:
         self.fault: Exception | None = None
         self.firsts: list[int] = []
 
-    def read(self, first: int, most: int) -> Sequence[bytes]:
+    def read(self, first: int, limit: int) -> Sequence[bytes]:
         if self.fault is not None:
             raise self.fault
         self.firsts.append(first)
-        return self.values[first : first + most]
+        return self.values[first : first + limit]
 
     def beginning(self) -> Beginning | None:
         return self.begin
 
     def close(self) -> None:
-        """There is nothing to let go of."""
+        """Do nothing: there is nothing to close."""
 
 
 def busy_world(rounds: int = 30) -> World:

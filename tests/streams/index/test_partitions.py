@@ -12,7 +12,7 @@ import pytest
 
 from accountant.partition.key_hash import partition_of
 from streams.errors import Unavailable
-from streams.index import Follower, UsageIndex
+from streams.index import Indexer, UsageIndex
 from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
@@ -46,15 +46,15 @@ def world(number: int, requests: int = 40, *, window: int = WINDOW, analyst: str
 @contextlib.contextmanager
 def following(
     logs: Sequence[ListedLog], path: Path | None, *, partitions: int = PARTITIONS
-) -> Iterator[Follower]:
-    follower = Follower(logs.__getitem__, path, partitions=partitions, shared_log=True, most=7)
+) -> Iterator[Indexer]:
+    follower = Indexer(logs.__getitem__, path, partitions=partitions, shared_log=True, limit=7)
     try:
         yield follower
     finally:
         follower.close()
 
 
-def check(follower: Follower, number: int, log: list[bytes]) -> None:
+def check(follower: Indexer, number: int, log: list[bytes]) -> None:
     def one(rows: Rows) -> object:
         return said(rows, NAMES[number], "analyst")
 
@@ -162,8 +162,8 @@ def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_whole(
 HOLD = """
 import sys
 from pathlib import Path
-from streams.index.file_alone import FileAlone
-held = FileAlone(Path(sys.argv[1]))
+from streams.index.index_lock import IndexLock
+held = IndexLock(Path(sys.argv[1]))
 print("held", flush=True)
 sys.stdin.read()
 """
@@ -209,7 +209,7 @@ def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> Non
 def test_a_file_that_is_free_again_is_taken_over(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with held_elsewhere(path):
-        follower = Follower(logs.__getitem__, path, partitions=PARTITIONS, shared_log=True)
+        follower = Indexer(logs.__getitem__, path, partitions=PARTITIONS, shared_log=True)
         check(follower, 0, logs[0].values)
         assert "kept by another process" in str(follower.trouble)
         assert not path.exists()
@@ -240,7 +240,7 @@ def test_one_partition_is_forgotten_and_the_others_are_kept(path: Path) -> None:
     worlds = [world(number) for number in range(PARTITIONS)]
     for number, each in enumerate(worlds):
         index.take(number, NOTHING, each.log)
-    index.begin_anew(0)
+    index.start_again(0)
     assert index.partitions() == {1}
     assert index.reached(0) == NOTHING
     rows = rows_of(index)

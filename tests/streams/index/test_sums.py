@@ -231,7 +231,7 @@ def test_an_index_of_the_version_before_is_made_again(path: Path) -> None:
 
 def test_a_partition_that_begins_anew_leaves_nothing(path: Path) -> None:
     index = filled(path, random_world(2).log)
-    index.begin_anew(0)
+    index.start_again(0)
     db = apsw.Connection(str(path))
     for table in ("analyst_days", "largest", "reasons"):
         assert db.execute(f"SELECT count(*) FROM {table}").get == 0

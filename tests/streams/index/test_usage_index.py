@@ -13,7 +13,7 @@ from accountant.partition import hash_of
 from accountant.views.tallies import LogDiffers, UnreadableDecision
 from accountant.views.usage import BYS, OTHERS
 from streams.index import UsageIndex
-from streams.index.usage_index import NOTHING, Moved, Reached, Unfit
+from streams.index.usage_index import NOTHING, IndexMoved, IndexPosition, UnusableIndex
 from tests.accountant.world import World
 from tests.streams.index.logs import (
     PURPOSES,
@@ -39,7 +39,7 @@ def test_an_index_says_what_the_whole_log_says(path: Path, by: str, slices: int)
     for dataset in ("census", "adult"):
         assert said(rows_of(index), dataset, by) == recounted(log, dataset, by)
     assert rows_of(index).usage("nowhere") == []
-    assert index.reached() == Reached(len(log) - 1, hash_of(log[-1]), hash_of(log[0]))
+    assert index.reached() == IndexPosition(len(log) - 1, hash_of(log[-1]), hash_of(log[0]))
 
 
 def test_a_purpose_may_be_any_text_and_is_one_key(path: Path) -> None:
@@ -71,7 +71,7 @@ def test_it_goes_on_where_it_was_after_it_was_closed(path: Path) -> None:
     log = busy_world().log
     filled(path, log[:20]).close()
     index = UsageIndex.open(path)
-    assert index.reached() == Reached(19, hash_of(log[19]), hash_of(log[0]))
+    assert index.reached() == IndexPosition(19, hash_of(log[19]), hash_of(log[0]))
     index.take(0, index.reached(), log[20:])
     assert said(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
 
@@ -102,7 +102,7 @@ def test_decisions_that_do_not_follow_are_not_taken_in(path: Path) -> None:
         with pytest.raises(LogDiffers):
             index.take(0, index.reached(), values)
     with pytest.raises(LogDiffers):
-        index.take(0, Reached(19, "sha256:00", hash_of(log[0])), log[20:21])
+        index.take(0, IndexPosition(19, "sha256:00", hash_of(log[0])), log[20:21])
     with pytest.raises(UnreadableDecision, match="decision 20 "):
         index.take(0, index.reached(), [b"{" + log[20]])
     assert index.reached().sequence == 19
@@ -148,15 +148,15 @@ def test_places_lead_to_each_decision_of_a_dataset(path: Path) -> None:
         for decision in world.decisions
         if decision.dataset == "adult" and decision.sequence is not None
     ]
-    assert rows_of(index).places("adult", most=1_000) == expected
-    assert rows_of(index).places("adult", after=expected[3][0], most=2) == expected[4:6]
+    assert rows_of(index).places("adult", limit=1_000) == expected
+    assert rows_of(index).places("adult", after=expected[3][0], limit=2) == expected[4:6]
     assert rows_of(index).places("nowhere") == []
 
 
 def test_more_keys_than_a_server_shows_are_one_row(path: Path) -> None:
     log = busy_world().log
     index = filled(path, log)
-    rows, whole = rows_of(index).usage("adult", most=2), rows_of(index).usage("adult")
+    rows, whole = rows_of(index).usage("adult", limit=2), rows_of(index).usage("adult")
     assert [row.key for row in rows] == ["a0", "a1", OTHERS] or rows[-1].key == OTHERS
     assert len(rows) == 3
     for name in ("granted", "refused"):
@@ -167,11 +167,11 @@ def test_more_keys_than_a_server_shows_are_one_row(path: Path) -> None:
 def test_another_programs_file_is_left_alone(path: Path) -> None:
     apsw.Connection(str(path)).execute("CREATE TABLE theirs (a)")
     before = path.read_bytes()
-    with pytest.raises(Unfit, match="move it away"):
+    with pytest.raises(UnusableIndex, match="move it away"):
         UsageIndex.open(path)
     assert rows_of(UsageIndex.temporary(path)).usage("census") == []
     path.with_name("text").write_text("not a database, and not short enough to be a header" * 9)
-    with pytest.raises(Unfit):
+    with pytest.raises(UnusableIndex):
         UsageIndex.open(path.with_name("text"))
     assert path.read_bytes() == before
 
@@ -215,5 +215,5 @@ def test_a_reader_is_told_where_another_process_has_written(path: Path) -> None:
     with index.at({0: known}) as rows:
         assert said(rows, "adult", "day") == recounted(log[:20], "adult", "day")
     UsageIndex.open(path).take(0, known, log[20:])
-    with pytest.raises(Moved), index.at({0: known}):
+    with pytest.raises(IndexMoved), index.at({0: known}):
         pass

@@ -91,19 +91,19 @@ class NobodyWaits:
 class AwaitableQueue(InputQueue):
     """The embedded ledger's inputs, for a processor that runs in an event loop."""
 
-    async def take(self, most: int, wait: float) -> list[Input]:
+    async def take(self, limit: int, wait: float) -> list[Input]:
         from streams.embedded.queue import NextBatch
 
         await asyncio.sleep(0)  # other tasks have their turn, cancellation included
-        waiting = super().take(most, wait)
+        waiting = super().take(limit, wait)
         try:
             wanted = waiting.send(None)
         except StopIteration as done:
             return list(done.value)
         assert isinstance(wanted, NextBatch)
         try:
-            self.gather(wanted.most, wanted.wait)
-            waiting.send(self.next(wanted.most))
+            self.gather(wanted.limit, wanted.wait)
+            waiting.send(self.next(wanted.limit))
         except StopIteration as done:
             return list(done.value)
         raise AssertionError("the queue asked twice")
@@ -159,13 +159,13 @@ class Player:
         self.partition = refold.finish()
         await self.journal.seek(self.partition.next)
 
-    async def read(self, most: int) -> list[Input]:
+    async def read(self, limit: int) -> list[Input]:
         """Return the next inputs, however the journal hands them out; none may come at first."""
         records: list[Input] = []
         deadline = time.monotonic() + _PATIENCE_S
-        while len(records) < most:
-            records += await self.journal.read(most - len(records), 1.0)
-            assert time.monotonic() < deadline, f"{len(records)} of {most} inputs came"
+        while len(records) < limit:
+            records += await self.journal.read(limit - len(records), 1.0)
+            assert time.monotonic() < deadline, f"{len(records)} of {limit} inputs came"
         return records
 
     def draft(self, records: Sequence[Input], at: int) -> tuple[Draft, Commit]:

@@ -86,7 +86,7 @@ class Stage:
         self.feed("admin", opening(dataset, self.clock.wall, self.number(), epsilon=epsilon))
 
     @property
-    def fed(self) -> int:
+    def wait_for_input(self) -> int:
         """How many inputs there are."""
         return sum(len(records) for records in self.log.inputs.values())
 
@@ -123,7 +123,10 @@ class Stage:
         await observer.until(
             lambda: (
                 observer.halt is not None
-                or (observer.partition is not None and len(self.log.decisions) == self.fed + 1)
+                or (
+                    observer.partition is not None
+                    and len(self.log.decisions) == self.wait_for_input + 1
+                )
             )
         )
         if observer.halt is None:

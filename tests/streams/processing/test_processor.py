@@ -136,11 +136,11 @@ def test_an_input_that_comes_again_is_not_decided_again(within: bool) -> None:
 
         kept: Sequence[Input] = ()
 
-        async def read(self, most: int, wait: float) -> list[Input]:
+        async def read(self, limit: int, wait: float) -> list[Input]:
             kept, self.kept = self.kept, ()
             if kept:
                 return list(kept)
-            records = await super().read(most, wait)
+            records = await super().read(limit, wait)
             if self.owned == 1:
                 if within:
                     return [*records, records[-1]]
@@ -312,7 +312,7 @@ def test_while_a_commit_is_under_way_nobody_is_told_and_the_state_is_that_of_the
         assert observer.partition is not None
         assert state_rows(observer.partition) == state_rows(stage.refold(with_rows=False))
         points.resume()
-        await observer.until(lambda: len(observer.decisions) == stage.fed)
+        await observer.until(lambda: len(observer.decisions) == stage.wait_for_input)
         stage.check(observer.partition)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

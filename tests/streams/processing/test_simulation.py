@@ -51,7 +51,7 @@ class Life:
         self.held: list[tuple[asyncio.Task[None], CrashPoints]] = []
 
     async def run(self) -> Counter[Any]:
-        while self.stage.fed < INPUTS:
+        while self.stage.wait_for_input < INPUTS:
             for _ in range(self.chance.randrange(12)):
                 self.feed_one()
             self.stage.clock.pass_(self.chance.randrange(4_000))

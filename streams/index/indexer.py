@@ -1,4 +1,4 @@
-"""A task that keeps an index behind the commits of a log that this process can read.
+"""A background task that adds the commits of a log to an index.
 
     deciding thread        follower's thread                      reader's thread
     ---------------        -----------------                      ---------------
@@ -7,9 +7,9 @@
                            read a slice of the log       <------- read(upto): hurry, wait
                            count it, write it, say how far ------> the index
 
-Nothing here decides, and nothing that decides waits for it. Whatever goes wrong with the index
-is `trouble`, in words, and is tried again or done without. Of several partitions each is read in
-its turn; one whose log cannot be read keeps none of the others from being whole.
+The ledger never waits for the index. `trouble` describes what is wrong with the index; the task
+retries it, or works without a file. It reads the partitions in turn, so an unreadable log does not
+hold up the others.
 """
 
 from __future__ import annotations
@@ -27,10 +27,17 @@ import apsw
 from accountant.errors import BudgetError
 from streams.background import THREADS, Background
 from streams.errors import Unavailable
-from streams.index.file_alone import FileAlone, Taken
-from streams.index.followed import SLICE, Followed
+from streams.index.cursor import SLICE, LogCursor
+from streams.index.index_lock import IndexInUse, IndexLock
 from streams.index.rows import Rows
-from streams.index.usage_index import Log, Moved, Reached, Unfit, UsageIndex, is_index
+from streams.index.usage_index import (
+    IndexMoved,
+    IndexPosition,
+    Log,
+    UnusableIndex,
+    UsageIndex,
+    is_index,
+)
 from streams.logs import get_logger
 from streams.private_files import file_mode, make_private
 
@@ -38,24 +45,24 @@ T = TypeVar("T")
 
 _log = get_logger(__name__)
 PAUSE_S: Final = 0.5
-"""Between two writes while nobody asks: a commit of the index then takes many decisions."""
+"""Pause between two writes without a reader: a commit of the index then adds many decisions."""
 _YIELD_S: Final = 0.001  # after each slice, so that others get the interpreter
 _RETRY_S: Final = 1.0
 _MOST_RETRY_S: Final = 60.0
-_TAKEN_S: Final = 5.0  # between two looks whether another process has let go of the file
+_TAKEN_S: Final = 5.0  # between two checks whether another process has released the file
 _FILES: Final = ("", "-wal", "-shm", "-journal")
 
 
-class Follower:
-    """Keeps the index of a log. Its steps begin with the first `wake` or `read`.
+class Indexer:
+    """Keeps the index of a log up to date. Its steps start with the first `wake` or `read`.
 
     Args:
         open_log: called with a partition's number in a step.
-        path: of the index; None for one of this process alone, which is gone with it.
-        partitions: how many the log has.
-        shared_log: other processes may read this log, too: the file is locked, and a reader, who
-            knows no number of the last decision, waits until the log's end was reached once.
-        most: decisions of one transaction.
+        path: of the index; None for a temporary index of this process.
+        partitions: number of partitions of the log.
+        shared_log: other processes may index this log, too. The file is then locked. A reader does
+            not know the last decision, so it waits until the end of the log was reached once.
+        limit: decisions of one transaction.
         background: calls the steps.
     """
 
@@ -66,13 +73,13 @@ class Follower:
         *,
         partitions: int = 1,
         shared_log: bool = False,
-        most: int = SLICE,
+        limit: int = SLICE,
         background: Background = THREADS,
     ) -> None:
         self._path = path
         self._shared_log = shared_log
         self.parts = [
-            Followed(number, open_log, alone=shared_log, most=most, steady=background.steady)
+            LogCursor(number, open_log, alone=shared_log, limit=limit, steady=background.steady)
             for number in range(partitions)
         ]
         self._grown = set[int]()
@@ -80,7 +87,7 @@ class Follower:
         self._woken = False
         self._hurried = False
         self._next_at: float | None = None
-        self._before: list[Reached] = []
+        self._before: list[IndexPosition] = []
         self._retry = _RETRY_S
         self._moved = threading.Condition()
         self._index: UsageIndex | None = None
@@ -88,20 +95,20 @@ class Follower:
         self._runner = background.runner(self, "usage-index")
         self._unfit: str | None = None
         self._trouble: str | None = None
-        self._alone: FileAlone | None = None
+        self._lock: IndexLock | None = None
         self._look_at: float | None = None  # for a file that another process has
 
     @property
     def trouble(self) -> str | None:
-        """What is wrong with the index, in words; None while nothing is."""
+        """What is wrong with the index; None if nothing is."""
         if self._trouble is not None:
             return self._trouble
         troubles = (self._named(part, part.trouble) for part in self.parts if part.trouble)
         return next(troubles, None)
 
     def wake(self, partition: int = 0) -> None:
-        """Say that the log has grown. Returns at once."""
-        # In this order: a step clears the mark before it empties the set.
+        """Report that the log has grown. Returns at once."""
+        # Add to the set first: a step clears the mark before it empties the set.
         self._grown.add(partition)
         if not self._woken:
             self._woken = True
@@ -111,22 +118,24 @@ class Follower:
         """Begin the steps, unless they have begun or `close` was called."""
         self._runner.start()
 
-    def read(self, uptos: Mapping[int, int], take: Callable[[Rows], T], *, wait: float) -> T:
-        """Return what `take` makes of the index, once that has taken in some decisions.
+    def read(
+        self, until_sequences: Mapping[int, int], take: Callable[[Rows], T], *, wait: float
+    ) -> T:
+        """Wait until the index has some decisions, and return what `take` reads from it.
 
         Args:
-            uptos: the number of a decision by partition; -1 where none is known.
+            until_sequences: the number of a decision by partition; -1 if it is not known.
 
-        Raises: Unavailable: that takes longer than `wait` seconds, or fails.
+        Raises: Unavailable: this takes longer than `wait` seconds, or fails.
         """
         until = self._steady() + wait
         while True:
-            index, reached = self._wait(uptos, until)
+            index, reached = self._wait(until_sequences, until)
             try:
                 with index.at(reached) as rows:
                     return take(rows)
-            except Moved:  # by another process: wait for this one's thread to look at the log
-                self._ask(uptos)
+            except IndexMoved:  # by another process: wait for this one's thread to look at the log
+                self._ask(until_sequences)
                 if self._steady() >= until:
                     raise Unavailable("the index of usage is being written to: ask again") from None
                 time.sleep(_YIELD_S)
@@ -134,37 +143,37 @@ class Follower:
                 raise Unavailable(f"the index of usage cannot be read: {error}") from error
 
     def _wait(
-        self, uptos: Mapping[int, int], until: float
-    ) -> tuple[UsageIndex, Mapping[int, Reached]]:
+        self, until_sequences: Mapping[int, int], until: float
+    ) -> tuple[UsageIndex, Mapping[int, IndexPosition]]:
         self.start()
         with self._moved:
-            while (behind := self._behind(uptos)) is not None or self._index is None:
-                self._ask(uptos)
+            while (behind := self._behind(until_sequences)) is not None or self._index is None:
+                self._ask(until_sequences)
                 left = until - self._steady()
                 if left <= 0 or self._runner.is_stopping:
-                    raise Unavailable(self._explained(behind, uptos))
+                    raise Unavailable(self._explained(behind, until_sequences))
                 self._moved.wait(min(left, _RETRY_S))
-            return self._index, {number: self.parts[number].reached for number in uptos}
+            return self._index, {number: self.parts[number].reached for number in until_sequences}
 
-    def _behind(self, uptos: Mapping[int, int]) -> Followed | None:
+    def _behind(self, until_sequences: Mapping[int, int]) -> LogCursor | None:
         """Return the first partition that a reader must wait for."""
-        for number, upto in uptos.items():
+        for number, until_sequence in until_sequences.items():
             part = self.parts[number]
             is_whole = part.whole or not self._shared_log
-            if not part.placed or not is_whole or part.reached.sequence < upto:
+            if not part.located or not is_whole or part.reached.sequence < until_sequence:
                 return part
         return None
 
-    def _explained(self, behind: Followed | None, uptos: Mapping[int, int]) -> str:
+    def _explained(self, behind: LogCursor | None, until_sequences: Mapping[int, int]) -> str:
         if behind is None:
             return f"the index of usage cannot be read: {self._trouble or 'it is being opened'}"
-        upto = uptos[behind.number]
-        of = f" of {upto}" if upto > behind.reached.sequence else ""
+        until_sequence = until_sequences[behind.number]
+        of = f" of {until_sequence}" if until_sequence > behind.reached.sequence else ""
         at = self._named(behind, f"it has reached decision {behind.reached.sequence}{of}")
         why = self._trouble or behind.trouble or "it is being built"
         return f"the index of usage is behind: {at}: {why}"
 
-    def _named(self, part: Followed, what: str | None) -> str:
+    def _named(self, part: LogCursor, what: str | None) -> str:
         return f"partition {part.number}: {what}" if len(self.parts) > 1 else str(what)
 
     def _ask(self, partitions: Iterable[int]) -> None:
@@ -173,21 +182,21 @@ class Follower:
         self._runner.wake()
 
     def close(self, within: float = 5.0) -> None:
-        """End, in the middle of the log; the next process goes on from there."""
+        """Stop, perhaps in the middle of the log; the next process continues from there."""
         self._runner.stop()
         with self._moved:
             self._moved.notify_all()
         self._runner.join(within)
 
     def step(self) -> float | None:
-        """Keep up with the log for a moment, if it is time to."""
+        """Add decisions to the index for a while, if it is time to."""
         if not self._hurried and (pause := self._pause()) > 0:
             return None if math.isinf(pause) else pause
         self._woken = self._hurried = False
         is_open = False
         try:
             is_open = self._follow()
-        except Exception as error:  # whatever it is, the ledger goes on without an index
+        except Exception as error:  # the ledger must work without an index, whatever happens
             self._handle(error)
         if not is_open:
             self.finish()
@@ -200,7 +209,7 @@ class Follower:
     def _pause(self) -> float:
         """Return the seconds until it is time to read the log."""
         now = self._steady()
-        if self._next_at is None:  # a command that decides once and ends leaves the index alone
+        if self._next_at is None:  # a command that decides once and ends never touches the index
             self._next_at = now + PAUSE_S
         elif self._woken and self._index is not None:
             self._next_at = min(self._next_at, now + PAUSE_S)
@@ -212,11 +221,11 @@ class Follower:
             self._remove_damaged()
         elif isinstance(error, apsw.ReadOnlyError):
             self._unfit = f"{self._path} cannot be written: {error}"
-        elif isinstance(error, Unfit):
+        elif isinstance(error, UnusableIndex):
             self._unfit = str(error)
 
     def _follow(self) -> bool:
-        """Take in what is due; return whether the index stays open."""
+        """Add the decisions that are due; return whether the index stays open."""
         index = self._open() if self._index is None else self._index
         while self._grown:
             self._due.add(self._grown.pop())
@@ -230,7 +239,7 @@ class Follower:
         return True
 
     def _catch_up(self, index: UsageIndex, due: Iterable[int]) -> set[int]:
-        """Take in slices for a moment, turn by turn; return who is not at the end yet."""
+        """Add slices of the partitions in turn; return the partitions that are not at the end."""
         turns, until = deque(sorted(due)), self._steady() + PAUSE_S
         while turns and not self._runner.is_stopping and self._steady() < until:
             part = self.parts[turns.popleft()]
@@ -251,7 +260,7 @@ class Follower:
         return set(turns)
 
     def _longest_wait(self) -> float:
-        """Return after how many seconds there is something to do although nothing has grown."""
+        """Return the seconds until the next retry, infinity without one."""
         times = [part.again_at for part in self.parts if part.again_at is not None]
         if self._look_at is not None:
             times.append(self._look_at)
@@ -263,55 +272,55 @@ class Follower:
         with self._moved:
             self._index = index
         if index.partitions() - {part.number for part in self.parts}:
-            index.begin_anew()  # it is of a ledger with more
+            index.start_again()  # it belongs to a ledger with more partitions
         self._due = set(range(len(self.parts)))
         return index
 
     def _opened(self) -> UsageIndex:
-        """Return the index in its file; one of this process alone where the file is unfit."""
+        """Return the index in its file, or a temporary one if the file cannot be used."""
         if self._path is None:
             return UsageIndex.temporary()
         if self._unfit is None:
             try:
                 if self._shared_log:
-                    self._alone = FileAlone(self._path)
+                    self._lock = IndexLock(self._path)
                 return UsageIndex.open(self._path)
-            except Taken as error:
+            except IndexInUse as error:
                 self._unfit = str(error)
                 self._look_at = self._steady() + _TAKEN_S
-            except Unfit as error:
+            except UnusableIndex as error:
                 self._unfit = str(error)
         self._tell(self._unfit)
         return UsageIndex.temporary(self._path if self._look_at is not None else None)
 
     def _is_file_free(self) -> bool:
-        """Return whether the process that had the file has let go of it; look now and then."""
+        """Return whether the process that had the file has released it; checks now and then."""
         if self._path is None or self._look_at is None or self._steady() < self._look_at:
             return False
         try:
-            FileAlone(self._path).release()
-        except Unfit:
+            IndexLock(self._path).release()
+        except UnusableIndex:
             self._look_at = self._steady() + _TAKEN_S
             return False
         self._unfit = self._look_at = None
         return True
 
     def finish(self) -> None:
-        """Let go of the index and the logs."""
+        """Close the index and the logs."""
         with self._moved:
             index, self._index = self._index, None
             self._moved.notify_all()
         for part in self.parts:
-            part.let_go()
+            part.close()
         if index is not None:
             index.close()
-        alone, self._alone = self._alone, None
-        if alone is not None:
-            alone.release()
+        lock, self._lock = self._lock, None
+        if lock is not None:
+            lock.release()
 
     def _tell(self, why: str) -> None:
         if self._trouble != why:
-            _log.warning("usage_index_trouble", why=why, then="decisions go on; usage may wait")
+            _log.warning("usage_index_trouble", why=why, then="decisions continue; usage may lag")
         self._trouble = why
 
     def _remove_damaged(self) -> None:
@@ -323,14 +332,14 @@ class Follower:
                 mode = file_mode(self._path)
                 for suffix in _FILES:
                     self._path.with_name(self._path.name + suffix).unlink(missing_ok=True)
-                if mode is not None:  # the new one is for those who had the old one
+                if mode is not None:  # the new file gets the permissions of the old one
                     make_private(self._path, mode)
         except OSError as error:
             self._unfit = f"{self._path} is damaged and cannot be removed: {error}"
 
 
 def _in_words(error: Exception) -> str:
-    if isinstance(error, Unfit | BudgetError):
+    if isinstance(error, UnusableIndex | BudgetError):
         return str(error)
     if isinstance(error, apsw.Error):
         return f"the index cannot be used: {type(error).__name__}: {error}"

@@ -14,7 +14,7 @@ import pytest
 
 from accountant.views.usage import BYS
 from streams.errors import Unavailable
-from streams.index import Follower
+from streams.index import Indexer
 from streams.index.rows import Rows
 from tests.accountant.world import World
 from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, recounted, said
@@ -28,15 +28,15 @@ def path(tmp_path: Path) -> Path:
 
 
 @contextlib.contextmanager
-def following(log: ListedLog, path: Path) -> Iterator[Follower]:
-    follower = Follower(lambda _: log, path)
+def following(log: ListedLog, path: Path) -> Iterator[Indexer]:
+    follower = Indexer(lambda _: log, path)
     try:
         yield follower
     finally:
         follower.close()
 
 
-def check(follower: Follower, log: list[bytes]) -> None:
+def check(follower: Indexer, log: list[bytes]) -> None:
     def all_of(rows: Rows) -> dict[str, object]:
         return {by: said(rows, "adult", by) for by in BYS}
 
