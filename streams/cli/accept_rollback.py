@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
@@ -40,7 +40,7 @@ def accept_rollback(
     """
     from streams.cli.printing.output import write_lines
 
-    with explained():
+    with explain_errors():
         settings = stopped_settings(url)
         if (settings.ledger.kind == "kafka") == (partition is None):
             fail(Exit.USAGE, "--partition N is for a ledger on Kafka, which needs it")
@@ -68,22 +68,22 @@ async def _accept(
     from streams.evidence import operator_records
 
     place, directory = log.place, settings.checkpoints
-    kept: CheckpointStore
+    store: CheckpointStore
     digest: Callable[[int], str | None]
     if isinstance(place, Path):
         from streams.embedded import checkpointing
 
-        kept = checkpointing.kept_of(place, settings)
+        store = checkpointing.kept_of(place, settings)
         digest = partial(checkpointing.digest_at, place)
     else:
         from streams.worker import partition_checkpoints
 
         assert isinstance(directory, Path)
         ledger = await log.ledger_id()
-        kept = partition_checkpoints.partition_store(
+        store = partition_checkpoints.partition_store(
             directory.absolute(), settings, ledger, log.partition
         )
         digest = partial(partition_checkpoints.digest_at, place, log.partition)
     return await operator_records.accept_rollback(
-        log.journal, log.genesis, log.clock, kept, digest, lost=lost, note=reason
+        log.journal, log.genesis, log.clock, store, digest, lost=lost, note=reason
     )

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained
+from streams.cli.printing.exits import Exit, explain_errors
 from streams.cli.printing.print_decision import print_decision
-from streams.cli.reading.connected import connected
-from streams.cli.reading.dataset_reader import meant_dataset
+from streams.cli.reading.connect import connect
+from streams.cli.reading.dataset_reader import suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ class AdminOptions(NamedTuple):
     @contextmanager
     def ledger(self) -> Iterator[Accountant]:
         """Connect to the ledger, and end the command for an error."""
-        with explained(), connected(self.url, self.token_file, wait=self.wait) as ledger:
+        with explain_errors(), connect(self.url, self.token_file, wait=self.wait) as ledger:
             yield ledger
 
     def fields(self, ledger: Accountant) -> dict[str, Any]:
@@ -62,7 +62,7 @@ class AdminOptions(NamedTuple):
         """
         with self.ledger() as ledger:
             decision = record(ledger, **self.fields(ledger))
-            meant = None if self.json else meant_dataset(ledger, decision)
+            meant = None if self.json else suggest_dataset(ledger, decision)
         self.end(decision, hint=meant)
 
     def end(self, decision: Decision, *, hint: str | None = None) -> NoReturn:
@@ -106,9 +106,9 @@ def admin_command(command: Callable[..., None]) -> Callable[..., None]:
     rest = [p for p in own if p.kind is p.VAR_KEYWORD]
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        admin = AdminOptions(**{name: given.pop(name) for name in AdminOptions._fields})
-        command(**given, admin=admin)
+    def run(**values: Any) -> None:
+        admin = AdminOptions(**{name: values.pop(name) for name in AdminOptions._fields})
+        command(**values, admin=admin)
 
     # typer reads the options from the signature.
     run.__signature__ = signature.replace(parameters=[*listed, *_OTHERS, *rest])  # type: ignore[attr-defined]

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
@@ -40,7 +40,7 @@ def archive(
     from streams.cli.printing.output import print_json
     from streams.settings import load_command
 
-    with explained():
+    with explain_errors():
         at = _parsed(before)
         where = ledger_url(url)
         if where.kind == "kafka":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail, fail_unanswered, fail_word
+from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered, fail_word
 from streams.cli.reading.options import (
     DEFAULT_URL,
     Json,
@@ -70,13 +70,13 @@ def ask(
     """
     from accountant.claims.text import parse_claim
     from streams.cli.printing.print_decision import print_decision
-    from streams.cli.reading.connected import connected
-    from streams.cli.reading.dataset_reader import meant_dataset
+    from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import suggest_dataset
     from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
 
-    with explained():
+    with explain_errors():
         wanted = parse_claim(claim)
         known = ("add_remove", "replace")
         if neighbours is not None and neighbours not in known:
@@ -96,7 +96,7 @@ def ask(
                 json,
             )
         sent_id = request_id or new_id(SystemClock())
-        with connected(url, token_file, wait=wait) as ledger:
+        with connect(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.shows_token:
                 _fail_without_analyst()
             try:
@@ -117,7 +117,7 @@ def ask(
                 fail_unanswered(error.why, again=again)
             then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
             remaining = None if json else _remaining(ledger, dataset, reply.decision)
-            meant = None if json else meant_dataset(ledger, reply.decision)
+            meant = None if json else suggest_dataset(ledger, reply.decision)
     print_decision(reply.decision, as_json=json, remaining=remaining, then=then, hint=meant)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
@@ -137,10 +137,10 @@ def _dry_run(
 ) -> NoReturn:
     """Print what the decision would be, and end the command."""
     from streams.cli.printing.dry_run import print_preview
-    from streams.cli.reading.dataset_reader import existing, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with reader(url, token_file) as ledger:
-        view = existing(ledger, dataset)
+        view = get_dataset(ledger, dataset)
         matters = via is not None or view.policy.access == "members"
         if analyst is None and matters and not ledger.shows_token:
             _fail_without_analyst()

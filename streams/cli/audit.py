@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.checkpoints import compare_checkpoints, evidence_of, print_report
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.checkpoints import compare_checkpoints, print_report, read_evidence
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
@@ -85,10 +85,10 @@ def audit(
     from streams.cli.printing.output import print_json
     from streams.cli.reading.log_reader import log_source
 
-    with explained():
+    with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
-        evidence = evidence_of(checkpoints, key, receipt)
-        reports = audited(log_source(target or url, archive or ()), wanted, evidence)
+        evidence = read_evidence(checkpoints, key, receipt)
+        reports = run_audit(log_source(target or url, archive or ()), wanted, evidence)
         looked = checkpoints is not None
         reports = [
             (number, _with_signatures(number, _of_ledger(report, ledger)))
@@ -120,7 +120,7 @@ def audit(
         raise typer.Exit(Exit.FAILED)
 
 
-def audited(
+def run_audit(
     source: LogSource,
     head: tuple[int, str] | None = None,
     evidence: Evidence | None = None,
@@ -133,20 +133,20 @@ def audited(
         evidence: receives the hashes that the log has at each checkpoint.
     """
     from accountant.replay.audit import audit as audit_log
-    from streams.cli.printing.output import counted, progress
+    from streams.cli.printing.output import count_progress, progress
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
     with progress() as bars:
         for part in source.parts():
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            held = None if part.state is None else part.state.end
-            wanted = [at for at in (held, None if part.sealed else part.archived) if at]
+            state_end = None if part.state is None else part.state.end
+            wanted = [at for at in (state_end, None if part.sealed else part.archived) if at]
             found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
             if evidence is not None:
                 found |= dict.fromkeys(evidence.numbers(part.number))
-            with counted(bars, part.values, task) as counting:
-                watched = _Watched(part, counting, found, evidence)
+            with count_progress(bars, part.values, task) as counting:
+                watched = _HashRecorder(part, counting, found, evidence)
                 values = iter(watched)
                 report = audit_log(
                     values,
@@ -173,7 +173,7 @@ def audited(
     return reports
 
 
-class _Watched:
+class _HashRecorder:
     """Reads the values of one partition, and records the hashes of the wanted numbers.
 
     Attributes:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
@@ -37,7 +37,7 @@ def reset_clock(
     from streams.cli.printing.output import write_lines
     from streams.evidence import operator_records
 
-    def tell(partition: int, done: EncodedDecision | None) -> None:
+    def report(partition: int, done: EncodedDecision | None) -> None:
         where = f"partition {partition}: " if settings.ledger.kind == "kafka" else ""
         if json:
             write_lines([] if done is None else [done.value])
@@ -46,12 +46,12 @@ def reset_clock(
         elif where:
             say(f"{where}not ahead, nothing was written")
 
-    with explained():
+    with explain_errors():
         settings = stopped_settings(url)
         written = write_records(
             settings,
             lambda log: operator_records.reset_clock(log.journal, log.genesis, log.clock, reason),
-            tell,
+            report,
         )
     if not written:
         fail(Exit.FAILED, "the log is not ahead of this machine's clock: nothing was written")

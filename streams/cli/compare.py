@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, NoReturn
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.printing.uncounted import not_decided
+from streams.cli.printing.undecided_lines import undecided_words
 from streams.cli.reading.options import Json
-from streams.cli.reading.policy_options import policy_in
+from streams.cli.reading.policy_options import read_policy
 
 if TYPE_CHECKING:
     from accountant.advice.compare import Alternative, ComparedTally, Comparison
@@ -41,8 +41,8 @@ def compare(
     from accountant.advice.request_file import Columns
     from streams.cli.printing.output import print_json
 
-    with explained():
-        wanted = policy_in(policy)
+    with explain_errors():
+        wanted = read_policy(policy)
         comparison, best = Comparison(wanted), _best(wanted)
         columns = Columns()
         _take_all(comparison, best, sys.stdin.buffer, columns)
@@ -55,7 +55,7 @@ def compare(
         _print_json(alternatives, _of_input(columns))
     else:
         _print_tables(alternatives)
-    _tell(columns, json=json)
+    _report_input(columns, json=json)
     if columns.not_decided:
         raise typer.Exit(Exit.FAILED)
 
@@ -114,21 +114,21 @@ def _fail(columns: Columns) -> NoReturn:
     """End the command if no request was decided."""
     hint = "send one request a line, as for `accountant decide`, or a decision log"
     if columns.not_decided:
-        message = f"no request on stdin can be decided: {not_decided(columns)}"
+        message = f"no request on stdin can be decided: {undecided_words(columns)}"
         fail(Exit.FAILED, message, hint=hint)
     others = columns.left_out + columns.repeated
     only = f", only {others} records that are left out" if others else ""
     fail(Exit.FAILED, f"stdin has no request{only}", hint=hint)
 
 
-def _tell(columns: Columns, *, json: bool) -> None:
+def _report_input(columns: Columns, *, json: bool) -> None:
     """Print to stderr how many lines were decided; with --json only if some were not."""
     if not json:
         more = f", {columns.repeated} repeated" if columns.repeated else ""
         more += f", {columns.left_out} admin requests left out" if columns.left_out else ""
         say(f"decided {columns.decided} requests under each alternative{more}", err=True)
     if columns.not_decided:
-        say(f"not decided: {not_decided(columns)}", err=True)
+        say(f"not decided: {undecided_words(columns)}", err=True)
 
 
 def _datasets(alternatives: Iterable[Alternative]) -> list[str]:
@@ -150,17 +150,17 @@ def _print_json(alternatives: tuple[Alternative, ...], of_input: dict[str, Any])
             if alternative.why_not:
                 print_json(row | {"why_not": alternative.why_not})
                 continue
-            stands = alternative.at(dataset)
+            tally = alternative.at(dataset)
             if alternative.decides:
                 row |= {
-                    "admitted": stands.admitted,
-                    "refused": stands.refused,
-                    "not_taken": stands.not_taken,
-                    "first_refusal": stands.first_refusal,
-                    "spent_ratio": stands.spent_ratio,
+                    "admitted": tally.admitted,
+                    "refused": tally.refused,
+                    "not_taken": tally.not_taken,
+                    "first_refusal": tally.first_refusal,
+                    "spent_ratio": tally.spent_ratio,
                 }
             if alternative.kind == "odometer":
-                row["reading"] = stands.reading
+                row["reading"] = tally.reading
             print_json(row)
 
 
@@ -187,13 +187,13 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             label.append(" *" if alternative.own else "")
             if alternative.why_not:
                 continue
-            stands = alternative.at(dataset)
-            reading = "" if stands.reading is None else spent_amount(stands.reading)
+            tally = alternative.at(dataset)
+            reading = "" if tally.reading is None else spent_amount(tally.reading)
             if not alternative.decides:
                 table.add_row(label, "", *["–"] * 4, reading)
                 continue
-            bar = spent_bar(stands.spent_ratio, 6)
-            table.add_row(label, bar, *_counts(stands), reading)
+            bar = spent_bar(tally.spent_ratio, 6)
+            table.add_row(label, bar, *_counts(tally), reading)
         stdout().print(table)
     stdout().print(
         "* the policy's own filter. An odometer row counts what a rule admits that is fixed in "
@@ -211,6 +211,6 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             stdout().print(line, soft_wrap=True)
 
 
-def _counts(stands: ComparedTally) -> tuple[str, str, str, str]:
-    first = "–" if stands.first_refusal is None else str(stands.first_refusal)
-    return str(stands.admitted), str(stands.refused), str(stands.not_taken or "–"), first
+def _counts(tally: ComparedTally) -> tuple[str, str, str, str]:
+    first = "–" if tally.first_refusal is None else str(tally.first_refusal)
+    return str(tally.admitted), str(tally.refused), str(tally.not_taken or "–"), first

@@ -12,16 +12,16 @@ from msgspec import UNSET
 from accountant.display.numbers import exact_percent
 from accountant.policy.proposal import PROPOSED_CAP, proposed
 from streams.cli.admin_command import AdminOptions, admin_command
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
+    check_excluded,
     check_words,
-    excluded,
     named_options,
-    policy_in,
     policy_of,
     policy_options,
+    read_policy,
 )
 
 if TYPE_CHECKING:
@@ -89,10 +89,10 @@ def open_(
     from accountant.records.names import check_name
     from streams.client import PolicyDiffers
 
-    with explained():
+    with explain_errors():
         if policy is not None:
-            excluded(context, "--policy", _OF_A_POLICY, why="the file has the whole policy")
-            wanted = policy_in(policy)
+            check_excluded(context, "--policy", _OF_A_POLICY, why="the file has the whole policy")
+            wanted = read_policy(policy)
         else:
             wanted = policy_of(proposed(fields))
             proposes_cap = fields["most_per_request"] is None
@@ -179,12 +179,12 @@ def amend(
 
     Options that you leave out change nothing.
     """
-    given = (horizon, most_per_request, lower_to, access, visibility)
-    if not alert_at and all(each is None for each in given):
+    values = (horizon, most_per_request, lower_to, access, visibility)
+    if not alert_at and all(each is None for each in values):
         hint = "--alert-at 0.5 --alert-at 0.9, --horizon P365D, --most-per-request 0.1"
         fail(Exit.USAGE, "nothing to change", hint=f"{hint} or --access members")
     check_words(access=access, visibility=visibility)
-    policy = None if lower_to is None else policy_in(lower_to)
+    policy = None if lower_to is None else read_policy(lower_to)
     fields = {
         "alert_at": alert_at or None,
         "horizon": horizon,
@@ -235,22 +235,22 @@ def show(
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_details
     from streams.cli.reading.dataset_reader import (
-        existing,
-        last_granted,
-        limits_shown,
-        members_shown,
-        one_with_joint,
+        get_dataset,
+        last_granted_claim,
         reader,
+        visible_limits,
+        visible_members,
+        with_joint_guarantee,
     )
 
-    with explained(), reader(url, token_file) as ledger:
+    with explain_errors(), reader(url, token_file) as ledger:
         wanted = None if like is None else parse_claim(like)
-        found = existing(ledger, name)
-        claim = wanted or (None if json else last_granted(ledger, found))
+        found = get_dataset(ledger, name)
+        claim = wanted or (None if json else last_granted_claim(ledger, found))
         rollbacks = {each.partition: each.branch for each in ledger.heads() if each.branch}
-        found = one_with_joint(found, ledger)
-        members = [] if json else members_shown(ledger, name)
-        limits = [] if json else limits_shown(ledger, name)
+        found = with_joint_guarantee(found, ledger)
+        members = [] if json else visible_members(ledger, name)
+        limits = [] if json else visible_limits(ledger, name)
     if json:
         print_json(found)
     else:
@@ -277,11 +277,11 @@ def list_(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = Fal
     from accountant.display.datasets import joint_sentence
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.printing.tables import dataset_table
-    from streams.cli.reading.dataset_reader import all_with_joint, reader
+    from streams.cli.reading.dataset_reader import reader, with_joint_guarantees
 
-    with explained(), reader(url, token_file) as ledger:
+    with explain_errors(), reader(url, token_file) as ledger:
         read = ledger.datasets()
-        found = all_with_joint(read, read, ledger)
+        found = with_joint_guarantees(read, read, ledger)
     if json:
         for view in found:
             print_json(view)

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, check_output_complete, explained
+from streams.cli.printing.exits import Exit, check_output_complete, explain_errors
 from streams.cli.printing.say import say
-from streams.cli.printing.uncounted import not_decided
+from streams.cli.printing.undecided_lines import undecided_words
 from streams.cli.reading.options import Json
-from streams.cli.reading.policy_options import policy_in
+from streams.cli.reading.policy_options import read_policy
 
 if TYPE_CHECKING:
     from accountant.advice.request_file import Columns
@@ -49,8 +49,8 @@ def decide(
     from streams.cli.printing.output import stderr, write_lines
     from streams.cli.reading.json_lines import numbered_lines
 
-    with explained():
-        wanted = None if policy is None else resolve(policy_in(policy))
+    with explain_errors():
+        wanted = None if policy is None else resolve(read_policy(policy))
         counts: Counter[str] = Counter()
         columns = Columns()
         lines = numbered_lines(sys.stdin.buffer, MAX_BYTES)
@@ -62,7 +62,7 @@ def decide(
         text = ", ".join(f"{count} {kind}" for kind, count in sorted(counts.items()))
         stderr().print(f"decided {sum(counts.values())} records: {text or 'none'}")
         if columns.not_decided:
-            say(f"not decided: {not_decided(columns)}", err=True)
+            say(f"not decided: {undecided_words(columns)}", err=True)
     check_output_complete()
     if columns.not_decided:
         raise typer.Exit(Exit.FAILED)

@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
 from accountant.policy.proposal import proposed
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
-    excluded,
+    check_excluded,
     is_typed,
     named_options,
     policy_of,
@@ -74,16 +74,16 @@ def fits(
     from accountant.advice.choose_filter import choose, choose_all, mix
     from accountant.claims import checked
     from accountant.claims.text import parse_claim
-    from streams.cli.reading.dataset_reader import existing, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader
 
     policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else proposed(budget))
-    with explained():
+    with explain_errors():
         wanted = checked(mix([parse_claim(text) for text in claim])).claim
         if dataset is not None:
             why = "the dataset has a budget"
-            excluded(context, "--dataset", _OF_A_BUDGET, why=why)
+            check_excluded(context, "--dataset", _OF_A_BUDGET, why=why)
             with reader(url, token_file) as ledger:
-                view = existing(ledger, dataset)
+                view = get_dataset(ledger, dataset)
                 shown = ledger.cost(dataset, wanted, analyst=analyst)
             _print_of_dataset(view, wanted, shown, json=json)
             return
@@ -178,8 +178,8 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     if choice.fit is not None and choice.fit.ends is not None:
         row |= {"ends": choice.fit.ends, "ends_after": choice.fit.ends_after}
     fields = (*FILTERS[choice.name].parameters, "beside", "most_per_request")
-    given = {field: getattr(choice.policy, field) for field in fields}
-    return row | {field: value for field, value in given.items() if value}
+    values = {field: getattr(choice.policy, field) for field in fields}
+    return row | {field: value for field, value in values.items() if value}
 
 
 def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
-from streams.cli.serve import Bind, Port, say_where, server_settings
+from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.serve import Bind, Port, print_address, server_settings
 
 
 def gateway(
@@ -25,10 +25,10 @@ def gateway(
     from streams.logs import configure_server
     from streams.server.serve import serve_kafka
 
-    with explained():
+    with explain_errors():
         if ledger_url(url).kind != "kafka":
             hint = "use --url kafka://HOST:PORT, or `accountant serve` for a ledger in a file"
             fail(Exit.USAGE, f"a gateway needs a ledger on Kafka, got {url}", hint=hint)
         settings = server_settings(url, bind, port)
         configure_server(settings)
-        serve_kafka(settings, listening=say_where)
+        serve_kafka(settings, listening=print_address)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
@@ -41,16 +41,16 @@ def head(
     for signed checkpoints use `accountant audit --checkpoints`.
     """
     from streams.cli.printing.output import print_json
-    from streams.cli.reading.heads import heads_of
+    from streams.cli.reading.heads import read_heads
     from streams.cli.reading.log_reader import log_source
 
     if to is not None and key is None:
         hint = "add --key FILE; `accountant key create` makes one"
         fail(Exit.USAGE, "--to stores signed checkpoints, so it needs a key", hint=hint)
-    with explained():
+    with explain_errors():
         # Opened first: a wrong address fails before a long log is read.
         place = None if to is None else _place(to)
-        found = heads_of(log_source(url))
+        found = read_heads(log_source(url))
         if key is not None:
             _sign(found, key, place, json=json)
             return
@@ -110,12 +110,12 @@ def _sign(found: list[Head], key: Path, place: Sink | None, *, json: bool) -> No
 
 
 def _fields(checkpoint: Checkpoint, note: bytes, where: str | None) -> dict[str, object]:
-    kept = {} if where is None else {"kept": where}
+    stored = {} if where is None else {"kept": where}
     return {
         "ledger": checkpoint.ledger,
         "partition": checkpoint.partition,
         "partition_sequence": checkpoint.sequence,
         "head": checkpoint.head,
         "note": note.decode(),
-        **kept,
+        **stored,
     }

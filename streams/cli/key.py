@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, Url
 from streams.cli.stopped_ledger import stopped_settings, write_records
@@ -30,7 +30,7 @@ def create(
     """Make an Ed25519 key and print the public key. Give the public key to your auditors."""
     from streams.evidence.keys import SigningKey
 
-    with explained():
+    with explain_errors():
         say(SigningKey.create(file, name).verifier.text)
 
 
@@ -39,7 +39,7 @@ def show(file: Annotated[Path, typer.Argument(help="A file that `key create` mad
     """Print the public key of a key file."""
     from streams.evidence.keys import SigningKey
 
-    with explained():
+    with explain_errors():
         say(SigningKey.load(file).verifier.text)
 
 
@@ -68,7 +68,7 @@ def rotate(
     from streams.cli.printing.output import write_lines
     from streams.evidence.operator_records import rotate_key
 
-    def tell(partition: int, done: EncodedDecision | None) -> None:
+    def report(partition: int, done: EncodedDecision | None) -> None:
         if json:
             write_lines([] if done is None else [done.value])
         elif done is None:
@@ -79,7 +79,7 @@ def rotate(
     if (old is None) == (lost is None):
         hint = "add --old FILE, or --lost PUBLIC_KEY if that file was lost or stolen"
         fail(Exit.USAGE, "the command needs the old key, by one of two options", hint=hint)
-    with explained():
+    with explain_errors():
         settings = stopped_settings(url)
         public, before, key = _keys(new, old, lost)
         ledger = ""
@@ -98,7 +98,7 @@ def rotate(
                 note=reason,
             )
 
-        written = write_records(settings, write, tell)
+        written = write_records(settings, write, report)
     if not written:
         fail(Exit.FAILED, "the log has this key already: nothing was written")
 

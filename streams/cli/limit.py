@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import meant_dataset
+from streams.cli.reading.dataset_reader import suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -72,14 +72,14 @@ def set_(
     scope, name = _scope(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
     policy = {field: text for field, text in own.items() if text is not None}
-    if all(given is None for given in (part, pace, reserved)) and not policy:
+    if all(each is None for each in (part, pace, reserved)) and not policy:
         fail(
             Exit.USAGE,
             "the limit is empty: add --part, --epsilon, --pace or --reserved",
             hint="to remove a limit, use `accountant limit remove`",
         )
     with admin.ledger() as ledger:
-        standing = ([], []) if admin.json else _standing(ledger, dataset)
+        before = ([], []) if admin.json else _before(ledger, dataset)
         decision = ledger.set_limit(
             dataset,
             scope,
@@ -90,10 +90,10 @@ def set_(
             reserved=reserved,
             **admin.fields(ledger),
         )
-        meant = None if admin.json else meant_dataset(ledger, decision)
+        meant = None if admin.json else suggest_dataset(ledger, decision)
     if decision.outcome == "limit_set":
-        given = {"part": part or policy, "pace": pace, "reserved": reserved}
-        for note in _notes(*standing, scope, name, given):
+        values = {"part": part or policy, "pace": pace, "reserved": reserved}
+        for note in _notes(*before, scope, name, values):
             say(f"note: {note}", err=True)
     admin.end(decision, hint=meant)
 
@@ -130,11 +130,11 @@ def list_(
     """
     from streams.cli.printing.limits import limit_table
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import existing, limits_shown, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader, visible_limits
 
-    with explained(), reader(url, token_file) as ledger:
-        existing(ledger, dataset)
-        found = limits_shown(ledger, dataset)
+    with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, dataset)
+        found = visible_limits(ledger, dataset)
     if json:
         for level in found:
             print_json(level)
@@ -144,7 +144,7 @@ def list_(
         say(f"{dataset} has no limits that you may see: everyone who may ask shares the budget")
 
 
-def _standing(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
+def _before(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
     """Return the limits and members, to warn of mistakes; none if they cannot be read."""
     from accountant.errors import BudgetError
 
@@ -158,13 +158,13 @@ def _notes(
     members: Sequence[Member],
     scope: str,
     name: str | None,
-    given: Mapping[str, object],
+    values: Mapping[str, object],
 ) -> list[str]:
     """Return warnings: what a new limit removes, and that nobody has its name.
 
     Args:
         limits, members: before the new limit.
-        given: the new limit, by the names of the options.
+        values: the new limit, by the names of the options.
     """
     notes = []
     before: dict[tuple[str, str | None], LevelView] = {
@@ -172,7 +172,7 @@ def _notes(
     }
     if (was := before.get((scope, name))) is not None:
         had = {"part": was.part or was.policy, "pace": was.pace, "reserved": was.reserved}
-        lost = [f"--{what}" for what, it in had.items() if it is not None and not given[what]]
+        lost = [f"--{what}" for what, it in had.items() if it is not None and not values[what]]
         if lost:
             notes.append(
                 f"this removes the earlier {' and '.join(lost)}: a new limit replaces the whole one"
@@ -191,7 +191,7 @@ def _notes(
 
 def _scope(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:
     named = {"team": team, "analyst": analyst, "each": each}
-    given = [(scope, name) for scope, name in named.items() if name is not None]
-    if len(given) > 1:
+    values = [(scope, name) for scope, name in named.items() if name is not None]
+    if len(values) > 1:
         fail(Exit.USAGE, "use one of --team, --analyst and --each, or none for the whole dataset")
-    return given[0] if given else ("dataset", None)
+    return values[0] if values else ("dataset", None)

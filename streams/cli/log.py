@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.archive import archive
-from streams.cli.printing.exits import Exit, check_output_complete, explained, fail
+from streams.cli.printing.exits import Exit, check_output_complete, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
@@ -37,13 +37,13 @@ def export(
     partition follows another. If the beginning of the log was archived, name every archive with
     --archive, in order. Exit code 1 if --id finds nothing.
     """
-    from streams.cli.printing.lasting_streams import nobody_reads
-    from streams.cli.printing.output import counted, progress, stdout, write_lines
+    from streams.cli.printing.output import count_progress, progress, stdout, write_lines
+    from streams.cli.printing.safe_streams import reader_is_gone
     from streams.cli.reading.log_reader import log_source
 
     # On a terminal, a progress bar would break up the lines of the log.
     bar = progress(wanted=not stdout().is_terminal)
-    with explained(), bar as bars:
+    with explain_errors(), bar as bars:
         found, is_cut = 0, False
         for part in log_source(url, archives or ()).parts():
             is_cut |= part.sealed is not None
@@ -54,7 +54,7 @@ def export(
                     hint="name each archive with --archive FILE, in order",
                 )
             task = bars.add_task(f"partition {part.number}", total=part.total)
-            with counted(bars, part.values, task) as values:
+            with count_progress(bars, part.values, task) as values:
                 for value in (
                     values
                     if request_id is None
@@ -62,7 +62,7 @@ def export(
                 ):
                     write_lines([value])
                     found += 1
-                    if nobody_reads():
+                    if reader_is_gone():
                         return
         check_output_complete()
     if request_id is not None and not found:
@@ -103,7 +103,7 @@ def restore(
     """
     from streams.cli.printing.output import print_json
 
-    with explained():
+    with explain_errors():
         deployment = _deployment(url)
         done = _restored(file, deployment)
     if json:
@@ -135,7 +135,7 @@ def _deployment(url: str) -> Deployment:
 def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     """Audit a file and write it back, showing progress on stderr."""
     from accountant.records import decode_decision
-    from streams.cli.audit import audited
+    from streams.cli.audit import run_audit
     from streams.cli.printing.output import progress
     from streams.cli.reading.log_reader import ExportedLog, log_source
     from streams.kafka.restore import Copy, restore
@@ -143,8 +143,8 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
     if file.exists() and not (file.is_file() and isinstance(log_source(str(file)), ExportedLog)):
         hint = "accountant log export --url kafka://HOST:PORT > FILE"
         fail(Exit.USAGE, f"{file} must be a file that `accountant log export` wrote", hint=hint)
-    log = _Copied(file)
-    reports = audited(log)
+    log = _UnchangedLog(file)
+    reports = run_audit(log)
     if not reports:
         fail(Exit.FAILED, f"{file} is empty: it has no genesis record. Nothing was written")
     copies = []
@@ -177,7 +177,7 @@ def _restored(file: Path, deployment: Deployment) -> list[RestoredPartition]:
         )
 
 
-class _Copied:
+class _UnchangedLog:
     """An exported log that is read twice and must not change in between.
 
     Attributes:

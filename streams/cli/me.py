@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import explained
+from streams.cli.printing.exits import explain_errors
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
@@ -23,9 +23,9 @@ def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False)
     from msgspec.structs import asdict
 
     from streams.cli.printing.output import print_json
-    from streams.cli.reading.connected import connected
+    from streams.cli.reading.connect import connect
 
-    with explained(), connected(url, token_file) as ledger:
+    with explain_errors(), connect(url, token_file) as ledger:
         found = ledger.me()
     if json:
         datasets = [asdict(each) for each in found.datasets]
@@ -84,13 +84,13 @@ def mine(
     With --json one dataset a line. A server shows the budget of the token's name.
     """
     if unanswered:
-        _tell_unanswered(url, token_file, analyst, json=json)
+        _print_open_releases(url, token_file, analyst, json=json)
         return
     from streams.cli.printing.limits import budget_lines
     from streams.cli.printing.output import print_json, stdout
     from streams.cli.reading.dataset_reader import reader
 
-    with explained(), reader(url, token_file) as ledger:
+    with explain_errors(), reader(url, token_file) as ledger:
         found = ledger.budgets(analyst)
     if json:
         for budget in found:
@@ -102,14 +102,16 @@ def mine(
         say("you may ask no dataset: ask an owner to run `accountant member set`")
 
 
-def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, json: bool) -> None:
+def _print_open_releases(
+    url: str, token_file: Path | None, analyst: str | None, *, json: bool
+) -> None:
     """Print the releases of a ledger that may be charged and have no result in the store."""
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.printing.tables import unanswered_table
-    from streams.cli.reading.unanswered import unanswered_releases
+    from streams.cli.printing.tables import open_release_table
+    from streams.cli.reading.open_releases import open_releases
 
-    with explained():
-        found = unanswered_releases(url, token_file, analyst)
+    with explain_errors():
+        found = open_releases(url, token_file, analyst)
     if json:
         for each in found:
             print_json(each)
@@ -117,7 +119,7 @@ def _tell_unanswered(url: str, token_file: Path | None, analyst: str | None, *, 
     if not found:
         say("every charged release has its result")
         return
-    stdout().print(unanswered_table(found))
+    stdout().print(open_release_table(found))
     say("next: release again with the same request_id; it is not charged again")
 
 

@@ -8,13 +8,13 @@ from typing import Annotated
 import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
-Who = Annotated[str, typer.Argument(help="The member's name, as in their token.")]
+MemberName = Annotated[str, typer.Argument(help="The member's name, as in their token.")]
 AsAdministrator = Annotated[
     bool,
     typer.Option(
@@ -28,7 +28,7 @@ AsAdministrator = Annotated[
 @admin_command
 def set_(
     dataset: Dataset,
-    who: Who,
+    member: MemberName,
     role: Annotated[
         list[str],
         typer.Option(help="owner, analyst, engine or auditor; repeat it for several roles."),
@@ -47,18 +47,18 @@ def set_(
     For owners, and with --as-administrator for administrators. Exit code 1 if it is refused.
     """
     from streams.cli.reading.member_file import check_role
-    from streams.cli.reading.options import until_of
+    from streams.cli.reading.options import parse_until
     from streams.clock import SystemClock
 
     for each in role:
         check_role("--role", each)
     if until is not None and "owner" in role:
         fail(Exit.USAGE, "--until excludes --role owner: an owner does not expire")
-    over = None if until is None else until_of(until, SystemClock().now())
+    over = None if until is None else parse_until(until, SystemClock().now())
     admin.send(
         lambda ledger, **more: ledger.set_member(
             dataset,
-            who,
+            member,
             roles=list(dict.fromkeys(role)),
             team=team,
             until=over,
@@ -72,7 +72,7 @@ def set_(
 @admin_command
 def remove(
     dataset: Dataset,
-    who: Who,
+    member: MemberName,
     *,
     admin: AdminOptions,
     as_administrator: AsAdministrator = False,
@@ -83,7 +83,7 @@ def remove(
     """
     admin.send(
         lambda ledger, **more: ledger.remove_member(
-            dataset, who, as_administrator=as_administrator, **more
+            dataset, member, as_administrator=as_administrator, **more
         )
     )
 
@@ -102,12 +102,12 @@ def list_(
     """
     from streams.cli.printing.members import member_table
     from streams.cli.printing.output import print_json, stdout
-    from streams.cli.reading.dataset_reader import existing, members_shown, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader, visible_members
     from streams.clock import SystemClock
 
-    with explained(), reader(url, token_file) as ledger:
-        existing(ledger, dataset)
-        found = members_shown(ledger, dataset)
+    with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, dataset)
+        found = visible_members(ledger, dataset)
     if json:
         for member in found:
             print_json(member)
@@ -141,5 +141,5 @@ def sync(
     """
     from streams.cli.member_sync import Sync
 
-    with explained():
+    with explain_errors():
         Sync(dataset, file, admin, as_administrator).run(dry_run=dry_run)

@@ -17,9 +17,9 @@ from streams.cli.printing.members import change_table, count_words
 from streams.cli.printing.output import print_json, progress, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import explain, verdict
-from streams.cli.reading.connected import settings_for
-from streams.cli.reading.dataset_reader import fail_unopened
-from streams.cli.reading.member_file import members_in
+from streams.cli.reading.connect import settings_for
+from streams.cli.reading.dataset_reader import fail_unknown_dataset
+from streams.cli.reading.member_file import read_members
 from streams.client import AsyncAccountant, UnknownDataset
 from streams.clock import SystemClock
 
@@ -42,7 +42,7 @@ class Sync(NamedTuple):
     def run(self, *, dry_run: bool) -> None:
         """Show the changes and make them; end the command at the first refusal."""
         now = SystemClock().now()
-        listed = members_in(self.file)
+        listed = read_members(self.file)
         wanted = [each for each in listed if each.until is None or from_iso(each.until) > now]
         if len(wanted) < len(listed) and not self.admin.json:
             say(f"{len(listed) - len(wanted):,} expired members of the file are left out")
@@ -55,7 +55,9 @@ class Sync(NamedTuple):
             try:
                 await ledger.dataset(self.dataset)
             except UnknownDataset:
-                fail_unopened(self.dataset, [view.dataset for view in await ledger.datasets()])
+                fail_unknown_dataset(
+                    self.dataset, [view.dataset for view in await ledger.datasets()]
+                )
             name = (await ledger.me()).name if ledger.shows_token else None
             own = admin.by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
@@ -65,7 +67,7 @@ class Sync(NamedTuple):
                 say(f"warning: this makes you ({own}) no longer an owner of {self.dataset}")
             if dry_run or not steps:
                 return
-            sent = _Sent(sum(map(len, steps)))
+            sent = _SyncProgress(sum(map(len, steps)))
             with progress() as bars:
                 task = bars.add_task("setting members", total=sent.all)
                 for step in steps:
@@ -91,7 +93,7 @@ class Sync(NamedTuple):
         ledger: AsyncAccountant,
         step: Sequence[Change],
         by: str,
-        sent: _Sent,
+        sent: _SyncProgress,
         advance: Callable[[], None],
     ) -> None:
         """Make the changes of one step, until one is refused."""
@@ -125,7 +127,7 @@ class Sync(NamedTuple):
             for _ in range(1 if alone else min(_AT_ONCE, len(step))):
                 group.create_task(worker())
 
-    def _end(self, sent: _Sent) -> None:
+    def _end(self, sent: _SyncProgress) -> None:
         if sent.error is not None:
             say(
                 f"stopped after {sent.made:,} of {sent.all:,} changes; run the same command again "
@@ -147,7 +149,7 @@ class Sync(NamedTuple):
         )
 
 
-class _Sent:
+class _SyncProgress:
     """Counts the changes of a sync, and records why it stopped.
 
     Attributes:
@@ -181,7 +183,7 @@ def _leaves(change: Change, name: str) -> bool:
     return was and change.after.member == name and "owner" not in change.after.roles
 
 
-def _until_refused(changes: Iterator[Change], sent: _Sent) -> Iterator[Change]:
+def _until_refused(changes: Iterator[Change], sent: _SyncProgress) -> Iterator[Change]:
     for change in changes:
         yield change
         if sent.has_stopped:

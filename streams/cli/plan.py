@@ -8,16 +8,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from accountant.policy.proposal import proposed
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
-    excluded,
+    check_excluded,
     is_typed,
     named_options,
-    policy_in,
     policy_of,
     policy_options,
+    read_policy,
 )
 
 if TYPE_CHECKING:
@@ -69,12 +69,12 @@ def plan(
     """
     from accountant.advice.noise_for_error import choices, wanted
 
-    with explained():
+    with explain_errors():
         if dataset is not None:
             why = "the dataset has a budget"
-            excluded(context, "--dataset", (*_BUDGET, "policy"), why=why)
+            check_excluded(context, "--dataset", (*_BUDGET, "policy"), why=why)
         elif policy is not None:
-            excluded(context, "--policy", _BUDGET, why="the file has the whole policy")
+            check_excluded(context, "--policy", _BUDGET, why="the file has the whole policy")
         with named_options():
             wish = wanted(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
@@ -122,15 +122,15 @@ def _of_file(path: Path | None) -> PlanBudget | None:
     from accountant.policy import resolve
     from accountant.policy.compiled_policy import open_plan
 
-    return None if path is None else unspent(open_plan(resolve(policy_in(path))))
+    return None if path is None else unspent(open_plan(resolve(read_policy(path))))
 
 
 def _of_dataset(name: str, url: str, token_file: Path | None) -> PlanBudget:
     from accountant.advice.fit import budget_of
-    from streams.cli.reading.dataset_reader import existing, reader
+    from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with reader(url, token_file) as ledger:
-        return budget_of(existing(ledger, name))
+        return budget_of(get_dataset(ledger, name))
 
 
 def _print_json(

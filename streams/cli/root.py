@@ -33,8 +33,8 @@ from streams.cli import (
     worker,
 )
 from streams.cli.demo import command as demo
-from streams.cli.printing.exits import complain, explained, plain_usage
-from streams.cli.printing.lasting_streams import nobody_reads, output_error, take_over
+from streams.cli.printing.exits import complain, escape_usage_errors, explain_errors
+from streams.cli.printing.safe_streams import output_error, reader_is_gone, replace_streams
 from streams.cli.printing.say import say
 
 _HELP = """Keep the privacy budgets of datasets, and decide each request against them once.
@@ -48,21 +48,21 @@ granted; 130 interrupted. The exit code is right even if the output cannot be wr
 """
 
 
-class _Explained(TyperGroup):
+class _ErrorGroup(TyperGroup):
     """Turns every expected error of a command into a message and an exit code."""
 
     def make_context(self, *arguments: Any, **more: Any) -> Any:
-        with plain_usage():
+        with escape_usage_errors():
             return super().make_context(*arguments, **more)
 
     def invoke(self, ctx: Any) -> Any:
-        with explained(), plain_usage():
+        with explain_errors(), escape_usage_errors():
             return super().invoke(ctx)
 
 
 app = typer.Typer(
     name="accountant",
-    cls=_Explained,
+    cls=_ErrorGroup,
     help=_HELP,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
@@ -132,10 +132,10 @@ app.command("accept-rollback", rich_help_panel=_RUN)(accept_rollback.accept_roll
 
 def main() -> None:
     """Run the command that the arguments name."""
-    take_over()
+    replace_streams()
     try:
         app()
     finally:
         error = output_error()
-        if error is not None and not nobody_reads():
+        if error is not None and not reader_is_gone():
             complain(f"the output cannot be written: {error.strerror}")

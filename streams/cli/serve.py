@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL
 
@@ -48,13 +48,13 @@ def serve(
     from streams.logs import configure_server
     from streams.server.serve import serve as serve_ledger
 
-    with explained():
+    with explain_errors():
         if ledger_url(url).kind != "sqlite":
             hint = "use --url sqlite:///FILE, or `accountant gateway` for a ledger on Kafka"
             fail(Exit.USAGE, f"`accountant serve` needs a ledger's file, got {url}", hint=hint)
         settings = server_settings(url, bind, port)
         configure_server(settings)
-        serve_ledger(settings, listening=say_where)
+        serve_ledger(settings, listening=print_address)
 
 
 def server_settings(url: str, bind: str | None, port: int | None) -> Settings:
@@ -71,6 +71,6 @@ def server_settings(url: str, bind: str | None, port: int | None) -> Settings:
     return load_server(url=url, port=port, **{field: bind})
 
 
-def say_where(address: str) -> None:
+def print_address(address: str) -> None:
     """Print the server's address, for people and for scripts that wait for it."""
     say(f"listening at {address}")

@@ -57,7 +57,7 @@ def stopped_settings(url: str) -> Settings:
 def write_records(
     settings: Settings,
     write: Callable[[StoppedLog], Awaitable[EncodedDecision | None]],
-    tell: Callable[[int, EncodedDecision | None], None] | None = None,
+    report: Callable[[int, EncodedDecision | None], None] | None = None,
     *,
     only: int | None = None,
 ) -> list[EncodedDecision]:
@@ -65,7 +65,7 @@ def write_records(
 
     Args:
         write: writes one record; returns None if there is nothing to write.
-        tell: called with each partition and its decision.
+        report: called with each partition and its decision.
         only: on Kafka, the only partition to write into.
     Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none.
     """
@@ -80,8 +80,8 @@ def write_records(
         written = await write(log)
         if written is not None:
             done.append(written)
-        if tell is not None:
-            tell(log.partition, written)
+        if report is not None:
+            report(log.partition, written)
 
     if settings.ledger.kind == "kafka":
         asyncio.run(_each_partition(settings, clock, write_into, only))

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
@@ -53,7 +53,7 @@ def create(
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
 
-    with explained():
+    with explain_errors():
         now = SystemClock().now()
         until = None if expires is None else now + _milliseconds(expires)
         file = _named(tokens)
@@ -79,7 +79,7 @@ def list_tokens(tokens: Tokens = None, json: Json = False) -> None:
     from streams.cli.printing.output import print_json, stdout
     from streams.clock import SystemClock
 
-    with explained():
+    with explain_errors():
         rows, _ = read(_named(tokens))
         now = SystemClock().now()
         if json:
@@ -108,7 +108,7 @@ def revoke(
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
 
-    with explained():
+    with explain_errors():
         now = SystemClock().now()
         revoked = revoke_tokens(_named(tokens), which, now=now)
     for row in revoked:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, cast
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail, fail_word
+from streams.cli.printing.exits import Exit, explain_errors, fail, fail_word
 from streams.cli.printing.say import say
 from streams.cli.reading.options import Json
 
@@ -57,7 +57,7 @@ def create(
     from streams.cli.printing.output import print_json
     from streams.kafka.topics import create as create_topics
 
-    with explained():
+    with explain_errors():
         done = asyncio.run(create_topics(deployment(url, partitions, replication)))
     if json:
         print_json({"done": done})
@@ -84,28 +84,28 @@ def check(
     from streams.errors import Refused
     from streams.kafka.acls.check import check_acls
 
-    with explained():
+    with explain_errors():
         where, named = deployment(url, partitions, replication), _roles(principal)
         problems = asyncio.run(_topic_problems(where))
-        seen = asyncio.run(check_acls(where, named))
-        problems += seen.problems
+        found = asyncio.run(check_acls(where, named))
+        problems += found.problems
         if json:
             print_json(
                 {
                     "ok": not problems,
                     "problems": problems,
-                    "warnings": seen.warnings,
-                    "authorizer": seen.authorizer,
-                    "roles": seen.roles,
+                    "warnings": found.warnings,
+                    "authorizer": found.authorizer,
+                    "roles": found.roles,
                 }
             )
         else:
-            for warning in seen.warnings:
+            for warning in found.warnings:
                 say(f"warning: {warning}", err=True)
             if problems:
                 raise Refused("; ".join(problems))
             say("topics are correct")
-            for role, names in seen.roles.items():
+            for role, names in found.roles.items():
                 say(f"{role}: {', '.join(names)}")
     if problems:
         raise typer.Exit(Exit.OPERATOR)
@@ -144,7 +144,7 @@ def acls(
     from streams.kafka.acls.commands import TOOL, commands, script
     from streams.kafka.acls.roles import ROLES
 
-    with explained():
+    with explain_errors():
         where = deployment(url, None, None)
         roles = _roles(principal) or {f"User:{role}": role for role in ROLES}
         rules = {name: list(ROLES[role].bindings(name, where)) for name, role in roles.items()}
@@ -161,12 +161,12 @@ def acls(
         say(script(where, roles), end="")
 
 
-def _roles(given: list[str] | None) -> dict[str, str]:
+def _roles(texts: list[str] | None) -> dict[str, str]:
     """Return the role of each principal."""
     from streams.kafka.acls.roles import ROLES
 
     roles = {}
-    for text in given or ():
+    for text in texts or ():
         role, _, name = text.partition("=")
         if role not in ROLES:
             rule = f"must be ROLE=NAME with one of the roles {', '.join(ROLES)}"
@@ -204,7 +204,7 @@ def accept_lost_inputs(
 
     if topic not in {"requests", "admin"}:
         fail_word("--topic", "must be requests or admin", topic, ("requests", "admin"))
-    with explained(), progress() as bars:
+    with explain_errors(), progress() as bars:
         task = bars.add_task("filling up", total=None)
         done = asyncio.run(
             accept(

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ def usage(
         fail(Exit.USAGE, "--csv, --json and --parquet exclude one another")
     if parquet is not None:
         _check_parquet()
-    with explained():
+    with explain_errors():
         rows = usage_rows(url, name, by.value, token_file)
         if parquet is not None:
             _write_parquet(parquet, by.value, rows)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import explained
+from streams.cli.printing.exits import explain_errors
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.clock import SystemClock
 
@@ -41,13 +41,13 @@ def watch(
     from rich.console import Group
     from rich.live import Live
 
-    from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.safe_streams import output_error
     from streams.cli.printing.tables import dataset_table
     from streams.cli.reading.dataset_reader import reader
 
-    with explained(), reader(url, token_file) as ledger:
-        looks = _Looks(all_that_is_crossed=alerts)
+    with explain_errors(), reader(url, token_file) as ledger:
+        looks = _AlertFinder(all_that_is_crossed=alerts)
         if alerts or json or once or not stdout().is_terminal:
             while True:
                 found = ledger.datasets()
@@ -76,18 +76,18 @@ def watch(
                 time.sleep(every)
 
 
-class _Looks:
+class _AlertFinder:
     """Finds the alerts between two reads; none is lost, however long the time between them."""
 
     def __init__(self, *, all_that_is_crossed: bool) -> None:
         self._all = all_that_is_crossed
-        self._told: SeenAlerts | None = None
+        self._known: SeenAlerts | None = None
 
     def take(self, views: Sequence[DatasetView]) -> list[Alert]:
         from accountant.views.datasets import SeenAlerts, alerts
 
-        first, self._told = self._told is None, self._told or SeenAlerts()
-        new = self._told.take(alert for view in views for alert in alerts(None, view))
+        first, self._known = self._known is None, self._known or SeenAlerts()
+        new = self._known.take(alert for view in views for alert in alerts(None, view))
         return [] if first and not self._all else new
 
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
@@ -51,12 +51,12 @@ def why(
     from accountant.views.why import columns, rows
     from streams.cli.printing.output import print_csv, print_json, stdout
     from streams.cli.printing.why import overview, sentences, table_by
-    from streams.cli.reading.why_of import why_at
+    from streams.cli.reading.why_reader import read_why
 
     if csv and json:
         fail(Exit.USAGE, "--csv and --json exclude one another")
-    with explained():
-        found = why_at(url, name, me, token_file)
+    with explain_errors():
+        found = read_why(url, name, me, token_file)
     if json:
         print_json(found)
     elif csv:

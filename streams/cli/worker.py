@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 
 
 def worker(
@@ -38,7 +38,7 @@ def worker(
     from streams.address import ledger_url
     from streams.settings import load_server
 
-    with explained():
+    with explain_errors():
         if ledger_url(url).kind != "kafka":
             hint = "use --url kafka://HOST:PORT, or `accountant serve` for a ledger in a file"
             fail(Exit.USAGE, f"a worker needs a ledger on Kafka, got {url}", hint=hint)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from streams.cli.demo.week import DATASETS, Ask, Opening, week
+from streams.cli.demo.week import DATASETS, DemoRequest, Opening, week
 
-__all__ = ["DATASETS", "Ask", "Opening", "week"]
+__all__ = ["DATASETS", "DemoRequest", "Opening", "week"]

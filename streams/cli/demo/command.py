@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from streams.cli.printing.exits import Exit, explained, fail
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.options import Json
 from streams.clock import SystemClock, steady
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from streams.cli.demo.screen import Screen
-    from streams.cli.demo.week import Ask, Opening
+    from streams.cli.demo.week import DemoRequest, Opening
     from streams.client import AsyncAccountant
 
 
@@ -71,15 +71,15 @@ def demo(
     if url is not None:
         _say_what_stays(console, url, suffix)
     screen.introduce()
-    with explained(), _place(console, kafka=kafka, url=url, file=file) as where:
+    with explain_errors(), _place(console, kafka=kafka, url=url, file=file) as where:
         asyncio.run(_run(where, asks, screen, suffix))
-        audit, audited = _audited(where)
+        audit, run_audit = _audited(where)
     seconds = steady() - started
     if kafka:
         shown = "a Kafka broker and a worker, both stopped now; --url uses a broker that stays"
     else:
         shown = where if url or file else "a temporary file; --file keeps it"
-    screen.summary(audit=audit, audited=audited, seconds=seconds, where=shown)
+    screen.summary(audit=audit, run_audit=run_audit, seconds=seconds, where=shown)
     if json:
         others = {k: n for k, n in screen.outcomes.items() if k not in {"granted", "refused"}}
         print_json(
@@ -126,10 +126,10 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
             yield where
 
 
-async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None:
+async def _run(where: str, asks: list[DemoRequest], screen: Screen, suffix: str) -> None:
     from accountant.records.outcomes import Outcome
     from streams.cli.demo.replay import divide, open_datasets, replay
-    from streams.cli.demo.shares import shares_of
+    from streams.cli.demo.team_limits import team_limits
     from streams.cli.printing.output import progress
     from streams.client import AsyncAccountant
 
@@ -155,7 +155,7 @@ async def _run(where: str, asks: list[Ask], screen: Screen, suffix: str) -> None
         await _evening(ledger, names, screen, day)
         screen.budgets()
         if screen.verbose:
-            screen.teams(await shares_of(ledger, names), day)
+            screen.teams(await team_limits(ledger, names), day)
         screen.refusals()
 
 
@@ -163,7 +163,7 @@ def _say_what_stays(console: Console, url: str, suffix: str) -> None:
     """Print what the demo leaves in a running ledger, and what it cannot do there."""
     from streams.address import ledger_url
 
-    with explained():
+    with explain_errors():
         where = ledger_url(url)
     names = ", ".join(opening.dataset + suffix for opening in _openings())
     console.print(f"[dim]opens {names} at {url}; a dataset is permanent, so they stay there[/]")
@@ -186,12 +186,12 @@ async def _evening(ledger: AsyncAccountant, names: set[str], screen: Screen, day
 
 def _audited(where: str) -> tuple[str, int]:
     from streams.address import ledger_url
-    from streams.cli.audit import audited
+    from streams.cli.audit import run_audit
     from streams.cli.reading.log_reader import log_source
 
     if ledger_url(where).kind == "http":
         return "skipped", 0
-    reports = audited(log_source(where))
+    reports = run_audit(log_source(where))
     wrong = [r.first_disagreement for _, r in reports if r.first_disagreement is not None]
     if wrong:
         first = wrong[0]

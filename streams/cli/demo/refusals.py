@@ -8,7 +8,7 @@ from accountant.display.refusals import when_more
 from accountant.display.times import each_period
 from accountant.limits.wire import LevelLeft
 from accountant.records import Decision
-from streams.cli.demo.replay import Decided
+from streams.cli.demo.replay import DecidedRequest
 from streams.cli.demo.teams import DIVISIONS, Division
 
 OWN = "dataset"
@@ -21,7 +21,7 @@ def refused_by(decision: Decision) -> str:
     return OWN if level is None else f"{level.scope}/{level.what}"
 
 
-def budget_ran_out(decided: Decided) -> list[str]:
+def budget_ran_out(decided: DecidedRequest) -> list[str]:
     """Return the lines on a request that a dataset's own budget refuses."""
     ask, decision = decided
     return [
@@ -31,7 +31,7 @@ def budget_ran_out(decided: Decided) -> list[str]:
     ]
 
 
-def refused_by_limit(decided: Decided) -> str:
+def refused_by_limit(decided: DecidedRequest) -> str:
     """Return the line on a request that a limit refuses."""
     ask, decision = decided
     more = when_more(decision)
@@ -48,11 +48,11 @@ def _fitting(decision: Decision) -> str:
     return decision.fits or "nothing of this kind"
 
 
-def _when(decided: Decided) -> str:
+def _when(decided: DecidedRequest) -> str:
     return decided.ask.purpose[:9]  # `Mon 09:12`
 
 
-def _limit_words(decided: Decided) -> str:
+def _limit_words(decided: DecidedRequest) -> str:
     """Return what the limit that refused a request allows."""
     level = decided.decision.level
     if level is None or level.what is None:

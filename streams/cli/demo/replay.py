@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.records import Decision
 from streams.cli.demo.teams import DIVISIONS, TEAMS
-from streams.cli.demo.week import DATASETS, Ask, Opening
+from streams.cli.demo.week import DATASETS, DemoRequest, Opening
 
 if TYPE_CHECKING:
     from streams.client import AsyncAccountant
@@ -23,10 +23,10 @@ _AT_ONCE: Final = 20
 _WAIT_S: Final = 30.0  # a worker that has just been started first joins its group
 
 
-class Decided(NamedTuple):
+class DecidedRequest(NamedTuple):
     """A request of the week and what became of it."""
 
-    ask: Ask
+    ask: DemoRequest
     decision: Decision
 
 
@@ -76,8 +76,8 @@ async def divide(ledger: AsyncAccountant, opening: Opening, suffix: str) -> list
 
 
 async def replay(
-    ledger: AsyncAccountant, asks: Sequence[Ask], suffix: str
-) -> AsyncIterator[list[Decided]]:
+    ledger: AsyncAccountant, asks: Sequence[DemoRequest], suffix: str
+) -> AsyncIterator[list[DecidedRequest]]:
     """Yield the decisions, a few at a time, in the order of the requests.
 
     What a day's requests ask for was decided before those of the next day are sent. Ids are
@@ -92,7 +92,7 @@ async def replay(
             firsts = [ask for ask in now if not ask.again]
             decided = await asyncio.gather(*(_send(ledger, ask, suffix) for ask in firsts))
             results = dict(zip(map(id, firsts), decided, strict=True))
-            before: Decided | None = None
+            before: DecidedRequest | None = None
             batch = []
             for ask in now:
                 before = (
@@ -104,8 +104,8 @@ async def replay(
 
 
 async def _send(
-    ledger: AsyncAccountant, ask: Ask, suffix: str, request_id: str | None = None
-) -> Decided:
+    ledger: AsyncAccountant, ask: DemoRequest, suffix: str, request_id: str | None = None
+) -> DecidedRequest:
     reply = await ledger.ask(
         ask.dataset + suffix,
         ask.claim,
@@ -116,14 +116,16 @@ async def _send(
         request_id=request_id,
         wait=_WAIT_S,
     )
-    return Decided(ask, reply.decision)
+    return DecidedRequest(ask, reply.decision)
 
 
 class _Id(msgspec.Struct):
     request_id: str
 
 
-async def _again(ledger: AsyncAccountant, ask: Ask, suffix: str, before: Decided | None) -> Decided:
+async def _again(
+    ledger: AsyncAccountant, ask: DemoRequest, suffix: str, before: DecidedRequest | None
+) -> DecidedRequest:
     request_id = None
     if before is not None:
         body = bytes(before.decision.request)

@@ -25,8 +25,8 @@ from streams.cli.demo.refusals import (
     refused_by_limit,
     would_fit,
 )
-from streams.cli.demo.replay import Decided
-from streams.cli.demo.shares import AnalystShare, shares_table
+from streams.cli.demo.replay import DecidedRequest
+from streams.cli.demo.team_limits import TeamLimit, team_limit_table
 from streams.cli.demo.week import DAYS
 from streams.cli.printing.output import BAR_STYLE, outcome_text
 from streams.cli.printing.tables import dataset_table
@@ -59,7 +59,7 @@ class Screen:
         self.verbose = verbose
         self._requests = requests
         self._every_line = requests <= _MOST_LINES
-        self._refused: dict[str, Decided] = {}
+        self._refused: dict[str, DecidedRequest] = {}
         self._evenings: dict[int, dict[str, DatasetView]] = {}
         self._day = -1
 
@@ -72,23 +72,23 @@ class Screen:
             "what would exceed a dataset's fixed privacy budget or the limit of a team."
         )
 
-    def show(self, batch: Sequence[Decided]) -> None:
+    def show(self, batch: Sequence[DecidedRequest]) -> None:
         """Count some decisions; with --verbose print them."""
         for ask, decision in batch:
             self.outcomes[decision.outcome] += 1
             if decision.outcome is Outcome.REFUSED and decision.reason is not None:
                 self.reasons[decision.reason] += 1
                 if decision.reason is Reason.EXHAUSTED:
-                    self._count_refusal(Decided(ask, decision))
+                    self._count_refusal(DecidedRequest(ask, decision))
             if not self.verbose:
                 continue
             if ask.day != self._day:
                 self._day = ask.day
                 self._console.print(Rule(f"[bold]{DAYS[ask.day]}", style="dim", align="left"))
             if self._every_line:
-                self._line(Decided(ask, decision))
+                self._line(DecidedRequest(ask, decision))
 
-    def _count_refusal(self, decided: Decided) -> None:
+    def _count_refusal(self, decided: DecidedRequest) -> None:
         by = refused_by(decided.decision)
         self.exhausted_by[by] += 1
         first = self._refused.setdefault(by, decided)
@@ -124,9 +124,9 @@ class Screen:
             table.add_row(name, guarantee(view.policy).partition(",")[0], *cells)
         self._console.print(table)
 
-    def teams(self, shares: Sequence[AnalystShare], day: int) -> None:
+    def teams(self, limits: Sequence[TeamLimit], day: int) -> None:
         """Print the limit of each team, what it has used and what is left."""
-        self._console.print(shares_table(shares, f"teams on {DAYS[day]} evening"))
+        self._console.print(team_limit_table(limits, f"teams on {DAYS[day]} evening"))
 
     def refusals(self) -> None:
         """Print the moment a budget runs out, and the first refusal by each limit."""
@@ -146,7 +146,7 @@ class Screen:
             line = Text(f"  {each}", no_wrap=True, overflow="ellipsis")
             self._console.print(line)
 
-    def _line(self, decided: Decided) -> None:
+    def _line(self, decided: DecidedRequest) -> None:
         ask, decision = decided
         wide = self._console.width >= 110
         line = Text(no_wrap=True, overflow="ellipsis")
@@ -167,7 +167,7 @@ class Screen:
                 more = Text(f"       {detail}", no_wrap=True, overflow="ellipsis", style="dim")
                 self._console.print(more)
 
-    def summary(self, *, audit: str, audited: int, seconds: float, where: str) -> None:
+    def summary(self, *, audit: str, run_audit: int, seconds: float, where: str) -> None:
         """Print the outcomes of the week, the audit, and where the ledger is."""
         grid = Table.grid(padding=(0, 2))
         grid.add_column(style="dim", no_wrap=True)
@@ -181,7 +181,7 @@ class Screen:
         grid.add_row("decided", counts.append(f", in {seconds:.1f} seconds"))
         style = "green" if audit == "ok" else "yellow" if audit == "skipped" else "bold red"
         result = {
-            "ok": f"ok: {audited} decisions were decided again, with the same results",
+            "ok": f"ok: {run_audit} decisions were decided again, with the same results",
             "skipped": "skipped: the whole log cannot be read over HTTP",
         }.get(audit, audit)
         grid.add_row("audit", Text(result, style=style))

@@ -15,7 +15,7 @@ from accountant.errors import LedgerFault
 from streams.errors import Unavailable
 
 _STOP_S: Final = 15
-_TOLD: Final = 2000
+_LOG_BYTES: Final = 2000
 
 
 @contextmanager
@@ -50,20 +50,20 @@ def local_kafka() -> Iterator[str]:
             check=True,
             stdout=subprocess.DEVNULL,
         )
-        with tempfile.TemporaryFile() as told:
+        with tempfile.TemporaryFile() as log_file:
             worker = subprocess.Popen(  # noqa: S603
                 [*command, "worker", "--url", url, "--metrics-port", "0"],
-                stdout=told,
-                stderr=told,
+                stdout=log_file,
+                stderr=log_file,
             )
             try:
                 yield url
             except LedgerFault as error:
                 if worker.poll() is None:
                     raise
-                told.seek(0)
-                said = told.read().decode(errors="replace")[-_TOLD:]
-                raise Unavailable(f"the worker ended:\n{said}") from error
+                log_file.seek(0)
+                end = log_file.read().decode(errors="replace")[-_LOG_BYTES:]
+                raise Unavailable(f"the worker ended:\n{end}") from error
             finally:
                 _end(worker)
 

@@ -98,7 +98,7 @@ _UNITS: Final = {opening.dataset: opening.policy.unit for opening in DATASETS}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ask:
+class DemoRequest:
     """One request of the week.
 
     Attributes:
@@ -171,7 +171,7 @@ def _quartiles(eta: float) -> Claim:
     return Repeat(BoundedRange(eta=_text(eta)), 3)
 
 
-def week(requests: int = USUAL, *, seed: int = 20) -> list[Ask]:
+def week(requests: int = USUAL, *, seed: int = 20) -> list[DemoRequest]:
     """Return the week's requests in the order in which they are made.
 
     Args:
@@ -183,7 +183,7 @@ def week(requests: int = USUAL, *, seed: int = 20) -> list[Ask]:
     days = sorted(draw.choices(range(7), weights=_BUSY, k=requests))
     minutes = sorted((day, draw.randrange(8 * 60, 18 * 60)) for day in days)
     weights = [habit.weight for habit in _HABITS]
-    asks: list[Ask] = []
+    asks: list[DemoRequest] = []
     for day, minute in minutes:
         before = asks[-1] if asks else None
         # Eve's laptop has a bad connection, so her program sends some requests twice.
@@ -196,7 +196,7 @@ def week(requests: int = USUAL, *, seed: int = 20) -> list[Ask]:
     return asks
 
 
-def _ask(draw: random.Random, habit: _Habit, day: int, minute: int, requests: int) -> Ask:
+def _ask(draw: random.Random, habit: _Habit, day: int, minute: int, requests: int) -> DemoRequest:
     # Costs that add up as squares (rho) shrink with the root of the number of requests.
     power = 1.0 if habit.dataset == "clinic" else 0.5
     scale = (USUAL / max(requests, 40)) ** power
@@ -208,7 +208,7 @@ def _ask(draw: random.Random, habit: _Habit, day: int, minute: int, requests: in
         unit = draw.choice((unit, unit, unit, "person"))
         dataset = draw.choice((dataset, dataset, dataset, dataset, "payroll"))
     when = f"{DAYS[day]} {minute // 60:02d}:{minute % 60:02d}"
-    return Ask(
+    return DemoRequest(
         day=day,
         analyst=habit.analyst,
         dataset=dataset,

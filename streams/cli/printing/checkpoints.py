@@ -38,7 +38,7 @@ class CheckpointReport(msgspec.Struct, frozen=True, kw_only=True):
     receipts: list[Found]
 
 
-def evidence_of(
+def read_evidence(
     place: str | None, keys: list[str] | None, receipts: list[Path] | None
 ) -> Evidence | None:
     """Return the receipts, and the checkpoints that the known keys have signed.
@@ -51,17 +51,17 @@ def evidence_of(
     from streams.kafka.topic_sink import topic_sink
     from streams.settings import load_command
 
-    kept = [receipt for path in receipts or () for receipt in _receipts(path)]
+    found_receipts = [receipt for path in receipts or () for receipt in _receipts(path)]
     if place is None:
         if keys:
             fail(Exit.USAGE, "--key needs --checkpoints", hint="add --checkpoints DIRECTORY")
-        return Evidence(receipts=kept) if receipts else None
+        return Evidence(receipts=found_receipts) if receipts else None
     if not keys:
         hint = "add --key with the public key that you stored; `accountant key show` prints it"
         fail(Exit.USAGE, "--checkpoints needs the public key of the checkpoints", hint=hint)
     texts = [Path(key).read_text("ascii") if Path(key).is_file() else key for key in keys]
     notes = readable_sink_at(place, load_command(), topic_sink).notes()
-    return Evidence(notes, map(Verifier.parse, texts), kept)
+    return Evidence(notes, map(Verifier.parse, texts), found_receipts)
 
 
 def _receipts(path: Path) -> list[Receipt]:

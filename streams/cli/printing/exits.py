@@ -18,7 +18,7 @@ from accountant.records.inputs import Undecodable
 from accountant.replay.replay import GenesisDiffers
 from accountant.suggest import did_you_mean
 from streams.address import AddressInvalid
-from streams.cli.printing.lasting_streams import nobody_reads, output_error
+from streams.cli.printing.safe_streams import output_error, reader_is_gone
 from streams.clock import CLOCK_OUT_OF_RANGE
 from streams.errors import ClockOutOfRange, JournalFault, NotPermitted, Refused, name_missing_extra
 from streams.settings import PREFIX
@@ -70,7 +70,7 @@ def complain(message: str, *, hint: str | None = None) -> None:
 
 def check_output_complete() -> None:
     """End the command if some output was lost although its reader is still there."""
-    if output_error() is not None and not nobody_reads():
+    if output_error() is not None and not reader_is_gone():
         raise typer.Exit(Exit.OPERATOR)
 
 
@@ -97,7 +97,7 @@ def _plain(text: str) -> str:
 
 
 @contextmanager
-def plain_usage() -> Iterator[None]:
+def escape_usage_errors() -> Iterator[None]:
     """Escape control characters in usage errors, which repeat the words of the user."""
     try:
         yield
@@ -109,7 +109,7 @@ def plain_usage() -> Iterator[None]:
 
 
 @contextmanager
-def explained() -> Iterator[None]:
+def explain_errors() -> Iterator[None]:
     """Turn the expected errors of a command into a message and an exit code."""
     try:
         with name_missing_extra():

@@ -27,7 +27,7 @@ _MOST_ROWS: Final = 50
 _STYLE: Final = {"add": "green", "change": "yellow", "remove": "red"}
 
 
-def is_over(member: Member, now: int) -> bool:
+def has_expired(member: Member, now: int) -> bool:
     """Tell whether a membership has expired."""
     return member.until is not None and from_iso(member.until) <= now
 
@@ -39,7 +39,7 @@ def member_table(members: Sequence[Member], now: int) -> Table:
         table.add_column(column, overflow="fold")
     for member in members:
         until = Text(moment(member.until))
-        if is_over(member, now):
+        if has_expired(member, now):
             until.append("  expired", style="red")
         table.add_row(member.member, ", ".join(member.roles), member.team or "", until)
     return table

@@ -113,7 +113,7 @@ def progress(*, console: Console | None = None, wanted: bool = True) -> Progress
 
 
 @contextmanager
-def counted(bars: Progress, values: Iterable[T], task: TaskID) -> Iterator[Iterator[T]]:
+def count_progress(bars: Progress, values: Iterable[T], task: TaskID) -> Iterator[Iterator[T]]:
     """Count values with a progress bar as the block takes them.
 
     rich counts in a thread, and its generator joins that thread when it is closed. After an error

@@ -31,7 +31,7 @@ TYPICAL: Final = (
 """Typical claims, to show how far a budget goes."""
 
 
-def fits_of(plan: CompiledPolicy) -> dict[str, Fit]:
+def typical_fits(plan: CompiledPolicy) -> dict[str, Fit]:
     """Return how many of each typical claim fit an unspent budget."""
     return {text: fit(parse_claim(text), unspent(plan)) for text in TYPICAL}
 
@@ -46,8 +46,8 @@ def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
         "policy": plan.policy,
         "budget": plan.budget_wire,
         "thresholds": thresholds(plan),
-        "fits": {text: found.count for text, found in fits_of(plan).items() if found.accepted},
-        "not_taken": [text for text, found in fits_of(plan).items() if not found.accepted],
+        "fits": {text: found.count for text, found in typical_fits(plan).items() if found.accepted},
+        "not_taken": [text for text, found in typical_fits(plan).items() if not found.accepted],
     }
 
 
@@ -80,7 +80,7 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
     table.add_column("claim", no_wrap=True)
     table.add_column(f"cost ({symbol(unit)})", justify="right")
     table.add_column("fit", justify="right", style="bold")
-    for text, found in fits_of(plan).items():
+    for text, found in typical_fits(plan).items():
         count = "unlimited" if found.count is None else str(found.count)
         cells = (spent_amount(found.cost), count) if found.accepted else ("not accepted", "–")
         table.add_row(text, *cells)

@@ -27,8 +27,8 @@ def print_decision(
     """
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
-    from streams.cli.printing.lasting_streams import output_error
     from streams.cli.printing.output import stdout, write_lines
+    from streams.cli.printing.safe_streams import output_error
     from streams.cli.printing.tables import explain, id_of
 
     if as_json:

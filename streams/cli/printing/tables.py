@@ -38,7 +38,7 @@ from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
 from streams.cli.printing.output import outcome_text, spent_bar
-from streams.cli.reading.unanswered import UnansweredRelease
+from streams.cli.reading.open_releases import OpenRelease
 
 _DECIDED_BEFORE = {
     Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
@@ -142,10 +142,10 @@ def dataset_details(
 
 def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
     """Yield what is spent and left of each sum that counts."""
-    counted = counted_left(view.left, view.budget)
-    used = spent_amounts({name: str(view.totals[name]) for name in counted})
-    budget = left_amounts({name: view.budget[name] for name in counted})
-    for spent, whole, rest in zip(used, budget, left_amounts(counted), strict=True):
+    count_progress = counted_left(view.left, view.budget)
+    used = spent_amounts({name: str(view.totals[name]) for name in count_progress})
+    budget = left_amounts({name: view.budget[name] for name in count_progress})
+    for spent, whole, rest in zip(used, budget, left_amounts(count_progress), strict=True):
         yield f"  {spent.name}", f"{spent.text} of {whole.text} spent, {rest.text} left"
 
 
@@ -263,7 +263,7 @@ def _outcome_line(decision: Decision, remaining: str | None) -> Text:
     return line
 
 
-def unanswered_table(releases: Iterable[UnansweredRelease]) -> Table:
+def open_release_table(releases: Iterable[OpenRelease]) -> Table:
     """Return the table of releases that have no result."""
     table = Table(header_style="bold", box=SIMPLE_HEAD)
     for column in ("asked at", "dataset", "analyst", "claim", "charged", "request_id"):

@@ -42,11 +42,11 @@ def sentences(why: Why, me: str | None) -> list[Text]:
     bar = spent_bar(why.spent_ratio).append(f" of {why.dataset} is spent ({whole}), {why.state}")
     lines = [bar]
     if why.by_analyst and why.only is None:
-        most = why.by_analyst[0]
-        if most.ratio:
-            part = f"{spent_percent(most.ratio)} of the budget"
-            used = f"{symbol(why.unit)} {spent_amount(most.spent)}, {part}"
-            lines.append(Text(f"{most.analyst} has used the most: {used}"))
+        top = why.by_analyst[0]
+        if top.ratio:
+            part = f"{spent_percent(top.ratio)} of the budget"
+            used = f"{symbol(why.unit)} {spent_amount(top.spent)}, {part}"
+            lines.append(Text(f"{top.analyst} has used the most: {used}"))
     lines += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
     if why.since is not None:
         lines.append(
@@ -79,22 +79,22 @@ def _when(forecast: Forecast) -> str:
     return runs_out(forecast) + (f" ({between})" if between else "")
 
 
-def table_by(why: Why, by: WhyBy, me: str | None, *, most: int = _MOST) -> Table:
+def table_by(why: Why, by: WhyBy, me: str | None, *, limit: int = _MOST) -> Table:
     """Return one table."""
     if by == "forecast":
         return forecast_table(why.forecasts, me)
     found = rows(why, by)
     if by == "grants":
-        table = _grants(why, found[:most])
+        table = _grants(why, found[:limit])
     elif by == "reason":
         table = _table("refused for", ("reason", "at", "requests"))
-        for row in found[:most]:
+        for row in found[:limit]:
             where = REFUSED_AT[row["level"]] if row["reason"] == Reason.EXHAUSTED else ""
             table.add_row(row["reason"], where, str(row["refused"]))
     else:
-        table = _spending(why, by, found[:most], me)
-    if len(found) > most:
-        table.caption = f"and {len(found) - most:,} more; --csv prints all"
+        table = _spending(why, by, found[:limit], me)
+    if len(found) > limit:
+        table.caption = f"and {len(found) - limit:,} more; --csv prints all"
     return table
 
 
@@ -171,7 +171,7 @@ def overview(why: Why, me: str | None) -> list[Table]:
     if why.refusals:
         tables.append(table_by(why, "reason", me))
     if why.largest:
-        tables.append(table_by(why, "grants", me, most=_FEW))
+        tables.append(table_by(why, "grants", me, limit=_FEW))
     if why.forecasts:
         tables.append(forecast_table(why.forecasts, me))
     return tables

@@ -33,7 +33,7 @@ def opened(path: Path) -> Iterator[BinaryIO]:
             raise Refused(f"{path} is damaged: {error}") from error
 
 
-def joined(archives: Sequence[Path], rest: Iterator[bytes], limit: int) -> Iterator[bytes]:
+def join_archives(archives: Sequence[Path], rest: Iterator[bytes], limit: int) -> Iterator[bytes]:
     """Yield the decisions of archives, oldest first, then the rest of the log.
 
     Args:

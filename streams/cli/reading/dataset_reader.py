@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, NoReturn, TypeVar
 
 from accountant.suggest import did_you_mean
 from streams.cli.printing.exits import Exit, fail
-from streams.cli.reading.connected import settings_for
+from streams.cli.reading.connect import settings_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ def reader(url: str, token_file: Path | None = None) -> Accountant:
     return Accountant(settings=settings_for(url, token_file), read_only=True)
 
 
-def find(ledger: Accountant, name: str) -> DatasetView | None:
+def find_dataset(ledger: Accountant, name: str) -> DatasetView | None:
     """Return one dataset, None if it was never opened."""
     from accountant.records.names import is_name
     from streams.client import UnknownDataset
@@ -46,11 +46,11 @@ def find(ledger: Accountant, name: str) -> DatasetView | None:
     return None
 
 
-def existing(ledger: Accountant, name: str) -> DatasetView:
+def get_dataset(ledger: Accountant, name: str) -> DatasetView:
     """Return one dataset; end the command if it was never opened."""
-    found = find(ledger, name)
+    found = find_dataset(ledger, name)
     if found is None:
-        fail_unopened(name, dataset_names(ledger))
+        fail_unknown_dataset(name, dataset_names(ledger))
     return found
 
 
@@ -63,7 +63,7 @@ def dataset_names(ledger: Accountant) -> list[str]:
     return []
 
 
-def fail_unopened(name: str, known: Iterable[str]) -> NoReturn:
+def fail_unknown_dataset(name: str, known: Iterable[str]) -> NoReturn:
     """End the command for a dataset that was never opened.
 
     Args:
@@ -75,7 +75,7 @@ def fail_unopened(name: str, known: Iterable[str]) -> NoReturn:
     fail(Exit.FAILED, f"no dataset {name} was ever opened{suggestion}", hint=hint)
 
 
-def meant_dataset(ledger: Accountant, decision: Decision) -> str | None:
+def suggest_dataset(ledger: Accountant, decision: Decision) -> str | None:
     """Return `did you mean X?` if a decision is refused for an unknown dataset."""
     from accountant.records.outcomes import Reason
 
@@ -84,12 +84,12 @@ def meant_dataset(ledger: Accountant, decision: Decision) -> str | None:
     return did_you_mean(decision.dataset, dataset_names(ledger))() or None
 
 
-def members_shown(ledger: Accountant, dataset: str) -> list[Member]:
+def visible_members(ledger: Accountant, dataset: str) -> list[Member]:
     """Return the members of a dataset that the caller may see."""
     return _shown(ledger.members, dataset)
 
 
-def limits_shown(ledger: Accountant, dataset: str) -> list[LevelView]:
+def visible_limits(ledger: Accountant, dataset: str) -> list[LevelView]:
     """Return the limits of a dataset that the caller may see."""
     return _shown(ledger.limits, dataset)
 
@@ -102,7 +102,7 @@ def _shown(read: Callable[[str], list[T]], dataset: str) -> list[T]:
     return []
 
 
-def last_granted(ledger: Accountant, view: DatasetView) -> Claim | None:
+def last_granted_claim(ledger: Accountant, view: DatasetView) -> Claim | None:
     """Return the claim of the last grant among a dataset's latest decisions, None without one."""
     from accountant.errors import BudgetError
     from accountant.records.request_names import claim_in
@@ -115,17 +115,17 @@ def last_granted(ledger: Accountant, view: DatasetView) -> Claim | None:
     return claim
 
 
-def one_with_joint(view: DatasetView, ledger: Accountant) -> DatasetView:
+def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:
     """Return a dataset with the joint guarantee of its population, if it has one.
 
     A server sends the joint guarantee along; otherwise this reads all other datasets.
     """
     if not view.policy.population or view.joint_guarantee:
         return view
-    return all_with_joint([view], ledger.datasets(), ledger)[0]
+    return with_joint_guarantees([view], ledger.datasets(), ledger)[0]
 
 
-def all_with_joint(
+def with_joint_guarantees(
     shown: Sequence[DatasetView], every: Sequence[DatasetView], ledger: Accountant
 ) -> Sequence[DatasetView]:
     """Return datasets with joint guarantees.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 _ROLLBACK: Final = b'"rollback":{'
 
 
-def heads_of(source: LogSource) -> list[Head]:
+def read_heads(source: LogSource) -> list[Head]:
     """Return the head of each partition.
 
     Raises: Unavailable, Refused; LogDamaged: a log is empty, or its ends cannot be read.

@@ -82,7 +82,7 @@ class SqliteLog(LogSource):
 
     def parts(self) -> Iterator[Part]:
         from accountant.replay.state_comparison import rows_at_one_moment
-        from streams.cli.reading.archives import joined
+        from streams.cli.reading.archives import join_archives
         from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
         from streams.embedded.sealed_log import read_seal
 
@@ -107,7 +107,7 @@ class SqliteLog(LogSource):
         there = total - seal.archived  # without the archived decisions, but with decision 0
         if self.archives:
             rest = read_decisions(self.path, first=seal.archived + 1, limit=there - 1)
-            values = joined(self.archives, rest, _MOST_LINE)
+            values = join_archives(self.archives, rest, _MOST_LINE)
             yield Part(0, values, total, head, archived=archived, state=state, gapless=True)
         else:
             values = read_decisions(self.path, limit=there)

@@ -21,7 +21,7 @@ _BETWEEN: Final = re.compile(r"[\s,;|+]+")
 _MOST_BYTES: Final = 64 << 20
 
 
-def members_in(path: Path) -> list[Member]:
+def read_members(path: Path) -> list[Member]:
     """Return the members that a file lists; end the command if a dataset cannot have them.
 
     Each member must occur once, one must be an owner, and there must not be too many.
@@ -86,10 +86,10 @@ def _csv_rows(path: Path, text: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
         yield place, {**{name: value.strip() for name, value in row.items()}, "roles": roles}
 
 
-def _check_fields(place: str, given: Sequence[str] | Mapping[str, Any]) -> None:
+def _check_fields(place: str, values: Sequence[str] | Mapping[str, Any]) -> None:
     from accountant.suggest import did_you_mean
 
-    for name in given:
+    for name in values:
         if name not in _FIELDS:
             meant = did_you_mean(name, _FIELDS)()
             rule = f"must be one of {', '.join(_FIELDS)}"

@@ -69,7 +69,7 @@ _DURATION: Final = re.compile(r"P(?:([1-9][0-9]{0,4})D|T([1-9][0-9]{0,4})H)")
 _HOUR_MS: Final = 3_600_000
 
 
-def until_of(text: str, now: int) -> str:
+def parse_until(text: str, now: int) -> str:
     """Return the end of a membership, in the log's format.
 
     Args:

@@ -91,24 +91,24 @@ def _option(field: str, text: str) -> inspect.Parameter:
 
 def policy_of(fields: Mapping[str, str | None]) -> Policy:
     """Return the policy that options describe; options that were not typed leave fields out."""
-    given: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
-    if given.get("beside") == NO_BESIDE:
-        del given["beside"]
-    for field in given.keys() & _PARAMETERS.keys():
+    values: dict[str, Any] = {field: text for field, text in fields.items() if text is not None}
+    if values.get("beside") == NO_BESIDE:
+        del values["beside"]
+    for field in values.keys() & _PARAMETERS.keys():
         if isinstance(_PARAMETERS[field].example, tuple):
-            given[field] = tuple(part.strip() for part in given[field].split(","))
-    check_words(access=given.get("access"), visibility=given.get("visibility"))
-    policy = Policy(**given)
+            values[field] = tuple(part.strip() for part in values[field].split(","))
+    check_words(access=values.get("access"), visibility=values.get("visibility"))
+    policy = Policy(**values)
     if policy.neighbours not in get_args(Neighbours):
         rule = f"must be {' or '.join(get_args(Neighbours))}"
         fail_word("--neighbours", rule, policy.neighbours, get_args(Neighbours))
     return policy
 
 
-def check_words(**given: str | None) -> None:
+def check_words(**values: str | None) -> None:
     """End the command for an unknown value of `access` or `visibility`."""
     for field, known in (("access", get_args(Access)), ("visibility", get_args(Visibility))):
-        word = given.get(field)
+        word = values.get(field)
         if word is not None and word not in known:
             fail_word(f"--{field}", f"must be {' or '.join(known)}", word, known)
 
@@ -146,7 +146,7 @@ def _typed(value: str | tuple[str, ...]) -> str:
     return value if isinstance(value, str) else ",".join(value)
 
 
-def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: str) -> None:
+def check_excluded(context: typer.Context, option: str, names: Iterable[str], *, why: str) -> None:
     """End the command if options were typed together with one that replaces them.
 
     Args:
@@ -154,8 +154,8 @@ def excluded(context: typer.Context, option: str, names: Iterable[str], *, why: 
             count.
         why: the reason, for the message.
     """
-    given = {name for name in names if is_typed(context, name)}
-    typed = [parameter.opts[0] for parameter in context.command.params if parameter.name in given]
+    values = {name for name in names if is_typed(context, name)}
+    typed = [parameter.opts[0] for parameter in context.command.params if parameter.name in values]
     if typed:
         *first, last = typed
         others = f"{', '.join(first)} and {last}" if first else last
@@ -168,7 +168,7 @@ def is_typed(context: typer.Context, *names: str) -> bool:
     return any(source is not None and source.name == "COMMANDLINE" for source in sources)
 
 
-def policy_in(path: Path) -> Policy:
+def read_policy(path: Path) -> Policy:
     """Return the policy in a JSON file; end the command if it has none."""
     from accountant.records import decode_policy
 

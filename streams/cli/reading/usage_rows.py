@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streams.cli.reading.dataset_reader import dataset_names, fail_unopened, reader
+from streams.cli.reading.dataset_reader import dataset_names, fail_unknown_dataset, reader
 
 if TYPE_CHECKING:
     from accountant.views.usage import By
@@ -24,10 +24,10 @@ def usage_rows(
     Raises: Unavailable, Refused, LogDamaged.
     """
     if reads_log(url):
-        index, partition = indexed(url, dataset)
+        index, partition = build_index(url, dataset)
         with contextlib.closing(index), index.at_last() as rows:
             if not rows.knows(dataset, partition):
-                fail_unopened(dataset, rows.datasets())
+                fail_unknown_dataset(dataset, rows.datasets())
             return [row.named(by) for row in rows.usage(dataset, by)]
     from streams.client import UnknownDataset
 
@@ -35,7 +35,7 @@ def usage_rows(
         try:
             found = ledger.usage_by(dataset, by)
         except UnknownDataset:
-            fail_unopened(dataset, dataset_names(ledger))
+            fail_unknown_dataset(dataset, dataset_names(ledger))
     return [row.named(by) for row in found]
 
 
@@ -52,7 +52,7 @@ def reads_log(url: str) -> bool:
         return True
 
 
-def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
+def build_index(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
     """Return a private index with all decisions on a dataset.
 
     On Kafka also the number of the only partition that it has read.
@@ -65,7 +65,7 @@ def indexed(url: str, dataset: str) -> tuple[UsageIndex, int | None]:
         return _on_kafka(source.deployment, dataset)
     index = UsageIndex.temporary()
     for part in source.parts():
-        index.catch_up(_Streamed(part.values), partition=part.number)
+        index.catch_up(_StreamedLog(part.values), partition=part.number)
     return index, None
 
 
@@ -106,7 +106,7 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     return index, partition
 
 
-class _Streamed:
+class _StreamedLog:
     """Adapts the values of a partition to a log that the index reads once, in order."""
 
     def __init__(self, values: Iterator[bytes]) -> None:

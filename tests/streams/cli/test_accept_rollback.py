@@ -67,7 +67,7 @@ def test_a_loss_is_refused_until_it_is_accepted(lost, tmp_path):
     ask(lost, 3)
 
 
-def test_it_is_told_for_ever_and_is_no_fork(lost):
+def test_an_accepted_loss_is_reported_permanently_and_is_no_fork(lost):
     key = public(lost)
     assert accept(lost).code == 0
     ask(lost, 3)
@@ -79,11 +79,11 @@ def test_it_is_told_for_ever_and_is_no_fork(lost):
     done = lost("audit", "--checkpoints", PLACE, "--key", key)
     assert done.code == 0, done.out
     assert "that a rollback accepted as lost" in done.out
-    told = lost("audit", "--checkpoints", PLACE, "--key", key, "--json").json
-    (partition,) = told["checkpoints"]["partitions"]
+    reported = lost("audit", "--checkpoints", PLACE, "--key", key, "--json").json
+    (partition,) = reported["checkpoints"]["partitions"]
     assert partition["wrong"] == []
     assert partition["given_up"] >= 1
-    (report,) = (each["report"] for each in told["partitions"])
+    (report,) = (each["report"] for each in reported["partitions"])
     assert report["branch"] == 1
     assert report["rollbacks"][0]["note"] == "the disk died"
     assert lost("head", "--json").json["branch"] == 1
@@ -182,17 +182,15 @@ def test_on_an_older_branch_all_that_the_newer_one_had_is_lost(older):
     assert "decision 7 records that decisions 3-8 are lost" in done.out
     assert "decisions 3 to 8 were accepted as lost: the disk died" in older("audit").out
     ask(older, 1)
-    audited = older("audit", "--checkpoints", "all", "--key", public(older))
-    assert audited.code == 0, audited.out
+    run_audit = older("audit", "--checkpoints", "all", "--key", public(older))
+    assert run_audit.code == 0, run_audit.out
     # Of branch 0 each agrees, also those of decisions from 3 on; of branch 1 none.
-    said = " ".join(audited.out.split())
+    said = " ".join(run_audit.out.split())
     assert "the last of decision 8; 5 concern decisions that a rollback accepted as lost" in said
 
 
 @pytest.mark.parametrize("first", [7, 3])
-def test_where_the_branches_part_is_forgotten_an_earlier_first_one_may_be_named(
-    older, tmp_path, first
-):
+def test_an_earlier_first_decision_may_be_named_if_the_fork_is_unknown(older, tmp_path, first):
     key = public(older)
     for note in sorted((tmp_path / PLACE).rglob("*.note"))[:-1]:
         note.unlink()
@@ -200,12 +198,12 @@ def test_where_the_branches_part_is_forgotten_an_earlier_first_one_may_be_named(
     assert "--lost 7-8" in refused.err
     assert "or name an earlier first decision" in " ".join(refused.err.split())
     assert accept(older, f"{first}-8").code == 0
-    audited = older("audit", "--checkpoints", "all", "--key", key)
-    said = " ".join(audited.out.split())
+    run_audit = older("audit", "--checkpoints", "all", "--key", key)
+    said = " ".join(run_audit.out.split())
     if first == 3:
-        assert audited.code == 0, audited.out
+        assert run_audit.code == 0, run_audit.out
         return
-    assert audited.code == 1
+    assert run_audit.code == 1
     assert "lost: decision 4 of branch 1 was signed at" in said
     assert "its rollback to branch 2 gives up the decisions from 7 on alone" in said
     assert "decided again," not in said
@@ -261,9 +259,9 @@ def test_of_a_fork_one_log_goes_on_and_gives_the_other_up(opened, tmp_path):
     assert refused.code == 4
     assert "with head sha256:" in refused.err
     key = run("key", "show", f"{PLACE}/key").out.strip()
-    audited = run("audit", "--checkpoints", PLACE, "--key", key)
-    assert audited.code == 1
-    assert "fork: decision 3" in audited.out or "differs: decision 3" in audited.out
+    run_audit = run("audit", "--checkpoints", PLACE, "--key", key)
+    assert run_audit.code == 1
+    assert "fork: decision 3" in run_audit.out or "differs: decision 3" in run_audit.out
     done = run("accept-rollback", "--lost", "1-3", "--reason", "a copy went on elsewhere")
     assert done.code == 2, "the first that the checkpoints still show"
     lost = refused.err.split("--lost ")[1].split()[0]
@@ -306,9 +304,9 @@ def test_a_key_change_that_was_given_up_needs_no_key_of_its_branch(rotated):
     assert done.code == 0, done.err
     ask(run, 1)
     keep("first")
-    audited = run("audit", "--checkpoints", "all", "--key", first)
-    assert audited.code == 0, audited.out
-    said = " ".join(audited.out.split())
+    run_audit = run("audit", "--checkpoints", "all", "--key", first)
+    assert run_audit.code == 0, run_audit.out
+    said = " ".join(run_audit.out.split())
     assert "2 checkpoints agree, the last of decision 5; 2 concern decisions that" in said
 
 

@@ -82,7 +82,7 @@ def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
 
 
 @pytest.mark.parametrize(
-    ("number", "told"),
+    ("number", "reported"),
     [
         (0, "decision 0 or 1 was changed, or both; no other decision before them was checked"),
         (2, "decision 2 or 3 was changed, or both; the 2 before these two agree with each other"),
@@ -90,7 +90,7 @@ def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
     ],
     ids=["first", "middle", "last"],
 )
-def test_an_edited_record_is_not_among_those_that_are_vouched_for(asked, number, told):
+def test_an_edited_record_is_not_counted_as_verified(asked, number, reported):
     head, log = head_of(asked), lines(asked)
     # Nothing else depends on the ledger's id or on who asks.
     log[number] = log[number].replace('"analyst":"ana"', '"analyst":"eva"')
@@ -99,7 +99,7 @@ def test_an_edited_record_is_not_among_those_that_are_vouched_for(asked, number,
     done = asked("audit", "edited.jsonl", "--head", head)
     assert done.code == 1
     said = " ".join(done.out.split())
-    assert told in said
+    assert reported in said
     assert "right" not in said
 
 

@@ -42,21 +42,21 @@ def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, applic
     make_topic(broker.bootstrap, application, partitions=2)
     place = f"kafka://{broker.bootstrap}/{application}"
     kept(opened, place)
-    audited = ("audit", "--checkpoints", place, "--key", key)
-    done = opened(*audited)
+    run_audit = ("audit", "--checkpoints", place, "--key", key)
+    done = opened(*run_audit)
     assert (done.code, "3 checkpoints agree, the last of decision 4" in done.out) == (0, True)
-    told = opened("head", "--key", "key", "--to", place, "--json").json
-    assert told["kept"] == f"{place}, partition 0, offset 3"
+    reported = opened("head", "--key", "key", "--to", place, "--json").json
+    assert reported["kept"] == f"{place}, partition 0, offset 3"
 
     log = opened("log", "export").out.splitlines()
     (tmp_path / "cut.jsonl").write_text("\n".join(log[:-1]))
-    cut = opened("audit", "cut.jsonl", *audited[1:])
+    cut = opened("audit", "cut.jsonl", *run_audit[1:])
     assert (cut.code, "truncated" in cut.out) == (1, True), cut.out
 
     stranger = Producer({"bootstrap.servers": broker.bootstrap})
     stranger.produce(application, b"no note", partition=1)
     stranger.flush(30)
-    spoilt = opened(*audited)
+    spoilt = opened(*run_audit)
     assert spoilt.code == 1
     assert "not believed partition 1, offset 0: it is not a signed checkpoint" in spoilt.out
 
@@ -72,8 +72,8 @@ def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
     receiver.answer(503)
     refused = opened("head", "--key", "key", "--to", receiver.url)
     assert (refused.code, "status 503" in refused.err) == (3, True), refused.err
-    for told in (done, refused):
-        assert SECRET not in told.err + told.out
+    for reported in (done, refused):
+        assert SECRET not in reported.err + reported.out
 
 
 def test_a_webhook_is_given_the_authorization_of_the_settings(opened, key, receiver):
@@ -122,14 +122,14 @@ def test_a_server_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, 
     ready = httpx.get(f"{server}/readyz")
     assert ready.status_code == 200
     assert ready.json()["notes"][0].startswith(f"checkpoint sink 1: {receiver.name} ")
-    told = ready.text + httpx.get(f"{server}/metrics").text
+    reported = ready.text + httpx.get(f"{server}/metrics").text
     receiver.up()
     while httpx.get(f"{server}/readyz").json().get("notes"):
         time.sleep(0.05)
     assert overdue() == 0
     process.terminate()
-    told += "".join(process.communicate(timeout=30))
-    assert f"where={receiver.name}" in told
+    reported += "".join(process.communicate(timeout=30))
+    assert f"where={receiver.name}" in reported
     for secret in (SECRET, "header-secret"):
-        assert secret not in told
+        assert secret not in reported
     assert receiver.notes()

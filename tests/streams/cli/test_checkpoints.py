@@ -51,21 +51,21 @@ def kept(opened, key) -> str:
     return key
 
 
-def audited(accountant, key: str, *more: str):
+def run_audit(accountant, key: str, *more: str):
     return accountant("audit", *more, "--checkpoints", "kept", "--key", key)
 
 
 def test_a_log_agrees_with_its_checkpoints(opened, kept, tmp_path):
-    done = audited(opened, kept)
+    done = run_audit(opened, kept)
     assert done.code == 0, done.out
     assert "3 checkpoints agree, the last of decision 7" in done.out
     ask(opened, 1)  # the log may go on
-    as_json = audited(opened, kept, "--json").json
+    as_json = run_audit(opened, kept, "--json").json
     assert as_json["audit"] == "ok"
     assert as_json["checkpoints"]["ok"] is True
     assert as_json["checkpoints"]["partitions"][0]["agree"] == 3
     (tmp_path / "public").write_text(kept)
-    assert audited(opened, "public").code == 0
+    assert run_audit(opened, "public").code == 0
 
 
 def test_a_head_is_printed_and_signed(opened, key):
@@ -92,20 +92,20 @@ def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tm
     assert opened("head", "--key", "key", "--to", "kept").code == 0
     new = opened("head", "--json").json["ledger"]
 
-    done = audited(opened, kept)
+    done = run_audit(opened, kept)
     assert done.code == 1
     said = " ".join(done.out.split())
     assert f"another ledger {old}: it has 3 checkpoints there, the last of decision 7" in said
     assert f"ledger {new}" in said
-    (other,) = audited(opened, kept, "--json").json["checkpoints"]["others"]
+    (other,) = run_audit(opened, kept, "--json").json["checkpoints"]["others"]
     assert (other["ledger"], other["checkpoints"], other["key"]) == (old, 3, kept)
 
-    meant = audited(opened, kept, "--ledger", new)
+    meant = run_audit(opened, kept, "--ledger", new)
     assert meant.code == 0, meant.out
-    assert audited(opened, kept, "--ledger", old).code == 1
-    assert audited(opened, kept, "--ledger", f" {new.upper()} ").code == meant.code
+    assert run_audit(opened, kept, "--ledger", old).code == 1
+    assert run_audit(opened, kept, "--ledger", f" {new.upper()} ").code == meant.code
     for unlike in ("", f"ledger {new}", new[:-1]):
-        unclear = audited(opened, kept, "--ledger", unlike)
+        unclear = run_audit(opened, kept, "--ledger", unlike)
         assert (unclear.code, "--ledger must be" in unclear.err) == (2, True)
     wrong = opened("audit", "--ledger", old)
     assert wrong.code == 1
@@ -129,7 +129,7 @@ def test_what_another_key_signs_of_another_ledger_fails_nothing(opened, accounta
         other,
     )
     assert accountant("head", "--url", other, "--key", "theirs", "--to", "kept").code == 0
-    assert audited(opened, kept).code == 0
+    assert run_audit(opened, kept).code == 0
 
 
 def rewritten(log: Log) -> Log:
@@ -163,13 +163,13 @@ def test_what_was_done_to_a_log_is_named(opened, kept, tmp_path, how):
     change, named = TAMPERED[how]
     log = opened("log", "export").out.encode().splitlines()
     (tmp_path / "log.jsonl").write_bytes(b"\n".join(change(log)))
-    done = audited(opened, kept, "log.jsonl")
+    done = run_audit(opened, kept, "log.jsonl")
     assert done.code == 1
     assert named in done.out, done.out
-    assert audited(opened, kept, "log.jsonl", "--json").json["checkpoints"]["ok"] is False
+    assert run_audit(opened, kept, "log.jsonl", "--json").json["checkpoints"]["ok"] is False
 
 
-def decided_anew(log: Log, without: int) -> Log:
+def recomputed(log: Log, without: int) -> Log:
     """Return the log that the same requests would have made without one of them."""
     first = decode_decision(log[0])
     assert first.genesis is not None
@@ -186,11 +186,11 @@ def decided_anew(log: Log, without: int) -> Log:
     return out
 
 
-def test_a_log_decided_anew_is_named_though_it_audits(opened, kept, tmp_path):
+def test_a_recomputed_log_is_named_though_its_audit_passes(opened, kept, tmp_path):
     log = opened("log", "export").out.encode().splitlines()
-    (tmp_path / "anew.jsonl").write_bytes(b"\n".join(decided_anew(log, 4)))
+    (tmp_path / "anew.jsonl").write_bytes(b"\n".join(recomputed(log, 4)))
     assert opened("audit", "anew.jsonl").code == 0
-    done = audited(opened, kept, "anew.jsonl")
+    done = run_audit(opened, kept, "anew.jsonl")
     assert done.code == 1
     assert "truncated" in done.out
     assert "differs: decision 5 is" in done.out
@@ -202,36 +202,36 @@ def test_an_old_backup_is_named(opened, kept, tmp_path):
     shutil.copy(tmp_path / "accountant.db", backup)
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")
-    done = audited(opened, kept, "backup.db")
+    done = run_audit(opened, kept, "backup.db")
     assert done.code == 1
     assert "truncated: the log ends at decision 7, but decision 8 was signed" in done.out
     shutil.copy(backup, tmp_path / "accountant.db")
     unseen = partial(opened, ACCOUNTANT_CHECKPOINTS="off")
     ask(unseen, 1)  # the copy goes on, another way
-    forked = audited(opened, kept)
+    forked = run_audit(opened, kept)
     assert forked.code == 1
     assert "differs: decision 8 is" in forked.out
     assert "decided again, after decision 7" in forked.out
     opened("head", "--key", "key", "--to", "kept")
-    assert "fork: decision 8 of branch 0 was signed twice" in audited(opened, kept).out
+    assert "fork: decision 8 of branch 0 was signed twice" in run_audit(opened, kept).out
 
 
 def test_another_ledgers_log_is_named(opened, kept):
     url = ("--url", "sqlite:///other.db")
     opened("dataset", "open", "survey", "--epsilon", "1", "--filter", "basic", *url)
-    done = audited(opened, kept, "other.db")
+    done = run_audit(opened, kept, "other.db")
     assert done.code == 1
     assert "no checkpoint of this ledger was found" in done.out
 
 
 def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
     other = opened("key", "create", "other").out.strip()
-    assert audited(opened, other).code == 1
+    assert run_audit(opened, other).code == 1
     both = opened("audit", "--checkpoints", "kept", "--key", other, "--key", kept)
     assert both.code == 0
     note = next((tmp_path / "kept").rglob("*.note"))
     note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
-    done = audited(opened, kept)
+    done = run_audit(opened, kept)
     assert done.code == 1
     assert "no known key has signed it" in done.out
 
@@ -242,9 +242,9 @@ def test_a_receipt_is_found_or_said_to_be_lacking(opened, kept, tmp_path):
     found = opened("audit", "--receipt", "receipt.json")
     assert found.code == 0, found.out
     assert "receipt of decision 8, partition 0: in the log" in found.out
-    assert "no checkpoint covers it yet" in audited(opened, kept, "--receipt", "receipt.json").out
+    assert "no checkpoint covers it yet" in run_audit(opened, kept, "--receipt", "receipt.json").out
     opened("head", "--key", "key", "--to", "kept")
-    under = audited(opened, kept, "--receipt", "receipt.json")
+    under = run_audit(opened, kept, "--receipt", "receipt.json")
     assert "in the log, and covered by the checkpoint of 8" in under.out
     log = opened("log", "export").out.encode().splitlines()
     for lacking in (log[:-1], last_edited(log)):
@@ -284,10 +284,10 @@ def test_a_part_of_the_log_in_an_archive(accountant, key, tmp_path):
     before = iso(latest(file))
     accountant("log", "archive", "a.gz", "--before", before, "--reason", "disk")
     accountant("head", "--key", "key", "--to", "kept")
-    alone = audited(accountant, key, "--from-seal")
+    alone = run_audit(accountant, key, "--from-seal")
     assert alone.code == 0, alone.out
     assert "concern archived decisions" in alone.out
-    whole = audited(accountant, key, "--archive", "a.gz")
+    whole = run_audit(accountant, key, "--archive", "a.gz")
     assert "4 checkpoints agree" in whole.out, whole.out
 
 
@@ -315,14 +315,14 @@ def test_a_receipt_is_compared_with_archive_and_log(accountant, sealed, tmp_path
         (tmp_path / "receipt.json").write_text(json.dumps(receipt))
         done = accountant("audit", *how, "--receipt", "receipt.json")
         assert done.code == (0 if is_seen and is_right else 1), done.out
-        told = (
+        reported = (
             "it is in an archive"
             if not is_seen
             else ": in the log"
             if is_right
             else "not in the log"
         )
-        assert told in " ".join(done.out.split())
+        assert reported in " ".join(done.out.split())
 
 
 def test_what_is_wrongly_typed_is_said(opened, key):
@@ -334,7 +334,7 @@ def test_what_is_wrongly_typed_is_said(opened, key):
     assert "cannot be read over HTTP" in opened("head", "--url", "http://127.0.0.1:9").err
 
 
-def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_path):
+def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, kept, tmp_path):
     opened("key", "create", "next", "--name", "census.example.org")
     new = opened("key", "show", "next").out.strip()
     done = opened("key", "rotate", "next", "--old", "key", "--reason", "yearly")
@@ -344,25 +344,25 @@ def test_a_key_is_rotated_and_the_old_one_no_more_believed(opened, kept, tmp_pat
     assert again.code == 1
     assert "nothing was written" in again.err
     opened("head", "--key", "next", "--to", "kept")
-    sound = audited(opened, kept)  # with the first key alone
+    sound = run_audit(opened, kept)  # with the first key alone
     assert sound.code == 0, sound.out
     assert "key partition 0, decision 8 at" in sound.out
     assert f"{new} replaces {kept}: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would
-    stolen = audited(opened, kept)
+    stolen = run_audit(opened, kept)
     assert stolen.code == 1
     assert "key: decision 9 was signed at" in stolen.out
     assert "which is not the log's key there" in stolen.out
 
 
-def test_a_lost_key_is_told_and_the_new_one_must_be_given(opened, kept):
+def test_a_lost_key_is_reported_and_the_new_one_must_be_named(opened, kept):
     new = opened("key", "create", "next").out.strip()
     done = opened("key", "rotate", "next", "--lost", kept, "--reason", "stolen")
     assert done.code == 0, done.err
     opened("head", "--key", "next", "--to", "kept")
-    alone = audited(opened, kept)
+    alone = run_audit(opened, kept)
     assert alone.code == 1
     assert "no known key has signed it" in alone.out
     both = opened("audit", "--checkpoints", "kept", "--key", kept, "--key", new)

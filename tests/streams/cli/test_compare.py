@@ -159,21 +159,21 @@ def test_an_input_without_a_usable_request_is_no_answer(
     assert done.code == 1
     assert said in done.err
     if as_json:
-        (told,) = done.rows
-        assert (told["not_decided"], told["first_not_decided"]) == (reasons, first)
+        (reported,) = done.rows
+        assert (reported["not_decided"], reported["first_not_decided"]) == (reasons, first)
     else:
         assert done.out == ""
 
 
-def test_what_is_not_decided_is_told_by_its_reasons_and_no_success(compare):
+def test_undecided_lines_are_reported_by_reason_and_fail(compare):
     lines = [b"", request(0), request(1, claim=NUMBER), b"hello", request(2)]
     shown = compare(*lines, as_json=False)
     assert shown.code == 1
     assert "decided 2 requests under each alternative\n" in shown.err
-    told = f"not decided: 1 invalid_field, 1 undecodable; the first is line 3: {NO_TEXT}\n"
-    assert told in shown.err
+    reported = f"not decided: 1 invalid_field, 1 undecodable; the first is line 3: {NO_TEXT}\n"
+    assert reported in shown.err
     done = compare(*lines)
-    assert done.err == told
+    assert done.err == reported
     assert rows(done, "filter", code=1)["zcdp_tight"]["admitted"] == 2
 
 
@@ -207,9 +207,9 @@ def test_each_line_is_in_one_column(compare):
     lines += [json.dumps(other).encode(), json.dumps(unit).encode()]
     random.Random(7).shuffle(lines)
     done = compare(*lines)
-    told = done.rows[0]
-    assert (told["decided"], told["repeated"], told["left_out"]) == (5, 1, 1)
-    assert told["not_decided"] == {"undecodable": 1, "invalid_field": 1, "conflict": 1}
+    reported = done.rows[0]
+    assert (reported["decided"], reported["repeated"], reported["left_out"]) == (5, 1, 1)
+    assert reported["not_decided"] == {"undecodable": 1, "invalid_field": 1, "conflict": 1}
     for row in done.rows:
         if "admitted" in row:
             assert row["admitted"] + row["refused"] == 5, row

@@ -13,7 +13,7 @@ import pytest
 
 from accountant.errors import LogDamaged
 from accountant.views.datasets import DatasetView
-from streams.cli.reading.dataset_reader import find, reader
+from streams.cli.reading.dataset_reader import find_dataset, reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
@@ -49,11 +49,11 @@ def test_one_dataset_is_shown_as_among_all(server: LocalServer, file: Path) -> N
     server.ask(purpose='about "adult" and "census-2"')
     with reader(f"sqlite:///{file}") as views, reader(server.url) as of_server:
         for each in views.datasets():
-            assert find(views, each.dataset) == each
-            assert find(of_server, each.dataset) == each
+            assert find_dataset(views, each.dataset) == each
+            assert find_dataset(of_server, each.dataset) == each
         for name in ("a", "nowhere", "", '{"partition":0}', "cen/sus", "\udcff", "x" * 200):
-            assert find(views, name) is None
-            assert find(of_server, name) is None
+            assert find_dataset(views, name) is None
+            assert find_dataset(of_server, name) is None
 
 
 def _damage(file: Path, change: str) -> None:
@@ -72,14 +72,14 @@ def test_one_dataset_is_shown_without_the_rows_of_others(server: LocalServer, fi
         WHERE key = CAST('adult' AS BLOB)""",
     )
     with reader(f"sqlite:///{file}") as views:
-        shown = find(views, "census")
+        shown = find_dataset(views, "census")
         with pytest.raises(Refused, match="the row of adult in its `state` cannot be read"):
             views.datasets()
     assert shown is not None
     assert shown.outcomes == {"opened": 1, "granted": 1}
 
 
-def test_a_next_look_makes_only_what_changed_anew(server: LocalServer, file: Path) -> None:
+def test_a_second_read_rebuilds_only_what_changed(server: LocalServer, file: Path) -> None:
     for name in ("adult", "survey"):
         server.open(name)
     with reader(f"sqlite:///{file}") as views:
@@ -106,10 +106,10 @@ async def _fill(file: Path, requests: int) -> None:
 @pytest.fixture
 def traced() -> Iterator[list[Any]]:
     """Whatever is put into it is called with each statement of a connection made from now on."""
-    told: list[Any] = []
+    reported: list[Any] = []
 
     def trace(_cursor: object, sql: str, _bindings: object) -> bool:
-        for tell in told:
+        for tell in reported:
             tell(sql)
         return True
 
@@ -117,7 +117,7 @@ def traced() -> Iterator[list[Any]]:
         db.exec_trace = trace
 
     apsw.connection_hooks.append(hook)
-    yield told
+    yield reported
     apsw.connection_hooks.remove(hook)
 
 
@@ -170,5 +170,5 @@ def test_a_sum_of_the_log_that_is_not_its_rows_is_damage(server: LocalServer, fi
         with pytest.raises(LogDamaged, match="the row of census"):
             views.datasets()
         with pytest.raises(LogDamaged, match="the row of census"):
-            find(views, "census")
+            find_dataset(views, "census")
     assert before[0].totals["epsilon"] == "0.1"

@@ -59,8 +59,8 @@ def test_the_result_is_a_log_that_audit_accepts_and_the_same_every_time(decide, 
     assert first.out == second.out
     log = accountant.directory / "decisions.jsonl"
     log.write_text(first.out)
-    audited = accountant("audit", "decisions.jsonl", "--json")
-    assert (audited.code, audited.json["audit"]) == (0, "ok")
+    run_audit = accountant("audit", "decisions.jsonl", "--json")
+    assert (run_audit.code, run_audit.json["audit"]) == (0, "ok")
     exported = accountant("log", "export", "--url", "decisions.jsonl")
     assert exported.out == first.out
 
@@ -160,14 +160,14 @@ def test_every_kind_of_record_is_decided(decide):
     close = records.pop("close")
     done = decide(*records.values(), request(1), request(2), close)
     assert done.code == 0
-    told = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 refused"
-    assert done.err == f"decided 7 records: {told}\n"
+    reported = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 refused"
+    assert done.err == f"decided 7 records: {reported}\n"
     assert [outcome for outcome, _ in outcomes(done)[1:]] == [
         *("opened", "amended", "member_set", "limit_set", "granted", "refused", "closed"),
     ]
 
 
-def test_what_has_expired_is_told_and_no_success(decide):
+def test_expired_requests_are_reported_and_fail(decide):
     done = decide(request(7200), request(0))
     assert done.code == 1
     assert "not decided: 1 expired; the first in line 2: expired\n" in done.err

@@ -50,7 +50,7 @@ def test_a_dry_run_obeys_the_cap(accountant):
     assert (dry.code, dry.json["reason"], dry.json["fits"]) == (1, "above_cap", "pure:0.1")
 
 
-def test_a_dry_run_takes_the_unit_it_is_told(opened):
+def test_a_dry_run_uses_the_unit_of_its_option(opened):
     dry = opened(*ASK, "--dry-run", "--json", "--unit", "household")
     assert (dry.code, dry.json["reason"]) == (1, "unit_mismatch")
 
@@ -90,7 +90,7 @@ def test_a_dry_run_sends_no_id(opened):
         ("fits", "--dataset", "sensus", "--claim", "pure:0.1"),
     ],
 )
-def test_a_dataset_never_opened_is_told_by_its_name(opened, command):
+def test_an_unopened_dataset_is_named(opened, command):
     done = opened(*command)
     assert done.code == 1
     assert "no dataset sensus was ever opened: did you mean census?" in done.err

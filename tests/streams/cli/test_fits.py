@@ -260,7 +260,7 @@ def test_a_claim_that_the_filter_cannot_take_is_never_counted_as_zero_cost(accou
     assert (as_json.code, as_json.json["accepted"], as_json.json["fits"]) == (1, False, 0)
 
 
-def test_a_filter_s_own_parameters_are_told(accountant):
+def test_a_filter_s_own_parameters_are_printed(accountant):
     fits = ("fits", *BUDGET, "--json", "--claim", "pure:0.01", "--filter")
     assert "order" not in accountant(*fits, "basic").json
     split = accountant(*fits, "split", "--epsilon-ex-post", "0.5").json

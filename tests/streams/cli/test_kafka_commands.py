@@ -91,13 +91,13 @@ def test_topics_worker_gateway_and_every_command_through_them(broker, applicatio
             assert (amended.code, amended.out[:7]) == (0, "amended"), amended.err
             shown = accountant("dataset", "show", "census", "--json", **where)
             assert shown.json["policy"]["horizon"] == horizon
-        audited = accountant("audit", "--json", **where)
-        assert (audited.code, audited.json["audit"]) == (0, "ok"), audited.out
-        assert len(audited.json["partitions"]) == 2
+        run_audit = accountant("audit", "--json", **where)
+        assert (run_audit.code, run_audit.json["audit"]) == (0, "ok"), run_audit.out
+        assert len(run_audit.json["partitions"]) == 2
         log = accountant("log", "export", **where)
         (accountant.directory / "log.jsonl").write_text(log.out)
         of_copy = accountant("audit", "log.jsonl", "--json").json["partitions"]
-        of_cluster = audited.json["partitions"]
+        of_cluster = run_audit.json["partitions"]
         # A copied log has no rows of state beside it, nor has a partition without datasets.
         compared = [each["report"].pop("rows") for each in of_cluster]
         assert any(compared)

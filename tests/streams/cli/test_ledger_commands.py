@@ -28,7 +28,7 @@ def test_a_grant_is_code_0_and_a_refusal_is_code_1_and_says_what_would_fit(opene
     assert ask(opened, offered).code == 0
 
 
-def test_who_opens_and_who_asks_is_told_that_no_delta_is_for_claims(accountant):
+def test_open_and_ask_say_that_claims_may_have_no_delta(accountant):
     done = accountant("dataset", "open", "census", *TIGHT, "--most-per-request", "1")
     assert "claims with a delta of their own will be refused" in done.out
     claim = "approximate:epsilon=0.01,delta=1e-9"
@@ -270,7 +270,7 @@ def test_a_file_that_is_no_ledger_is_an_operators_matter(accountant):
         ("http://127.0.0.1:9", 3),
     ],
 )
-def test_a_wrong_address_is_told_from_one_that_does_not_answer(accountant, url, code):
+def test_a_wrong_address_and_a_silent_one_have_different_codes(accountant, url, code):
     done = accountant("dataset", "list", "--url", url)
     assert (done.code, done.out) == (code, "")
     assert "secret" not in done.err

@@ -37,10 +37,10 @@ def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> Non
     refused = asked(census, "ben", "0.2")
     assert (refused["reason"], refused["fits"]) == ("exhausted", "pure:0.1")
     assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
-    told = census("ask", "census", "pure:0.2", "--analyst", "ben")
-    assert told.code == 1
-    assert "The limit of team blue has too little left" in told.out
-    assert "team blue: ε 0.1" in told.out
+    reported = census("ask", "census", "pure:0.2", "--analyst", "ben")
+    assert reported.code == 1
+    assert "The limit of team blue has too little left" in reported.out
+    assert "team blue: ε 0.1" in reported.out
 
 
 def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
@@ -66,7 +66,7 @@ def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
         (("--pace", "0.1", "--period", "daily"), 2, "period"),
     ],
 )
-def test_what_limits_nothing_or_by_nobody_is_told(
+def test_an_empty_limit_and_a_missing_scope_are_errors(
     census: Command, words: tuple[str, ...], code: int, said: str
 ) -> None:
     done = census("limit", "set", "census", *BY, *words)

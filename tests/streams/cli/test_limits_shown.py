@@ -69,7 +69,7 @@ def test_the_limits_are_listed_with_what_is_used_and_left(
     assert "used" not in default
 
 
-def test_without_limits_everybody_is_said_to_draw_on_the_whole(opened: Command) -> None:
+def test_without_limits_everyone_shares_the_budget(opened: Command) -> None:
     done = opened("limit", "list", "census")
     assert (done.code, done.out) == (
         *(0, "census has no limits that you may see: everyone who may ask shares the budget\n"),
@@ -79,7 +79,7 @@ def test_without_limits_everybody_is_said_to_draw_on_the_whole(opened: Command) 
 
 
 @pytest.mark.parametrize("command", [("limit", "list", "sensus"), ("dataset", "show", "sensus")])
-def test_an_unknown_dataset_is_told_by_its_name(
+def test_an_unknown_dataset_is_named(
     census: Command, where: tuple[str, ...], command: tuple[str, ...]
 ) -> None:
     done = census(*command, *where)
@@ -98,16 +98,16 @@ def test_a_dataset_is_shown_with_its_limits(census: Command, where: tuple[str, .
 def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ...]) -> None:
     done = census("mine", "--analyst", "ana", *where)
     assert (done.code, done.err) == (0, "")
-    told = [" ".join(line.split()) for line in done.out.splitlines()]
-    assert told[0] == "census ana, team blue"
+    reported = [" ".join(line.split()) for line in done.out.splitlines()]
+    assert reported[0] == "census ana, team blue"
     by = "the limit of each analyst of team blue"
-    assert told[1] == f"you may still use 5 % of the budget (ε 0.05), by {by}"
+    assert reported[1] == f"you may still use 5 % of the budget (ε 0.05), by {by}"
     for begin, end in (
         ("the whole dataset █", "left, and not reserved for others, ε 0.8"),
         ("team blue █", "left ε 0.4"),
         ("each analyst of team blue █", "left ε 0.05"),
     ):
-        assert any(line.startswith(begin) and line.endswith(end) for line in told), done.out
+        assert any(line.startswith(begin) and line.endswith(end) for line in reported), done.out
     assert re.search(r"left ε 0.3, again from \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
     (budget,) = census("mine", "--json", *where, ACCOUNTANT_ANALYST="ben").rows
     assert (budget["analyst"], budget["team"]) == ("ben", "blue")
@@ -120,7 +120,7 @@ def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ..
     assert ("team" in other, other["left"]["epsilon"]) == (False, "0.7")
 
 
-def test_nobody_can_be_told_what_is_theirs(census: Command, where: tuple[str, ...]) -> None:
+def test_mine_without_an_analyst_is_an_error(census: Command, where: tuple[str, ...]) -> None:
     done = census("mine", *where)
     assert (done.code, done.out) == (2, ""), done.out
     assert "analyst must be given" in done.err
@@ -170,13 +170,13 @@ def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
     assert none.code == 1
     assert none.out.splitlines()[0] == "0"
     assert "The limit of each analyst of team blue has too little left" in none.out
-    told = census(
+    reported = census(
         *("fits", "--dataset", "census", "--claim", "pure:0.06", "--analyst", "ana", "--json"),
         *where,
     )
-    assert (told.code, told.json["fits"], told.json["reason"]) == (1, 0, "exhausted")
-    assert told.json["largest"] == "pure:0.05"
-    assert told.json["level"] == {"scope": "each", "name": "blue", "what": "limit"}
+    assert (reported.code, reported.json["fits"], reported.json["reason"]) == (1, 0, "exhausted")
+    assert reported.json["largest"] == "pure:0.05"
+    assert reported.json["level"] == {"scope": "each", "name": "blue", "what": "limit"}
 
 
 def test_a_new_budget_has_no_analyst(accountant: Command) -> None:
@@ -211,7 +211,7 @@ def known(accountant: Command) -> Iterator[KnownServe]:
         yield server
 
 
-def test_a_server_tells_each_what_is_theirs(known: KnownServe) -> None:
+def test_a_server_shows_each_caller_their_own_budget(known: KnownServe) -> None:
     at = ("--url", known.url)
     for name, scopes in (
         ("olga", ["team", "each"]),
@@ -235,7 +235,7 @@ def test_a_server_tells_each_what_is_theirs(known: KnownServe) -> None:
     assert of_ben["analyst"] == "ben"
 
 
-def test_a_server_counts_the_limits_of_whom_a_token_names(known: KnownServe) -> None:
+def test_a_server_applies_the_limits_of_the_token_s_name(known: KnownServe) -> None:
     at = ("--url", known.url)
     fits = ("fits", "--dataset", "census", "--claim", "pure:0.05", "--json", *at)
     assert known.done("ana", *fits).json["fits"] == 5

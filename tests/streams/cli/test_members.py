@@ -85,7 +85,9 @@ def test_each_does_the_job_with_a_token_and_no_other(
     assert rows(accountant).keys() == {"olga", "otto", "eng", "aud"}  # the file is the owner's key
 
 
-def test_who_shows_no_token_is_told_how(server: KnownServe, accountant: Command) -> None:
+def test_a_caller_without_a_token_learns_how_to_pass_one(
+    server: KnownServe, accountant: Command
+) -> None:
     for command in (("ask", "census", "pure:0.1", "--analyst", "ana"), ("me",)):
         done = accountant(*command)
         assert done.code == 4
@@ -161,7 +163,7 @@ def test_members_of_a_file_are_listed_with_nobody_serving_it(owned: Command) -> 
         (("remove", "census", "ana"), 1, "`accountant member list`"),
     ],
 )
-def test_what_is_wrong_is_told_with_what_to_do(
+def test_an_error_says_what_to_do(
     owned: Command, command: tuple[str, ...], code: int, said: str
 ) -> None:
     done = owned("member", *command, "--by", "olga")
@@ -169,7 +171,7 @@ def test_what_is_wrong_is_told_with_what_to_do(
     assert said in done.err + done.out
 
 
-def test_who_owns_nothing_is_told_who_may(owned: Command) -> None:
+def test_a_refusal_names_who_may_do_it(owned: Command) -> None:
     done = owned("member", "set", "census", "ben", "--role", "owner", "--by", "ben")
     assert done.code == 1
     assert "refused (not_permitted)" in done.out
@@ -284,7 +286,7 @@ def test_a_sync_through_a_server_ends_with_its_own_owner(
     assert rows(accountant).keys() == {"olga", "ana", "eng"}
 
 
-def test_who_may_ask_is_shown_also_where_no_policy_says_it(accountant: Command) -> None:
+def test_access_is_shown_even_if_the_policy_does_not_set_it(accountant: Command) -> None:
     assert accountant(*OPEN, "--by", "olga").code == 0
     shown = accountant("dataset", "show", "census").out
     assert "anyone: everyone may ask" in shown

@@ -77,7 +77,7 @@ def test_a_request_without_an_answer_names_its_id_once(accountant):
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
-def test_a_decision_that_cannot_be_printed_is_told_with_its_id(opened, more):
+def test_a_decision_that_cannot_be_printed_is_reported_with_its_id(opened, more):
     done = opened(*ASK, *more, out="/dev/full")
     assert done.code == 0
     assert "was decided (granted)" in done.err
@@ -87,7 +87,7 @@ def test_a_decision_that_cannot_be_printed_is_told_with_its_id(opened, more):
 
 
 @pytest.mark.parametrize("arguments", [("log", "export"), ("dataset", "list"), ("audit",)])
-def test_a_reader_that_goes_away_is_no_error(opened, arguments):
+def test_a_closed_pipe_is_no_error(opened, arguments):
     process = opened.start(*arguments)
     process.stdout.close()
     assert process.wait(30) == 0

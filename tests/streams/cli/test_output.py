@@ -221,10 +221,12 @@ def test_json_says_the_same_with_escapes_and_letters_stay(run: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    ("closed", "told"),
+    ("closed", "reported"),
     [(">&-", "cannot be written"), ("2>&-", ""), ("<&-", ""), (">&- 2>&-", "")],
 )
-def test_a_closed_stream_changes_no_exit_code(run: Any, opened: Command, closed: str, told: str):
+def test_a_closed_stream_changes_no_exit_code(
+    run: Any, opened: Command, closed: str, reported: str
+):
     # Not from the nursery, which has all of them.
     command = [sys.executable, "-m", "streams.cli", "ask", "census", "pure:0.01"]
     done = subprocess.run(
@@ -236,11 +238,11 @@ def test_a_closed_stream_changes_no_exit_code(run: Any, opened: Command, closed:
         check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert told in done.stderr
+    assert reported in done.stderr
     assert "Traceback" not in done.stderr
     exported = opened("log", "export").rows
     assert [row["outcome"] for row in exported].count("granted") == 1
-    if told:
+    if reported:
         assert f"request {json.loads(json.dumps(exported[-1]))['request']['request_id']}" in (
             done.stderr
         )

@@ -77,7 +77,7 @@ def test_an_amount_that_is_a_number_is_named_and_how_to_write_it(accountant, com
         (b'{"unit": "\xff"}', "it must be UTF-8: invalid start byte"),
     ],
 )
-def test_what_else_is_wrong_with_a_file_is_said_as_it_is(accountant, text, said):
+def test_other_errors_of_a_policy_file_are_quoted(accountant, text, said):
     write(accountant, text)
     done = accountant(*OPEN)
     assert (done.code, done.out) == (2, "")

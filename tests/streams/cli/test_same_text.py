@@ -16,7 +16,7 @@ from accountant.claims import Pure
 from accountant.records import Decision
 from streams.cli.demo.replay import Decided
 from streams.cli.demo.screen import Screen
-from streams.cli.demo.shares import AnalystShare, shares_of
+from streams.cli.demo.team_limits import AnalystShare, shares_of
 from streams.cli.demo.week import Ask
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html

@@ -156,7 +156,7 @@ def test_a_server_knows_its_tokens_and_shows_none(accountant: Command) -> None:
         assert secret not in said
 
 
-def test_bind_is_the_address_of_a_server_that_knows_who_asks(accountant: Command) -> None:
+def test_bind_sets_the_address_of_a_server_with_authentication(accountant: Command) -> None:
     made(accountant, "--name", "ana")
     open_to_all = ("serve", "--port", "0", "--bind", "0.0.0.0")
     done = accountant(*open_to_all, ACCOUNTANT_TOKENS=FILE)

@@ -104,7 +104,7 @@ def test_a_server_and_its_file_say_the_same(accountant, tmp_path: Path, by: str)
         server.open()
         for analyst in ("ana", "ben", "ana"):
             server.ask(analyst=analyst, purpose=f"of {analyst}")
-        told = server.http.get("/datasets/census/usage", params={"by": by}).json()
+        reported = server.http.get("/datasets/census/usage", params={"by": by}).json()
         url = str(server.http.base_url).rstrip("/")
         served = accountant("usage", "census", "--by", by, "--json", "--url", url).rows
         beside = accountant(
@@ -113,9 +113,9 @@ def test_a_server_and_its_file_say_the_same(accountant, tmp_path: Path, by: str)
         unknown = accountant("usage", "nowhere", "--url", url)
         assert unknown.code == 1
         assert server.http.get("/datasets/census/usage", params={"by": "hour"}).status_code == 422
-    assert served == told
-    assert beside == told
+    assert served == reported
+    assert beside == reported
     assert Path(f"{file}.index").exists()
     index = UsageIndex.open(Path(f"{file}.index"))
     with index.at_last() as rows:
-        assert len(rows.usage("census", by)) == len(told)  # type: ignore[arg-type]
+        assert len(rows.usage("census", by)) == len(reported)  # type: ignore[arg-type]

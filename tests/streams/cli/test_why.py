@@ -113,7 +113,7 @@ def test_limits_bound_what_is_left_for_a_forecast(asked):
     assert left["team", "red"] == row["left"]["epsilon"]
 
 
-def test_a_dataset_never_opened_is_named_and_wrong_usage_is_told(opened):
+def test_an_unopened_dataset_is_named_and_wrong_usage_is_an_error(opened):
     done = opened("why", "nowhere")
     assert done.code == 1
     assert "no dataset nowhere was ever opened" in done.err

@@ -138,7 +138,9 @@ def test_a_missing_or_other_snapshot_is_refused(
         EmbeddedService.open(used, Settings(), clock=clock)
 
 
-def test_usage_of_a_forged_snapshot_is_not_told(used: Path, target: Path, clock: TestClock) -> None:
+def test_usage_of_a_forged_snapshot_is_not_shown(
+    used: Path, target: Path, clock: TestClock
+) -> None:
     archive_file(used, clock, target)
     forged = "UPDATE sealed SET value = replace(value, '\"granted\":', '\"granted\":1')"
     change(used, forged + " WHERE part = 'usage'")

@@ -44,9 +44,9 @@ def test_a_fork_ends_the_ledger_at_once_and_both_heads_stay(
     other = sign(file, kept, place)
     ask(service, 3)
     until(lambda: not service.readiness().ready)
-    (told,) = service.readiness().reasons
-    assert told.startswith(f"fork: two logs of this ledger were signed. Decision {place} was")
-    assert OTHER in told
+    (reported,) = service.readiness().reasons
+    assert reported.startswith(f"fork: two logs of this ledger were signed. Decision {place} was")
+    assert OTHER in reported
     with pytest.raises(Unavailable, match="fork: two logs"):
         service.submit_sync("requests", asking("census", BORN, 4), 10)
     service.close_sync()

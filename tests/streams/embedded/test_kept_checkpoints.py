@@ -127,14 +127,14 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 @pytest.mark.parametrize("how", LOSSES)
 def test_a_start_refuses_a_log_that_has_lost_decisions(file: Path, kept: Path, how: str) -> None:
-    lose, told = LOSSES[how]
+    lose, reported = LOSSES[how]
     asked(file, 1)
     back_up(file)
     asked(file, 2, 3)
     lose(file)
     end = head_of(file)
     for _ in range(2):
-        with pytest.raises(Refused, match=told) as refused:
+        with pytest.raises(Refused, match=reported) as refused:
             EmbeddedService.open(file, Settings())
         assert "accountant accept-rollback --lost" in str(refused.value)
     assert head_of(file) == end  # nothing was decided
@@ -162,8 +162,8 @@ def test_a_copy_says_so_and_does_not_block_the_original(
     shutil.copy(file, copy)
     asked(file, 3)
     service = opened(copy)
-    (told,) = service.readiness().notes
-    assert told.startswith(f"this file is a copy of {file}")
+    (reported,) = service.readiness().notes
+    assert reported.startswith(f"this file is a copy of {file}")
     ask(service, 11, 12, 13)
     service.close_sync()
     asked(file, 4)
@@ -187,7 +187,7 @@ def come_back(kept: Path) -> None:
     kept.with_name("elsewhere").rename(kept)
 
 
-def test_out_of_reach_is_told_and_made_up_for(file: Path, away: Path) -> None:
+def test_an_unreachable_directory_is_reported_and_caught_up_with(file: Path, away: Path) -> None:
     service = opened(file)
     ask(service, 2)
     readiness = service.readiness()
@@ -252,9 +252,7 @@ def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> Non
     assert notes(kept)[-1].sequence == 2
 
 
-def test_a_key_that_was_lost_is_made_anew_and_the_log_still_compared(
-    file: Path, kept: Path
-) -> None:
+def test_a_lost_key_is_created_again_and_the_log_still_compared(file: Path, kept: Path) -> None:
     asked(file, 1)
     back_up(file)
     asked(file, 2)
@@ -264,7 +262,7 @@ def test_a_key_that_was_lost_is_made_anew_and_the_log_still_compared(
         EmbeddedService.open(file, Settings())
 
 
-def told(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
+def reported(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
     """Return the notes of `/readyz`, and what a scrape reads of checkpoints."""
     found = {
         sample.name: sample.value
@@ -275,7 +273,7 @@ def told(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
     return service.readiness().notes, found
 
 
-def test_a_key_file_that_is_not_the_logs_is_told_at_each_start(
+def test_a_key_file_of_another_log_is_reported_at_each_start(
     file: Path, kept: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked(file, 1)
@@ -283,7 +281,7 @@ def test_a_key_file_that_is_not_the_logs_is_told_at_each_start(
     (kept / "key").unlink()
     for number in (2, 3):
         service = opened(file)
-        why, gauges = told(service)
+        why, gauges = reported(service)
         assert any(f"the log's key is {first}, the key file has" in note for note in why)
         assert gauges["privacy_checkpoint_key_differs"] == 1
         ask(service, number)  # decisions go on
@@ -292,13 +290,13 @@ def test_a_key_file_that_is_not_the_logs_is_told_at_each_start(
         caplog.clear()
 
 
-def test_a_ledger_that_was_replaced_is_told_at_each_start(
+def test_a_replaced_ledger_is_reported_at_each_start(
     file: Path, kept: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     asked(file, 1)
     ledger = notes(kept)[-1].ledger
     service = opened(file)
-    assert told(service) == (
+    assert reported(service) == (
         [],
         {"privacy_checkpoint_key_differs": 0, "privacy_ledgers_replaced": 0},
     )
@@ -308,7 +306,7 @@ def test_a_ledger_that_was_replaced_is_told_at_each_start(
     for number in (2, 3):
         asked(file, number)
         service = opened(file)
-        why, gauges = told(service)
+        why, gauges = reported(service)
         assert any(f"checkpoints of ledger {ledger}, up to its decision 2" in note for note in why)
         assert gauges["privacy_ledgers_replaced"] == 1
         service.close_sync()
@@ -316,7 +314,7 @@ def test_a_ledger_that_was_replaced_is_told_at_each_start(
         caplog.clear()
     shutil.rmtree(kept / ledger)  # given up for ever
     service = opened(file)
-    assert told(service)[0] == []
+    assert reported(service)[0] == []
     service.close_sync()
 
 
@@ -326,11 +324,11 @@ def test_ledgers_at_other_paths_of_one_place_are_none_that_were_replaced(
     asked(tmp_path / "other.db", 1)
     asked(file, 1)
     service = opened(file)
-    assert told(service)[0] == []
+    assert reported(service)[0] == []
     service.close_sync()
 
 
-def test_a_note_that_was_edited_is_told(file: Path, kept: Path) -> None:
+def test_an_edited_checkpoint_is_reported(file: Path, kept: Path) -> None:
     asked(file, 1)
     (note,) = kept.rglob("*.note")
     note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
@@ -382,7 +380,7 @@ def test_another_ledger_in_the_place_of_this_one_is_refused(
     asked(file, 14)
 
 
-def test_a_ledger_that_was_removed_and_made_anew_has_its_path(file: Path, kept: Path) -> None:
+def test_a_ledger_that_was_removed_and_created_again_has_its_path(file: Path, kept: Path) -> None:
     asked(file, 1)
     right = file.read_bytes()
     file.unlink()

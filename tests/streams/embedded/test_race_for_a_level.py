@@ -57,8 +57,8 @@ def test_one_of_many_gets_the_last_of_a_level(name: str, file: Path, clock: Test
         thread.start()
     for thread in threads:
         thread.join()
-    told = Counter(each["outcome"] for each in answers)
-    assert told == {"granted": 1, "refused": 7}
+    reported = Counter(each["outcome"] for each in answers)
+    assert reported == {"granted": 1, "refused": 7}
     first = min(answers, key=lambda each: each["partition_sequence"])
     assert first["outcome"] == "granted"
     assert all("level" in each for each in answers if each is not first)

@@ -104,13 +104,13 @@ def _plain(found: Any) -> Any:
     if isinstance(found, list):
         return [_plain(each) for each in found]
     # The service counts requests since its start; a reader counts those of the whole log.
-    told = json.loads(encode(found)) if isinstance(found, msgspec.Struct) else found
-    if isinstance(told, dict):
-        for view in (told, told.get("dataset")):
+    reported = json.loads(encode(found)) if isinstance(found, msgspec.Struct) else found
+    if isinstance(reported, dict):
+        for view in (reported, reported.get("dataset")):
             if isinstance(view, dict):
                 for counted in ("outcomes", "reasons", "partition_sequence"):
                     view.pop(counted, None)
-    return told
+    return reported
 
 
 async def test_a_decision_is_found_by_its_id(furnished: Furnished) -> None:
@@ -160,7 +160,7 @@ async def test_what_is_read_while_a_writer_begins_is_read_again(tmp_path: Path) 
     await service.close()
 
 
-async def test_damage_is_told_each_time(tmp_path: Path) -> None:
+async def test_damage_is_reported_each_time(tmp_path: Path) -> None:
     furnished = Furnished(tmp_path)
     with sqlite3.connect(furnished.path) as file:
         file.execute("UPDATE decisions SET value = x'7b' WHERE sequence = 9")
@@ -171,7 +171,7 @@ async def test_damage_is_told_each_time(tmp_path: Path) -> None:
     await reader.close()
 
 
-async def test_another_file_at_the_path_is_read_anew(tmp_path: Path) -> None:
+async def test_another_file_at_the_path_is_read_again(tmp_path: Path) -> None:
     clock = TestClock()
     found = list[str]()
     for name, epsilon in (("first", "100"), ("second", "7")):

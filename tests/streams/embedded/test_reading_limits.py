@@ -61,7 +61,7 @@ class Busy:
             self.enrol(name, "blue")
 
     def admin(self, body: bytes) -> dict[str, Any]:
-        return self._told(self.service.submit_sync("admin", body, 10).decision)
+        return self._decision_of(self.service.submit_sync("admin", body, 10).decision)
 
     def enrol(self, name: str, team: str) -> None:
         at = self.clock.now()
@@ -75,9 +75,9 @@ class Busy:
     def ask(self, analyst: str, epsilon: str = "0.001") -> dict[str, Any]:
         at, number = self.clock.now(), next(self._numbers)
         body = asking("census", at, number, epsilon=epsilon, analyst=analyst)
-        return self._told(self.service.submit_sync("requests", body, 10).decision)
+        return self._decision_of(self.service.submit_sync("requests", body, 10).decision)
 
-    def _told(self, decision: bytes | None) -> dict[str, Any]:
+    def _decision_of(self, decision: bytes | None) -> dict[str, Any]:
         assert decision is not None
         found: dict[str, Any] = json.loads(decision)
         self.seen[found.get("reason") or found["outcome"]] += 1
@@ -212,10 +212,10 @@ async def test_a_file_its_writer_and_its_server_tell_the_same(file: Path) -> Non
                     assert server.ask(
                         analyst=name, claim={"type": "pure", "epsilon": "0.01"}
                     ).json()["granted"]
-                told = await looks(server.service)
-                assert told == await looks_in_file(file)
-                assert told == await looks(remote)
-            assert [len(budget.levels) for budget in told.budgets if budget is not None] == [
+                reported = await looks(server.service)
+                assert reported == await looks_in_file(file)
+                assert reported == await looks(remote)
+            assert [len(budget.levels) for budget in reported.budgets if budget is not None] == [
                 *(3, 3, 3, 1),
             ]
             assert await looks(remote, "nowhere") == await looks(server.service, "nowhere")
@@ -225,7 +225,7 @@ async def test_a_file_its_writer_and_its_server_tell_the_same(file: Path) -> Non
             await remote.close()
     service = EmbeddedService.open(file, Settings(), clock=server.clock)
     try:
-        assert await looks(service) == told
+        assert await looks(service) == reported
     finally:
         service.close_sync()
 
@@ -248,9 +248,9 @@ async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) 
     clock.pass_(seconds=400)  # ids of before have expired
     service = EmbeddedService.open(file, Settings(), clock=clock)
     try:
-        told = await looks_in_file(file)
-        assert told == await looks(service)
-        (level,) = told.levels
+        reported = await looks_in_file(file)
+        assert reported == await looks(service)
+        (level,) = reported.levels
         assert level.pace is not None
         assert level.pace.left["epsilon"] == "0.02"
     finally:

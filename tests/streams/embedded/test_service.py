@@ -52,7 +52,7 @@ def test_a_setting_other_than_the_files_is_a_refused_start(
     opened(file, clock).close_sync()
 
 
-def test_a_second_owner_is_told_who_is_in_the_way(file: Path, clock: TestClock) -> None:
+def test_a_second_owner_learns_which_process_has_the_file(file: Path, clock: TestClock) -> None:
     service = opened(file, clock)
     with pytest.raises(Refused, match="has this ledger open"):
         opened(file, clock)

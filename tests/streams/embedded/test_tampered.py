@@ -88,30 +88,30 @@ def lived(directory: Path) -> tuple[_Saved, int]:
     """Have a ledger decide over some hours; return what it was, and when it ended."""
     directory.mkdir()
     with FedLedger(directory / "ledger.db", settings=_OFF) as ledger:
-        told = _Saved(ledger, directory / "ledger.db")
-        told.owner("open", "open", "ds", policy={**_BASIC, "alert_at": ["0.5", "1"]})
-        told.owner("open capped", "open", "capped", policy={
+        reported = _Saved(ledger, directory / "ledger.db")
+        reported.owner("open", "open", "ds", policy={**_BASIC, "alert_at": ["0.5", "1"]})
+        reported.owner("open capped", "open", "capped", policy={
             "epsilon": "1", "delta": "1e-6", "most_per_request": "0.1"})  # fmt: skip
         for number in range(4):
-            told.ask(f"early {number}", "ds", "0.001")
-        told.again("repeat", "early 0")
-        told.again("conflict", "early 1", purpose="another")
-        told.ask("early capped", "capped", "0.05")
-        told.ask("above the cap", "capped", "0.9")
-        told.send("dead", "requests", b"{")
+            reported.ask(f"early {number}", "ds", "0.001")
+        reported.again("repeat", "early 0")
+        reported.again("conflict", "early 1", purpose="another")
+        reported.ask("early capped", "capped", "0.05")
+        reported.ask("above the cap", "capped", "0.9")
+        reported.send("dead", "requests", b"{")
         # Behind this, a start that has `state` does not read what is above.
-        told.ask("hours later", "ds", "0.001", later=3 * WINDOW)
-        told.ask("exhausted", "ds", "0.06")
-        told.owner("amended", "amend", "ds", alert_at=["0.9"], follows=1)
+        reported.ask("hours later", "ds", "0.001", later=3 * WINDOW)
+        reported.ask("exhausted", "ds", "0.06")
+        reported.owner("amended", "amend", "ds", alert_at=["0.9"], follows=1)
         for number in range(5):
-            told.ask(f"late {number}", "ds", "0.002")
-            told.ask(f"late capped {number}", "capped", "0.01")
-        told.again("late repeat", "late 0")
-        told.ask("unknown", "nowhere", "0.001")
-        told.owner("close", "close", "capped")
-        told.ask("closed", "capped", "0.001")
-        told.ask("last", "ds", "0.001")
-        return told, ledger.clock.now()
+            reported.ask(f"late {number}", "ds", "0.002")
+            reported.ask(f"late capped {number}", "capped", "0.01")
+        reported.again("late repeat", "late 0")
+        reported.ask("unknown", "nowhere", "0.001")
+        reported.owner("close", "close", "capped")
+        reported.ask("closed", "capped", "0.001")
+        reported.ask("last", "ds", "0.001")
+        return reported, ledger.clock.now()
 
 
 @pytest.fixture(scope="module")
@@ -229,19 +229,19 @@ DRAWN: Final = [
 def test_what_was_done_to_a_file_is_named_and_decides_nothing(
     case: Case, life: Life, request: pytest.FixtureRequest
 ) -> None:
-    told = case.audited()
+    reported = case.audited()
     wrong = named(life.sound, case.drawn)
-    assert all(each in told for each in wrong), told
-    assert sum(told.count(f"{kind}: ") for kind in ("truncated", "differs")) == len(
+    assert all(each in reported for each in wrong), reported
+    assert sum(reported.count(f"{kind}: ") for kind in ("truncated", "differs")) == len(
         [each for each in wrong if not each.startswith("no checkpoint")]
-    ), told
+    ), reported
     broken = broken_at(case.drawn.log)
     if broken is None:
         assert wrong, "nothing shows it"
     else:
-        shown = re.search(r"disagrees partition 0, decision (\d+), field", told)
-        assert shown, told
-        assert case.drawn.first <= int(shown[1]) <= broken, told
+        shown = re.search(r"disagrees partition 0, decision (\d+), field", reported)
+        assert shown, reported
+        assert case.drawn.first <= int(shown[1]) <= broken, reported
 
     unseen = case.started(case.copied("unseen.db"), _OFF)
     why = case.started(case.file, case.settings)

@@ -55,9 +55,11 @@ def test_a_ledger_decides_whatever_became_of_its_index(
         assert used(server) == {"ana": (1, 0, "0.1"), "ben": (1, 0, "0.1")}
         ready = server.http.get("/readyz")
         assert ready.status_code == 200
-        is_told = what in {"foreign", "directory"}
-        assert bool(ready.json().get("notes")) is is_told
-        assert f"privacy_usage_index_trouble {float(is_told)}" in server.http.get("/metrics").text
+        is_reported = what in {"foreign", "directory"}
+        assert bool(ready.json().get("notes")) is is_reported
+        assert (
+            f"privacy_usage_index_trouble {float(is_reported)}" in server.http.get("/metrics").text
+        )
 
 
 def test_the_index_lies_where_the_setting_says(file: Path, clock: TestClock) -> None:

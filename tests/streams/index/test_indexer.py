@@ -69,7 +69,7 @@ def test_the_next_goes_on_where_the_last_one_was(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shorter", [False, True])
-def test_it_begins_anew_where_the_log_has_another_decision_there(path: Path, shorter: bool) -> None:
+def test_it_starts_again_if_the_log_has_another_decision(path: Path, shorter: bool) -> None:
     filled(path, busy_world().log).close()
     other = World()
     other.open("adult", epsilon="1", filter="basic")
@@ -79,7 +79,7 @@ def test_it_begins_anew_where_the_log_has_another_decision_there(path: Path, sho
         check(follower, other.log)
 
 
-def test_it_begins_anew_where_another_log_ends_at_the_same_number(path: Path) -> None:
+def test_it_starts_again_if_another_log_ends_at_the_same_number(path: Path) -> None:
     whole = busy_world().log
     filled(path, whole).close()
     other = World()
@@ -90,7 +90,7 @@ def test_it_begins_anew_where_another_log_ends_at_the_same_number(path: Path) ->
         check(follower, other.log)
 
 
-def test_it_begins_anew_where_the_log_is_replaced_meanwhile(path: Path) -> None:
+def test_it_starts_again_if_the_log_is_replaced_meanwhile(path: Path) -> None:
     log = ListedLog(busy_world().log)
     other = World()
     other.open("adult", epsilon="1", filter="basic")

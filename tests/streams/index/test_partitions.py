@@ -89,7 +89,7 @@ def test_a_reader_who_knows_no_number_waits_for_the_end_that_was_there(path: Pat
     assert found == recounted(logs[1].values, NAMES[1], "day")
 
 
-def test_one_partition_with_another_decision_begins_anew_alone(path: Path) -> None:
+def test_only_a_partition_with_another_decision_starts_again(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         for number, log in enumerate(logs):
@@ -104,7 +104,7 @@ def test_one_partition_with_another_decision_begins_anew_alone(path: Path) -> No
     assert_not_read_again(logs[0])
 
 
-def test_another_ledger_begins_all_of_it_anew(path: Path) -> None:
+def test_another_ledger_starts_the_whole_index_again(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         check(follower, 0, logs[0].values)
@@ -121,7 +121,7 @@ def test_another_ledger_begins_all_of_it_anew(path: Path) -> None:
         assert (len(rows), others) == (1, 0)
 
 
-def test_a_ledger_that_was_replaced_meanwhile_begins_anew(path: Path) -> None:
+def test_a_ledger_that_is_replaced_meanwhile_starts_the_index_again(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         check(follower, 0, logs[0].values)
@@ -149,9 +149,9 @@ def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_whole(
     why = {"away": "the broker is away", "damaged": "decision 20 cannot be read"}
     with following(logs, path) as follower:
         for _ in range(2):
-            with pytest.raises(Unavailable, match="partition 0: it has reached") as told:
+            with pytest.raises(Unavailable, match="partition 0: it has reached") as reported:
                 follower.read({0: end_of(whole)}, lambda rows: rows, wait=0.6)
-            assert why.get(what, "decision 21 follows 19") in str(told.value)
+            assert why.get(what, "decision 21 follows 19") in str(reported.value)
             check(follower, 1, logs[1].values)
         assert "partition 0" in str(follower.trouble)
         logs[0].fault, logs[0].values = None, whole

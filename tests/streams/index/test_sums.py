@@ -129,13 +129,13 @@ def test_sums_are_what_the_whole_log_says(path: Path, seed: int, slices: int) ->
         assert len(largest) == MAX_LARGEST
         for by, rows in (("analyst", sums.analysts), ("purpose", sums.purposes)):
             usage = rows_of(index).usage(dataset, by)  # type: ignore[arg-type]
-            told = {(row.key, row.granted, row.refused, Fraction(row.spent)) for row in usage}
-            assert {(row[0], row[1], row[2], exact(row[3])) for row in rows} == told
+            reported = {(row.key, row.granted, row.refused, Fraction(row.spent)) for row in usage}
+            assert {(row[0], row[1], row[2], exact(row[3])) for row in rows} == reported
         assert (sums.unit, sums.since, sums.since_at) == ("epsilon", 0, "")
     assert rows_of(index).sums("nowhere", since_day=ALWAYS) is None
 
 
-def test_days_are_told_from_one_on(path: Path) -> None:
+def test_days_are_returned_from_a_first_one_on(path: Path) -> None:
     index = filled(path, busy_world().log)
     every = {day for days in sums_of(index, "adult").analyst_days.values() for day in days}
     since = sorted(every)[3]
@@ -229,7 +229,7 @@ def test_an_index_of_the_version_before_is_made_again(path: Path) -> None:
     assert said(sums_of(index, "census")) == recount(log, "census")
 
 
-def test_a_partition_that_begins_anew_leaves_nothing(path: Path) -> None:
+def test_a_partition_that_starts_again_leaves_no_rows(path: Path) -> None:
     index = filled(path, random_world(2).log)
     index.start_again(0)
     db = apsw.Connection(str(path))

@@ -176,7 +176,7 @@ def test_another_programs_file_is_left_alone(path: Path) -> None:
     assert path.read_bytes() == before
 
 
-def test_an_index_of_another_version_begins_anew(path: Path) -> None:
+def test_an_index_of_another_version_starts_again(path: Path) -> None:
     filled(path, busy_world().log).close()
     apsw.Connection(str(path)).pragma("user_version", 99)
     index = UsageIndex.open(path)
@@ -194,7 +194,7 @@ def test_a_copy_of_one_process_leaves_the_file_as_it_is(path: Path) -> None:
 
 
 @pytest.mark.parametrize("copied", [False, True])
-def test_catching_up_begins_anew_over_another_log_of_equal_length(path: Path, copied: bool) -> None:
+def test_catching_up_starts_again_on_another_log_of_equal_length(path: Path, copied: bool) -> None:
     log = busy_world().log
     filled(path, log).close()
     other = World()
@@ -208,7 +208,7 @@ def test_catching_up_begins_anew_over_another_log_of_equal_length(path: Path, co
         assert said(rows_of(index), dataset, "analyst") == recounted(other.log, dataset, "analyst")
 
 
-def test_a_reader_is_told_where_another_process_has_written(path: Path) -> None:
+def test_a_reader_notices_writes_of_another_process(path: Path) -> None:
     log = busy_world().log
     index = filled(path, log[:20])
     known = index.reached()

@@ -146,11 +146,13 @@ class Stage:
         )
         assert len(log.dead_letters) == dead
         for observer in self.observers:
-            told = observer.decisions
-            if told:  # what was told of stays in the log, once
-                assert told[0] in log.decisions
-                first = log.decisions.index(told[0])
-                assert [value for value in log.decisions[first:] if value in set(told)] == told
+            reported = observer.decisions
+            if reported:  # what was told of stays in the log, once
+                assert reported[0] in log.decisions
+                first = log.decisions.index(reported[0])
+                assert [
+                    value for value in log.decisions[first:] if value in set(reported)
+                ] == reported
         refolds = [state_rows(self.refold(with_rows=some)) for some in (False, False, True)]
         assert refolds[0] == refolds[1] == refolds[2]
         assert dict(refolds[0]) == rows or not rows

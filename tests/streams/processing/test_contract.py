@@ -212,7 +212,7 @@ async def test_inputs_come_in_order_from_where_they_were_sought(harness: Harness
     assert [r.value for r in records] == [asking("census", AT, number) for number in (2, 3, 4)]
 
 
-async def test_reading_waits_no_longer_than_told_and_for_what_comes(harness: Harness) -> None:
+async def test_a_read_waits_for_input_and_at_most_the_given_time(harness: Harness) -> None:
     playing = await start(harness)
     assert await playing.journal.read(10, 0.01) == []
     await feed(harness, 1)

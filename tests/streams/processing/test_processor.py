@@ -75,15 +75,15 @@ def test_nothing_of_a_paused_owner_becomes_visible_after_its_successor() -> None
 
 
 def test_each_owning_ends_before_the_next() -> None:
-    told = []
+    reported = []
 
     class Telling(MemoryJournal):
         async def own(self) -> None:
-            told.append("own")
+            reported.append("own")
             await super().own()
 
         async def drop(self) -> None:
-            told.append("drop")
+            reported.append("drop")
             await super().drop()
 
     async def story() -> None:
@@ -92,7 +92,7 @@ def test_each_owning_ends_before_the_next() -> None:
         stage.ask(4)
         crashes = CrashPoints(Crash(point="commit_begun"), Crash(point="commit_done", nth=2))
         await stage.settle(journal=Telling(stage.log, reach=crashes), batch=2)
-        assert told == ["own", "drop"] * 3
+        assert reported == ["own", "drop"] * 3
 
     play(story())
 
@@ -298,7 +298,7 @@ def test_an_owner_that_was_revoked_while_it_refolded_shows_nothing() -> None:
     play(story())
 
 
-def test_while_a_commit_is_under_way_nobody_is_told_and_the_state_is_that_of_the_log() -> None:
+def test_during_a_commit_no_caller_is_answered_and_the_state_equals_the_log() -> None:
     async def story() -> None:
         stage = Stage()
         await stage.settle()

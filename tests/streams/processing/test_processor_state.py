@@ -264,7 +264,7 @@ def test_a_log_that_ends_before_its_state_is_refused_not_refolded(kept: int) -> 
     play(story())
 
 
-def test_a_log_made_anew_beside_old_state_is_refused() -> None:
+def test_a_new_log_with_old_state_is_refused() -> None:
     async def story() -> None:
         stage = await stage_with_history()
         stage.log.decisions = [genesis_decision(GENESIS, START + 1).value]

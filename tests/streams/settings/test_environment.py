@@ -204,7 +204,7 @@ def test_whatever_reads_a_setting_refuses_it_in_two_spellings(
 
 
 @pytest.mark.parametrize("command", ["serve", "gateway", "worker"])
-def test_a_misspelt_setting_is_a_refused_start_of_every_server(
+def test_every_server_refuses_to_start_with_a_misspelt_setting(
     command: str, tmp_path: Path
 ) -> None:
     url = f"sqlite:///{tmp_path}/ledger.db" if command == "serve" else "kafka://127.0.0.1:9"

@@ -95,7 +95,7 @@ def test_files_of_tls_that_cannot_be_used_are_named(tmp_path: Path) -> None:
             security_of(load(**_SASL, **given))
 
 
-def test_a_password_stands_in_no_text_of_what_holds_it() -> None:
+def test_a_password_is_in_no_text_of_its_settings() -> None:
     settings = load(url="kafka://127.0.0.1:9092", **_SASL)
     where = deployment_of(settings)
     for held in (settings, where, where.cluster, where.security):

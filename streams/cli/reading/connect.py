@@ -26,7 +26,7 @@ def settings_for(url: str, token_file: Path | None) -> Settings:
     return settings
 
 
-def connected(url: str, token_file: Path | None, *, wait: float = WAIT_S) -> Accountant:
+def connect(url: str, token_file: Path | None, *, wait: float = WAIT_S) -> Accountant:
     """Return a client of the ledger at an address.
 
     Raises: AddressInvalid, Unavailable, Refused.

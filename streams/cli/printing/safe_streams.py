@@ -25,7 +25,7 @@ _MODES: Final = {
 }
 
 
-class _Lasting(io.RawIOBase):
+class _SafeStream(io.RawIOBase):
     """Writes to a file descriptor, and drops all output after the first error.
 
     Attributes:
@@ -58,10 +58,10 @@ class _Lasting(io.RawIOBase):
             return len(left)
 
 
-_lasting: Final[dict[str, _Lasting]] = {}
+_safe: Final[dict[str, _SafeStream]] = {}
 
 
-def take_over() -> None:
+def replace_streams() -> None:
     """Replace stdout and stderr by streams that never raise; open a file for closed ones."""
     for name, (mode, flags) in _MODES.items():
         if getattr(sys, name) is None:
@@ -74,7 +74,7 @@ def take_over() -> None:
 
 def _replace(name: str, stream: TextIO) -> None:
     try:
-        raw = _lasting[name] = _Lasting(stream.fileno())
+        raw = _safe[name] = _SafeStream(stream.fileno())
     except (OSError, ValueError):  # a test's stream without a descriptor
         return
     stream.flush()
@@ -86,12 +86,12 @@ def _replace(name: str, stream: TextIO) -> None:
 
 def output_error() -> OSError | None:
     """Return why results were not written, None if all were."""
-    if "stdout" not in _lasting:
+    if "stdout" not in _safe:
         return None
     sys.stdout.flush()
-    return _lasting["stdout"].error
+    return _safe["stdout"].error
 
 
-def nobody_reads() -> bool:
+def reader_is_gone() -> bool:
     """Tell whether the reader of stdout has gone away, as in `| head`; that is no failure."""
     return isinstance(output_error(), BrokenPipeError)

@@ -9,13 +9,13 @@ import msgspec
 
 from accountant.errors import BudgetError
 from accountant.times import iso
-from streams.cli.reading.connected import connected, settings_for
+from streams.cli.reading.connect import connect, settings_for
 from streams.client.connect import with_absolute_path
 from streams.client.lookups import UnknownDataset
 from streams.client.results.store import OpenRequest, ResultStore, ledger_name
 
 
-class UnansweredRelease(msgspec.Struct):
+class OpenRelease(msgspec.Struct):
     """A release without a result.
 
     Attributes:
@@ -31,9 +31,7 @@ class UnansweredRelease(msgspec.Struct):
     charged: bool | None
 
 
-def unanswered_releases(
-    url: str, token_file: Path | None, analyst: str | None
-) -> list[UnansweredRelease]:
+def open_releases(url: str, token_file: Path | None, analyst: str | None) -> list[OpenRelease]:
     """Return the releases of a ledger without a result, oldest first.
 
     Args:
@@ -49,7 +47,7 @@ def unanswered_releases(
     charged = [True if each.granted else None for each in found]
     if None in charged:
         # If the ledger does not answer, `charged` stays unknown; the list is still useful.
-        with contextlib.suppress(BudgetError), connected(url, token_file) as ledger:
+        with contextlib.suppress(BudgetError), connect(url, token_file) as ledger:
             for place, each in enumerate(found):
                 if charged[place] is None:
                     asked = each.asked
@@ -63,9 +61,9 @@ def unanswered_releases(
     ]
 
 
-def _shown(found: OpenRequest, charged: bool | None) -> UnansweredRelease:
+def _shown(found: OpenRequest, charged: bool | None) -> OpenRelease:
     asked = found.asked
-    return UnansweredRelease(
+    return OpenRelease(
         asked.request_id,
         asked.dataset,
         asked.analyst,

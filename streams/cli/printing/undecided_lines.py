@@ -8,7 +8,7 @@ if TYPE_CHECKING:
     from accountant.advice.request_file import Columns
 
 
-def not_decided(columns: Columns) -> str:
+def undecided_words(columns: Columns) -> str:
     """Return the number of undecided lines by reason, and the first of them."""
     counts = ", ".join(f"{count} {reason}" for reason, count in sorted(columns.reasons.items()))
     return f"{counts}; the first is line {columns.first}: {columns.why}"

@@ -24,79 +24,79 @@ if TYPE_CHECKING:
 _ORDER: Final = {team: number for number, team in enumerate(TEAMS)}
 
 
-class AnalystShare(NamedTuple):
-    """One thing that an owner has said of a team, and what became of it.
+class TeamLimit(NamedTuple):
+    """A row of the table of limits: what a team or analyst may use, has used, and has left.
 
     Attributes:
-        who: the team, or one of its analysts.
-        may: what they may use, or is kept for them.
-        used: the part of it that is used, in [0, 1].
-        left: what is left, in the unit of the dataset's filter.
-        anew: when all of it may be used again, "" for never.
+        holder: the team, or one of its analysts.
+        may: the limit in words.
+        used: the used part of the limit, in [0, 1].
+        left: the remaining amount, in the unit of the dataset's filter.
+        resets_at: when the limit resets, "" for never.
     """
 
-    who: str
+    holder: str
     dataset: str
     may: str
     used: Decimal
     left: str
-    anew: str = ""
+    resets_at: str = ""
 
 
-async def shares_of(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[AnalystShare]:
-    """Return them as they stand, by team, then by dataset."""
-    found = list[tuple[int, AnalystShare]]()
+async def team_limits(ledger: AsyncAccountant, datasets: Iterable[str]) -> list[TeamLimit]:
+    """Return the current limits, by team, then by dataset."""
+    found = list[tuple[int, TeamLimit]]()
     for dataset in sorted(datasets):
         for level in await ledger.limits(dataset):
             team = level.name or ""
             if level.scope != "each":
-                told = list(_told(dataset, team, level))
+                rows = list(_limit_rows(dataset, team, level))
             else:
-                # Of a default there is nothing to tell but of each who stands under it.
-                told = [
-                    share
+                # Nobody uses a default itself: show each analyst that it applies to.
+                rows = [
+                    limit
                     for analyst in TEAMS[team]
                     for own in (await ledger.budget(dataset, analyst)).levels
                     if own.scope == "each"
-                    for share in _told(dataset, f"{team}: {analyst}", own)
+                    for limit in _limit_rows(dataset, f"{team}: {analyst}", own)
                 ]
-            found += [(_ORDER[team], share) for share in told]
-    return [share for _, share in sorted(found, key=lambda each: each[0])]
+            found += [(_ORDER[team], limit) for limit in rows]
+    return [limit for _, limit in sorted(found, key=lambda each: each[0])]
 
 
-def _told(dataset: str, who: str, level: LevelView) -> Iterator[AnalystShare]:
+def _limit_rows(dataset: str, holder: str, level: LevelView) -> Iterator[TeamLimit]:
     each = " each" if level.scope == "each" else ""
     if level.budget and level.left:
-        yield AnalystShare(
-            who, dataset, f"{budget_words(level)}{each}", *_rest(level.budget, level.left)
+        yield TeamLimit(
+            holder, dataset, f"{budget_words(level)}{each}", *_rest(level.budget, level.left)
         )
-    pace, kept = level.pace, level.reserved
+    pace, reserved = level.pace, level.reserved
     if pace is not None:
         may = f"{pace_words(pace)}{each}"
-        yield AnalystShare(who, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
-    if kept is not None:
-        may = f"{share_words(kept)} reserved"
-        yield AnalystShare(who, dataset, may, *_rest(kept.budget, kept.left))
+        yield TeamLimit(holder, dataset, may, *_rest(pace.budget, pace.left), moment(pace.ends_at))
+    if reserved is not None:
+        may = f"{share_words(reserved)} reserved"
+        yield TeamLimit(holder, dataset, may, *_rest(reserved.budget, reserved.left))
 
 
 def _rest(budget: Texts, left: Texts) -> tuple[Decimal, str]:
-    """Return which part of the first sum is used, and what of it is left."""
+    """Return the used part of the first sum, and the remaining amount."""
     name, whole = next(iter(budget.items()))
     used = part_of(Decimal(whole) - Decimal(left[name]), whole)
     return used, str(left_amounts({name: left[name]})[0])
 
 
-def shares_table(shares: Sequence[AnalystShare], title: str) -> Table:
-    """Return the table of teams: what each may use, has used, and has left."""
+def team_limit_table(limits: Sequence[TeamLimit], title: str) -> Table:
+    """Return the table of limits."""
     table = Table(title=title, title_justify="left", header_style="bold", box=SIMPLE_HEAD)
     table.add_column("team", style="bold", overflow="fold")
     table.add_column("dataset", overflow="fold")
     table.add_column("may use", overflow="fold")
     table.add_column("used", no_wrap=True)
     table.add_column("left", overflow="fold")
-    for share in shares:
-        left = Text(share.left)
-        if share.anew:
-            left.append(f"\nagain from {share.anew}", style="dim")
-        table.add_row(share.who, share.dataset, share.may, spent_bar(share.used), left)
+    for limit in limits:
+        left = Text(limit.left)
+        if limit.resets_at:
+            left.append(f"\nagain from {limit.resets_at}", style="dim")
+        table.add_row(limit.holder, limit.dataset, limit.may, spent_bar(limit.used), left)
     return table

@@ -8,13 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from streams.cli.reading.dataset_reader import (
-    existing,
-    fail_unopened,
-    find,
-    members_shown,
+    fail_unknown_dataset,
+    find_dataset,
+    get_dataset,
     reader,
+    visible_members,
 )
-from streams.cli.reading.usage_rows import indexed, reads_log
+from streams.cli.reading.usage_rows import build_index, reads_log
 
 if TYPE_CHECKING:
     from accountant.records.members import Member
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from streams.index import UsageIndex
 
 
-def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None = None) -> Why:
+def read_why(url: str, dataset: str, analyst: str | None, token_file: Path | None = None) -> Why:
     """Return what used a dataset's budget; end the command if it was never opened.
 
     Raises: AddressInvalid, Unavailable, Refused, LogDamaged.
@@ -35,20 +35,20 @@ def why_at(url: str, dataset: str, analyst: str | None, token_file: Path | None 
     from streams.dataset_reads import why_of_dataset
 
     with reader(url, token_file) as ledger:
-        existing(ledger, dataset)
+        get_dataset(ledger, dataset)
         if not reads_log(url):
             found: Why | None = ledger.why(dataset, analyst=analyst)
         else:
-            index, _ = indexed(url, dataset)
+            index, _ = build_index(url, dataset)
             with contextlib.closing(index):
-                source, now = _OwnIndex(ledger, index), SystemClock().now()
+                source, now = _PrivateIndex(ledger, index), SystemClock().now()
                 found = asyncio.run(why_of_dataset(source, dataset, now=now, analyst=analyst))
     if found is None:
-        fail_unopened(dataset, ())
+        fail_unknown_dataset(dataset, ())
     return found
 
 
-class _OwnIndex:
+class _PrivateIndex:
     """Combines a ledger with a private index into a `UsageSource`."""
 
     def __init__(self, ledger: Accountant, index: UsageIndex) -> None:
@@ -56,10 +56,10 @@ class _OwnIndex:
         self._index = index
 
     async def dataset(self, name: str) -> DatasetView | None:
-        return find(self._ledger, name)
+        return find_dataset(self._ledger, name)
 
     async def members(self, dataset: str) -> list[Member]:
-        return members_shown(self._ledger, dataset)
+        return visible_members(self._ledger, dataset)
 
     async def levels(self, dataset: str) -> list[LevelView]:
         return self._ledger.limits(dataset)
