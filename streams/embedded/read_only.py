@@ -1,4 +1,4 @@
-"""A ledger's file for readers alone, beside its writer or without one."""
+"""Serves reads of a ledger's file without owning it; a writer may be at work."""
 
 from __future__ import annotations
 
@@ -70,17 +70,17 @@ from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
 from streams.service import MOST_PAGE_BYTES, Answer, Readiness, heads_of
 
-_AT_A_TIME: Final = 20_000  # the longer a dataset's run, the less of it is decoded whole
+_AT_A_TIME: Final = 20_000  # a longer run of one dataset's decisions needs less full decoding
 _SNAPSHOT: Final = b'{"type":"snapshot"'
-_LATEST: Final = 100  # decisions of a dataset that are kept
-_MOST_APART: Final = 100  # datasets whose decisions are folded apart
+_LATEST: Final = 100  # cached decisions of a dataset
+_MOST_APART: Final = 100  # with more datasets than this, all are replayed at once
 _READ_ONLY: Final = "this ledger was opened for readers alone: open it without `read_only`"
 
 T = TypeVar("T")
 
 
 class _Fold:
-    """The log of a ledger's file, folded as it grows.
+    """Replays the log of a ledger's file as it grows.
 
     Args:
         only: the one dataset that is folded; without it, all are.
@@ -88,7 +88,7 @@ class _Fold:
 
     def __init__(self, path: Path, *, only: str | None = None) -> None:
         self._path = path
-        # Names hold nothing that JSON escapes, so a decision without these bytes is another's.
+        # JSON never escapes a name, so a decision without these bytes is on another dataset.
         self._within = b"" if only is None else only.encode()
         self._read = -1
         self._views: dict[str, DatasetView] = {}
@@ -114,7 +114,7 @@ class _Fold:
         return [self._view(key, value) for key, value in found if value.startswith(_SNAPSHOT)]
 
     def _catch_up(self, db: apsw.Connection) -> None:
-        """Take in the decisions since the last time.
+        """Replay the decisions since the last call.
 
         No statement lasts: outside a transaction, the writer's WAL goes back into the file
         meanwhile.
@@ -130,7 +130,7 @@ class _Fold:
                     self._views[name] = view
 
     def _begin(self, db: apsw.Connection) -> None:
-        """Begin with the snapshot of a log whose beginning was archived."""
+        """Start from the snapshot of a log whose beginning was archived."""
         sealed = read_sealed(db)
         if sealed is None:
             return
@@ -163,7 +163,7 @@ class _Fold:
             row = view_of_snapshot(decoded_row(key, value, decode_snapshot))
             view = self._views.setdefault(row.dataset, row)
             if (row.sequence, row.totals) != (view.sequence, view.totals):
-                # The bytes of a decision have no checksum that is looked at here; a row has.
+                # Rows are checksummed on this path, decisions are not.
                 raise LogDamaged(
                     f"the row of {row.dataset} in `state` must be as its decisions leave it: "
                     "`accountant audit` tells which is wrong"
@@ -173,7 +173,7 @@ class _Fold:
 
 
 class FileReader:
-    """A `LedgerService` over a ledger's file that nothing is submitted to.
+    """A `LedgerService` that only reads a ledger's file.
 
     It takes no lock, makes no file and writes no byte; a writer may have the file open, in whose
     -shm SQLite marks what its readers have open. It keeps what it has read: another call reads
@@ -198,7 +198,7 @@ class FileReader:
         return await asyncio.to_thread(self._alone, call, *args)
 
     def _alone(self, call: Callable[..., T], *args: Any) -> T:
-        """Call a function that reads, in turn; read all again where what was read does not fit.
+        """Call a function that reads, one at a time; read the file again if it has changed.
 
         A writer has begun, the log's beginning was archived, another file lies at the path: of
         each, what was read before says nothing any more.
@@ -211,13 +211,13 @@ class FileReader:
                 except Gone:
                     raise
                 except BaseException as error:
-                    self._forget()  # half of it may have been read
+                    self._forget()  # the cache may be half updated
                     if is_last or not isinstance(error, (LogDamaged, Refused, Unavailable)):
                         raise
             raise AssertionError("the last try returns or raises")
 
     def _check_ledger(self) -> None:
-        """Forget what was read of another ledger's file."""
+        """Clear the cache if the path leads to another file."""
         with reader(self._path, traceless=True) as db:
             (_, first) = next(numbered_decisions(db, limit=1), (0, b""))
         found = identify(self._path), first
@@ -226,7 +226,7 @@ class FileReader:
             self._ledger = found
 
     def _forget(self) -> None:
-        """Forget what was read."""
+        """Clear the cache."""
         self._ledger = None
         self._fold = _Fold(self._path)
         self._apart.clear()
@@ -237,7 +237,7 @@ class FileReader:
     async def submit(
         self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
     ) -> Answer:
-        """Refuse: nothing is decided here.
+        """Refuse: this service decides nothing.
 
         Raises: Refused.
         """
@@ -267,11 +267,11 @@ class FileReader:
         return None if view is None else await self._in_thread(self._budget, view, analyst)
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """As `LedgerService.usage_by`."""
+        """Implement `LedgerService.usage_by`."""
         return await self._in_thread(self._usage, dataset, by)
 
     async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
-        """Return all that `why` is made of, None of a dataset that was never opened."""
+        """Return the data of `why`, None for a dataset that was never opened."""
         return await self._in_thread(self._sums, dataset, since_day)
 
     async def usage(self, dataset: str) -> list[UsageView]:
@@ -281,7 +281,7 @@ class FileReader:
         return await why_of_dataset(self, dataset, now=self._clock.now(), analyst=analyst)
 
     async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
-        """As `LedgerService.overview`."""
+        """Implement `LedgerService.overview`."""
         return await overview_of(self, dataset, caller, self._clock)
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
@@ -299,14 +299,14 @@ class FileReader:
         return 0 if row is None else ordered_before([(row.resets or 0, row.reset_at or 0)])
 
     def events(self) -> AsyncIterator[Decision]:
-        """Refuse: a file tells no one that it grows.
+        """Refuse: a file does not notify readers when it grows.
 
         Raises: Refused.
         """
         raise Refused(_READ_ONLY)
 
     def alerts(self) -> AsyncIterator[Alert]:
-        """Refuse, as `events`.
+        """Refuse, like `events`.
 
         Raises: Refused.
         """
@@ -328,43 +328,43 @@ class FileReader:
         return 1
 
     def policy(self, dataset: str) -> Policy | None:
-        """As `LedgerService.policy`."""
+        """Implement `LedgerService.policy`."""
         view = self._alone(self._dataset, dataset)
         return None if view is None else view.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
+        """Implement `LedgerService.member`."""
         found = [row for row in self._alone(self._members, dataset) if row.member == name]
         return found[0] if found else None
 
     def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
+        """Implement `LedgerService.memberships`."""
         views = self._alone(self._datasets)
         found = (self.member(view.dataset, name) for view in views)
         return [row for row in found if row is not None]
 
     def decided_at(self, dataset: str) -> int:
-        """As `LedgerService.decided_at`."""
+        """Implement `LedgerService.decided_at`."""
         row = self._alone(self._partition_row)
         return 0 if row is None else row.decided_at
 
     def appended(self) -> NoReturn:
-        """Refuse, as `events`.
+        """Refuse, like `events`.
 
         Raises: Refused.
         """
         raise Refused(_READ_ONLY)
 
     async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
-        """As `LedgerService.read_log`."""
+        """Implement `LedgerService.read_log`."""
         return await self._in_thread(self._slice, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """As `LedgerService.last_decision`."""
+        """Implement `LedgerService.last_decision`."""
         return await self._in_thread(self._last_decision)
 
     def branch(self, partition: int) -> int | None:
-        """As `LedgerService.branch`."""
+        """Implement `LedgerService.branch`."""
         row = self._alone(self._partition_row)
         return 0 if row is None else row.branch or 0
 
@@ -381,7 +381,7 @@ class FileReader:
     def _dataset(self, name: str) -> DatasetView | None:
         if not is_name(name):
             return None
-        # To fold one dataset reads the whole log: of many, all are folded at once.
+        # A replay of one dataset reads the whole log, so many datasets are replayed at once.
         fold = self._apart.get(name)
         if fold is None and len(self._apart) >= _MOST_APART:
             fold = self._fold
@@ -423,7 +423,7 @@ class FileReader:
             except ValueError as error:
                 what = f"a row of a limit of {view.dataset} is damaged: {error}"
                 raise LogDamaged(what) from error
-        # Not the dataset's own last decision: where the clock was set back, that lies ahead.
+        # Do not use the dataset's last decision: after a clock reset it is in the future.
         decided = 0 if own is None else own.decided_at
         resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
         at = max(self._clock.now(), decided)
@@ -457,7 +457,7 @@ class FileReader:
             return rows.sums(dataset, since_day=since_day)
 
     def _decisions(self, dataset: str, after: int, limit: int) -> list[bytes]:
-        """As `Service.decisions`: from the log itself, since a reader writes no index."""
+        """Implement `Service.decisions` from the log itself: a reader writes no index."""
         found, size = list[bytes](), 0
         view = self._dataset(dataset)
         if view is None:

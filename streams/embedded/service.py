@@ -59,7 +59,7 @@ _SOURCES: Final[tuple[Source, ...]] = ("requests", "admin")
 
 
 class EmbeddedService:
-    """The embedded ledger as a `Service`. Make it by `open`.
+    """The `Service` of a ledger in a file. Use `open` to make one.
 
     Any thread and any event loop may call it. There is one writer at a time, and readers
     never wait for the writer.
@@ -143,7 +143,7 @@ class EmbeddedService:
         background: Background = THREADS,
         topic_sink: TopicSink | None = None,
     ) -> Self:
-        """Open the file, make it if it is missing, and return once requests can be decided.
+        """Open the file, create it if it is missing, and return once requests can be decided.
 
         Args:
             background: runs the writer, the index, checkpoints and alerts.
@@ -181,7 +181,7 @@ class EmbeddedService:
         return service
 
     def submit_sync(self, source: Source, body: bytes, wait: float) -> Answer:
-        """Do as `submit` does, blocking this thread.
+        """Call `submit`, blocking this thread.
 
         Raises: Unavailable: as `submit`.
         """
@@ -196,7 +196,7 @@ class EmbeddedService:
     def decide_sync(
         self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
     ) -> Decision | None:
-        """Do as `submit_sync`, and return the decision itself, None if it takes longer than `wait`.
+        """Call `submit_sync`, and return the decision itself, None if it takes longer than `wait`.
 
         Args:
             checked: the result of `inputs.check` for this body, if the caller has it already.
@@ -224,7 +224,7 @@ class EmbeddedService:
         return Answer(decision=value, partition=0, offset=waiter.offset, digest=digest)
 
     def find_sync(self, dataset: str, caller: str, request_id: str) -> bytes | None:
-        """Do as `find` does, in this thread."""
+        """Call `find` in this thread."""
         issued = issued_at(request_id)
         if issued is None:
             return None
@@ -239,7 +239,7 @@ class EmbeddedService:
 
     async def datasets(self) -> list[DatasetView]:
         self._last()
-        # With very many datasets this takes a quarter of a second, too long to block the loop.
+        # Use a thread: with very many datasets this takes a quarter of a second.
         return list((await asyncio.to_thread(self.views.datasets)).values())
 
     async def dataset(self, name: str) -> DatasetView | None:
@@ -248,7 +248,7 @@ class EmbeddedService:
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
         view = await self.dataset(dataset)
-        # To search for the largest claim that fits, or to count, may take milliseconds.
+        # Use a thread: a search for the largest claim that fits may take milliseconds.
         if view is None:
             return None
         return await asyncio.to_thread(self._limits.preview, view, asked)
@@ -260,7 +260,7 @@ class EmbeddedService:
         return self._limits.budget(dataset, analyst)
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return who used a dataset, by analyst, purpose, day or month."""
+        """Return the usage of a dataset by analyst, purpose, day or month."""
         return await asyncio.to_thread(self._usage.rows, dataset, by, self._last())
 
     async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
@@ -278,7 +278,7 @@ class EmbeddedService:
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         view = self.views.dataset(dataset)
         last = 0 if view is None else view.sequence
-        until_sequence = self._last()  # after the view, so that this decision is not before its
+        until_sequence = self._last()  # read after the view, so it is not older
         read = self._pages.read
         return await asyncio.to_thread(
             read, dataset, last, until_sequence, after=after, limit=limit
@@ -290,26 +290,26 @@ class EmbeddedService:
         return 1
 
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
-        """As `LedgerService.read_log`."""
+        """Implement `LedgerService.read_log`."""
         return await asyncio.to_thread(self._reader.slice, first, limit)
 
     async def last_decision(self, partition: int) -> tuple[int, bytes]:
-        """As `LedgerService.last_decision`."""
+        """Implement `LedgerService.last_decision`."""
         last = self._last()
         (value,) = await self.read_log(partition, last, 1)
         return last, value
 
     def policy(self, dataset: str) -> Policy | None:
-        """As `LedgerService.policy`."""
+        """Implement `LedgerService.policy`."""
         ledger = self._partition().ledgers.get(dataset)
         return None if ledger is None else ledger.plan.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
-        """As `LedgerService.member`."""
+        """Implement `LedgerService.member`."""
         return self._partition().members.get(dataset, name)
 
     def memberships(self, name: str) -> list[MemberRow]:
-        """As `LedgerService.memberships`."""
+        """Implement `LedgerService.memberships`."""
         return self._partition().members.memberships(name)
 
     async def members(self, dataset: str) -> list[Member]:
@@ -317,27 +317,27 @@ class EmbeddedService:
         return [row.as_member for _, row in sorted(rows.items())]
 
     def decided_at(self, dataset: str) -> int:
-        """As `LedgerService.decided_at`."""
+        """Implement `LedgerService.decided_at`."""
         return self._partition().decided_at
 
     def ordered_before(self) -> int | None:
-        """As `Service.ordered_before`."""
+        """Implement `Service.ordered_before`."""
         return ordered_before([self._partition().resets])
 
     def events(self) -> Subscription[Decision]:
         return self._events.subscribe()
 
     def appended(self) -> Subscription[Appended]:
-        """As `LedgerService.appended`."""
+        """Implement `LedgerService.appended`."""
         return self._appended.subscribe()
 
     def branch(self, partition: int) -> int | None:
-        """As `LedgerService.branch`."""
+        """Implement `LedgerService.branch`."""
         held = self._writer.partition
         return None if held is None else held.branch
 
     def newest_checkpoint(self, partition: int) -> bytes | None:
-        """As `LedgerService.newest_checkpoint`."""
+        """Implement `LedgerService.newest_checkpoint`."""
         return None if self._heads is None else self._heads.newest
 
     async def heads(self) -> list[Head]:
@@ -359,7 +359,7 @@ class EmbeddedService:
 
     @property
     def checkpoint_collectors(self) -> list[Collector]:
-        """What tells a scrape how checkpoints are kept and sent."""
+        """Collectors of the metrics on checkpoints."""
         found: list[Collector] = []
         if self._heads is not None:
             from streams.evidence.checkpoint_metrics import CheckpointMetrics
@@ -371,16 +371,16 @@ class EmbeddedService:
         return found
 
     def publish_address(self, address: str) -> None:
-        """Write into the lock's file at which address this process answers HTTP."""
+        """Write the address of this process's HTTP server into the lock file."""
         self._lock.publish(address)
 
     def on_end(self, callback: Callable[[BaseException], None]) -> None:
-        """Have `callback` called, in another thread, if nothing can be decided ever again."""
+        """Call `callback` in another thread when this ledger can decide nothing more."""
         self._writer.on_end(callback)
 
     def close_sync(self) -> None:
-        """Do as `close` does, blocking this thread."""
-        # Before the writer, whose connection tidies up as the last one that is closed.
+        """Call `close`, blocking this thread."""
+        # Close readers before the writer: SQLite cleans up when the last connection is closed.
         self._usage.close()
         self._writer.stop()
         for each in (self._heads, self.checkpoint_places):
@@ -412,7 +412,7 @@ class EmbeddedService:
     def _begun(self, partition: Partition) -> None:
         if self._heads is not None:
             self._heads.begin(partition)
-        # What was committed without this process knowing so is read from the log.
+        # A commit whose outcome was unknown to this process is read from the log.
         self._appended.send([Appended(0, partition.sequence + 1, ())])
         self._send_alerts(self._crossings.begin(partition))
 

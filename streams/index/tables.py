@@ -182,7 +182,7 @@ def _write_analyst_days(
 def _apart(
     db: apsw.Connection, dataset: Any, day: str, analysts: Mapping[str, Tally]
 ) -> dict[str, Tally]:
-    """Return the tallies of one day with those of analysts together for whom there is no row."""
+    """Return the tallies of one day; analysts beyond the allowed rows share one tally."""
     query = "SELECT analyst FROM analyst_days WHERE dataset = ? AND day = ?"
     known = {str(analyst) for (analyst,) in db.execute(query, (dataset, day))} - {OTHERS}
     apart, others = dict[str, Tally](), Tally()

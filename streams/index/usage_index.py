@@ -264,7 +264,7 @@ class UsageIndex:
         return reached
 
     def close(self) -> None:
-        """Let go of the file. Never raises."""
+        """Close the file. Never raises."""
         with self._one_at_a_time, contextlib.suppress(apsw.Error):
             self._db.close()
 
