@@ -1,4 +1,4 @@
-"""Public exceptions leave their process whole: a pool of processes gives them back."""
+"""Public exceptions survive pickling, so a process pool can return them."""
 
 from __future__ import annotations
 

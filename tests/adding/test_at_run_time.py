@@ -1,4 +1,4 @@
-"""A filter without a parameter is its class and its name: nothing else has to know it."""
+"""A filter without a parameter needs only its class and its name."""
 
 from __future__ import annotations
 

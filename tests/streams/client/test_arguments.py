@@ -1,4 +1,4 @@
-"""Calls take what programs hold, where that is exact; notebooks show what comes back."""
+"""Calls accept numbers of many types if they are exact; notebooks show the results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Ledgers that are not there, addresses of something else, and servers that hang."""
+"""Missing ledgers, addresses of other services, and servers that hang."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A price in words, before anything is asked or charged."""
+"""`cost` previews a request without a charge."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Streams of events end their lines at CR, LF and CRLF alone; a bad event does not end a stream."""
+"""Event streams end lines at CR, LF and CRLF only; a bad event does not end a stream."""
 
 from __future__ import annotations
 

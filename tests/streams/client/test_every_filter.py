@@ -1,4 +1,4 @@
-"""Every filter behind the client, on a ledger's file, across a restart."""
+"""Every filter works through the client on a file, across a restart."""
 
 from __future__ import annotations
 

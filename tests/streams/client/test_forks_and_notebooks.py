@@ -1,4 +1,4 @@
-"""A fork, a cell that runs twice, a directory that changes: what notebooks and schedulers do."""
+"""Forks, cells that run twice and changed directories, as notebooks and schedulers cause them."""
 
 from __future__ import annotations
 

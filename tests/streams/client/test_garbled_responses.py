@@ -1,4 +1,4 @@
-"""What a proxy does to an answer after the ledger has charged never reads as not charged."""
+"""A response that a proxy has garbled after the charge never reads as not charged."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The synchronous client is the asynchronous one without `await`: its files are generated."""
+"""The sync client's files are generated from the async client's."""
 
 from __future__ import annotations
 

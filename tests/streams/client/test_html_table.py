@@ -1,4 +1,4 @@
-"""What a notebook shows of decisions and datasets: all of it escaped, nothing from elsewhere."""
+"""Notebook tables of decisions and datasets are escaped and load nothing."""
 
 from __future__ import annotations
 

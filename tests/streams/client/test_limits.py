@@ -95,7 +95,7 @@ def test_a_file_shows_every_analysts_budget(divided: str, clock: TestClock) -> N
         for name, levels in (("ana", []), ("ben", BEN)):
             level = ledger.cost("census", LARGE, analyst=name).level
             assert named([level] if level else []) == levels
-        # Somebody of no team, where nobody is named.
+        # An analyst without a team, and no analyst named.
         assert ledger.cost("census", "pure:4").granted
         assert not ledger.cost("census", "pure:4", analyst="ana").granted
         with pytest.raises(RequestInvalid, match="no dataset is named nowhere"):

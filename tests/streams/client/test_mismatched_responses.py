@@ -1,4 +1,4 @@
-"""A proxy that answers a read with what the server says of another dataset is not believed."""
+"""The client rejects a response about another dataset, such as from a faulty proxy."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A program that runs again gets its named answers again, and is charged once."""
+"""A program that runs again gets its named results again, and is charged once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Datasets and usage as tables of pandas and Arrow, and as a notebook shows a client."""
+"""Datasets and usage as pandas and Arrow tables, and displays of a client."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A dataset is opened under one policy, however it is opened, and opened again it stays."""
+"""A dataset is opened under one policy; opening it again changes nothing."""
 
 from __future__ import annotations
 

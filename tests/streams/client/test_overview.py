@@ -1,4 +1,4 @@
-"""Clients read an overview and usage wherever the ledger is, and a file without a lock."""
+"""Clients read an overview and usage from a server, and from a file without a lock."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A client's events go on where a gateway's stream was cut; a gateway that stays away is said."""
+"""A client's event stream reconnects where it was cut; a server that stays down is an error."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One grant is one run, one answer, the same for every retry; whatever ends in between."""
+"""A grant runs once, and every retry gets its result, whatever fails in between."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A refusal cannot be taken for a grant, a repeat for a second one, a call for its reply."""
+"""A refusal, a repeat or a call without `await` cannot be mistaken for a grant."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""No error of a call loses a paid grant: it carries the request's id, whatever ended the call."""
+"""Every error of a call carries the request's id, so no paid grant is lost."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An answer is compared with its question: a real decision on another request starts nothing."""
+"""The client compares a decision with its request: another's decision starts nothing."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ class MixedUp(EmbeddedService):
 
 @contextlib.contextmanager
 def http_stub(ledger: MixedUp) -> Iterator[str]:
-    """Run an HTTP server that answers as a server does, from a ledger that mixes answers up."""
+    """Run an HTTP server whose ledger mixes up responses."""
 
     class Handler(http.server.BaseHTTPRequestHandler):
         def do_POST(self) -> None:
@@ -187,7 +187,7 @@ def client(
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
 ) -> Iterator[Any]:
-    """Return a client of each transport; what is attached as a service stands for Kafka."""
+    """Return a client of each transport; `service` is an attached service, as on Kafka."""
     monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "private" / "answers.db"))
     absent = f"sqlite:///{tmp_path / 'absent.db'}"
     if request.param == "in process":

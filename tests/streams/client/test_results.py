@@ -1,4 +1,4 @@
-"""An answer comes back from the store as it was, or is known to be stored nowhere."""
+"""A stored result is decoded unchanged, or it is not stored."""
 
 from __future__ import annotations
 

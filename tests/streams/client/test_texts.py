@@ -1,4 +1,4 @@
-"""Names, purposes and every other text of a call are `str`, or the call is refused."""
+"""Every text argument must be a `str`, or the call is refused."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The token that a client shows: from one place, and from a file that is its user's alone."""
+"""A client takes its token from one place, and warns about a token file that others can read."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""SmartNoise pins an OpenDP of its own, and so has an environment: `make test-smartnoise`.
+"""SmartNoise pins its own version of OpenDP, so it has an environment: `make test-smartnoise`.
 
-Its tests are left out of every run that does not ask for them by the mark; asked for, they fail
-where SmartNoise is missing, and never skip.
+Its tests run only if the mark selects them. Then they fail where SmartNoise is missing; they never
+skip.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Tools and models of diffprivlib, admitted by a real ledger."""
+"""Tools and models of diffprivlib with a real ledger."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ def test_a_tool_of_several_parts_is_a_grant_for_each(ledger, budget):
 
 def test_a_tool_that_does_not_fit_does_not_run(ledger, budget):
     class Data(list):
-        """Says whether somebody has looked at it."""
+        """Records whether it was read."""
 
         looked = False
 
@@ -288,7 +288,7 @@ def test_a_mechanism_is_its_epsilon_and_delta(mechanism, kind):
 
 
 class Cheap(mechanisms.Laplace):
-    """Somebody's own."""
+    """A user's own mechanism."""
 
 
 @pytest.mark.parametrize(

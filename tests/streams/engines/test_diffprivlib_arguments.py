@@ -1,4 +1,4 @@
-"""Arguments and models of diffprivlib that show more of the data than their epsilon says."""
+"""Arguments and models of diffprivlib that reveal more of the data than their epsilon covers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""While a budget is in use, tools and models of diffprivlib charge no other accountant."""
+"""While a budget is in use, tools and models of diffprivlib use no other accountant."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def second(ledger):
 
 
 class Lenient(BudgetAccountant):
-    """Somebody's own, which does not call the methods of the class it is made from."""
+    """A user's own subclass, which does not call the methods of its base class."""
 
     def check(self, epsilon, delta):
         return True

@@ -1,4 +1,4 @@
-"""The noise of diffprivlib's tools, drawn on neighbouring inputs: what is charged is enough."""
+"""The charge covers the noise of diffprivlib's tools, drawn on neighbouring inputs."""
 
 from __future__ import annotations
 

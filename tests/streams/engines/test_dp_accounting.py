@@ -1,4 +1,4 @@
-"""An event's claim against dp-accounting's own sums, and which events have none."""
+"""The claims of events, compared with dp-accounting's own sums, and events without a claim."""
 
 from __future__ import annotations
 
@@ -202,7 +202,7 @@ def nested(depth):
 
 
 class Gentle(dpa.GaussianDpEvent):
-    """Somebody's own mechanism."""
+    """A user's own mechanism."""
 
 
 class Pretends:

@@ -1,4 +1,4 @@
-"""The examples are run as a person would run them, each on a ledger of its own."""
+"""The examples run as a person would run them, each on its own ledger."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A measurement's claim against closed forms, and what cannot be claimed."""
+"""The claims of measurements, compared with closed forms, and measurements without a claim."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def gaussian(scale=20.0):
 
 
 def user_made(measure, value, metric=RECORDS[1]):
-    """A measurement whose map somebody wrote."""
+    """A measurement with a user's own map."""
     domain = RECORDS[0]
     return dp.m.make_user_measurement(domain, metric, measure, lambda _: 0, lambda _: value)
 

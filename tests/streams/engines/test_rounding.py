@@ -1,4 +1,4 @@
-"""How what an engine says is rounded, and that no engine is imported by who does not use it."""
+"""Rounding of engines' numbers; and only an adapter imports its engine."""
 
 from __future__ import annotations
 

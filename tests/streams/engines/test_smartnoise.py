@@ -1,4 +1,4 @@
-"""A query's claim against what SmartNoise's own odometer counts once it has run."""
+"""The claims of queries, compared with SmartNoise's odometer after the run."""
 
 from __future__ import annotations
 
