@@ -237,11 +237,9 @@ async def test_a_restored_decision_has_its_bytes_and_time_and_its_dataset_as_key
         assert [[r[1:] for r in part] for part in restored] == [
             [r[1:] for r in part] for part in lost.records
         ]
-        # What the log does not hold is not promised.
+        # The page does not promise the original keys, which the log does not contain.
         (section,) = re.findall(
             r"^## accountant log restore\n(.*?)^## ", COMMANDS.read_text(), re.MULTILINE | re.DOTALL
         )
         assert "with the keys" not in section
-        assert (
-            "the dataset that it names as its key, and without a key where it names none" in section
-        )
+        assert "under the dataset as key, and without a key if they name no dataset" in section
