@@ -79,17 +79,17 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_ALL)}")
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, rough figures")
-    given = parser.parse_args()
-    if not set(given.names) <= set(_ALL):
+    options = parser.parse_args()
+    if not set(options.names) <= set(_ALL):
         parser.error(f"NAME must be one of {', '.join(_ALL)}")
     structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
     console = Console(stderr=True)
     measured: list[Row] = []
     for name, rows in _ALL.items():
-        if given.names and name not in given.names:
+        if options.names and name not in options.names:
             continue
         with console.status(f"measuring: {name}"):
-            for row in rows(Scale(quick=given.quick)):
+            for row in rows(Scale(quick=options.quick)):
                 measured.append(row)
                 console.print(f"{row.name}: {_shown(row.value)} {row.unit}", highlight=False)
     Console(width=max(120, Console().width)).print(_table(measured))
@@ -97,7 +97,7 @@ def main() -> int:
     result = {
         "at": datetime.now(UTC).isoformat(timespec="seconds"),
         "machine": _machine(),
-        "quick": given.quick,
+        "quick": options.quick,
         "rows": [{**asdict(row), "met": row.met} for row in measured],
     }
     _RESULTS.write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")

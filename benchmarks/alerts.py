@@ -97,27 +97,27 @@ async def _run(deployment: Deployment, seconds: float) -> tuple[list[float], int
     They start at the decision's own time, before its commit, and end when a consumer
     has the alert: the commit, the read side and the alert's own append all lie in between.
     """
-    seen = _AlertReader()
+    reader = _AlertReader()
     consumer = await _reader(deployment, deployment.topics.alerts)
-    watching = asyncio.create_task(seen.watch(consumer))
+    watching = asyncio.create_task(reader.watch(consumer))
     try:
         names = requests.names(_DATASETS)
         await asyncio.to_thread(ask_steadily, deployment, names, _RATE, seconds)
         expected = await _crossings(deployment, int(seconds * _RATE))
         deadline = time.monotonic() + _PATIENCE_S
-        while not expected <= seen.first.keys():
+        while not expected <= reader.first.keys():
             if time.monotonic() > deadline:
-                lost = len(expected - seen.first.keys())
+                lost = len(expected - reader.first.keys())
                 raise RuntimeError(f"{lost} of {len(expected)} crossings never came out")
             await asyncio.sleep(0.1)
     finally:
         watching.cancel()
         await asyncio.wait([watching])
         await consumer.stop()
-    if seen.first.keys() != expected:
+    if reader.first.keys() != expected:
         raise RuntimeError("an alert came of what was never crossed")
-    took = [at - from_iso(alert.decided_at) / 1000 for alert, at in seen.first.values()]
-    return took, seen.records
+    took = [at - from_iso(alert.decided_at) / 1000 for alert, at in reader.first.values()]
+    return took, reader.records
 
 
 def rows(scale: Scale) -> Iterator[Row]:

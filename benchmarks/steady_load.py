@@ -38,7 +38,7 @@ class Watch:
     """By request id: when its decision was read first, in seconds since 1970."""
 
     def __init__(self, consumer: Consumer) -> None:
-        self.seen: dict[str, float] = {}
+        self.first_seen: dict[str, float] = {}
         self._consumer = consumer
         self._ended = threading.Event()
         self._thread = threading.Thread(target=self._run, name="watch")
@@ -49,7 +49,7 @@ class Watch:
             now = time.time()
             if message is not None and message.error() is None:
                 decided = _decided(message.value() or b"{}")
-                self.seen.setdefault(decided.request.request_id, now)
+                self.first_seen.setdefault(decided.request.request_id, now)
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -125,11 +125,11 @@ def latencies(
     with watch(deployment) as watching:
         appended = ask_steadily(deployment, datasets, rate, seconds)
         deadline = time.monotonic() + _PATIENCE_S
-        while not appended.keys() <= watching.seen.keys():
+        while not appended.keys() <= watching.first_seen.keys():
             if time.monotonic() > deadline:
-                missing = len(appended.keys() - watching.seen.keys())
+                missing = len(appended.keys() - watching.first_seen.keys())
                 raise RuntimeError(
                     f"{missing} requests were not decided within {_PATIENCE_S:.0f} s"
                 )
             time.sleep(0.05)
-    return [watching.seen[name] - at for name, at in appended.items()]
+    return [watching.first_seen[name] - at for name, at in appended.items()]

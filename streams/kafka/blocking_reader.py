@@ -62,8 +62,8 @@ class ThreadedLogReader:
 class BlockingLogReader:
     """Reads decisions of any partition for a thread without an event loop.
 
-    One thread calls it; any thread may read `left`. The thread's own event loop runs only during
-    a read, so nothing happens between two reads.
+    One thread calls it; any thread may read `offsets_left`. The thread's event loop runs only
+    during a read, so nothing happens between two reads.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -72,9 +72,9 @@ class BlockingLogReader:
         self._open = set[int]()
 
     @property
-    def left(self) -> Mapping[int, int]:
+    def offsets_left(self) -> Mapping[int, int]:
         """By partition: the number of offsets after its last read."""
-        return self._reader.left
+        return self._reader.offsets_left
 
     def open(self, partition: int) -> PartitionLog:
         self._open.add(partition)

@@ -62,7 +62,7 @@ class KafkaDecisionReader:
     that it finds there says how far to go on.
 
     Attributes:
-        left: by partition: the number of offsets after its last read.
+        offsets_left: by partition: the number of offsets after its last read.
     """
 
     def __init__(self, deployment: Deployment) -> None:
@@ -71,7 +71,7 @@ class KafkaDecisionReader:
         self._brokers: Brokers | None = None
         self._known: dict[int, list[_LogPosition]] = {}
         self._ahead: OrderedDict[int, _Slice] = OrderedDict()
-        self.left: dict[int, int] = {}
+        self.offsets_left: dict[int, int] = {}
 
     async def read(self, partition: int, first: int, limit: int) -> list[bytes]:
         """Return decisions from number `first` on, fewer than `limit` only where the log ends.
@@ -188,7 +188,7 @@ class KafkaDecisionReader:
                 f"{tp.topic}, partition {partition}, no longer has offset {offset}: the topic was "
                 "recreated, or its first decisions were deleted"
             ) from None
-        self.left[partition] = fetched.end - fetched.next
+        self.offsets_left[partition] = fetched.end - fetched.next
         return fetched
 
     async def _fetch_with_retries(self, tp: TopicPartition, offset: int) -> CommittedFetch:

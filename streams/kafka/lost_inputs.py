@@ -132,7 +132,7 @@ class NoInputs:
     """The inputs of a journal that never reads any."""
 
     def __getattr__(self, name: str) -> Any:
-        raise AssertionError(f"inputs are not read here: {name}")
+        raise AssertionError(f"this journal must not read inputs: {name}")
 
 
 async def _decide_lost(

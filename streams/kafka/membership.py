@@ -103,7 +103,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
     async def leave(self) -> None:
         """Disconnect. The group keeps the member's place for as long as a session lasts.
 
-        From here on the listeners do nothing: the client may be in a rebalance, and a join now
+        From now on the listeners do nothing: the client may be in a rebalance, and a join now
         would displace this member's own successor.
         """
         self._left = True
@@ -197,7 +197,7 @@ class GroupMembership(ConsumerRebalanceListener):  # type: ignore[misc]  # aioka
     async def hint(self, serving: Collection[int]) -> list[Lag]:
         """Commit offsets of the served partitions, for displays; return their lags.
 
-        Best effort: nothing here relies on the group's offsets.
+        Best effort: this module never relies on the group's offsets.
         """
         positions, lags = {}, []
         for tp in self._client.assignment():

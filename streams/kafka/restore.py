@@ -98,7 +98,7 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
     Raises: Refused: a setting differs from a genesis, or the copy has a partition twice or not at
         all: `topics create` would then write a genesis for it, and its budgets would be full again.
     """
-    seen = set()
+    numbers = set()
     for genesis, *_ in copies:
         number = genesis.partition
         try:
@@ -107,10 +107,10 @@ def check_settings(deployment: Deployment, copies: Sequence[Copy]) -> None:
             raise Refused(f"partition {number} of the file: {error}") from error
         if not 0 <= number < deployment.partitions:
             raise Refused(f"the file has a partition {number} of {deployment.partitions}")
-        if number in seen:
+        if number in numbers:
             raise Refused(f"the file has partition {number} twice: give one export")
-        seen.add(number)
-    missing = sorted({*range(deployment.partitions)} - seen)
+        numbers.add(number)
+    missing = sorted({*range(deployment.partitions)} - numbers)
     if missing:
         raise Refused(
             f"the file lacks partitions {missing} of {deployment.partitions}; a complete export "

@@ -365,7 +365,7 @@ class KafkaService:
         self._limits.take_lines(partition, lines, self._views)
         if self._alerts.heard:
             crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
-        self.usage_index.seen(partition, last.partition_sequence)
+        self.usage_index.note_decision(partition, last.partition_sequence)
         if self._events.heard:
             self._events.send([decode_decision(value) for value in values])
         if self._appended.heard:

@@ -132,11 +132,11 @@ async def check_all(
 
     Raises: Refused.
     """
-    for left in reversed(range(_KNOWN_TRIES if created else 1)):
+    for tries_left in reversed(range(_KNOWN_TRIES if created else 1)):
         problems = await _problems(admin, deployment, topics)
         if not problems:
             return
-        if left:
+        if tries_left:
             await asyncio.sleep(0.1)
     raise Refused("; ".join(problems))
 

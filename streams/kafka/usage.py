@@ -57,10 +57,10 @@ class KafkaUsage:
             temporary = (
                 "in a temporary file: ACCOUNTANT_INDEX is not set, each start reads the whole log"
             )
-            _log.info("usage_index", kept=temporary if self._path is None else str(self._path))
+            _log.info("usage_index", stored=temporary if self._path is None else str(self._path))
             self._reader.start()
 
-    def seen(self, partition: int, sequence: int) -> None:
+    def note_decision(self, partition: int, sequence: int) -> None:
         """Record the last decision of a partition that this process shows."""
         self._last[partition] = sequence
         if self._started:
@@ -132,17 +132,17 @@ class KafkaUsage:
         For a partition whose end it has not reached since the start, this counts offsets.
         """
         state = self._reader.state(self._last.copy())
-        left = self._logs.left
-        unread = sum(left.get(number, 1) for number in self._reader.unread())
+        offsets_left = self._logs.offsets_left
+        unread = sum(offsets_left.get(number, 1) for number in self._reader.unread())
         return IndexState(max(state.behind, unread), state.trouble)
 
     def notes(self) -> list[str]:
         """Return the reasons, in words, why questions about usage get no answer."""
         found = [] if self._reader.trouble is None else [self._reader.trouble]
         if self._started and (unread := self._reader.unread()):
-            left = self._logs.left
+            offsets_left = self._logs.offsets_left
             each = ", ".join(
-                _build_progress(number, left.get(number)) for number in unread[:_MAX_NAMED]
+                _build_progress(number, offsets_left.get(number)) for number in unread[:_MAX_NAMED]
             )
             more = "" if len(unread) <= _MAX_NAMED else f" and {len(unread) - _MAX_NAMED} more"
             found.append(f"the index of usage is being built: {each}{more}")
@@ -156,5 +156,7 @@ class KafkaUsage:
         self.log.close()
 
 
-def _build_progress(partition: int, left: int | None) -> str:
-    return f"partition {partition}" + ("" if left is None else f" ({left} offsets behind)")
+def _build_progress(partition: int, offsets_left: int | None) -> str:
+    return f"partition {partition}" + (
+        "" if offsets_left is None else f" ({offsets_left} offsets behind)"
+    )

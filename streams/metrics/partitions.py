@@ -133,16 +133,16 @@ def _durations(snapshot: MetricsSnapshot) -> Iterator[Metric]:
 def _cumulative(buckets: Buckets) -> list[Any]:
     """Return (upper bound, how many at or below it[, exemplar]) of each bucket."""
     rows: list[Any] = []
-    seen = 0
+    cumulative = 0
     names = [*(f"{bound:.12g}" for bound in buckets.bounds), "+Inf"]
     for name, count, example in zip(names, buckets.counts, buckets.examples, strict=True):
-        seen += count
+        cumulative += count
         found = None if example is None else request_id_of(example.encoded)
         if example is None or found is None:
-            rows.append((name, float(seen)))
+            rows.append((name, float(cumulative)))
         else:
             exemplar = Exemplar({"request_id": found}, example.value, example.at / 1000)
-            rows.append((name, float(seen), exemplar))
+            rows.append((name, float(cumulative), exemplar))
     return rows
 
 

@@ -174,7 +174,7 @@ def _fetch(version: str, repository: Path) -> list[Path]:
     except Exception as error:
         raise KafkaUnavailable(
             f"cannot fetch Kafka {version} ({' + '.join(coordinates)}): {error}. It is fetched "
-            "once from a Maven repository (jgo's settings name mirrors), then kept in "
+            "once from a Maven repository (jgo's settings name mirrors), then stored in "
             f"{repository.parents[1]}."
         ) from error
 

@@ -82,7 +82,7 @@ async def test_every_decision_is_found_by_its_number(broker: LocalBroker, applic
                 assert await reader.read(partition, 0, len(log) + 9) == log
                 assert await reader.read(partition, len(log), 5) == []
                 assert await reader.read(partition, len(log) + 10**9, 5) == []
-                assert reader.left[partition] == 0
+                assert reader.offsets_left[partition] == 0
             for first in range(len(log)):
                 async with reading(ledger) as reader:  # a new reader knows no offsets yet
                     assert await reader.read(partition, first, 3) == log[first : first + 3]

@@ -291,17 +291,17 @@ async def test_an_unreadable_log_is_a_503_with_the_reason(
         await ask_some(ledger)
         usage = KafkaUsage(away, tmp_path / "usage.index")
         try:
-            usage.seen(0, 3)
+            usage.note_decision(0, 3)
             usage.start()
             before = await usage.rows("d0", "day")
             assert before
             with proxy.away():
-                usage.seen(0, 10_000)
+                usage.note_decision(0, 10_000)
                 with pytest.raises(Unavailable, match=r"behind: partition 0: .* of 10000"):
                     await usage.rows("d0", "day")
                 assert "partition 0: the broker cannot be reached" in usage.notes()[0]
                 assert usage.state().behind > 0
-            usage.seen(0, 3)
+            usage.note_decision(0, 3)
             await until(lambda: not usage.notes(), "the index is whole")
             assert await usage.rows("d0", "day") == before
         finally:

@@ -183,7 +183,7 @@ def _requests(board: Board) -> None:
         lines(
             "Not granted, by reason",
             "Refused and invalid requests per second, by the reason in the decision. `exhausted`: "
-            "the cost was higher than the remaining budget. `internal_error`: a bug here.",
+            "the cost was higher than the remaining budget. `internal_error`: a bug of ours.",
             [query(f"sum by (reason) ({refused})", "{{reason}}")],
             unit="reqps",
             stacked=True,

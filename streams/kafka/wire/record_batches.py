@@ -120,7 +120,7 @@ def _body(batch: bytes, attributes: int) -> bytes:
     try:
         return _UNPACK[kind](body)
     except (KeyError, NotImplementedError) as error:
-        raise kafka.UnsupportedCodecError(f"compression {kind} cannot be read here") from error
+        raise kafka.UnsupportedCodecError(f"this client cannot read compression {kind}") from error
 
 
 def _varint(data: bytes, at: int, bits: int) -> tuple[int, int]:
