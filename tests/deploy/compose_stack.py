@@ -38,9 +38,9 @@ class ComposeStack(NamedTuple):
 
     def environment(self, service: Mapping[str, object], **more: str) -> dict[str, str]:
         """Return the environment of a container, adapted to a local process."""
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
-        given = dict(service["environment"])  # type: ignore[call-overload]
-        return kept | {name: self.here(str(value)) for name, value in given.items()} | more
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
+        variables = dict(service["environment"])  # type: ignore[call-overload]
+        return inherited | {name: self.here(str(value)) for name, value in variables.items()} | more
 
 
 def document(path: str) -> Any:
@@ -79,12 +79,12 @@ def workers() -> list[str]:
 
 def settings_of(service: str) -> Settings:
     """Return the settings of a container; unknown or invalid ones raise."""
-    given = {
+    variables = {
         name.removeprefix(PREFIX).lower(): value
         for name, value in SERVICES[service]["environment"].items()
         if name.startswith(PREFIX)
     }
-    return Settings(**given)
+    return Settings(**variables)
 
 
 def listeners() -> dict[str, str]:

@@ -71,24 +71,24 @@ def test_every_http_server_requires_tokens_and_uses_tls():
     servers = {name for name, one in SERVICES.items() if set(one.get("command", ())) & SERVERS}
     assert servers == {"gateway", *workers()}
     for name in servers:
-        given = settings_of(name)
-        assert given.authenticates
-        assert given.tls_certificate
-        assert given.tls_key
-        assert given.administrators == first_start.ADMINISTRATOR
-        assert set(given.openers.split(",")) == {one.by for one in first_start.DATASETS}
-        assert given.metrics_readers == first_start.SCRAPER
-        assert str(given.tokens) == SERVICES["keys"]["environment"]["ACCOUNTANT_TOKENS"]
+        settings = settings_of(name)
+        assert settings.authenticates
+        assert settings.tls_certificate
+        assert settings.tls_key
+        assert settings.administrators == first_start.ADMINISTRATOR
+        assert set(settings.openers.split(",")) == {one.by for one in first_start.DATASETS}
+        assert settings.metrics_readers == first_start.SCRAPER
+        assert str(settings.tokens) == SERVICES["keys"]["environment"]["ACCOUNTANT_TOKENS"]
     assert "UNAUTHENTICATED" not in str(FILE)
 
 
 def test_every_program_connects_to_the_broker_with_tls_and_its_own_name():
     roles = {"gateway": "gateway", "topics": "operator", **dict.fromkeys(workers(), "worker")}
     for name, role in roles.items():
-        given = settings_of(name)
-        assert given.kafka_security_protocol == "SASL_SSL"
-        assert given.kafka_username == first_start.PRINCIPALS[role]
-        assert given.url == f"kafka://{listeners()['CLIENTS']}"
+        settings = settings_of(name)
+        assert settings.kafka_security_protocol == "SASL_SSL"
+        assert settings.kafka_username == first_start.PRINCIPALS[role]
+        assert settings.url == f"kafka://{listeners()['CLIENTS']}"
     kafka = {name for name, one in SERVICES.items() if "ACCOUNTANT_URL" in str(one)}
     assert kafka == {*roles, "acls"}
 
@@ -103,9 +103,9 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
     scraped = str(document("deploy/prometheus/prometheus.yml"))
     texts["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
     assert len(texts["prometheus"]) == 4
-    seen = {(name, path) for name in texts for path in texts[name] if str(path).startswith(KEYS)}
-    assert len(seen) > 20
-    for name, path in seen:
+    mounted = {(name, path) for name in texts for path in texts[name] if str(path).startswith(KEYS)}
+    assert len(mounted) > 20
+    for name, path in mounted:
         file = path.removeprefix(KEYS)
         assert (tmp_path / file).exists() or file in by_token, f"{name}: {path}"
         mounted = [where for _, where, _ in volumes(name)]
@@ -113,8 +113,8 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
 
 
 def test_the_brokers_acls_name_the_principals_that_connect():
-    given = [word.split("=", 1)[1] for word in SERVICES["acls"]["command"] if "=" in word]
-    assert dict(each.split("=") for each in given) == first_start.PRINCIPALS
+    principals = [word.split("=", 1)[1] for word in SERVICES["acls"]["command"] if "=" in word]
+    assert dict(each.split("=") for each in principals) == first_start.PRINCIPALS
     for name in "acls", "users":
         assert SERVICES[name]["network_mode"] == "service:kafka"
     here = settings_of("acls")

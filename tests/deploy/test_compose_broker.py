@@ -46,16 +46,18 @@ def password(composed: ComposeStack, role: str) -> str:
 
 
 def test_the_broker_requires_a_password_from_everybody_but_itself():
-    given = broker_properties()
-    secured = dict(each.split(":") for each in given["listener.security.protocol.map"].split(","))
+    properties = broker_properties()
+    secured = dict(
+        each.split(":") for each in properties["listener.security.protocol.map"].split(",")
+    )
     assert secured == {"CLIENTS": "SASL_SSL", "INTERNAL": "PLAINTEXT", "CONTROLLER": "PLAINTEXT"}
-    for listener in given["listeners"].split(","):
+    for listener in properties["listeners"].split(","):
         name, _, address = listener.partition("://")
         assert address.startswith("127.0.0.1:") == (secured[name] == "PLAINTEXT")
-    assert given["super.users"] == "User:ANONYMOUS"
-    assert "listener.name.clients.scram-sha-512.sasl.jaas.config" in given
+    assert properties["super.users"] == "User:ANONYMOUS"
+    assert "listener.name.clients.scram-sha-512.sasl.jaas.config" in properties
     # The image would want Java's own key stores of a listener that is called by its protocol.
-    assert "SSL://" not in given["advertised.listeners"]
+    assert "SSL://" not in properties["advertised.listeners"]
     assert "ports" not in SERVICES["kafka"]
 
 
@@ -162,13 +164,13 @@ def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
             httpx.get(f"{gateway}/healthz")  # the system does not know its authority
         # The commands at the head of the file, as they are shown.
         (shown,) = re.findall(r"^#   export (.*)$", FILE_TEXT, re.MULTILINE)
-        given = dict(each.split("=", 1) for each in shlex.split(shown))
-        given["ACCOUNTANT_URL"] = gateway
-        given["SSL_CERT_FILE"] = str(composed.home / "people" / given["SSL_CERT_FILE"])
-        given["ACCOUNTANT_TOKEN_FILE"] = str(
-            composed.home / "people" / given["ACCOUNTANT_TOKEN_FILE"]
+        variables = dict(each.split("=", 1) for each in shlex.split(shown))
+        variables["ACCOUNTANT_URL"] = gateway
+        variables["SSL_CERT_FILE"] = str(composed.home / "people" / variables["SSL_CERT_FILE"])
+        variables["ACCOUNTANT_TOKEN_FILE"] = str(
+            composed.home / "people" / variables["ACCOUNTANT_TOKEN_FILE"]
         )
-        environment = composed.environment({"environment": {}}, **given)
+        environment = composed.environment({"environment": {}}, **variables)
         listed = subprocess.run(
             [ACCOUNTANT, "dataset", "list"],
             env=environment,

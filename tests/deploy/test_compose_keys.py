@@ -46,7 +46,7 @@ def test_valid_secrets_stay_and_expiring_ones_are_made_again(keys):
 @pytest.mark.parametrize("lost", ["worker/ca.pem", "gateway/server.key", "broker/broker.pem"])
 def test_a_missing_certificate_or_one_of_another_authority_is_detected(lost, keys):
     path, now = keys / lost, dt.datetime.now(dt.UTC)
-    kept = path.read_bytes()
+    content = path.read_bytes()
     try:
         path.unlink()
         assert not first_start.certificates_hold(now)
@@ -55,7 +55,7 @@ def test_a_missing_certificate_or_one_of_another_authority_is_detected(lost, key
             first_start.put(path, first_start.pem(first_start.certificate("", key, key, now)))
             assert not first_start.certificates_hold(now)
     finally:
-        first_start.put(path, kept, 0o640 if lost != "gateway/server.key" else 0o600)
+        first_start.put(path, content, 0o640 if lost != "gateway/server.key" else 0o600)
     assert first_start.certificates_hold(now)
 
 

@@ -49,10 +49,12 @@ def labels(name):
 
 def settings_of(name):
     """Return the settings of a container, those of its own included, as text."""
-    given = {}
+    variables = {}
     for source in container(name)["envFrom"]:
-        given |= OBJECTS["ConfigMap", source["configMapRef"]["name"]]["data"]
-    return given | {each["name"]: each.get("value", "a-pod-0") for each in container(name)["env"]}
+        variables |= OBJECTS["ConfigMap", source["configMapRef"]["name"]]["data"]
+    return variables | {
+        each["name"]: each.get("value", "a-pod-0") for each in container(name)["env"]
+    }
 
 
 def test_there_is_one_object_of_each_kind_and_name():
@@ -68,8 +70,8 @@ def test_there_is_one_object_of_each_kind_and_name():
 @workload
 def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
-    given = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
-    settings = Settings(**given)  # an unknown name or an invalid value raises
+    variables = {key.removeprefix(PREFIX).lower(): text for key, text in settings_of(name).items()}
+    settings = Settings(**variables)  # an unknown name or an invalid value raises
     assert settings.ledger.kind == "kafka"
     assert settings.authenticates
     assert spec(WORKLOADS[name], name)["replicas"] <= settings.partitions
@@ -77,17 +79,17 @@ def test_every_setting_exists_and_is_valid(name):
 
 @workload
 def test_servers_and_brokers_have_no_plaintext_connections(name):
-    given = settings_of(name)
-    assert given["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
-    assert given["ACCOUNTANT_KAFKA_USERNAME"] == name
-    assert {"ACCOUNTANT_TLS_CERTIFICATE", "ACCOUNTANT_TLS_KEY"} <= set(given)
-    assert "ACCOUNTANT_UNAUTHENTICATED_BIND" not in given
-    for text in given, *(each.read_text() for each in WHERE.glob("*.yaml")):
+    variables = settings_of(name)
+    assert variables["ACCOUNTANT_KAFKA_SECURITY_PROTOCOL"] == "SASL_SSL"
+    assert variables["ACCOUNTANT_KAFKA_USERNAME"] == name
+    assert {"ACCOUNTANT_TLS_CERTIFICATE", "ACCOUNTANT_TLS_KEY"} <= set(variables)
+    assert "ACCOUNTANT_UNAUTHENTICATED_BIND" not in variables
+    for text in variables, *(each.read_text() for each in WHERE.glob("*.yaml")):
         assert "ACCOUNTANT_KAFKA_PASSWORD:" not in text
     # Otherwise a provider could issue one of these names to anybody.
-    prefix = given["ACCOUNTANT_TOKEN_PREFIX"]
-    assert given["ACCOUNTANT_METRICS_READERS"].startswith(prefix)
-    assert given["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
+    prefix = variables["ACCOUNTANT_TOKEN_PREFIX"]
+    assert variables["ACCOUNTANT_METRICS_READERS"].startswith(prefix)
+    assert variables["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
 
 
 @workload
@@ -151,7 +153,7 @@ def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
     script = script.replace("/etc/accountant/tokens/", f"{secret}/")
     script = script.replace("/run/accountant/", f"{run}/").replace("sleep 5", "sleep 0.05")
     assert script.count(str(tmp_path)) == 6
-    given, taken = secret / "tokens.json", run / "tokens.json"
+    secret_file, taken = secret / "tokens.json", run / "tokens.json"
 
     def arrives(text):
         deadline = time.monotonic() + 30
@@ -165,10 +167,10 @@ def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
             new = secret / "new"
             new.write_text(text)
             new.chmod(0o440)
-            new.rename(given)  # the kubelet replaces a link in one step
+            new.rename(secret_file)  # the kubelet replaces a link in one step
             arrives(text)
             assert taken.stat().st_mode & 0o777 == 0o600
-        given.unlink()
+        secret_file.unlink()
         time.sleep(0.2)
         assert taken.read_text() == "second"
     finally:
@@ -249,10 +251,10 @@ def test_the_network_allows_only_the_named_sources_and_the_destinations_of_the_s
     assert inside == (["ingress-nginx"] if name == "accountant-gateway" else []) + ["prometheus"]
     # Without it the pods of that name in any namespace of the same one would be meant.
     assert all(each["namespaceSelector"]["matchLabels"] for each in entry["from"])
-    given = settings_of(name)
-    brokers = given["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
+    variables = settings_of(name)
+    brokers = variables["ACCOUNTANT_URL"].removeprefix("kafka://").split(",")
     ports = {int(broker.rpartition(":")[2]) for broker in brokers} | {53}
-    ports |= {443} if "ACCOUNTANT_OIDC_ISSUER" in given else set()
+    ports |= {443} if "ACCOUNTANT_OIDC_ISSUER" in variables else set()
     out = {each["port"] for rule in policy["egress"] for each in rule["ports"]}
     assert out == ports
     assert all(rule["to"] for rule in policy["egress"])

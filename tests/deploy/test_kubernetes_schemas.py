@@ -28,10 +28,10 @@ VERSIONS = sorted(
 def problem(found, version):
     """Return the errors by the schemas of a version of Kubernetes; None without errors."""
     try:
-        seen = kubernetes_validate.validate(found, version, strict=True)
+        validated_as = kubernetes_validate.validate(found, version, strict=True)
     except kubernetes_validate.ValidationError as error:
         return f"{'.'.join(map(str, error.path))}: {error.message}"
-    assert seen == version
+    assert validated_as == version
     return None
 
 

@@ -36,13 +36,13 @@ def test_a_unit_starts_a_command_with_settings_that_exist(unit):
     program, command = start.removeprefix("ExecStart=").split()
     assert (program, command in COMMANDS) == (PROGRAM, True)
     assert set(lines) >= HARDENED
-    given = dict(
+    variables = dict(
         line.removeprefix("Environment=").split("=", 1)
         for line in lines
         if line.startswith("Environment=")
     )
-    names = {name.removeprefix(PREFIX).lower(): value for name, value in given.items()}
-    assert all(name.startswith(PREFIX) for name in given)
+    names = {name.removeprefix(PREFIX).lower(): value for name, value in variables.items()}
+    assert all(name.startswith(PREFIX) for name in variables)
     Settings(**names)  # an unknown name, or a value that breaks its rule, raises
     if command == "serve":
         path = names["url"].removeprefix("sqlite:///")

@@ -68,10 +68,10 @@ class FedLedger:
     def send(self, source: str, value: bytes, later: int = 0) -> bytes:
         """Have an input decided, the clock moved on before it; return the record."""
         self.clock.pass_(later)
-        given = self.inputs[source]
+        sent = self.inputs[source]
         at = self.clock.now()
         answer = self._service.submit_sync(source, value, _WAIT_S)  # type: ignore[arg-type]
-        given.append(InputAsSent(len(given), None, value, (at, at)))
+        sent.append(InputAsSent(len(sent), None, value, (at, at)))
         assert answer.decision is not None
         self.answers.append(answer.decision)
         return answer.decision

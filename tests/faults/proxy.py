@@ -91,9 +91,9 @@ class FaultProxy:
         """Return the requests of this kind that clients have sent, broken ones included."""
         with self._lock:
             return [
-                seen
-                for seen in self._seen
-                if seen.api == api and client_id in {None, seen.client_id}
+                request
+                for request in self._seen
+                if request.api == api and client_id in {None, request.client_id}
             ]
 
     def count(self, api: Api, *, client_id: str | None = None) -> int:
@@ -107,9 +107,9 @@ class FaultProxy:
         """
         with self._lock:
             latest = next(
-                seen
-                for seen in reversed(self._seen)
-                if seen.api == api and client_id in {None, seen.client_id}
+                request
+                for request in reversed(self._seen)
+                if request.api == api and client_id in {None, request.client_id}
             )
         return self._call(self._exchange(latest.frame))
 

@@ -65,9 +65,9 @@ class KillingReceiver(NoteReceiver):
             self.victim = 0
 
 
-def live(file: Path, given: Settings, life: int) -> None:
+def live(file: Path, settings: Settings, life: int) -> None:
     """Decide until killed."""
-    service = EmbeddedService.open(file, given, topic_sink=topic_sink)
+    service = EmbeddedService.open(file, settings, topic_sink=topic_sink)
     service.submit_sync("admin", opening("census", BORN, 0), 10)
     for number in itertools.count(life * A_LIFE + 1):
         service.submit_sync("requests", asking("census", BORN, number, epsilon="0.0001"), 10)
@@ -94,11 +94,11 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
 ) -> None:
     make_topic(broker.bootstrap, application)
     topic = f"kafka://{broker.bootstrap}/{application}"
-    file, kept = tmp_path / "ledger.db", tmp_path / "kept"
+    file, store = tmp_path / "ledger.db", tmp_path / "kept"
     chance = random.Random(21)
     with KillingReceiver(tmp_path / "received") as receiver:
-        given = load(
-            checkpoints=kept,
+        settings = load(
+            checkpoints=store,
             checkpoint_seconds=0.1,
             checkpoint_places=f"{topic},{receiver.url}",
             checkpoint_places_seconds=1,
@@ -106,7 +106,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
         for life in range(KILLS):
             receiver.moment = ("before", "kept", None)[life % 3]
             before = len(receiver.posts)
-            child = forked(lambda n=life: live(file, given, n))
+            child = forked(lambda n=life: live(file, settings, n))
             until(lambda seen=before: len(receiver.posts) > seen)
             time.sleep(chance.uniform(0, 1.2))  # more are sent meanwhile, to the topic, too
             if receiver.moment is None:
@@ -116,9 +116,11 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
             assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
             receiver.victim = 0
         receiver.moment = None
-        service = EmbeddedService.open(file, given, topic_sink=topic_sink)  # nobody asks any more
+        service = EmbeddedService.open(
+            file, settings, topic_sink=topic_sink
+        )  # nobody asks any more
         end = head_of(file)
-        key = SigningKey.load(kept / "key").verifier
+        key = SigningKey.load(store / "key").verifier
         to_read = Topic(Cluster(broker.bootstrap), application)
         for notes in (receiver.notes, lambda: [note for _, note in to_read.notes()]):
             until(lambda notes=notes: end in {opened(each, [key])[3:5] for each in notes()})

@@ -57,8 +57,10 @@ def enrolments(draw: random.Random, count: int) -> list[bytes]:
         now, roles = time.time_ns() // 1_000_000, draw.choice([["analyst"], ["engine"], EVERY, []])
         ends = roles and draw.random() < 0.5
         more = {"until": at_text(now + draw.randrange(10_000))} if ends else {}
-        who = f"analyst-{draw.randrange(20)}"
-        made.append(enrolment(draw.choice(CIRCLES), now, draw.getrandbits(59), who, *roles, **more))
+        analyst = f"analyst-{draw.randrange(20)}"
+        made.append(
+            enrolment(draw.choice(CIRCLES), now, draw.getrandbits(59), analyst, *roles, **more)
+        )
     return made
 
 

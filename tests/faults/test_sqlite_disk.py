@@ -270,13 +270,13 @@ def test_a_wal_cut_anywhere_leaves_a_committed_prefix(
     chance = random.Random(1)
     original = decisions_of(copied(history.file, tmp_path / "original"))
     size = history.file.with_name("ledger.db-wal").stat().st_size
-    seen: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for _ in range(CUTS):
         file = copied(history.file, tmp_path / "cut")
         with file.with_name("ledger.db-wal").open("r+b") as wal:
             wal.truncate(chance.randrange(size))
-        seen[check(history, asyncio.run(opened(file)), original)] += 1
-    assert seen["prefix"] > CUTS / 2
+        outcomes[check(history, asyncio.run(opened(file)), original)] += 1
+    assert outcomes["prefix"] > CUTS / 2
 
 
 @pytest.mark.parametrize("suffix", ["-wal", ""])
@@ -289,7 +289,7 @@ def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
     if not suffix:  # everything is in the file itself
         source = tmp_path / "original" / history.file.name
     size = source.with_name(source.name + suffix).stat().st_size
-    seen: Counter[str] = Counter()
+    outcomes: Counter[str] = Counter()
     for i in range(FLIPS // 2):
         file = copied(source, tmp_path / "flipped")
         with file.with_name(file.name + suffix).open("r+b") as damaged:
@@ -299,6 +299,6 @@ def test_flipped_bits_give_a_prefix_or_a_refusal_never_a_wrong_total(
                 bits = damaged.read(1)[0] ^ 1 << chance.randrange(8)
                 damaged.seek(at)
                 damaged.write(bytes([bits]))
-        seen[check(history, asyncio.run(opened(file)), original)] += 1
-    assert seen["whole"] + seen["prefix"] > 10, seen
-    assert suffix or seen["refused"] > 10, seen
+        outcomes[check(history, asyncio.run(opened(file)), original)] += 1
+    assert outcomes["whole"] + outcomes["prefix"] > 10, outcomes
+    assert suffix or outcomes["refused"] > 10, outcomes

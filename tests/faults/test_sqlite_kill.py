@@ -88,10 +88,10 @@ class Plan(NamedTuple):
             member = ("ana", "engine-1")[number % 3 % 2]
             role = {"ana": "analyst"}.get(member, "engine")
             ends = at_text(at + 2_000 * self.pace)
-            kept = {"until": ends} if number % 5 else {"team": "blue"}
+            fields = {"until": ends} if number % 5 else {"team": "blue"}
             gone = number % 7 == 0
             return enrolment("circle", at, number, member, *([] if gone else [role]),
-                             **({} if gone else kept))  # fmt: skip
+                             **({} if gone else fields))  # fmt: skip
         if number % 4 == 2:
             more = {"via": "engine-1"} if number % 8 == 2 else {}
             return asking("circle", at, number, epsilon=COSTS[number % 7 % 3], **more)

@@ -54,8 +54,8 @@ class SecuredLedger:
         }
 
     def environment(self, user: str, **more: str) -> dict[str, str]:
-        kept = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
-        return {**kept, "COLUMNS": "120", **self.variables(user), **more}
+        inherited = {k: v for k, v in os.environ.items() if not k.startswith("ACCOUNTANT_")}
+        return {**inherited, "COLUMNS": "120", **self.variables(user), **more}
 
     def run(self, user: str, *words: str, **more: str) -> subprocess.CompletedProcess[str]:
         """Run a command as a user, and wait for its end."""
@@ -86,11 +86,11 @@ class SecuredLedger:
 
     def settings(self, user: str, **more: object) -> Settings:
         """Return the settings with which this process is a user."""
-        given = {
+        settings = {
             name.removeprefix("ACCOUNTANT_").lower(): value
             for name, value in self.variables(user).items()
         }
-        return load(**{**given, **more})
+        return load(**{**settings, **more})
 
     def deployment(self, user: str, **more: object) -> Deployment:
         """Return the ledger as a user reaches it."""

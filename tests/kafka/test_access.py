@@ -142,8 +142,8 @@ async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
         await reads(server)
         reading = asyncio.create_task(events_until(server, "ana", until="last"))
         await asyncio.sleep(0)
-        seen = await asyncio.wait_for(_sent_until_read(server, reading), 60)
-        assert set(seen) == {"ana"}
+        events = await asyncio.wait_for(_sent_until_read(server, reading), 60)
+        assert set(events) == {"ana"}
         assert (await server.enrol("olga", "ana")).json()["outcome"] == "member_removed"
         assert (await server.see("ana", "/datasets/census")).status_code == 404
         assert (await server.ask("ana", "ana")).status_code == 403

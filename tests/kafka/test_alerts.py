@@ -240,13 +240,13 @@ async def test_another_worker_reports_thresholds_of_limits_if_the_owner_does_not
             alerts = service.alerts()
             try:
                 await ledger.send_all([request(name, epsilon="0.44")])
-                seen = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
+                received = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
             finally:
                 await service.close()
             expected = [f"{name}/1/level/each/red:1/ana/1/{ratio}" for ratio in ("0.5", "0.8")]
             await until(lambda: published(ledger) == expected, "each is published once")
-    assert [alert.alert_id for alert in seen] == expected
-    assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in seen)
+    assert [alert.alert_id for alert in received] == expected
+    assert all(0.88 <= alert.spent_ratio < 0.88 + 1e-9 for alert in received)
 
 
 async def test_another_worker_reports_the_alerts_that_an_owner_does_not(
@@ -362,10 +362,10 @@ async def test_the_service_and_the_command_show_alerts_of_a_ledger_on_kafka(
         alerts = service.alerts()
         try:
             await ledger.send_all([request("census", epsilon="0.85")])
-            seen = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
+            received = [await asyncio.wait_for(anext(alerts), PATIENCE_S) for _ in range(2)]
         finally:
             await service.close()
-        assert [alert.alert_id for alert in seen] == ["census/1/0.5", "census/1/0.8"]
+        assert [alert.alert_id for alert in received] == ["census/1/0.5", "census/1/0.8"]
         with pytest.raises(StopAsyncIteration):
             await anext(alerts)
         done = await asyncio.to_thread(watched, ledger)
@@ -380,7 +380,7 @@ async def test_the_service_and_the_command_show_alerts_of_a_ledger_on_kafka(
                 "spent_ratio": alert.spent_ratio,
                 "decided_at": alert.decided_at,
             }
-            for alert in seen
+            for alert in received
         )
     ]
 
@@ -388,7 +388,7 @@ async def test_the_service_and_the_command_show_alerts_of_a_ledger_on_kafka(
 def watched(ledger: Ledger) -> str:
     where = ledger.deployment
     command = [sys.executable, "-m", "streams.cli", "watch", "--alerts", "--once", "--json"]
-    given = {
+    variables = {
         "ACCOUNTANT_URL": f"kafka://{where.bootstrap}",
         "ACCOUNTANT_APPLICATION": where.application,
         "ACCOUNTANT_TOPIC_PREFIX": where.topics.prefix,
@@ -396,7 +396,7 @@ def watched(ledger: Ledger) -> str:
     }
     done = subprocess.run(
         command,
-        env={**os.environ, **given},
+        env={**os.environ, **variables},
         stdout=subprocess.PIPE,
         text=True,
         check=True,

@@ -66,13 +66,13 @@ async def test_a_log_written_during_the_audit_is_sound(
     async with Ledger(broker.bootstrap, application, partitions=2) as ledger, working(ledger):
         await ledger.open(*DATASETS)
         asking = asyncio.create_task(ask(ledger, 4_000))
-        seen = 0
+        appended = 0
         while not asking.done():
             found = await reports(ledger)
             assert all(report.ok for report in found), found
-            seen += 1
+            appended += 1
         await asking
-        assert seen > 0
+        assert appended > 0
         assert sum(report.granted for report in await reports(ledger)) == 4_000
 
 

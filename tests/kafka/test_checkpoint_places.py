@@ -32,35 +32,35 @@ def ends(ledger: Ledger) -> dict[int, tuple[int, str]]:
     return {number: (len(log) - 1, hash_of(log[-1])) for number, log in enumerate(logs)}
 
 
-def newest(kept: Path, place: Directory | Topic) -> dict[int, tuple[int, str]]:
+def newest(store: Path, place: Directory | Topic) -> dict[int, tuple[int, str]]:
     """Return number and hash of the newest checkpoint of each partition in a sink."""
-    if not (kept / "key").exists():
+    if not (store / "key").exists():
         return {}
-    key = SigningKey.load(kept / "key").verifier
+    key = SigningKey.load(store / "key").verifier
     found = sorted(opened(note, [key]) for _, note in place.notes())
     return {each.partition: (each.sequence, each.head) for each in found}
 
 
-def is_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> bool:
-    return newest(kept, place) == ends(ledger)
+def is_newest(ledger: Ledger, store: Path, place: Directory | Topic) -> bool:
+    return newest(store, place) == ends(ledger)
 
 
-def come_to_be_newest(ledger: Ledger, kept: Path, place: Directory | Topic) -> None:
+def wait_until_newest(ledger: Ledger, store: Path, place: Directory | Topic) -> None:
     """Wait until a sink has the newest of both partitions; a test's time limit ends it."""
-    while not is_newest(ledger, kept, place):
+    while not is_newest(ledger, store, place):
         time.sleep(0.1)
 
 
 async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
-    kept, other = tmp_path / "kept", tmp_path / "elsewhere"
+    store, other = tmp_path / "kept", tmp_path / "elsewhere"
     other.mkdir()
     name = f"{application}-checkpoints"
     await asyncio.to_thread(make_topic, broker.bootstrap, name)
     places = [Directory(other), Topic(Cluster(broker.bootstrap), name)]
     settings = {
-        "ACCOUNTANT_CHECKPOINTS": str(kept),
+        "ACCOUNTANT_CHECKPOINTS": str(store),
         "ACCOUNTANT_CHECKPOINT_SECONDS": "0.1",
         "ACCOUNTANT_CHECKPOINT_PLACES": f"{other},{places[1].name}",
         "ACCOUNTANT_CHECKPOINT_PLACES_SECONDS": "1",
@@ -73,7 +73,7 @@ async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
             await ledger.send_all([request(each, epsilon="0.0001") for each in DATASETS])
             await ledger.settle()
             for place in places:
-                await asyncio.to_thread(come_to_be_newest, ledger, kept, place)
+                await asyncio.to_thread(wait_until_newest, ledger, store, place)
         assert await asyncio.to_thread(worker.stop) == 0
 
         # Once more, with an interval that does not end: only the end sends the last.
@@ -86,7 +86,7 @@ async def test_the_newest_of_each_partition_is_sent_and_the_last_at_the_end(
         await ledger.settle()
         assert await asyncio.to_thread(worker.stop) == 0
         for place in places:
-            assert await asyncio.to_thread(is_newest, ledger, kept, place)
+            assert await asyncio.to_thread(is_newest, ledger, store, place)
 
 
 async def test_a_worker_without_checkpoints_refuses_sinks(

@@ -41,9 +41,9 @@ async def test_the_only_answering_address_of_five_is_found(
     broker: LocalBroker, silent: list[str], make: Callable[..., Any]
 ) -> None:
     servers = [*silent, broker.bootstrap]
-    given = (servers, servers, ",".join(servers))  # each in a random order
+    orders = (servers, servers, ",".join(servers))  # each in a random order
     async with asyncio.timeout(_PATIENCE_S):
-        await asyncio.gather(*[started(make, each) for each in given])
+        await asyncio.gather(*[started(make, each) for each in orders])
 
 
 async def started(make: Callable[..., Any], servers: list[str] | str) -> None:

@@ -151,15 +151,15 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
                 assert (decision.granted, before.granted) == (True, True)
                 assert (before.sequence + 1, before.cost) == (decision.sequence, decision.cost)
                 assert (await previewed(early, analyst, LARGE)).sequence == decision.sequence
-            seen = await shown_limits(early)
-            assert named(seen.levels) == ALL
-            dataset, blue, each, cy = seen.levels
+            shown = await shown_limits(early)
+            assert named(shown.levels) == ALL
+            dataset, blue, each, cy = shown.levels
             assert dataset.pace is not None
             assert (dataset.pace.used["epsilon"], dataset.pace.left["epsilon"]) == ("1", "1")
             assert (sums(blue.used), sums(blue.left), each.used) == ("0.9", "1.1", None)
             assert (sums(cy.used), sums(cy.left)) == ("0.1", "0.4")
             async with following(late) as started_later:
-                assert await shown_limits(started_later) == seen
+                assert await shown_limits(started_later) == shown
             for analyst in (*TEAMS, NOBODY):
                 shown = await previewed(early, analyst, LARGE)
                 decision = await decided(early, analyst, LARGE)
@@ -167,7 +167,7 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
                 assert (shown.level, shown.left_at) == (decision.level, decision.left_at)
                 assert (shown.fits, shown.asked) == (decision.fits, decision.asked)
                 check_left(decision, await early.budget_for("census", analyst))
-            assert await shown_limits(early) == seen
+            assert await shown_limits(early) == shown
         await damaged(ledger)
         async with following(late) as started_later:
             assert named(await started_later.levels("census")) == ALL[:3]
@@ -177,5 +177,5 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
             # The next owner writes the row again.
             async with working(ledger):
                 await check_limits(started_later)
-                assert await shown_limits(started_later) == seen
+                assert await shown_limits(started_later) == shown
         await ledger.judged()

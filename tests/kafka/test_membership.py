@@ -78,25 +78,25 @@ async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
 
 
 async def test_a_client_that_has_left_serves_nothing(broker: LocalBroker, application: str) -> None:
-    given: list[set[int]] = []
+    assigned: list[set[int]] = []
 
     async def revoked(partitions: set[int]) -> None:
-        given.remove(partitions)
+        assigned.remove(partitions)
 
     before = asyncio.all_tasks()
     async with Ledger(broker.bootstrap, application) as ledger:
         group = GroupMembership(
-            ledger.deployment, "alone", on_revoked=revoked, on_assigned=given.append
+            ledger.deployment, "alone", on_revoked=revoked, on_assigned=assigned.append
         )
-        given.append(set())  # the previous assignment
+        assigned.append(set())  # the previous assignment
         await group.join()
-        assert given == [{0, 1, 2, 3}]
+        assert assigned == [{0, 1, 2, 3}]
         await group.leave()
         # Like a client that left during a rebalance.
         await group.on_partitions_assigned([TopicPartition(ledger.topic("requests"), 0)])
         with pytest.raises(asyncio.CancelledError):
             await group.on_partitions_revoked([])
-        assert given == [{0, 1, 2, 3}]
+        assert assigned == [{0, 1, 2, 3}]
     await until(lambda: asyncio.all_tasks() <= before, "no task is left behind", seconds=10)
 
 

@@ -17,11 +17,11 @@ NAMES: Final = ["a", *[f"a{each}a" for each in "._-@:"], "a:a:a", "a:a@a", "ana@
 BASIC: Final = {"filter": "basic", "epsilon": "1"}
 
 
-async def found(service: KafkaService, dataset: str, who: str, request_id: str) -> bytes:
+async def found(service: KafkaService, dataset: str, analyst: str, request_id: str) -> bytes:
     """Return a decision once the service, which lags a moment, has it."""
     async with asyncio.timeout(60):
         while True:
-            value = await service.find(dataset, who, request_id)
+            value = await service.find(dataset, analyst, request_id)
             if value is not None:
                 return value
             await asyncio.sleep(0.05)

@@ -115,10 +115,10 @@ def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path)
 def test_a_check_names_rules_that_allow_more_than_a_role(secured: SecuredLedger) -> None:
     operator = secured.run("operator", "topics", "check", "--json")
     assert operator.returncode == 0, operator.stdout
-    seen = json.loads(operator.stdout)
-    assert (seen["authorizer"], seen["problems"], seen["warnings"]) == (True, [], [])
-    assert {role: f"User:{role}" for role in seen["roles"]} == {
-        role: names[0] for role, names in seen["roles"].items()
+    report = json.loads(operator.stdout)
+    assert (report["authorizer"], report["problems"], report["warnings"]) == (True, [], [])
+    assert {role: f"User:{role}" for role in report["roles"]} == {
+        role: names[0] for role, names in report["roles"].items()
     }
     # The engine becomes a worker as well.
     more = secured.run(SUPER_USER, "topics", "acls", "--principal", "worker=engine", "--apply")
@@ -151,8 +151,8 @@ def reads(ledger: SecuredLedger, user: str, topic: str) -> bool:
     options = {"group.id": f"{user}-{time.time_ns()}", "enable.auto.commit": False}
     consumer = Consumer(ledger.foreign(user, **options))
     try:
-        seen = consumer.list_topics(topic, timeout=_PATIENCE_S).topics[topic].error
-        if not allowed(seen, KafkaError.TOPIC_AUTHORIZATION_FAILED):
+        report = consumer.list_topics(topic, timeout=_PATIENCE_S).topics[topic].error
+        if not allowed(report, KafkaError.TOPIC_AUTHORIZATION_FAILED):
             return False
         consumer.assign([TopicPartition(topic, 0, 0), TopicPartition(topic, 1, 0)])
         deadline = time.monotonic() + _PATIENCE_S

@@ -27,7 +27,7 @@ async def topics_of(broker: LocalBroker, application: str) -> Deployment:
     return where
 
 
-async def seen(probe: Probe, *tps: TopicPartition) -> LogEnds:
+async def complete_look(probe: Probe, *tps: TopicPartition) -> LogEnds:
     """Return the first complete result; a broker just started may be slow."""
     async with asyncio.timeout(60):
         while True:
@@ -53,7 +53,7 @@ async def test_each_end_is_reported_again_as_it_moves(
     probe = Probe(where.cluster, [where.topics.requests])
     for count in (0, 3):
         await append(where, count)
-        look = await seen(probe, *tps)
+        look = await complete_look(probe, *tps)
         assert look.ends == {tps[0]: 0, tps[1]: count}
         assert look.silent == {}
         assert not look.misses_topics
@@ -65,7 +65,7 @@ async def test_a_probe_without_logs_asks_any_broker(
 ) -> None:
     probe = Probe(Cluster(own_broker.bootstrap), ["requests"])
     for _ in range(2):
-        assert (await seen(probe)).reached
+        assert (await complete_look(probe)).reached
     await asyncio.to_thread(own_broker.kill)
     with pytest.raises(JournalFault):
         await probe.look([])
@@ -80,7 +80,7 @@ async def test_missing_logs_are_reported_with_existing_ones(
         TopicPartition(name, 0) for name in (where.topics.state, f"{application}.nothing")
     )
     probe = Probe(where.cluster, [here.topic, gone.topic])
-    await seen(probe, here)
+    await complete_look(probe, here)
     look = await probe.look([here, gone])
     assert look.ends.keys() == {here}
     assert look.silent.keys() == {gone}
@@ -92,7 +92,7 @@ async def test_a_dead_connection_is_not_used_again(broker: LocalBroker, applicat
     where = await topics_of(broker, application)
     tp = TopicPartition(where.topics.decisions, 0)
     probe = Probe(where.cluster, [tp.topic])
-    await seen(probe, tp)
+    await complete_look(probe, tp)
     assert probe._brokers is not None
     for connection in probe._brokers._client._conns.values():
         connection._writer.write = lambda _: None  # drops everything that is sent
@@ -106,12 +106,12 @@ async def test_a_broker_that_hangs_is_found_again(
     where = await topics_of(own_broker, application)
     tp = TopicPartition(where.topics.decisions, 0)
     probe = Probe(where.cluster, [tp.topic])
-    assert (await seen(probe, tp)).ends == {tp: 2}  # the genesis and its marker
+    assert (await complete_look(probe, tp)).ends == {tp: 2}  # the genesis and its marker
     own_broker.pause()
     for _ in range(2):
         with pytest.raises(JournalFault):
             await probe.look([tp])
     own_broker.resume()
     await asyncio.to_thread(own_broker.wait_until_ready)
-    assert (await seen(probe, tp)).ends == {tp: 2}
+    assert (await complete_look(probe, tp)).ends == {tp: 2}
     probe.close()

@@ -18,7 +18,7 @@ async def test_partitions_move_as_workers_join_and_leave(
     watches = {name: Watch() for name in ("w1", "w2", "w3")}
     gauges = {name: LiveLedgers() for name in watches}
 
-    def seen(name: str) -> set[int]:
+    def owned(name: str) -> set[int]:
         return set(gauges[name].snapshot().partitions)
 
     async with Ledger(broker.bootstrap, application) as ledger, contextlib.AsyncExitStack() as rest:
@@ -43,10 +43,10 @@ async def test_partitions_move_as_workers_join_and_leave(
                 "two each",
             )
             await until(lambda: is_ready(first) and is_ready(second), "both ready")
-            assert seen("w1") == set(first.status.serving)
-            assert seen("w2") == set(second.status.serving)
+            assert owned("w1") == set(first.status.serving)
+            assert owned("w2") == set(second.status.serving)
         await until(lambda: second.status.serving == {0, 1, 2, 3}, "all at the second")
-        assert seen("w1") == set()
+        assert owned("w1") == set()
         third = await rest.enter_async_context(work("w3"))
         await until(lambda: len(third.status.serving) == 2, "two at the third")
         await until(lambda: is_ready(second) and is_ready(third), "both ready again")

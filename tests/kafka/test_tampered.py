@@ -112,10 +112,10 @@ class TamperedLedger:
             genesis = decode_decision(sound.log[0]).genesis
             assert genesis is not None
             assert isinstance(genesis.ledger, str)
-            kept = open_store(self.place, self.settings, genesis.ledger, number)
+            store = open_store(self.place, self.settings, genesis.ledger, number)
             last = from_iso(json.loads(sound.log[-1])["decided_at"])
             for sequence in drawn.kept:
-                kept.put(sequence, hash_of(sound.log[sequence]), 0, last)
+                store.put(sequence, hash_of(sound.log[sequence]), 0, last)
 
     async def tamper(self) -> None:
         """Replace the logs by the drawn ones, and remove the drawn rows of `state`."""

@@ -116,19 +116,23 @@ def enrol(office: Office) -> None:
 def attempts(office: Office) -> Iterator[Callable[[], object]]:
     """Yield each job of another role, tried by every person without that role."""
     jobs: dict[str, Callable[[Accountant, str], object]] = {
-        "ask": lambda who, name: who.ask("census", CLAIM, analyst=name),
-        "ask for ana0": lambda who, _: who.ask("census", CLAIM, analyst="ana0"),
-        "ask via engine1": lambda who, _: who.ask("census", CLAIM, analyst="ana1", via="engine1"),
-        "amend": lambda who, name: who.amend("census", by=name, horizon="P9D"),
-        "close": lambda who, name: who.close_dataset("census", by=name),
-        "set a member": lambda who, name: who.set_member("census", name, by=name, roles=["owner"]),
-        "help": lambda who, name: who.set_member(
+        "ask": lambda client, name: client.ask("census", CLAIM, analyst=name),
+        "ask for ana0": lambda client, _: client.ask("census", CLAIM, analyst="ana0"),
+        "ask via engine1": lambda client, _: client.ask(
+            "census", CLAIM, analyst="ana1", via="engine1"
+        ),
+        "amend": lambda client, name: client.amend("census", by=name, horizon="P9D"),
+        "close": lambda client, name: client.close_dataset("census", by=name),
+        "set a member": lambda client, name: client.set_member(
+            "census", name, by=name, roles=["owner"]
+        ),
+        "help": lambda client, name: client.set_member(
             "census", name, by=name, roles=["owner"], as_administrator=True
         ),
-        "open": lambda who, name: who.open(
+        "open": lambda client, name: client.open(
             "mine", {"epsilon": "1", "filter": "basic"}, by=name, as_given=True
         ),
-        "close as olga": lambda who, _: who.close_dataset("census", by="olga"),
+        "close as olga": lambda client, _: client.close_dataset("census", by="olga"),
     }
     may = {
         "ask": {*ANALYSTS},

@@ -151,11 +151,11 @@ async def eventually_no_notes(http: httpx.AsyncClient) -> None:
         await asyncio.sleep(0.05)
 
 
-@pytest.mark.parametrize("kept", [True, False])
+@pytest.mark.parametrize("in_a_file", [True, False])
 async def test_usage_from_before_the_window_survives_a_restart(
-    ledger: Ledger, tmp_path: Path, kept: bool
+    ledger: Ledger, tmp_path: Path, in_a_file: bool
 ) -> None:
-    index = tmp_path / "usage.index" if kept else None
+    index = tmp_path / "usage.index" if in_a_file else None
     line = 'privacy_analyst_requests_total{analyst="a0",dataset="d0",outcome="granted"}'
     async with working(ledger):
         await open_both(ledger)
@@ -174,7 +174,7 @@ async def test_usage_from_before_the_window_survives_a_restart(
             assert await metric(http, "privacy_usage_index_trouble") == 0
             # Three analysts before and three since, of two datasets; ten are shown.
             assert await metric(http, "privacy_analyst_requests_left_out_total") == 6
-    assert (tmp_path / "usage.index").exists() is kept
+    assert (tmp_path / "usage.index").exists() is in_a_file
 
 
 async def test_recreated_topics_restart_the_index(ledger: Ledger, tmp_path: Path) -> None:

@@ -64,8 +64,8 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
         reached = index_state(index)
         await ask_some(ledger, 3, analyst="late")
     # It starts with a copy of the index, continues from there, and does not change the file.
-    kept = {"ACCOUNTANT_INDEX": str(index)}
-    done = await asyncio.to_thread(command, ledger, "usage", "d1", "--csv", **kept)
+    options = {"ACCOUNTANT_INDEX": str(index)}
+    done = await asyncio.to_thread(command, ledger, "usage", "d1", "--csv", **options)
     log = logs(ledger)
     rows = list(csv.DictReader(io.StringIO(done.stdout)))
     assert {
@@ -73,7 +73,7 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
     } == (recounted(log, "d1", "analyst"))
     assert index_state(index) == reached
     done = await asyncio.to_thread(
-        command, ledger, "usage", "d0", "--by", "purpose", "--parquet", str(file), **kept
+        command, ledger, "usage", "d0", "--by", "purpose", "--parquet", str(file), **options
     )
     assert done.returncode == 0, done.stderr
     by_purpose = {row["purpose"]: Fraction(row["spent"]) for row in pq.read_table(file).to_pylist()}
@@ -117,10 +117,10 @@ async def test_the_command_rejects_an_index_of_another_ledger(
     async with working(ledger):
         await open_both(ledger)
         await ask_some(ledger, 2)
-    kept = {"ACCOUNTANT_INDEX": str(tmp_path / "usage.index")}
-    done = await asyncio.to_thread(command, ledger, "usage", unknown, **kept)
+    options = {"ACCOUNTANT_INDEX": str(tmp_path / "usage.index")}
+    done = await asyncio.to_thread(command, ledger, "usage", unknown, **options)
     assert (done.returncode, done.stdout) == (1, ""), done.stdout
-    done = await asyncio.to_thread(command, ledger, "usage", "d0", "--json", **kept)
+    done = await asyncio.to_thread(command, ledger, "usage", "d0", "--json", **options)
     assert [json.loads(line)["granted"] for line in done.stdout.splitlines()] == [1, 1]
 
 
@@ -167,7 +167,7 @@ async def test_a_server_that_is_killed_again_and_again_counts_each_decision_once
     ledger: Ledger, tmp_path: Path
 ) -> None:
     index, line = tmp_path / "usage.index", 'privacy_analyst_requests_total{{analyst="{}"'
-    seen = 0.0
+    counted = 0.0
     async with working(ledger):
         await ledger.open(*NAMES, filter="basic", epsilon="100")
         await ledger.settle()
@@ -190,12 +190,12 @@ async def test_a_server_that_is_killed_again_and_again_counts_each_decision_once
                             if each.startswith(line.format("r0-0"))
                         ]
                         if counts:
-                            assert sum(counts) >= seen
-                            seen = sum(counts)
+                            assert sum(counts) >= counted
+                            counted = sum(counts)
             finally:
                 server.kill()
             await asking
-        assert seen > 0
+        assert counted > 0
         async with served(ledger.deployment, index) as http:
             await check(http, ledger)
     assert apsw.Connection(str(index)).pragma("integrity_check") == "ok"

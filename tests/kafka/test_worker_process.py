@@ -234,14 +234,14 @@ def alert_ids(where: Deployment) -> set[str]:
     consumer.assign(
         [confluent_kafka.TopicPartition(where.topics.alerts, i, 0) for i in range(where.partitions)]
     )
-    seen: set[str] = set()
+    ids: set[str] = set()
     deadline = time.monotonic() + PATIENCE_S
-    while len(seen) < 2 and time.monotonic() < deadline:
+    while len(ids) < 2 and time.monotonic() < deadline:
         message = consumer.poll(0.5)
         if message is not None and not message.error():
-            seen.add(json.loads(message.value())["alert_id"])
+            ids.add(json.loads(message.value())["alert_id"])
     consumer.close()
-    return seen
+    return ids
 
 
 async def test_wrong_topics_refuse_the_start_and_name_the_command(

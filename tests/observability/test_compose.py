@@ -33,11 +33,11 @@ def compose(*arguments: str, file: Path | None = None) -> subprocess.CompletedPr
 
 @pytest.mark.parametrize("profile", [(), ("--profile", "demo")], ids=["small", "demo"])
 def test_docker_compose_accepts_the_file(profile: tuple[str, ...]) -> None:
-    seen = compose(*profile, "config", "--format", "json")
-    assert seen.returncode == 0, seen.stderr
-    assert seen.stderr == ""
+    done = compose(*profile, "config", "--format", "json")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr == ""
     wanted = {name for name, one in SERVICES.items() if profile or "profiles" not in one}
-    assert set(json.loads(seen.stdout)["services"]) == wanted
+    assert set(json.loads(done.stdout)["services"]) == wanted
 
 
 def test_docker_compose_rejects_a_wrong_file(tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_alertmanager_accepts_its_configuration(programs: Programs) -> None:
 def test_an_alert_goes_to_its_audience(
     programs: Programs, labels: dict[str, str], receiver: str
 ) -> None:
-    given = [f"{name}={value}" for name, value in labels.items()]
+    matchers = [f"{name}={value}" for name, value in labels.items()]
     programs.run(
         "amtool",
         "config",
@@ -111,7 +111,7 @@ def test_an_alert_goes_to_its_audience(
         "test",
         f"--config.file={ALERTMANAGER}",
         f"--verify.receivers={receiver}",
-        *given,
+        *matchers,
     )
 
 

@@ -165,8 +165,8 @@ class Dataset:
 
     def _lower(self, wanted: Fields, said: Fields) -> Verdict:
         before = self.policy
-        kept = {n: before[n] for n in ("access", "visibility", "population") if n in before}
-        wanted = {**kept, **wanted}
+        unchanged = {n: before[n] for n in ("access", "visibility", "population") if n in before}
+        wanted = {**unchanged, **wanted}
         if self.mechanisms or any(self.totals.values()):
             return "refused", "already_granted", {}
         if self.division.in_force():
@@ -282,10 +282,10 @@ class Dataset:
 
     def _grant(self, claim: Fields, charged: dict[str, Range], said: Fields) -> Fields:
         # Near a refusal the residue's root is taken with all its digits.
-        kept = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
+        is_single = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
         # A cost is written as what the total, as it is written, grows by.
         grown = {name: self._grown(name, span) for name, span in charged.items()}
-        predicted = AmountRanges(grown, single=kept)
+        predicted = AmountRanges(grown, single=is_single)
         if said.get("outcome") == "granted":
             if not predicted == said.get("cost"):
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)

@@ -94,18 +94,18 @@ class Division:
 
     def kept_back(self, analyst: str, team: str | None) -> Amounts:
         """Return the reserved amounts that an analyst may not use."""
-        kept = self.all_withheld()
+        reserved = self.all_withheld()
         own = self.share_of("analyst", analyst)
         if team is not None:
             others = self._together(team)
             if own is not None and own.booked == team:
                 others = {name: others[name] - spare for name, spare in own.spare().items()}
             for name, amount in self.withheld(team).items():
-                kept[name] -= amount - others[name]
+                reserved[name] -= amount - others[name]
         if own is not None and (team is None or own.booked != team):
             for name, spare in own.spare().items():
-                kept[name] -= spare
-        return kept
+                reserved[name] -= spare
+        return reserved
 
     def refusal(self, body: Fields, team: str | None, spent: Amounts) -> str | None:
         """Return why a permitted record is not applied."""
@@ -151,8 +151,8 @@ class Division:
             parts = [limit.share or {} for limit in trial.shares_in(within)]
             if any(sum(part[n] for part in parts) > most for n, most in pot.share.items()):
                 return True
-        kept = trial.all_withheld()
-        return any(spent[n] + kept[n] > self.meter.whole[n] for n in self.meter.sums)
+        reserved = trial.all_withheld()
+        return any(spent[n] + reserved[n] > self.meter.whole[n] for n in self.meter.sums)
 
     def take(self, body: Fields, team: str | None, at: int, said: Fields, sequence: int) -> Fields:
         """Apply a record; return the fields of its decision."""
@@ -168,9 +168,9 @@ class Division:
             fields |= {"part": part, "budget": texts(limit.capacity)}
         if policy is not None:
             full = resolved(policy)
-            kept = {key for key, value in policy.items() if value is not None}
-            kept |= {"filter", "delta_for_claims"}
-            fields["policy"] = {key: value for key, value in full.items() if key in kept}
+            stated = {key for key, value in policy.items() if value is not None}
+            stated |= {"filter", "delta_for_claims"}
+            fields["policy"] = {key: value for key, value in full.items() if key in stated}
             fields["budget"] = said.get("limit", {}).get("budget", {})
             agree("budget", fields["budget"], budget_of(json.dumps(full)), (scope, name))
             limit.capacity = read(fields["budget"])

@@ -86,8 +86,8 @@ def inputs_of(
         if body is None or not sent(body):
             raise Disagreement("inputs", body, "a body that was sent")
         inputs[source["topic"]].append(InputAsSent(source["offset"], None, body, between))
-    for given in inputs.values():
-        offsets = [each.offset for each in given]
+    for records in inputs.values():
+        offsets = [each.offset for each in records]
         if offsets != list(range(len(offsets))):
             raise Disagreement("inputs", offsets[:5], "0 and on without a gap")
     return inputs

@@ -83,8 +83,8 @@ def delta_limit(policy: Policy) -> int:
 def weights(policy: Policy) -> list[Fraction]:
     """Return each order's part of delta."""
     count = len(policy["orders"])
-    given = policy.get("weights")
-    return [Fraction(1, count)] * count if given is None else [Fraction(w) for w in given]
+    weights = policy.get("weights")
+    return [Fraction(1, count)] * count if weights is None else [Fraction(w) for w in weights]
 
 
 def capacities(policy: Policy) -> tuple[Range, ...]:
@@ -146,13 +146,13 @@ def _composed(k: int, each: str, budget: str) -> Real:
     p = 1 / (1 + mp.exp(-e))
     log_ways = mp.loggamma(k + 1) - mp.loggamma(first + 1) - mp.loggamma(k - first + 1)
     mass = mp.exp(log_ways + first * mp.log(p) + (k - first) * mp.log1p(-p))
-    total, odds, kept = mp.mpf(0), mp.exp(e), mp.exp(real(budget) - (2 * first - k) * e)
+    total, odds, rest = mp.mpf(0), mp.exp(e), mp.exp(real(budget) - (2 * first - k) * e)
     for j in range(first, k + 1):
-        more = mass * (1 - kept)
+        more = mass * (1 - rest)
         total += more
         if j > k * p and mass < total * mp.mpf("1e-45"):
             break
-        mass, kept = mass * (k - j) / (j + 1) * odds, kept / odds**2
+        mass, rest = mass * (k - j) / (j + 1) * odds, rest / odds**2
     return total
 
 

@@ -214,10 +214,10 @@ def as_text(claim: Claim) -> str:
     full = {**claim}
     if kind in {"randomized_response", "ex_post"}:
         full.setdefault("delta", "0")
-    given = [(name, full[name]) for name in order if name in full]
-    if len(given) == 1:
-        return f"{kind}:{given[0][1]}"
-    return f"{kind}:" + ",".join(f"{name}={value}" for name, value in given)
+    fields = [(name, full[name]) for name in order if name in full]
+    if len(fields) == 1:
+        return f"{kind}:{fields[0][1]}"
+    return f"{kind}:" + ",".join(f"{name}={value}" for name, value in fields)
 
 
 def _grouped(claim: Claim) -> str:

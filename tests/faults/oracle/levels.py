@@ -26,7 +26,7 @@ class Levels:
         team: whose member the analyst is.
 
     Attributes:
-        kept: what shares keep back of which the analyst may use nothing.
+        reserved: the amounts in reserved shares of which the analyst may use nothing.
     """
 
     def __init__(
@@ -37,7 +37,7 @@ class Levels:
         self._spent = spent
         self._analyst, self._team, self._clock = analyst, team, clock
         self._applying = list(division.applying(analyst, team))
-        self.kept = division.kept_back(analyst, team)
+        self.reserved = division.kept_back(analyst, team)
 
     @property
     def filters(self) -> set[str]:
@@ -46,7 +46,7 @@ class Levels:
 
     @property
     def _keeps(self) -> bool:
-        return any(amount > 0 for amount in self.kept.values())
+        return any(amount > 0 for amount in self.reserved.values())
 
     def unfit(self, claim: str) -> Fields | None:
         """Return the first limit with an own filter that accepts no such claim."""
@@ -59,7 +59,7 @@ class Levels:
         """Return the first limit without room for a claim."""
         cost = self._meter.price(claim)
         if self._keeps and any(
-            self._spent[name] + self.kept[name] + cost[name][0] > most
+            self._spent[name] + self.reserved[name] + cost[name][0] > most
             for name, most in self._meter.whole.items()
         ):
             return {"scope": "dataset", "what": "reserved"}
@@ -97,7 +97,7 @@ class Levels:
         found: list[Fields] = []
         if self._keeps:
             free = {
-                name: most - self._spent[name] - self.kept[name]
+                name: most - self._spent[name] - self.reserved[name]
                 for name, most in self._meter.whole.items()
             }
             found.append({"scope": "dataset", "left": down(free)})

@@ -44,10 +44,10 @@ LIMIT_RULES: Final[dict[str, Any]] = {
 def at_odds(record: dict[str, Any]) -> set[str]:
     """Return the fields of a limit's record that do not match its scope, or each other."""
     scope = record.get("scope")
-    given = {name for name in MAY_BE_IN_A_LIMIT if record.get(name) is not None}
-    unfit = {"part", "policy"} if {"part", "policy"} <= given else set()
+    present = {name for name in MAY_BE_IN_A_LIMIT if record.get(name) is not None}
+    unfit = {"part", "policy"} if {"part", "policy"} <= present else set()
     if scope == "dataset":
-        return unfit | given & {"name", "part", "policy", "reserved"}
+        return unfit | present & {"name", "part", "policy", "reserved"}
     if scope == "each":
-        unfit |= given & {"reserved"}
-    return unfit if "name" in given or scope not in _SCOPES else unfit | {"name"}
+        unfit |= present & {"reserved"}
+    return unfit if "name" in present or scope not in _SCOPES else unfit | {"name"}

@@ -124,7 +124,7 @@ class Partition:
         Raises: Disagreement.
         """
         for source in INPUTS:
-            rest = [given.offset for given in self._inputs[source][self._taken[source] :]]
+            rest = [sent.offset for sent in self._inputs[source][self._taken[source] :]]
             if rest:
                 said = f"{len(rest)} of {source} undecided: {rest[:5]}"
                 raise Disagreement("inputs", said, f"0 of {source} undecided", self.partition)
@@ -166,14 +166,14 @@ class Partition:
         compare(said, {**self._common(said), **times, **fields}, where)
 
     def _decide(self, said: Fields, value: bytes, where: object) -> None:
-        source, given = self._input_of(said, where)
-        self._move_clock(said, given, where)
-        if (source, given.offset) in self._errors:
+        source, sent = self._input_of(said, where)
+        self._move_clock(said, sent, where)
+        if (source, sent.offset) in self._errors:
             body = Read("internal_error")
         else:
-            body = read(source, given.value)
-        fields = self._predicted(said, source, given, body, where)
-        origin = {"topic": source, "partition": self.partition, "offset": given.offset}
+            body = read(source, sent.value)
+        fields = self._predicted(said, source, sent, body, where)
+        origin = {"topic": source, "partition": self.partition, "offset": sent.offset}
         times = {"decided_at": at_text(self.at), "floor": at_text(self.floor)}
         agree("floor", said.get("floor"), times["floor"], where)
         verdict = {name: fields.pop(name, None) for name in ("outcome", "reason")}
@@ -192,7 +192,7 @@ class Partition:
         fields = {"outcome": verdict["outcome"], **fields, "source": origin}
         compare(said, {**self._common(said), **times, **fields}, where)
         if verdict["reason"] in DEAD:
-            self.letters.append((source, given, str(verdict["reason"])))
+            self.letters.append((source, sent, str(verdict["reason"])))
 
     def _input_of(self, said: Fields, where: object) -> tuple[str, InputAsSent]:
         """Return the input that a decision must have: the next one of its source."""
@@ -203,15 +203,15 @@ class Partition:
         waiting = self._inputs[source]
         if self._taken[source] >= len(waiting):
             raise Disagreement("inputs", origin, f"no more of {source}", where)
-        given = waiting[self._taken[source]]
-        agree("inputs", origin["offset"], given.offset, (source, where))
+        sent = waiting[self._taken[source]]
+        agree("inputs", origin["offset"], sent.offset, (source, where))
         self._taken[source] += 1
-        self.last = given
-        self.next[source] = given.offset + 1
-        return source, given
+        self.last = sent
+        self.next[source] = sent.offset + 1
+        return source, sent
 
-    def _move_clock(self, said: Fields, given: InputAsSent, where: object) -> None:
-        least, most = (max(self.at, at) for at in given.appended)
+    def _move_clock(self, said: Fields, sent: InputAsSent, where: object) -> None:
+        least, most = (max(self.at, at) for at in sent.appended)
         at = millis(said.get("decided_at", ""))
         if not least <= at <= most:
             span = f"{at_text(least)} to {at_text(most)}"
@@ -219,7 +219,7 @@ class Partition:
         self.at = at
 
     def _predicted(
-        self, said: Fields, source: str, given: InputAsSent, body: Read, where: object
+        self, said: Fields, source: str, sent: InputAsSent, body: Read, where: object
     ) -> Fields:
         if body.reason is not None:
             error = Holds(f"one of {sorted(body.broken)}", lambda e: names_one(e, body))
@@ -247,8 +247,8 @@ class Partition:
             return "expired", None, {}
         if at > self.at + self.genesis["skew_ms"]:
             return "invalid", "issued_in_future", {}
-        who = fields["analyst"] if source == "requests" else fields["by"]
-        key = source, name, who, fields["request_id"]
+        sender = fields["analyst"] if source == "requests" else fields["by"]
+        key = source, name, sender, fields["request_id"]
         known = self._ids.get(key)
         if known is not None:
             same = known.body == body.text

@@ -106,10 +106,10 @@ def _takes_beside(policy: Policy, name: str) -> bool:
 
 def _budget_is_broken(policy: Policy, name: str) -> bool:
     held = {"zcdp": {"rho"}, "unified_brownian": {"epsilon", "rho"}}.get(name, {"epsilon"})
-    given = {field for field in ("epsilon", "rho") if policy.get(field) is not None}
-    if len(given) != 1 or not given <= held:
+    budgets = {field for field in ("epsilon", "rho") if policy.get(field) is not None}
+    if len(budgets) != 1 or not budgets <= held:
         return True
-    (field,) = given
+    (field,) = budgets
     bounds = _EPSILON if field == "epsilon" else _RHO
     if not within(amount(policy[field]), *bounds, zero=False):
         return True

@@ -71,18 +71,18 @@ def check_letters(partition: Partition, letters: Sequence[Letter], *, kafka: boo
     Raises: Disagreement.
     """
     predicted = []
-    for source, given, reason in partition.letters:
+    for source, sent, reason in partition.letters:
         headers: dict[str, Any] = {
             "reason": reason,
             "source": source,
-            "offset": str(given.offset),
+            "offset": str(sent.offset),
         }
         if kafka:
-            headers["sha256"] = hashlib.sha256(given.value or b"").hexdigest()
-            if given.key is not None and len(given.key) > _KEY_BYTES:
-                headers["key_sha256"] = hashlib.sha256(given.key).hexdigest()
-        key = given.key if given.key is None or not kafka else given.key[:_KEY_BYTES]
-        value = (given.value or b"")[:_VALUE_BYTES]
+            headers["sha256"] = hashlib.sha256(sent.value or b"").hexdigest()
+            if sent.key is not None and len(sent.key) > _KEY_BYTES:
+                headers["key_sha256"] = hashlib.sha256(sent.key).hexdigest()
+        key = sent.key if sent.key is None or not kafka else sent.key[:_KEY_BYTES]
+        value = (sent.value or b"")[:_VALUE_BYTES]
         predicted.append((key if kafka else None, value, headers))
     said = [(each.key, each.value or b"", dict(each.headers)) for each in letters]
     agree("dead_letters", said, predicted, partition.partition)

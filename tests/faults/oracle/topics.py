@@ -213,8 +213,8 @@ def judge_evidence(
         partition = Partition(number, inputs, errors)
         for record in records:
             said = partition.take(record.value or b"")
-            given = partition.last
-            agree("key", record.key, given.key if given else None, (number, record.offset))
+            sent = partition.last
+            agree("key", record.key, sent.key if sent else None, (number, record.offset))
             agree("timestamp", record.timestamp, millis(said["decided_at"]), record.offset)
         partition.finish()
         rows = {record.key: record.value for record in evidence.state[number]}

@@ -241,14 +241,14 @@ def is_claim(claim: Any, nested: int) -> bool:
     if not isinstance(kind, str) or kind not in _CLAIMS:
         return False
     needed, allowed = _CLAIMS[kind]
-    given = claim.keys() - {"type"}
-    if not needed <= given <= needed | allowed:
+    present = claim.keys() - {"type"}
+    if not needed <= present <= needed | allowed:
         return False
     if kind == "interactive":
         return _is_interactive(claim["claim"])
     if kind in {"repeat", "all_of"}:
         return nested < _MOST_NESTED and _is_batch(claim, nested)
-    return _is_atom(kind, {name: amount(claim[name]) for name in given})
+    return _is_atom(kind, {name: amount(claim[name]) for name in present})
 
 
 def _is_interactive(inner: Any) -> bool:
@@ -273,8 +273,8 @@ def _is_batch(claim: dict[str, Any], nested: int) -> bool:
 def _is_atom(kind: str, of: dict[str, Fraction | None]) -> bool:
     if None in of.values():
         return False
-    given = {name: value for name, value in of.items() if value is not None}
-    for name, value in given.items():
+    present = {name: value for name, value in of.items() if value is not None}
+    for name, value in present.items():
         if name in {"epsilon", "mu", "eta"} and not within(value, *_EPSILON):
             return False
         if name == "rho" and not within(value, *_RHO):
@@ -285,18 +285,18 @@ def _is_atom(kind: str, of: dict[str, Fraction | None]) -> bool:
             return False
         if name == "rate" and not _EPSILON[0] <= value <= 1:
             return False
-    return _follows_soundly(kind, given)
+    return _follows_soundly(kind, present)
 
 
-def _follows_soundly(kind: str, given: dict[str, Fraction]) -> bool:
+def _follows_soundly(kind: str, present: dict[str, Fraction]) -> bool:
     """Return whether the values derived from the fields are within bounds, too."""
     if kind == "laplace":
-        return within(given["sensitivity"] / given["scale"], *_EPSILON)
+        return within(present["sensitivity"] / present["scale"], *_EPSILON)
     if kind in {"gaussian", "subsampled_gaussian"}:
-        return within(given["sensitivity"] ** 2 / (2 * given["sigma"] ** 2), *_RHO)
+        return within(present["sensitivity"] ** 2 / (2 * present["sigma"] ** 2), *_RHO)
     if kind == "brownian":
-        precision = 1 / given["variance"]
-        if "previous" in given:
-            precision -= 1 / given["previous"]
-        return precision > 0 and within(given["sensitivity"] ** 2 / 2 * precision, *_RHO)
+        precision = 1 / present["variance"]
+        if "previous" in present:
+            precision -= 1 / present["previous"]
+        return precision > 0 and within(present["sensitivity"] ** 2 / 2 * precision, *_RHO)
     return True

@@ -41,8 +41,8 @@ def settings(receiver: Receiver, **more: Any) -> Settings:
 class Life:
     """A ledger that is open for a while."""
 
-    def __init__(self, file: Path, given: Settings) -> None:
-        self.service = EmbeddedService.open(file, given)
+    def __init__(self, file: Path, options: Settings) -> None:
+        self.service = EmbeddedService.open(file, options)
         # Unique ids, also among other lives of the same file.
         self._numbers = itertools.count(int.from_bytes(os.urandom(4)) << 24)
 
@@ -210,12 +210,12 @@ async def test_a_subscriber_gets_alerts_and_decisions(file: Path) -> None:
 
 
 def test_a_truncated_id_and_another_ledgers_file_are_ignored(file: Path) -> None:
-    kept = file.with_name(file.name + ".alerts")
+    remembered = file.with_name(file.name + ".alerts")
     delivered = DeliveredAlerts(file, "sha256:1")
     for threshold in ("0.5", "0.8"):
         delivered.add(alert(threshold))
     delivered.close()
-    kept.write_bytes(kept.read_bytes() + b"census/1/0.9")  # of 0.95
+    remembered.write_bytes(remembered.read_bytes() + b"census/1/0.9")  # of 0.95
     again = DeliveredAlerts(file, "sha256:1")
     assert again.ids == set(ALL[:2])
     again.add(alert("0.95"))
@@ -259,9 +259,9 @@ def test_a_new_file_at_an_old_path_is_another_ledger(file: Path) -> None:
             receiver.taken.clear()
 
 
-def live(file: Path, given: Settings, life_number: int) -> None:
+def live(file: Path, options: Settings, life_number: int) -> None:
     """Decide until killed."""
-    with Life(file, given) as life:
+    with Life(file, options) as life:
         for number in itertools.count():
             for source, body in bodies_of(f"d{life_number}-{number}"):
                 life.send(source, body)
@@ -288,15 +288,15 @@ def was_sent(body: bytes) -> bool:
 def test_over_kills_no_threshold_is_lost_and_none_has_two_ids(file: Path) -> None:
     chance = random.Random(10)
     with Receiver(*[chance.choice([204, 204, 500]) for _ in range(40)]) as receiver:
-        given = settings(receiver)
+        options = settings(receiver)
         for number in range(KILLS):
-            child = forked(lambda n=number: live(file, given, n))
+            child = forked(lambda n=number: live(file, options, n))
             time.sleep(chance.uniform(0.8, 2.5))
             os.kill(child, signal.SIGKILL)
             _, status = os.waitpid(child, 0)
             assert os.WTERMSIG(status) == signal.SIGKILL, "it ended by itself"
         # Nobody asks any more: all datasets are idle.
-        with Life(file, given):
+        with Life(file, options):
             expected = thresholds(file)
             until(lambda: set(receiver.taken) >= expected, "every crossing delivered")
     judged = verdict(file, file.with_name("copy"), was_sent, since(BORN))

@@ -42,8 +42,8 @@ def live(file: Path, clock: TestClock) -> Families:
     """Return (type, labels) by name, of a ledger with every kind of decision."""
     elsewhere = SecretStr(str(file.with_name("elsewhere")))
     shown = {"metrics_analysts": 1, "metrics_levels": 1}
-    seen = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)
-    with LocalServer(file, clock, seen) as server:
+    settings = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)
+    with LocalServer(file, clock, settings) as server:
         server.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
         share = {"part": "0.5", "pace": {"part": "0.1", "period": "P1D"}, "reserved": "0.1"}
         for name in ("red", "blue"):

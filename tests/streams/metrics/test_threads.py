@@ -27,7 +27,7 @@ def test_concurrent_scrapes_see_every_decision_once(clock: TestClock) -> None:
     made.refolded(state, 0.1)
     decided = 0
     done = threading.Event()
-    seen: list[list[float]] = [[], []]
+    samples: list[list[float]] = [[], []]
     faults: list[BaseException] = []
 
     def scrape(mine: list[float]) -> None:
@@ -43,7 +43,7 @@ def test_concurrent_scrapes_see_every_decision_once(clock: TestClock) -> None:
         except BaseException as error:
             faults.append(error)
 
-    scrapers = [threading.Thread(target=scrape, args=(mine,)) for mine in seen]
+    scrapers = [threading.Thread(target=scrape, args=(mine,)) for mine in samples]
     for thread in scrapers:
         thread.start()
     for number in range(COMMITS):
@@ -64,7 +64,7 @@ def test_concurrent_scrapes_see_every_decision_once(clock: TestClock) -> None:
     for thread in scrapers:
         thread.join()
     assert faults == []
-    for mine in seen:
+    for mine in samples:
         assert mine
         assert mine == sorted(mine)  # a counter never falls
     snapshot = made.snapshot()

@@ -80,7 +80,9 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
 
     def ask(number: int, *analysts: str) -> None:
         name = (away, here)[number]
-        bodies = [request(clock, dataset=name, analyst=who, claim=REFUSED) for who in analysts]
+        bodies = [
+            request(clock, dataset=name, analyst=analyst, claim=REFUSED) for analyst in analysts
+        ]
         commit(made, states[number], clock, *bodies)
 
     ask(0, "bea", "bea", "cy", "cy")
