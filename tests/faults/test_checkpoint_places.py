@@ -16,7 +16,7 @@ import pytest
 
 from accountant.partition import hash_of
 from streams.cli.audit import audited
-from streams.cli.printing.checkpoints import evidence_of, tell
+from streams.cli.printing.checkpoints import compare_checkpoints, evidence_of
 from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
@@ -128,7 +128,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
     for place in (str(receiver.directory), topic):
         evidence = evidence_of(place, [key.text], None)
         assert evidence is not None
-        report = tell(
+        report = compare_checkpoints(
             evidence, audited(log_source(str(file)), None, evidence), looked=True, is_meant=False
         )
         assert report.ok, report

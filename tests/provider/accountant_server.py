@@ -13,7 +13,7 @@ import httpx
 import msgspec
 
 from streams.clock import SystemClock
-from tests.faults.door_process import DoorProcess
+from tests.faults.server_process import ServerProcess
 from tests.provider.real_provider import AUDIENCE, RealProvider
 from tests.streams.gateway.local_server import opening, request
 
@@ -48,7 +48,7 @@ class AccountantServer:
             **more,
         }
         environment = {f"ACCOUNTANT_{name.upper()}": str(each) for name, each in settings.items()}
-        self._process = DoorProcess("serve", self.log, environment)
+        self._process = ServerProcess("serve", self.log, environment)
         self._shown: set[str] = set()
 
     def __enter__(self) -> Self:

@@ -22,7 +22,7 @@ from tests.accountant.partition.circle import (
 from tests.accountant.partition.members_model import ROLES, text_of
 from tests.accountant.world import World, code
 from tests.faults import oracle
-from tests.faults.oracle import Contents, Given
+from tests.faults.oracle import Contents, InputAsSent
 from tests.faults.oracle.texts import millis
 
 MOST = 10_000
@@ -181,12 +181,12 @@ def test_10_000_members_are_the_most_and_one_leaves_for_another() -> None:
 def judge(world: World) -> None:
     """Have the oracle judge a world by the bodies that its own log repeats."""
     rows = dict(world.rows())
-    inputs: dict[str, list[Given]] = {source: [] for source in oracle.INPUTS}
+    inputs: dict[str, list[InputAsSent]] = {source: [] for source in oracle.INPUTS}
     for value in world.log[1:]:
         decision = json.loads(value)
         at = millis(decision["decided_at"])
         body = json.dumps(decision["request"]).encode()
         inputs[decision["source"]["topic"]].append(
-            Given(decision["source"]["offset"], None, body, (at, at))
+            InputAsSent(decision["source"]["offset"], None, body, (at, at))
         )
     oracle.judge_file(Contents(world.log, rows, []), inputs)
