@@ -22,7 +22,7 @@ from accountant.times import from_iso
 from streams.evidence.keys import SigningKey
 from streams.settings import Settings
 from streams.testing import LocalBroker
-from streams.worker.partition_checkpoints import PartitionCheckpoints, open_store
+from streams.worker.partition_checkpoints import PartitionCheckpoints, partition_store
 from streams.worker.partitions import Worker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, until, working
@@ -112,7 +112,7 @@ class TamperedLedger:
             genesis = decode_decision(sound.log[0]).genesis
             assert genesis is not None
             assert isinstance(genesis.ledger, str)
-            store = open_store(self.place, self.settings, genesis.ledger, number)
+            store = partition_store(self.place, self.settings, genesis.ledger, number)
             last = from_iso(json.loads(sound.log[-1])["decided_at"])
             for sequence in drawn.kept:
                 store.put(sequence, hash_of(sound.log[sequence]), 0, last)
