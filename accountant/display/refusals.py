@@ -10,6 +10,7 @@ import msgspec
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
+from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
@@ -129,6 +130,8 @@ def _meaning(decision: Decision, policy: Policy | None) -> str:
             return _unit_words(request, policy)
         case Reason.NOT_PERMITTED:
             return _role_words(request, decision.dataset)
+        case Reason.ABOVE_CAP if decision.asked:
+            return _cap_words(decision.asked, decision.left or decision.asked, policy)
         case Reason.OUT_OF_DATE if request.follows is not None and decision.sequence:
             return (
                 f"The record follows decision {request.follows} of the dataset, and the last one "
@@ -145,6 +148,14 @@ def _clock_words(request_id: str, decided_at: str) -> str:
     if issued is None or issued > LAST_MS:
         return ""
     return f"The id's time is {moment(iso(issued))}, and the ledger's is {moment(decided_at)}."
+
+
+def _cap_words(asked: Texts, counted: Texts, policy: Policy | None) -> str:
+    name = next((name for name in counted if name in asked), next(iter(asked)))
+    cost = f"{symbol(name)} {spent_amount(asked[name])}"
+    if policy is None:
+        return f"One request may not use so much of the budget: this one costs {cost}."
+    return f"One request {cap_words(policy)}, and this one costs {cost}."
 
 
 def _unit_words(request: _RefusedRequest, policy: Policy | None) -> str:

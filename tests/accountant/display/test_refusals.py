@@ -136,3 +136,12 @@ def test_an_id_of_the_future_is_shown_beside_the_clock(at: int) -> None:
         assert words.startswith(said)
     else:
         assert words == str(REASONS[Reason.ISSUED_IN_FUTURE])
+
+
+def test_a_request_above_the_cap_is_shown_beside_it() -> None:
+    asked, left = {"epsilon": "0.8", "delta": "0"}, {"epsilon": "0.9", "delta": "0"}
+    decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left)
+    assert refusal_words(decision, Policy(most_per_request="0.1")).startswith(
+        "One request may take 10 % of the budget, and this one costs ε 0.8. Ask for less"
+    )
+    assert ": this one costs ε 0.8. Ask for less" in refusal_words(decision)

@@ -86,7 +86,7 @@ def test_a_grant_block_runs_or_raises(ledger: Accountant, draws: Draws) -> None:
         assert grant.left["epsilon"] == Decimal("0.5")
     with (
         pytest.raises(
-            NotGranted, match=r"exhausted. .*Left: ε 0\.5.*would fit: pure:0\.5"
+            NotGranted, match=r"exhausted. .* costs ε 0\.6, and 0\.5 is left\..*fit: pure:0\.5"
         ) as raised,
         ledger.grant("census", "pure:0.6"),
     ):
