@@ -6,18 +6,24 @@ from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Any, Final
 
-from accountant.display.datasets import guarantee
-from accountant.display.limits import left_at_words, limit_sentence
+from accountant.advice.preview import Preview
+from accountant.advice.room import tightest
+from accountant.display.datasets import guarantee, more_words
+from accountant.display.limits import left_at_words, limit_sentence, room_words
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     counted,
+    left_amount,
     left_headline,
     left_line,
+    left_percent,
     line,
     odometer_amounts,
+    part_of,
     percents,
     spent_line,
     spent_percent,
+    symbol,
     unspent_percent,
 )
 from accountant.display.odometers import odometers_of
@@ -26,6 +32,7 @@ from accountant.display.times import moment
 from accountant.filters.base import DELTAS
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import AnalystBudget
 from streams.client.notebooks.html_table import format_value, grid, table
 
 _MAX_ROWS: Final = 50
@@ -150,6 +157,44 @@ def dataset_html(view: DatasetView) -> str:
     return table("DatasetView", rows)
 
 
+def preview_html(preview: Preview) -> str:
+    """Return a table of a preview of a request, without empty rows."""
+    rows = (
+        ("would be granted", "yes" if preview.granted else "no"),
+        ("why", refusal_words(preview)),
+        ("dataset", preview.dataset),
+        ("cost", spent_line(_limited(preview.cost, preview.left))),
+        ("asked", spent_line(_limited(preview.asked, preview.left))),
+        ("fits", preview.fits or ""),
+        ("left after it" if preview.granted else "left", left_line(preview.left)),
+        ("then", more_words(preview.more) if preview.granted else ""),
+    )
+    return table("Preview", rows)
+
+
+def _limited(amounts: Mapping[str, str] | None, left: Mapping[str, str]) -> dict[str, str]:
+    """Return the amounts of the sums that the budget limits."""
+    return {name: text for name, text in (amounts or {}).items() if name in left}
+
+
+def budget_html(budget: AnalystBudget) -> str:
+    """Return a table of an analyst's remaining budget, without empty rows."""
+    found = tightest(budget)
+    percent = left_percent(part_of(found.left, budget.budget[found.unit]))
+    amount = f"{symbol(found.unit)} {left_amount(found.left)}"
+    rows = (
+        ("dataset", budget.dataset),
+        ("analyst", budget.analyst),
+        ("team", budget.team or ""),
+        ("may still use", f"{percent} of the budget ({amount})"),
+        ("decided by", room_words(found.room)),
+        ("more comes at", "" if found.more_at is None else moment(found.more_at)),
+    )
+    return table("AnalystBudget", rows)
+
+
 # Notebooks call `_repr_html_`. The core defines these classes and has no HTML.
 Decision._repr_html_ = decision_html  # type: ignore[attr-defined]
 DatasetView._repr_html_ = dataset_html  # type: ignore[attr-defined]
+Preview._repr_html_ = preview_html  # type: ignore[attr-defined]
+AnalystBudget._repr_html_ = budget_html  # type: ignore[attr-defined]

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from datetime import UTC, datetime
 from decimal import Decimal
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pandas as pd
@@ -126,3 +127,15 @@ def test_the_first_of_many_datasets_are_shown(ledger: Accountant) -> None:
     html = client_html("x", ledger.datasets() * 40)
     assert "x: 80 datasets, 50 shown" in html
     assert html.count("<tr>") == 51
+
+
+def test_a_preview_and_a_budget_are_shown_as_tables(ledger: Accountant) -> None:
+    preview: Any = ledger.cost("census", "pure:0.5", analyst="ana")
+    shown = preview._repr_html_()
+    assert '<tr><th scope="row">would be granted</th><td>yes</td></tr>' in shown
+    assert "<td>ε 0.5</td>" in shown
+    refused: Any = ledger.cost("census", "pure:5", analyst="ana")
+    assert "the request costs ε 5" in refused._repr_html_()
+    budget: Any = ledger.budget("census", "ana")
+    assert '<tr><th scope="row">may still use</th><td>' in budget._repr_html_()
+    assert "of the budget (ε " in budget._repr_html_()
