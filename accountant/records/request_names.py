@@ -18,7 +18,7 @@ class RequestNames(msgspec.Struct, gc=False):
     via: str = ""
 
 
-class DecidedRequest(RequestNames, gc=False):
+class RequestDetails(RequestNames, gc=False):
     """The names in a request that was granted or refused, its id and its purpose."""
 
     request_id: str = ""
@@ -29,7 +29,7 @@ class _WithClaim(msgspec.Struct):
     claim: Claim
 
 
-decode_decided_request = msgspec.json.Decoder(DecidedRequest).decode
+decode_request_details = msgspec.json.Decoder(RequestDetails).decode
 _decode_names = msgspec.json.Decoder(RequestNames).decode
 _decode_asked = msgspec.json.Decoder(_WithClaim).decode
 _NOBODY: Final = RequestNames()

@@ -15,7 +15,7 @@ from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, check_maker
 from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.outcomes import Outcome
-from accountant.records.request_names import DecidedRequest, decode_decided_request
+from accountant.records.request_names import RequestDetails, decode_request_details
 
 MAX_LARGEST: Final = 20
 """The largest grants of a dataset, which are stored with their requests."""
@@ -84,10 +84,10 @@ class Largest:
 
     def __init__(self) -> None:
         # Plain tuples sort the largest first, and of equal ones the earliest.
-        self._found: list[tuple[Units, int, DecidedRequest, str]] = []
+        self._found: list[tuple[Units, int, RequestDetails, str]] = []
         self.minimum: Units = 0
 
-    def take(self, cost: Units, sequence: int, asked: DecidedRequest, decided_at: str) -> None:
+    def take(self, cost: Units, sequence: int, asked: RequestDetails, decided_at: str) -> None:
         """Take one whose cost exceeds `minimum`."""
         self._found.append((-cost, sequence, asked, decided_at))
         if len(self._found) >= 2 * MAX_LARGEST:
@@ -217,7 +217,7 @@ def _add(counted: DecisionTally, line: DecisionHeader) -> None:
     granted = line.outcome is Outcome.GRANTED
     if not granted and line.outcome is not Outcome.REFUSED:
         return
-    asked = decode_decided_request(line.request)
+    asked = decode_request_details(line.request)
     if not asked.analyst:
         return  # an owner's record
     counted.requests += 1

@@ -15,7 +15,7 @@ from prometheus_client.samples import Exemplar
 
 from accountant.records import DECODE_ERRORS
 from accountant.records.encoded_decision import EncodedDecision
-from accountant.records.request_names import decode_decided_request
+from accountant.records.request_names import decode_request_details
 from accountant.times import issued_at
 from streams.metrics.histogram import Buckets
 from streams.metrics.snapshot import MetricsSnapshot
@@ -149,7 +149,7 @@ def _cumulative(buckets: Buckets) -> list[Any]:
 def request_id_of(encoded: EncodedDecision) -> str | None:
     """Return the id of a decision's request; None if it has none."""
     try:
-        found = decode_decided_request(encoded.decision.request).request_id
+        found = decode_request_details(encoded.decision.request).request_id
     except DECODE_ERRORS:
         return None
     return found if issued_at(found) is not None else None
