@@ -173,7 +173,7 @@ def test_a_changed_token_file_is_read_again(server: RolesServer, tmp_path: Path)
         file.write_text(server.tokens["ben"])
         assert ledger.me().name == "ben"
         file.write_text("two tokens")
-        with pytest.raises(Refused, match="must be one token alone"):
+        with pytest.raises(Refused, match="must be a single token"):
             ledger.me()
         file.write_text("x" * 8_193)
         with pytest.raises(Refused, match="at most 8192 characters"):

@@ -62,7 +62,7 @@ def audit(file: Path) -> tuple[int, str]:
 def test_a_sound_ledger_starts_and_passes_audit(spent: Path, clock: TestClock) -> None:
     code, said = audit(spent)
     assert code == 0, said
-    assert "5 rows of `state` follow from them" in said
+    assert "5 rows of `state` agree with them" in said
     with opened(spent, clock) as ledger:
         assert not ledger.ask("census", "pure:0.3").granted
 
@@ -78,7 +78,7 @@ def test_an_audit_names_the_forged_total_and_exits_with_1(spent: Path) -> None:
     code, said = audit(spent)
     assert code == 1
     assert "dataset census, field totals.mechanisms expected 3 found 0" in said
-    assert "all 7 decisions agree with each other, and this row does not follow from them" in said
+    assert "all 7 decisions agree with each other, but this row does not agree with them" in said
 
 
 def test_rows_made_again_from_the_log_pass(spent: Path, clock: TestClock) -> None:

@@ -73,7 +73,7 @@ def test_a_file_in_use_is_held_by_whatever_path_it_is_reached(
         ask(service, 1)
         other = reached(file)
         said = elsewhere(OPEN, other)
-        assert said.startswith("Held")
+        assert said.startswith("FileInUse")
         assert str(other) in said
         assert "stop that process first" in said
         with pytest.raises(FileInUse):
@@ -194,7 +194,7 @@ def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file:
         assert elsewhere(LOOK, file) == "3\n"
         assert beside(file, "-wal").exists()
         ask(service, 2)
-        assert elsewhere(OPEN, other).startswith("Held")
+        assert elsewhere(OPEN, other).startswith("FileInUse")
     assert descriptors(file) == 0
     assert elsewhere(OPEN, other) == "opened 2\n"
 
@@ -257,7 +257,7 @@ def test_a_forked_process_that_lets_go_takes_nothing_from_its_parent(file: Path)
         die()
 
     os.waitpid(forked(live), 0)
-    assert elsewhere(OPEN, file).startswith("Held")
-    assert elsewhere(OPEN, other).startswith("Held")
+    assert elsewhere(OPEN, file).startswith("FileInUse")
+    assert elsewhere(OPEN, other).startswith("FileInUse")
     lock.release()
     assert elsewhere(OPEN, other) == "opened 0\n"
