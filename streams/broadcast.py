@@ -1,158 +1,158 @@
-"""Decisions or alerts to many readers, each with a bounded queue that loses its oldest."""
+"""Sends decisions or alerts to many readers, each with a bounded queue that drops the oldest."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import threading
+import weakref
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from typing import Any, Final, Generic, TypeVar
-from weakref import ref
 
 T = TypeVar("T")
 
-MOST_BEHIND: Final = 1000
-"""Events that one reader may be behind before it loses the oldest."""
+MAX_BEHIND: Final = 1000
+"""Events that one reader may lag behind before it loses the oldest."""
 
 
 class Subscription(AsyncIterator[T], Generic[T]):
-    """One reader's events; belongs to the event loop that it was made in.
+    """One reader's events. Use it only in the event loop that created it.
 
-    It lasts until it is closed, or nobody holds it any more.
+    It ends when it is closed, or when nothing references it any more.
 
     Attributes:
         loop: that event loop.
-        place: where its broadcast finds it.
+        ref: the broadcast's weak reference to it.
     """
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, limit: int) -> None:
         self.loop = asyncio.get_running_loop()
-        self.place = _Place(self)
-        self._behind: deque[T] = deque(maxlen=most)
+        self.ref = _ReaderRef(self)
+        self._queue: deque[T] = deque(maxlen=limit)
         self._filled = asyncio.Event()
         self._closed = False
 
     @property
     def open(self) -> bool:
-        """Whether anybody can still read."""
+        """Whether it can still be read."""
         return not self._closed and not self.loop.is_closed()
 
     async def __anext__(self) -> T:
-        while not self._behind:
+        while not self._queue:
             if self._closed:
                 raise StopAsyncIteration
             self._filled.clear()
-            self.place.waiting = self
+            self.ref.waiting = self
             try:
                 await self._filled.wait()
             finally:
-                self.place.waiting = None
-        return self._behind.popleft()
+                self.ref.waiting = None
+        return self._queue.popleft()
 
     def ready(self) -> T | None:
-        """Take the next event, None if it has not come yet; to be called in the loop."""
-        return self._behind.popleft() if self._behind else None
+        """Return the next event, None if there is none yet. Call it in the loop."""
+        return self._queue.popleft() if self._queue else None
 
     def close(self) -> None:
-        """Stop: what comes later is not kept. From any thread, and it awaits nothing.
+        """Stop; later events are dropped. Any thread may call it; it does not wait.
 
-        It takes no lock: the garbage collector may close what was left in the middle, in a
-        thread that holds any.
+        It takes no lock: the garbage collector may close an abandoned iteration in a thread that
+        already holds one.
         """
         self._closed = True
         with contextlib.suppress(RuntimeError):  # its loop is closed
             self.loop.call_soon_threadsafe(self.end)
 
     async def aclose(self) -> None:
-        """Do as `close` does."""
+        """As `close`."""
         self.close()
 
     def take(self, events: Sequence[T]) -> None:
-        """Queue events; to be called in the loop."""
-        self._behind.extend(events)
+        """Queue events. Call it in the loop."""
+        self._queue.extend(events)
         self._filled.set()
 
     def end(self) -> None:
-        """Let the reader come to its end; to be called in the loop."""
+        """End the iteration. Call it in the loop."""
         self._closed = True
         self._filled.set()
 
 
-class _Place(Generic[T]):
-    """How a broadcast holds a reader: weakly, but for as long as it waits.
+class _ReaderRef(Generic[T]):
+    """A broadcast's reference to a reader: weak, but strong while the reader waits.
 
-    Who stops in the middle of an iteration closes nothing, and is gone. A task that waits may be
-    held by nobody else.
+    An abandoned iteration closes nothing, so the reference must be weak. A waiting task may be
+    referenced by nothing else, so it must be strong meanwhile.
     """
 
     __slots__ = ("_reader", "waiting")
 
     def __init__(self, reader: Subscription[T]) -> None:
-        self._reader = ref(reader)
+        self._reader = weakref.ref(reader)
         self.waiting: Subscription[T] | None = None
 
     @property
     def reader(self) -> Subscription[T] | None:
-        """The reader, None if it does not read any more."""
+        """The reader, None if it has ended."""
         reader = self._reader()
         return reader if reader is not None and reader.open else None
 
 
 Readers = tuple[Subscription[T], ...]
-Places = tuple[_Place[T], ...]
+ReaderRefs = tuple[_ReaderRef[T], ...]
 
 
 class Broadcast(Generic[T]):
     """The readers of one stream of events. Any thread may call it."""
 
-    def __init__(self, most_behind: int = MOST_BEHIND) -> None:
-        self._most_behind = most_behind
-        # By loop: waking a loop takes a system call, so it is done once for all its readers.
-        # Replaced, never changed: `send` goes through it while other threads come.
-        self._readers: Mapping[asyncio.AbstractEventLoop, Places[T]] = {}
+    def __init__(self, max_behind: int = MAX_BEHIND) -> None:
+        self._max_behind = max_behind
+        # By loop: waking a loop takes a system call, so one call serves all its readers.
+        # Replaced, never mutated: `send` iterates over it while other threads subscribe.
+        self._readers: Mapping[asyncio.AbstractEventLoop, ReaderRefs[T]] = {}
         self._replacing = threading.Lock()
 
     def subscribe(self) -> Subscription[T]:
-        """Return a subscription to what is sent from now on, in the running loop."""
-        reader = Subscription[T](self._most_behind)
+        """Subscribe the running event loop to events from now on."""
+        reader = Subscription[T](self._max_behind)
         with self._replacing:
-            others = _without_gone(self._readers)
+            others = _live_refs(self._readers)
             there = others.get(reader.loop, ())
-            self._readers = {**others, reader.loop: (*there, reader.place)}
+            self._readers = {**others, reader.loop: (*there, reader.ref)}
         return reader
 
     @property
-    def heard(self) -> bool:
-        """Whether anybody reads."""
-        return any(place.reader for places in self._readers.values() for place in places)
+    def has_readers(self) -> bool:
+        """Whether there is any reader."""
+        return any(each.reader for refs in self._readers.values() for each in refs)
 
     def send(self, events: Sequence[T]) -> None:
         """Send events to every reader."""
         gone = False
-        for loop, places in self._readers.items():
-            readers = _readers_at(places)
-            gone = gone or len(readers) < len(places)
+        for loop, refs in self._readers.items():
+            readers = _live_readers(refs)
+            gone = gone or len(readers) < len(refs)
             _call(loop, _take, readers, events)
         if gone:
             with self._replacing:
-                self._readers = _without_gone(self._readers)
+                self._readers = _live_refs(self._readers)
 
     def end(self) -> None:
-        """Let every reader come to its end."""
-        for loop, places in self._readers.items():
-            _call(loop, _end, _readers_at(places))
+        """End every reader's iteration."""
+        for loop, refs in self._readers.items():
+            _call(loop, _end, _live_readers(refs))
 
 
-def _readers_at(places: Places[T]) -> Readers[T]:
-    return tuple([reader for place in places if (reader := place.reader) is not None])
+def _live_readers(refs: ReaderRefs[T]) -> Readers[T]:
+    return tuple([reader for each in refs if (reader := each.reader) is not None])
 
 
-def _without_gone(
-    readers: Mapping[asyncio.AbstractEventLoop, Places[T]],
-) -> dict[asyncio.AbstractEventLoop, Places[T]]:
-    kept = {loop: tuple([p for p in places if p.reader]) for loop, places in readers.items()}
-    return {loop: places for loop, places in kept.items() if places}
+def _live_refs(
+    readers: Mapping[asyncio.AbstractEventLoop, ReaderRefs[T]],
+) -> dict[asyncio.AbstractEventLoop, ReaderRefs[T]]:
+    kept = {loop: tuple([p for p in refs if p.reader]) for loop, refs in readers.items()}
+    return {loop: refs for loop, refs in kept.items() if refs}
 
 
 def _call(
@@ -162,7 +162,7 @@ def _call(
     *arguments: Any,
 ) -> None:
     if readers:
-        with contextlib.suppress(RuntimeError):  # it is closed: nobody reads there any more
+        with contextlib.suppress(RuntimeError):  # the loop is closed, so it has no readers
             loop.call_soon_threadsafe(function, readers, *arguments)
 
 

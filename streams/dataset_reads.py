@@ -1,4 +1,4 @@
-"""What is read of one dataset in several parts: its usage, why its budget is used, an overview."""
+"""Reads of one dataset that combine several parts: usage, `why`, and the overview."""
 
 from __future__ import annotations
 
@@ -29,18 +29,18 @@ from accountant.views.why import (
 )
 from streams.clock import Clock
 from streams.errors import Gone, Unavailable
-from streams.service import MOST_READ, LedgerService
+from streams.service import MAX_READ, LedgerService
 from streams.visibility import Visibility
 
 MOST_RECENT: Final = 20
 _FIRST, _AT_A_TIME = 60, 1_000
 _REQUESTS: Final = frozenset({Outcome.GRANTED, Outcome.REFUSED})
 _LONGEST_TROUBLE: Final = 300
-_TRIES: Final = 3  # of an overview whose caller loses or wins rights meanwhile
+_TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
 
 
 class UsageSource(Protocol):
-    """What usage and `why` are made of."""
+    """The parts that usage and `why` need."""
 
     async def dataset(self, name: str) -> DatasetView | None: ...
 
@@ -206,14 +206,14 @@ async def recent_requests(
 ) -> RecentRequests:
     """Return the latest requests that a caller sees of a dataset, back from decision `sequence`.
 
-    At most `MOST_READ` decisions are read: all of them may be others'.
+    At most `MAX_READ` decisions are read: all of them may be others'.
 
     Args:
         own: whose requests alone, made for them or by them for others; None for everybody's.
     Raises: Unavailable.
     """
     found, read, upto, size = list[msgspec.Raw](), 0, sequence, _FIRST
-    while upto > 0 and len(found) < limit and read < MOST_READ:
+    while upto > 0 and len(found) < limit and read < MAX_READ:
         after = max(0, upto - size)
         archived = False
         try:

@@ -1,4 +1,4 @@
-"""What doors and clients talk to: one protocol, whether the ledger is embedded or on Kafka."""
+"""The protocol between servers, clients and a ledger, embedded or on Kafka."""
 
 from __future__ import annotations
 
@@ -21,21 +21,20 @@ from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 
-MOST_READ: Final = 5_000
-"""Decisions that one page may read to find those that its caller sees."""
+MAX_READ: Final = 5_000
+"""Decisions to read at most for one page, since all of them may be hidden from the caller."""
 
-MOST_PAGE_BYTES: Final = 4 << 20
-"""Of one page of decisions: a record may be as long as the longest body."""
+MAX_PAGE_BYTES: Final = 4 << 20
+"""Maximum size of a page of decisions: one record may be as long as the longest body."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What became of a submitted body, as far as is known by now.
+    """The outcome of a submitted body so far.
 
     Attributes:
-        decision: the bytes of its decision exactly as the log holds them, None while it is
-            still to be made.
-        digest: their SHA-256, where the process that has decided says it.
+        decision: the bytes of its decision as in the log, None while it is undecided.
+        digest: their SHA-256, if the deciding process knows it.
         partition, offset: where the body was appended.
     """
 
@@ -50,9 +49,9 @@ class Readiness:
     """Whether requests are being decided, and if not, why.
 
     Attributes:
-        ready: all that this process is responsible for works.
-        reasons: of each part that does not, in words, naming what to do.
-        notes: what does not work and keeps no request from being decided, in words.
+        ready: every part that this process is responsible for works.
+        reasons: for each part that does not, the problem and what to do.
+        notes: problems that do not keep requests from being decided.
     """
 
     ready: bool
@@ -61,7 +60,7 @@ class Readiness:
 
 
 class Service(Protocol):
-    """A ledger, wherever it is kept.
+    """A ledger, wherever it is stored.
 
     Raises of every method: streams.errors.Unavailable where the ledger cannot be reached or
     is overloaded; the caller retries with the same bytes.
@@ -79,7 +78,7 @@ class Service(Protocol):
         ...
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
-        """Return the decision of a recent request (index of the window), None if unknown."""
+        """Return the decision on a request whose id is still remembered, None if unknown."""
         ...
 
     async def datasets(self) -> list[DatasetView]:
@@ -91,9 +90,9 @@ class Service(Protocol):
         ...
 
     async def preview(self, dataset: str, asked: PreviewRequest) -> Preview | None:
-        """Return what a request would be told now, None if the dataset was never opened.
+        """Return the decision that a request would get now, None if the dataset was never opened.
 
-        Nothing is written. The limits of the analyst whom it names count.
+        Nothing is written. The named analyst's limits apply.
         Raises: RequestInvalid: the claim breaks a rule.
         """
         ...
@@ -101,20 +100,20 @@ class Service(Protocol):
     async def levels(self, dataset: str) -> list[LevelView]:
         """Return a dataset's limits that are in force, by scope and name.
 
-        The default for each analyst of a team is told once, without anybody's use.
+        A team's per-analyst default is listed once, without use.
         """
         ...
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
-        """Return what an analyst may still use of a dataset, None if it was never opened."""
+        """Return an analyst's remaining budget of a dataset, None if it was never opened."""
         ...
 
     async def overview(self, dataset: str, caller: Caller | None) -> Overview | None:
-        """Return all that a caller sees of a dataset; None where they see nothing, or it is none.
+        """Return all that a caller sees of a dataset; None if it is unknown or hidden from them.
 
         Args:
-            caller: the authenticated one; None where authentication is off, so that all is seen. A
-                client of a server gives None: the server goes by the token.
+            caller: None without authentication, where everybody sees all. HTTP clients pass None
+                too: the server identifies the caller by the token.
         """
         ...
 
@@ -138,25 +137,25 @@ class Service(Protocol):
         None if it was never opened.
 
         Args:
-            analyst: whose row and forecast are there in any case, however little they spent.
+            analyst: include this analyst's row and forecast, however little they spent.
 
         Raises: Unavailable: the index of usage is behind, or cannot be read.
         """
         ...
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
-        """Return decisions of a dataset in the order of their numbers in it, as the log holds them.
+        """Return decisions of a dataset as in the log, in the order of their numbers in it.
 
-        Those after number `after`, `limit` of them, or fewer where they are longer than
-        `MOST_PAGE_BYTES` together; none only where there is none. A decision without a number in
-        the dataset, such as a repeat, is in no page.
+        Returns the `limit` decisions after number `after`, or fewer if they exceed
+        `MAX_PAGE_BYTES`; none only at the end. A decision without a number in the dataset, such as
+        a repeat, is on no page.
 
         Raises: Gone: the log's beginning was archived, and the next one with it.
         """
         ...
 
     async def members(self, dataset: str) -> list[Member]:
-        """Return a dataset's members by name, those whose time is over among them."""
+        """Return a dataset's members by name, expired ones included."""
         ...
 
     async def heads(self) -> list[Head]:
@@ -164,9 +163,9 @@ class Service(Protocol):
         ...
 
     def ordered_before(self) -> int | None:
-        """Return before which time the times of decisions tell their order.
+        """Return the time before which decisions are ordered by their times.
 
-        As `accountant.views.population.ordered_before`; to be called after `datasets`.
+        As `accountant.views.population.ordered_before`. Call it after `datasets`.
         """
         ...
 
@@ -179,7 +178,7 @@ class Service(Protocol):
         ...
 
     def alerts(self) -> AsyncIterator[Alert]:
-        """Yield thresholds as they are crossed, from now on; one may come twice, by its id."""
+        """Yield an alert for each threshold reached from now on; one may come twice, by its id."""
         ...
 
     def readiness(self) -> Readiness:
@@ -187,7 +186,7 @@ class Service(Protocol):
         ...
 
     async def close(self) -> None:
-        """Let go of everything; what was not decided stays undecided."""
+        """Close everything; undecided bodies stay undecided."""
         ...
 
 
@@ -197,7 +196,7 @@ class Appended:
 
     Attributes:
         first: number of the first of them; of none, that of the next decision.
-        values: as the log holds them.
+        values: the decisions as in the log.
     """
 
     partition: int
@@ -206,7 +205,7 @@ class Appended:
 
 
 class Appending(Protocol):
-    """What becomes visible, until it is closed."""
+    """An iterator over decisions as they become visible, until it is closed."""
 
     def __aiter__(self) -> AsyncIterator[Appended]: ...
 
@@ -218,7 +217,7 @@ class Appending(Protocol):
 
 
 class LedgerService(Service, Protocol):
-    """A ledger that reads its log itself, as a server has it."""
+    """A ledger whose log this process can read: what a server needs."""
 
     @property
     def partitions(self) -> int:
@@ -226,33 +225,33 @@ class LedgerService(Service, Protocol):
         ...
 
     async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
-        """Return all that `why` and usage are made of, None of a dataset that was never opened.
+        """Return the sums behind `why` and usage, None if the dataset was never opened.
 
         Args:
-            since_day: of the days of each analyst, those from `2026-11-23` on.
+            since_day: the first day of each analyst's daily sums, such as `2026-11-23`.
         Raises: Unavailable: the index is behind, or cannot be read.
         """
         ...
 
     def policy(self, dataset: str) -> Policy | None:
-        """Return a dataset's policy, None if it was never opened: all that rights depend on.
+        """Return a dataset's policy, None if it was never opened.
 
-        Raises: Unavailable: that is not known now.
+        Raises: Unavailable: this is not known now.
         """
         ...
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
-        """Return what somebody may do on a dataset, None for who is no member of it.
+        """Return a person's membership of a dataset, None without any.
 
-        Raises: Unavailable: that is not known now.
+        Raises: Unavailable: this is not known now.
         """
         ...
 
     def memberships(self, name: str) -> list[MemberRow]:
-        """Return what somebody may do on each dataset that has them as a member, by dataset.
+        """Return all memberships of a person, by dataset.
 
         Any thread may call it.
-        Raises: Unavailable: that is not known now.
+        Raises: Unavailable: this is not known now.
         """
         ...
 
@@ -265,7 +264,7 @@ class LedgerService(Service, Protocol):
         ...
 
     def appended(self) -> Appending:
-        """Return what becomes visible from now on; who is far behind loses the oldest."""
+        """Subscribe to decisions from now on; a reader that lags far behind loses the oldest."""
         ...
 
     async def read_log(self, partition: int, first: int, limit: int) -> Sequence[bytes]:
@@ -280,11 +279,11 @@ class LedgerService(Service, Protocol):
         ...
 
     def branch(self, partition: int) -> int | None:
-        """Return how many losses the log has accepted, None as long as that is unknown."""
+        """Return the number of rollbacks that the log has accepted, None while unknown."""
         ...
 
     def newest_checkpoint(self, partition: int) -> bytes | None:
-        """Return the newest note that this process has signed, None where it signs none."""
+        """Return the newest checkpoint that this process has signed, None if it signs none."""
         ...
 
 
@@ -296,7 +295,7 @@ async def heads_of(service: LedgerService) -> list[Head]:
     (first,) = await service.read_log(0, 0, 1)
     ledger, found = ledger_of(first) or hash_of(first), list[Head]()
     for partition in range(service.partitions):
-        note = service.newest_checkpoint(partition)  # before the decision: of no later one
+        note = service.newest_checkpoint(partition)  # first: never newer than `value`
         _, value = await service.last_decision(partition)
         found.append(head_of(ledger, partition, value, service.branch(partition), note))
     return found

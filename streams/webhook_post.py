@@ -1,4 +1,4 @@
-"""POSTs to an address that an operator gave, of which no log shows more than a status."""
+"""POSTs to a webhook whose URL is secret: no log shows more than a status."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ _CONNECT_S: Final = 5.0
 
 
 class WebhookPoster:
-    """An address that takes POSTs. Belongs to the event loop that first posts.
+    """Sends POSTs to one URL. Use it only in the event loop that first posts.
 
-    Address and authorization are secrets: some receivers know their senders by the path alone.
-    So neither goes through an HTTP client that logs addresses, and of a failure its users show
-    a status or the name of an error. Redirections are not followed.
+    URL and authorization are secrets: some receivers authenticate senders by the path alone. So no
+    HTTP client that logs URLs is used, and messages show only a status or the name of an error.
+    Redirects are not followed: they could send the secret elsewhere.
 
     Args:
         url: http(s)://host..., checked by the settings.
-        content_type: value of the header of that name.
-        authorization: value of the header of that name.
-        whole: seconds that a POST may take.
+        content_type, authorization: the headers of these names.
+        whole: the timeout of a whole POST, in seconds.
     """
 
     def __init__(
@@ -38,9 +37,9 @@ class WebhookPoster:
         self._transport: httpx.AsyncHTTPTransport | None = None
 
     async def post(self, content: bytes, headers: Mapping[str, str] | None = None) -> int:
-        """Post once; return the status of the answer.
+        """Post once; return the response's status.
 
-        Raises: TimeoutError: the whole takes too long. Exception: what it holds may be secret.
+        Raises: TimeoutError: the POST takes too long. Exception: its text may contain secrets.
         """
         url = httpx.URL(self._url)
         request = httpx.Request(
@@ -50,9 +49,9 @@ class WebhookPoster:
             content=content,
             extensions={"timeout": httpx.Timeout(self._whole, connect=_CONNECT_S).as_dict()},
         )
-        if self._transport is None:  # reading certificates takes some 30 ms
+        if self._transport is None:  # loading certificates takes 30 ms
             self._transport = await asyncio.to_thread(_transport, url)
-        # Of the whole: a receiver that sends a byte now and then would never end else.
+        # Time out the whole exchange: a trickling receiver never hits a read timeout.
         async with asyncio.timeout(self._whole):
             response = await self._transport.handle_async_request(request)
             await response.aclose()

@@ -14,7 +14,7 @@ from accountant.views.visibility import DatasetAccess, sees_decision, shown
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest
 from streams.logs import get_logger
-from streams.service import MOST_READ, LedgerService
+from streams.service import MAX_READ, LedgerService
 
 _log = get_logger(__name__)
 _BATCH: Final = 1_000
@@ -34,7 +34,7 @@ async def page_of(
     *,
     after: int,
     maximum: int,
-    max_read: int = MOST_READ,
+    max_read: int = MAX_READ,
 ) -> bytes:
     """Return a page of a dataset's decisions as JSON, with the number after which the next begins.
 
@@ -78,5 +78,5 @@ def log_reading(request: HttpRequest, dataset: str | None, *, sees_all: bool) ->
     caller = principal_of(request)
     if caller is not None and sees_all:
         route = request.scope["path_template"]
-        told = {"name": caller.name, "administrator": caller.administrator}
-        _log.info("others_requests_read", dataset=dataset, route=route, **told)
+        fields = {"name": caller.name, "administrator": caller.administrator}
+        _log.info("others_requests_read", dataset=dataset, route=route, **fields)

@@ -14,7 +14,7 @@ from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.embedded.sealed_log import first_kept, usage_of_seal
 from streams.errors import Gone, Unavailable
 from streams.index import Beginning, UsageReader
-from streams.service import MOST_PAGE_BYTES
+from streams.service import MAX_PAGE_BYTES
 
 
 def checked_slice(db: apsw.Connection, first: int, limit: int) -> list[bytes]:
@@ -110,7 +110,7 @@ class DecisionPages:
                 raise LogDamaged(f"decision {place}, number {number} of {dataset}, is missing")
             found.append(value)
             size += len(value)
-            if size >= MOST_PAGE_BYTES:
+            if size >= MAX_PAGE_BYTES:
                 break
         return found
 

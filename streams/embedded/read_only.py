@@ -68,7 +68,7 @@ from streams.embedded.ledger_file import (
 from streams.embedded.sealed_log import first_kept, read_sealed
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
-from streams.service import MOST_PAGE_BYTES, Answer, Readiness, heads_of
+from streams.service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
 
 _AT_A_TIME: Final = 20_000  # a longer run of one dataset's decisions needs less full decoding
 _SNAPSHOT: Final = b'{"type":"snapshot"'
@@ -472,7 +472,7 @@ class FileReader:
                 raise _archived(dataset, after, line.sequence - 1)
             found.append(value)
             size += len(value)
-            if len(found) >= limit or size >= MOST_PAGE_BYTES:
+            if len(found) >= limit or size >= MAX_PAGE_BYTES:
                 break
         if not found and view.sequence > after:
             raise _archived(dataset, after, view.sequence)

@@ -418,9 +418,9 @@ class EmbeddedService:
 
     def _publish(self, committed: Committed) -> None:
         records = [encoded for _, encoded in committed.records]
-        if self._events.heard:
+        if self._events.has_readers:
             self._events.send([encoded.decision for encoded in records])
-        if self._appended.heard:
+        if self._appended.has_readers:
             values = [encoded.value for encoded in records]
             self._appended.send([Appended(0, records[0].partition_sequence, values)])
         self._usage.wake()

@@ -20,7 +20,7 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.errors import translate_error
 from streams.kafka.wire.fetch import CommittedFetch, fetch_committed
-from streams.service import MOST_PAGE_BYTES
+from streams.service import MAX_PAGE_BYTES
 
 _TIMEOUT_MS: Final = 3_000
 _PATIENCE_S: Final = 6.0  # for one fetch with all its tries
@@ -94,7 +94,7 @@ class KafkaDecisionReader:
     async def decisions(self, partition: int, sequences: Iterable[int]) -> list[bytes]:
         """Return single decisions, in the order of `sequences`.
 
-        The result ends early once it has more than `MOST_PAGE_BYTES`.
+        The result ends early once it has more than `MAX_PAGE_BYTES`.
 
         Raises:
             LogDamaged: the log lacks a decision of that number, or has another in its place.
@@ -102,7 +102,7 @@ class KafkaDecisionReader:
         """
         found, size = list[bytes](), 0
         for sequence in sequences:
-            if size >= MOST_PAGE_BYTES:
+            if size >= MAX_PAGE_BYTES:
                 break
             some = await self._at(partition, sequence)
             if some is None:

@@ -185,7 +185,7 @@ class KafkaService:
 
         Each read takes about a millisecond in two processes, even if there is nothing to read.
         """
-        heard = self._events.heard or self._appended.heard or self._alerts.heard
+        heard = self._events.has_readers or self._appended.has_readers or self._alerts.has_readers
         if self._waiting or heard:
             await asyncio.sleep(0)  # a backlog must not keep other tasks from their turn
             return
@@ -363,12 +363,12 @@ class KafkaService:
         for dataset, run in runs(decided).items():
             crossed += self._view_folder.take_run(dataset, run)
         self._limits.take_lines(partition, lines, self._views)
-        if self._alerts.heard:
+        if self._alerts.has_readers:
             crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
         self.usage_index.note_decision(partition, last.partition_sequence)
-        if self._events.heard:
+        if self._events.has_readers:
             self._events.send([decode_decision(value) for value in values])
-        if self._appended.heard:
+        if self._appended.has_readers:
             self._appended.send([Appended(partition, lines[0].partition_sequence, values)])
         if crossed:
             self._alerts.send(crossed)

@@ -14,7 +14,7 @@ from tests.streams.bodies import decision
 
 
 async def test_a_slow_reader_loses_the_oldest_and_delays_nobody() -> None:
-    broadcast = Broadcast(most_behind=3)
+    broadcast = Broadcast(max_behind=3)
     slow, quick = broadcast.subscribe(), broadcast.subscribe()
     for number in range(5):
         broadcast.send([decision(number)])
@@ -32,9 +32,9 @@ async def test_decisions_may_come_from_another_thread() -> None:
 async def test_a_reader_that_left_is_sent_nothing() -> None:
     broadcast = Broadcast()
     reader = broadcast.subscribe()
-    assert broadcast.heard
+    assert broadcast.has_readers
     await reader.aclose()
-    assert not broadcast.heard
+    assert not broadcast.has_readers
     with pytest.raises(StopAsyncIteration):
         await anext(reader)
 
@@ -127,7 +127,7 @@ def test_a_closed_loop_is_forgotten_and_the_others_are_sent_everything(
     for each, reader in readers:
         if each is not gone:
             each.call(reader.close)
-    assert not broadcast.heard
+    assert not broadcast.has_readers
 
 
 def test_what_only_a_closed_loop_read_is_heard_no_more(
@@ -136,9 +136,9 @@ def test_what_only_a_closed_loop_read_is_heard_no_more(
     broadcast = Broadcast[int]()
     gone = elsewhere()
     readers = [gone.call(broadcast.subscribe) for _ in range(3)]
-    assert broadcast.heard
+    assert broadcast.has_readers
     gone.leave()
-    assert not broadcast.heard
+    assert not broadcast.has_readers
     broadcast.send([0])
     assert [reader.ready() for reader in readers] == [None] * 3
 
@@ -176,7 +176,7 @@ def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
     for each, readers in staying.items():
         assert [each.numbers(reader, 1) for reader in readers] == [[7]] * 300
         leave(readers)
-    assert not broadcast.heard, "nobody who left is kept"
+    assert not broadcast.has_readers, "nobody who left is kept"
 
 
 async def test_what_is_ready_is_taken_in_order() -> None:
@@ -202,7 +202,7 @@ async def test_who_stops_in_the_middle_is_gone() -> None:
         await asyncio.sleep(0)
         broadcast.send([number, -2])
         assert await reading == number
-        assert not broadcast.heard
+        assert not broadcast.has_readers
 
 
 async def test_who_waits_is_kept_though_nobody_else_holds_it() -> None:
@@ -233,4 +233,4 @@ async def test_a_reader_may_be_closed_by_the_collector_in_a_thread_that_subscrib
         closing.start()
         closing.join(20)
         assert not closing.is_alive()
-    assert not broadcast.heard
+    assert not broadcast.has_readers

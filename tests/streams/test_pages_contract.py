@@ -13,7 +13,7 @@ import pytest
 from streams.client.http.service import HttpService
 from streams.errors import Unavailable
 from streams.server.serve import GatewayServer, run_gateway
-from streams.service import MOST_PAGE_BYTES, Service
+from streams.service import MAX_PAGE_BYTES, Service
 from streams.settings import Settings
 from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, open_two
 
@@ -140,10 +140,10 @@ async def test_a_page_of_long_decisions_is_shorter(ledger: tuple[Kept, Service])
 
     kept, service = ledger
     padding = " " * 60_000  # within a body, where it belongs to what was sent
-    for _ in range(0, MOST_PAGE_BYTES + 300_000, 60_000):
+    for _ in range(0, MAX_PAGE_BYTES + 300_000, 60_000):
         body = request("d0", epsilon="0.001").replace(b'"claim":', b'"claim":' + padding.encode())
         assert await decided(service, "requests", body) == "granted"
     found = await page(service, "d0", after=0, most=1_000)
-    assert sum(map(len, found[:-1])) < MOST_PAGE_BYTES <= sum(map(len, found))
+    assert sum(map(len, found[:-1])) < MAX_PAGE_BYTES <= sum(map(len, found))
     rest = await page(service, "d0", after=number(found), most=1_000)
     assert found + rest == of_dataset(await asyncio.to_thread(kept.log), "d0")

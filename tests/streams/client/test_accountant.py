@@ -184,11 +184,11 @@ def test_a_reader_that_stops_gets_no_more_events(file: Path, clock: TestClock) -
         asking = threading.Thread(target=ask)
         asking.start()
         for _ in ledger.events():
-            assert service._events.heard
+            assert service._events.has_readers
             break
         came.set()
         asking.join(20)
-        assert not service._events.heard
+        assert not service._events.has_readers
 
 
 @pytest.mark.slow

@@ -24,7 +24,7 @@ from streams.client import (
 )
 from streams.client.http.bearer import Bearer, bearer_for
 from streams.errors import Refused
-from streams.service import MOST_READ
+from streams.service import MAX_READ
 from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.roles_server import RolesServer
@@ -315,7 +315,7 @@ def test_a_file_takes_no_token_and_names_nobody(tmp_path: Path) -> None:
 
 def test_own_decisions_are_found_after_many_of_others(server: RolesServer) -> None:
     server.granted("closed-own", "ana")
-    for _ in range(MOST_READ + 1):
+    for _ in range(MAX_READ + 1):
         body = encode(request(server.clock, dataset="closed-own", analyst="ben", claim=TINY))
         server.service.decide_sync("requests", body, 10.0)
     server.granted("closed-own", "ana")
