@@ -57,7 +57,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture
 def server(tmp_path: Path) -> Iterator[RolesServer]:
-    """A server that knows who asks, with a few datasets that were used."""
+    """A server with authentication, and a few datasets in use."""
     with RolesServer(tmp_path) as made:
         furnish(made)
         yield made

@@ -166,14 +166,14 @@ def test_it_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
         ("owner-dark", "olga", "", {"height": 1_500, "scheme": "dark"}),
     ],
 )
-def test_pictures_are_drawn_anew(
+def test_pages_are_photographed(
     opens: Opens, read_only: PagesServer, name: str, who: str, query: str, how: Any
 ) -> None:
     page = shown(opens, read_only, who, query, **how)
     picture(page, f"dataset-{name}")
 
 
-def test_the_form_of_a_limit_is_drawn_anew(opens: Opens, read_only: PagesServer) -> None:
+def test_the_limit_form_is_photographed(opens: Opens, read_only: PagesServer) -> None:
     page = shown(opens, read_only, "olga", EDITING, height=1_250)
     page.locator("#shares").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('shares').scrollIntoView()")

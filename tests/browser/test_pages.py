@@ -50,16 +50,18 @@ def test_axe_finds_nothing_where_a_token_was_wrong(
 def test_a_page_asks_for_nothing_but_its_own(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     asked: list[str] = []
-    told: list[str] = []
+    result: list[str] = []
     page.on("request", lambda request: asked.append(request.url))
     page.on(
         "console",
-        lambda message: told.append(message.text) if message.type in {"error", "warning"} else None,
+        lambda message: (
+            result.append(message.text) if message.type in {"error", "warning"} else None
+        ),
     )
     sign_in(page, server.tokens["ana"])
     assert page.get_by_role("link", name="census").is_visible()
     assert all(each.startswith(f"{server.url}/") for each in asked)
-    assert not told  # nothing broke the page's policy
+    assert not result  # nothing broke the page's policy
     scripts = page.evaluate("document.scripts.length")
     assert scripts == 0
 

@@ -19,7 +19,9 @@ def session(page: Any) -> Any:
     return found[0] if found else None
 
 
-def test_a_wrong_token_is_told_and_a_right_one_goes_on(server: RolesServer, opens: Opens) -> None:
+def test_a_wrong_token_is_reported_and_a_valid_one_signs_in(
+    server: RolesServer, opens: Opens
+) -> None:
     page = opens(server.url)
     page.goto("/")
     assert page.url == f"{server.url}/sign-in"

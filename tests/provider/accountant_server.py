@@ -76,7 +76,7 @@ class AccountantServer:
         return health, ready
 
     def status(self, token: str) -> int:
-        """Return how the server answers to whom a token is."""
+        """Return the server's answer of /me to a token."""
         return self.get("/me", token).status_code
 
     def asked(self, token: str) -> Answered:

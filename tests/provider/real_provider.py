@@ -129,12 +129,12 @@ class RealProvider:
                 env={**os.environ, "NO_COLOR": "1"},
             )
         assert self._process.stdout is not None
-        told = b""
+        result = b""
         for line in self._process.stdout:
-            told += line
+            result += line
             if line == b"listening\n":
                 return
-        raise AssertionError(told.decode() + log.read_text()[-3000:])
+        raise AssertionError(result.decode() + log.read_text()[-3000:])
 
     def _configuration(self, keys: tuple[Key, ...]) -> dict[str, Any]:
         programs = [
@@ -239,12 +239,12 @@ class RealProvider:
                 assert page is not None, answer.text
                 form = {"prompt": page, **pages.pop(page)}
                 answer = browser.post(answer.url, data=form)
-            told = parse_qs(urlsplit(where).query)
-            assert told["state"] == [state]
+            result = parse_qs(urlsplit(where).query)
+            assert result["state"] == [state]
             form = {
                 "grant_type": "authorization_code",
                 "client_id": "notebook",
-                "code": told["code"][0],
+                "code": result["code"][0],
                 "redirect_uri": CALLBACK,
                 "code_verifier": verifier,
                 "resource": service.indicator,

@@ -21,7 +21,7 @@ def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
         tokens = [old]
         with asking(server, tokens) as seen:
             until("an answer", lambda: of(old, seen))
-            # Both keys are told: nobody notices, not even that the provider starts anew.
+            # Both keys are published: nobody notices the change, nor the provider's restart.
             provider.restart(second, first)
             newer = provider.token("ana")
             assert header(newer)["kid"] == "second"
@@ -51,7 +51,7 @@ def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
 def test_a_key_that_was_taken_back_is_refused_though_nobody_shows_another(
     tmp_path: Path, provider: RealProvider
 ) -> None:
-    # Keys are read anew after half that time.
+    # Keys are refreshed after half that time.
     with AccountantServer(tmp_path / "server", provider, oidc_outage_seconds=8) as server:
         token = provider.token("ana")
         assert server.status(token) == 200

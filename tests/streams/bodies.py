@@ -99,7 +99,7 @@ def _bytes(**fields: object) -> bytes:
 
 
 def decision(number: int) -> Decision:
-    """Return the smallest decision there is, told from others by its number."""
+    """Return the smallest possible decision, with a unique number."""
     return Decision(
         version=FORMAT,
         rules=RULES,

@@ -70,7 +70,7 @@ async def test_the_last_decision_is_the_one_that_was_answered_last(ledger: Opene
             assert await service.last_decision(partition) == (len(log) - 1, log[-1])
 
 
-async def test_what_becomes_visible_is_told_in_order(ledger: Opened) -> None:
+async def test_decisions_become_visible_in_order(ledger: Opened) -> None:
     kept, service = ledger
     before = [len(log) for log in await parts(kept, service)]
     coming = service.appended()

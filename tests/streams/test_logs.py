@@ -138,12 +138,14 @@ def test_a_server_tells_which_variables_it_ignores() -> None:
         check=True,
         env={**os.environ, **wrong},
     )
-    told = [json.loads(line) for line in done.stderr.splitlines()]
-    assert {line["name"]: line["meant"] for line in told if line["event"] == "setting_unknown"} == {
+    result = [json.loads(line) for line in done.stderr.splitlines()]
+    assert {
+        line["name"]: line["meant"] for line in result if line["event"] == "setting_unknown"
+    } == {
         "ACCOUNTANT_PROT": "ACCOUNTANT_PORT",
         "ACOUNTANT_ALERT_WEBHOK": "ACCOUNTANT_ALERT_WEBHOOK",
     }
-    links = [line["names"] for line in told if line["event"] == "service_links_ignored"]
+    links = [line["names"] for line in result if line["event"] == "service_links_ignored"]
     assert links == [["ACCOUNTANT_PORT", "ACCOUNTANT_SERVICE_HOST"]]
     assert "SECRET" not in done.stderr
     assert "10.0.0.1" not in done.stderr

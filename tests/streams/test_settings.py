@@ -78,5 +78,5 @@ def test_a_setting_that_breaks_its_rule_is_named(
         load()
 
 
-def test_it_listens_to_this_machine_alone_unless_told_otherwise() -> None:
+def test_a_server_listens_on_the_loopback_by_default() -> None:
     assert load().unauthenticated_bind == "127.0.0.1"

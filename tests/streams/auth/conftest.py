@@ -40,7 +40,7 @@ def own(tmp_path: Path) -> Iterator[TokenServer]:
 
 @pytest.fixture
 def census(tmp_path: Path) -> Iterator[RolesServer]:
-    """A server whose only dataset is olga's and for members, of whom ana is one."""
+    """A server with one dataset for members: olga owns it, ana is an analyst."""
     with RolesServer(tmp_path) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")

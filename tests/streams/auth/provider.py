@@ -62,10 +62,10 @@ def forged(header: dict[str, Any], claims: dict[str, Any], secret: bytes | None)
 
 
 class LocalProvider:
-    """Answers discovery and keys, until it is told to be away.
+    """Serves discovery and keys, until a test makes it unavailable.
 
     Attributes:
-        keys: private keys by id. published: ids of those that are told.
+        keys: private keys by id. published: the ids of the published ones.
         broken: how it answers instead, None for rightly.
         asked: paths that were asked for. encodings: which each of them was to be answered in.
     """
@@ -73,7 +73,7 @@ class LocalProvider:
     def __init__(self) -> None:
         self.keys: dict[str, Any] = {"r1": RSA_KEY}
         self.published = ["r1"]
-        self.told: list[dict[str, Any]] | None = None
+        self.jwks: list[dict[str, Any]] | None = None
         self.broken: str | None = None
         self.asked: list[str] = []
         self.encodings: list[str | None] = []
@@ -121,7 +121,7 @@ class LocalProvider:
         if path.endswith("/openid-configuration"):
             where = {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
             return 200, json.dumps(where).encode(), {}
-        keys = self.told
+        keys = self.jwks
         if keys is None:
             keys = [jwk_of(self.keys[kid], kid, use="sig") for kid in self.published]
         return 200, json.dumps({"keys": keys}).encode(), {}

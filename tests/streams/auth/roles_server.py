@@ -117,7 +117,7 @@ class RolesServer(LocalServer):
         return decision
 
     def shown(self, name: str | None) -> dict[str, str]:
-        """Return the header that says who asks."""
+        """Return the caller's Authorization header."""
         return {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
 
     def send(self, name: str | None, path: str, body: Body) -> httpx.Response:

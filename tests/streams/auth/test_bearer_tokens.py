@@ -82,27 +82,27 @@ def _of_kind(typ: object, **more: object) -> Given:
 _BOUND = {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}
 
 
-def _told(text: str | bytes | None) -> Given:
+def _header(text: str | bytes | None) -> Given:
     return lambda _server, _provider: text
 
 
 NOW = int(time.time())
 REFUSED: dict[str, Given] = {
-    "none": _told(None),
-    "empty": _told(b""),
-    "the word alone": _told(b"Bearer"),
+    "none": _header(None),
+    "empty": _header(b""),
+    "the word alone": _header(b"Bearer"),
     "another scheme": lambda server, _: f"Basic {server.administrator}".encode(),
     "without a scheme": lambda server, _: server.administrator.encode(),
     "two tokens": lambda server, _: f"Bearer {server.administrator} x".encode(),
     "behind a comma": lambda server, _: f"Bearer x, Bearer {server.administrator}".encode(),
-    "unknown": _told("acct_" + "A" * 43),
+    "unknown": _header("acct_" + "A" * 43),
     "a part of one": lambda server, _: server.administrator[:-1],
     "more than one": lambda server, _: server.administrator + "A",
     "in capitals": lambda server, _: server.administrator.upper(),
     "its hash": lambda server, _: hashlib.sha256(server.administrator.encode()).hexdigest(),
     "its id": lambda server, _: token_file.read(server.tokens)[0][0].id,
-    "not ASCII": _told("Bearer acct_é".encode("latin-1")),
-    "bytes of nothing": _told(b"Bearer \xff\xfe"),
+    "not ASCII": _header("Bearer acct_é".encode("latin-1")),
+    "bytes of nothing": _header(b"Bearer \xff\xfe"),
     "expired of the file": _expired,
     "revoked": _revoked,
     "name without the prefix": lambda server, _: server.make("ana", another=True),
@@ -139,7 +139,7 @@ REFUSED: dict[str, Given] = {
     "algorithm of no text": lambda _, p: forged({"alg": ["RS256"], "kid": "r1"}, p.claims(), b""),
     "key id of no text": lambda _, p: forged({"alg": "RS256", "kid": 7}, p.claims(), b""),
     "critical header": lambda _, p: p.token(header={"kid": "r1", "crit": ["exp"]}),
-    "deeply nested": _told(b64(b"[" * 5_000) + ".e30.e30"),
+    "deeply nested": _header(b64(b"[" * 5_000) + ".e30.e30"),
     "proof of a key": _of_kind("dpop+jwt"),
     "logout token": _of_kind("logout+jwt"),
     "logout token by its claims": _of_kind("JWT", events={}),
@@ -176,21 +176,21 @@ def test_what_does_not_hold_is_401_and_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("given", "told"),
+    ("given", "result"),
     [
-        (_told("x" * 8_193), "the token is longer than 8192 characters"),
-        (_told("acct_" + "x" * 30_000), "the token is longer than 8192 characters"),
+        (_header("x" * 8_193), "the token is longer than 8192 characters"),
+        (_header("acct_" + "x" * 30_000), "the token is longer than 8192 characters"),
         (_claims(sub="a" * 101), "subject has 101 characters, which makes a name of 166"),
         (_claims(sub="|" * 61), "subject has 61 characters, which makes a name of 102"),
     ],
 )
 def test_what_is_too_long_is_401_and_says_so(
-    known: TokenServer, shared_provider: LocalProvider, given: Given, told: str
+    known: TokenServer, shared_provider: LocalProvider, given: Given, result: str
 ) -> None:
     answer = known.get("/me", given(known, shared_provider))
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
-    assert told in answer.json()["message"]
+    assert result in answer.json()["message"]
 
 
 def test_a_subject_that_is_no_name_is_known_by_its_escaped_name(
@@ -207,7 +207,7 @@ def test_headers_that_name_a_key_are_ignored(
     assert known.get("/me", shared_provider.token(header=header)).json()["name"] == "ana"
 
 
-def test_what_holds_lets_in_as_whom_it_says(
+def test_a_valid_token_authenticates_its_subject(
     known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     ben = known.make("local:ben", expires=wall() + 60_000)
@@ -241,13 +241,13 @@ def test_two_headers_let_nobody_in(known: TokenServer) -> None:
             assert known.http.get("/me", headers=headers).status_code == 401
 
 
-def test_a_token_in_the_address_lets_nobody_in(known: TokenServer) -> None:
+def test_a_token_in_the_url_is_rejected(known: TokenServer) -> None:
     for name in ("access_token", "token", "authorization"):
         answer = known.http.get("/me", params={name: known.administrator})
         assert answer.status_code == 401
 
 
-def test_a_head_that_is_too_long_ends_without_an_error_of_the_server(known: TokenServer) -> None:
+def test_a_too_long_head_causes_no_server_error(known: TokenServer) -> None:
     answer = known.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
     assert answer.status_code in {400, 401, 431}
 

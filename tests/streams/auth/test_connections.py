@@ -1,4 +1,4 @@
-"""Over which connections a server that knows who asks is reached."""
+"""The connections at which a server with authentication listens."""
 
 from __future__ import annotations
 
@@ -86,7 +86,7 @@ async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: 
     silent = [await asyncio.open_connection("127.0.0.1", port) for _ in range(3)]
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     with contextlib.suppress(ConnectionResetError):
-        assert await reader.read() == b""  # turned away at once
+        assert await reader.read() == b""  # rejected at once
     writer.close()
     for _, each in silent:
         each.close()
@@ -141,13 +141,13 @@ def test_with_a_trusted_proxy_nobody_else_is_let_in(tmp_path: Path) -> None:
             ("unix", 403),
         ):
             for more in ((), ((b"x-forwarded-for", b"10.0.0.7"),), ((b"forwarded", b"for=::1"),)):
-                told = asyncio.run(answered(app, peer, "/me", server.administrator, *more))
-                assert told == status, peer
+                result = asyncio.run(answered(app, peer, "/me", server.administrator, *more))
+                assert result == status, peer
             assert asyncio.run(answered(app, peer, "/healthz", "x")) == 200
 
 
 def test_a_header_does_not_say_whence_a_request_comes(tmp_path: Path) -> None:
-    # uvicorn takes the word of whoever is on this machine, unless it is told not to.
+    # By default uvicorn trusts X-Forwarded-For from this machine.
     with TokenServer(tmp_path, trusted_proxy="10.0.0.7") as server:
         answer = server.get("/me", server.administrator, **{"X-Forwarded-For": "192.0.2.1"})
         assert answer.status_code == 200

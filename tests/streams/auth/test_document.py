@@ -1,4 +1,4 @@
-"""The document of a server that knows who asks."""
+"""The OpenAPI document of a server with authentication."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ def test_the_document_says_which_operations_need_a_token(known: TokenServer) -> 
     for path, item in document["paths"].items():
         for operation in item.values():
             known_alone = operation["operationId"] not in PROBES
-            told = {"401", "403", "503"} <= set(operation["responses"])
-            assert told == known_alone, path
+            result = {"401", "403", "503"} <= set(operation["responses"])
+            assert result == known_alone, path
             assert operation["security"] == (
                 [{"bearer": []}] if known_alone else [{}, {"bearer": []}]
             )

@@ -78,7 +78,7 @@ def used(directory: Path) -> RolesServer:
     return server
 
 
-def test_what_a_server_that_knows_who_asks_makes_is_its_users_alone(
+def test_with_authentication_files_are_private(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.umask(0)
@@ -97,8 +97,8 @@ def test_files_of_before_are_named_once_and_become_private_by_what_is_said(
     (tmp_path / "ledger.db.index").touch(0o644)
     assert usable_by_others(tmp_path) == before
     with used(tmp_path):
-        (told,) = [each for each in caplog.messages if "files_open_to_others" in each]
-        assert all(str(tmp_path / name) in told for name in before)
+        (result,) = [each for each in caplog.messages if "files_open_to_others" in each]
+        assert all(str(tmp_path / name) in result for name in before)
         open_now = usable_by_others(tmp_path)
         assert open_now >= before
         for name in open_now:
@@ -110,7 +110,7 @@ def test_files_of_before_are_named_once_and_become_private_by_what_is_said(
     assert "files_open_to_others" not in caplog.text
 
 
-def test_a_damaged_index_is_made_anew_for_those_who_had_it(tmp_path: Path) -> None:
+def test_a_rebuilt_index_keeps_its_owner_and_mode(tmp_path: Path) -> None:
     with used(tmp_path):
         pass
     index = tmp_path / "ledger.db.index"
@@ -121,7 +121,7 @@ def test_a_damaged_index_is_made_anew_for_those_who_had_it(tmp_path: Path) -> No
         assert index.stat().st_size != 5_000
 
 
-def test_a_server_that_knows_nobody_makes_files_as_the_umask_says(tmp_path: Path) -> None:
+def test_without_authentication_files_follow_the_umask(tmp_path: Path) -> None:
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     assert usable_by_others(tmp_path, "") >= {"ledger.db"}
     service.close_sync()

@@ -122,7 +122,7 @@ def test_a_limit_that_is_made_smaller_tells_who_it_is_about(server: RolesServer)
     assert (found["ana"], found["otto"], found["eng"]) == ({"team red"}, {"analyst otto"}, set())
 
 
-def test_what_was_crossed_before_is_shown_to_whom_it_is_about(server: RolesServer) -> None:
+def test_past_alerts_are_shown_to_the_people_concerned(server: RolesServer) -> None:
     spend(server)
     readers = {name: Alerts(server, name, crossed="true") for name in NAMES}
     found = ended(server, readers)

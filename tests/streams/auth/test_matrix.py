@@ -160,7 +160,7 @@ _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you a
 
 
 @pytest.mark.parametrize(
-    ("name", "make", "told"),
+    ("name", "make", "result"),
     [
         ("olga", _ask, "olga needs the role analyst on dataset closed-own; ask one of its owners"),
         (
@@ -191,24 +191,22 @@ _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you a
         ("zoe", _open(), "only administrators may, and the names in"),
     ],
 )
-def test_who_sees_a_dataset_is_told_which_role_it_wants(
-    server: RolesServer, name: str, make: Send, told: str
+def test_a_403_names_the_role_that_is_needed(
+    server: RolesServer, name: str, make: Send, result: str
 ) -> None:
     answer = server.send(name, *make(server, name, "closed-own"))
     assert answer.status_code == 403
-    assert told in answer.json()["message"]
+    assert result in answer.json()["message"]
 
 
-def test_an_engine_that_forgets_via_is_told_of_it(server: RolesServer) -> None:
+def test_an_engine_without_via_is_reminded_of_it(server: RolesServer) -> None:
     path, body = _ask(server, "ana", "closed-own")
     assert "sets `via` to eng" in server.send("eng", path, body).json()["message"]
     assert "via" not in server.send("ben", path, body).json()["message"]
 
 
 @pytest.mark.parametrize("name", sorted(EVERYBODY))
-def test_who_forgets_the_name_is_told_of_the_field_and_of_nothing_else(
-    server: RolesServer, name: str
-) -> None:
+def test_a_wrong_name_is_reported_by_its_field_alone(server: RolesServer, name: str) -> None:
     before = server.kept()
     for dataset in ("closed-own", "missing"):
         path, ask = _ask(server, name, dataset)
@@ -221,7 +219,7 @@ def test_who_forgets_the_name_is_told_of_the_field_and_of_nothing_else(
     assert server.kept() == before
 
 
-def test_a_wrong_content_type_is_told_before_anything_else(server: RolesServer) -> None:
+def test_a_wrong_content_type_is_reported_first(server: RolesServer) -> None:
     headers = {"content-type": "text/plain", **server.shown("zoe")}
     assert server.http.post("/requests", content=b"{}", headers=headers).status_code == 415
 

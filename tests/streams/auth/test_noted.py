@@ -70,7 +70,7 @@ def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: R
     copy = census.path.with_name("copy.db")
     with sqlite3.connect(census.path) as file, sqlite3.connect(copy) as other:
         file.backup(other)
-    printed, told = (
+    printed, result = (
         subprocess.run(
             [sys.executable, "-m", "streams.cli", "audit", str(copy), *more],
             capture_output=True,
@@ -81,5 +81,5 @@ def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: R
     )
     assert "root has made ben owner and auditor on census: olga is [away]" in printed
     assert "root has removed ben from census: olga is [away]" in printed
-    (part,) = json.loads(told)["partitions"]
+    (part,) = json.loads(result)["partitions"]
     assert [each["roles"] for each in part["report"]["administered"]] == [["owner", "auditor"], []]

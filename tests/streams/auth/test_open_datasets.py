@@ -11,14 +11,14 @@ from streams.auth.open_datasets import find_open_datasets, log_open_datasets
 from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.local_server import LocalServer, TestClock, amending, closing, eventually
 
-_TOLD = "datasets_open_to_anybody"
+_EVENT = "datasets_open_to_anybody"
 
 
 def found(server: LocalServer) -> list[str]:
     return asyncio.run(find_open_datasets(server.service))
 
 
-def test_a_server_says_once_at_its_start_what_was_left_open(
+def test_the_server_logs_open_datasets_once_at_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with LocalServer(tmp_path / "ledger.db", TestClock()) as before:
@@ -26,13 +26,13 @@ def test_a_server_says_once_at_its_start_what_was_left_open(
             before.open(name)
         before.open("closed", access="members")
         before.post("/datasets/ended/close", closing(before.clock, "ended"))
-        assert _TOLD not in caplog.text  # it knows nobody: everybody is the owner
+        assert _EVENT not in caplog.text  # authentication is off, so everybody has full access
     with RolesServer(tmp_path) as server:
-        eventually(lambda: _TOLD in caplog.text)
-        (told,) = [each for each in caplog.messages if _TOLD in each]
-        assert "count=4" in told
-        assert "names='a, b, c, ...'" in told
-        assert "accountant dataset amend NAME --access members" in told
+        eventually(lambda: _EVENT in caplog.text)
+        (result,) = [each for each in caplog.messages if _EVENT in each]
+        assert "count=4" in result
+        assert "names='a, b, c, ...'" in result
+        assert "accountant dataset amend NAME --access members" in result
         # Each of the ways that it names ends it.
         for name, access in (("a", "members"), ("b", "anyone")):
             member = {**setting("root", name, "olga", "owner"), "as": "administrator"}
@@ -50,4 +50,4 @@ def test_where_there_is_nothing_nothing_is_said(
     with RolesServer(tmp_path) as server:
         server.furnish()
         asyncio.run(log_open_datasets(server.service))
-        assert _TOLD not in caplog.text
+        assert _EVENT not in caplog.text

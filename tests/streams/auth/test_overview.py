@@ -60,13 +60,13 @@ def test_each_part_is_what_its_own_route_shows(
                 why[field] = [row for row in why[field] if row[key] != name]
         assert found["why"] == why
     for by in ("analyst", "day", "purpose"):
-        rows, told = answered(server, name, f"{path}/usage", by=by), found[f"{by}s"]
-        if told is None:
+        rows, result = answered(server, name, f"{path}/usage", by=by), found[f"{by}s"]
+        if result is None:
             assert rows == 403 or not caller["sees_requests"]
             continue
         assert caller["sees_requests"]
         fields = ("granted", "refused", "spent")
-        assert told == [{"key": row[by]} | {each: row[each] for each in fields} for row in rows]
+        assert result == [{"key": row[by]} | {each: row[each] for each in fields} for row in rows]
 
 
 @everybody

@@ -45,7 +45,7 @@ async def settled(keys: ProviderKeys) -> None:
 
 async def test_a_key_fits_only_what_its_type_is_for(provider: LocalProvider) -> None:
     small = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
-    provider.told = [
+    provider.jwks = [
         jwk_of(RSA_KEY, "any"),
         jwk_of(RSA_KEY, "ps", alg="PS256"),
         jwk_of(RSA_KEY, "encrypts", use="enc"),
@@ -76,15 +76,15 @@ async def test_a_key_fits_only_what_its_type_is_for(provider: LocalProvider) -> 
             if keys._key(kid, name) is not None
         }
         assert found == fits.get(kid, set()), kid
-    assert {name for told in keys._keys.values() for name, _ in told} == set(fits)
+    assert {name for result in keys._keys.values() for name, _ in result} == set(fits)
 
 
 async def test_without_an_id_only_one_key_can_be_meant(provider: LocalProvider) -> None:
     keys = Keys(provider)
     assert await keys.knows(None, "RS256")
-    provider.told = [jwk_of(RSA_KEY, "one"), jwk_of(RSA_KEY, "other")]
+    provider.jwks = [jwk_of(RSA_KEY, "one"), jwk_of(RSA_KEY, "other")]
     assert not await Keys(provider).knows(None, "RS256")
-    provider.told = [jwk_of(RSA_KEY, "same"), jwk_of(RSA_KEY, "same")]
+    provider.jwks = [jwk_of(RSA_KEY, "same"), jwk_of(RSA_KEY, "same")]
     assert not await Keys(provider).knows("same", "RS256")
 
 
@@ -152,7 +152,7 @@ async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does
     assert keys.are_trusted()
 
 
-async def test_a_server_that_starts_without_its_provider_knows_nobodys_key(
+async def test_without_its_provider_a_new_server_accepts_no_token(
     provider: LocalProvider,
 ) -> None:
     provider.broken = "error"
@@ -189,7 +189,7 @@ def test_keys_rotate_while_requests_run(tmp_path: Path, provider: LocalProvider)
         assert set(seen) == {200}
 
 
-def test_a_provider_that_is_away_for_too_long_closes_the_server_to_its_tokens_alone(
+def test_a_long_provider_outage_rejects_only_its_tokens(
     tmp_path: Path, provider: LocalProvider
 ) -> None:
     with TokenServer(tmp_path, provider=provider, oidc_outage_seconds=6) as server:

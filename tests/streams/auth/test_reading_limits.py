@@ -1,4 +1,4 @@
-"""Who is told what of limits and of what is left under them: every role, every kind of dataset."""
+"""Visibility of limits and remaining budgets: every role, every kind of dataset."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def limited(server: RolesServer, dataset: str, **fields: Any) -> None:
 
 
 def named(levels: list[dict[str, Any]]) -> list[str]:
-    """Return whom each level is about, in one text."""
+    """Return the subjects of the limits, as one text."""
     whose = ([each.get(field) for field in ("scope", "name", "analyst")] for each in levels)
     return [" ".join(part for part in parts if part) for parts in whose]
 
@@ -90,7 +90,7 @@ def preview(
 
 @everybody
 @everywhere
-def test_limits_are_told_whole_or_those_that_one_stands_under(
+def test_limits_are_shown_completely_or_only_ones_own(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
@@ -101,7 +101,7 @@ def test_limits_are_told_whole_or_those_that_one_stands_under(
     pace = levels[0]["pace"]
     assert (used["dataset"], pace["used"]["epsilon"]) == (None, "0.3")
     assert (pace["left"]["epsilon"], pace["ends_at"]) == ("89.7", "2026-11-22T12:00:00.000Z")
-    told = {whose: sums["epsilon"] for whose, sums in used.items() if sums is not None}
+    result = {whose: sums["epsilon"] for whose, sums in used.items() if sums is not None}
     expected = {
         "team blue": "0.2",
         "each blue ana": "0.2",
@@ -110,12 +110,12 @@ def test_limits_are_told_whole_or_those_that_one_stands_under(
         "analyst zoe": "0",
     }
     # A default is used by nobody: those who see it see no analyst's use of it.
-    assert told == {whose: expected[whose] for whose in named(levels) if whose in expected}
+    assert result == {whose: expected[whose] for whose in named(levels) if whose in expected}
 
 
 @everybody
 @everywhere
-def test_what_is_not_seen_is_as_what_is_not_there(
+def test_limits_of_a_hidden_dataset_look_like_an_unknown_ones(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     expected = status(name, dataset)
@@ -138,7 +138,7 @@ def test_what_is_not_seen_is_as_what_is_not_there(
 
 @everybody
 @everywhere
-def test_a_budget_is_told_of_oneself_and_of_others_to_who_sees_all(
+def test_only_callers_who_see_all_get_budgets_of_others(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
@@ -159,7 +159,7 @@ def test_a_budget_is_told_of_oneself_and_of_others_to_who_sees_all(
 
 
 @everybody
-def test_a_name_that_is_none_is_told_alike_of_every_dataset(
+def test_an_invalid_name_gets_the_same_answer_for_every_dataset(
     furnished: RolesServer, name: str | None
 ) -> None:
     for dataset in (*KINDS, "nowhere-at-all"):
@@ -229,7 +229,7 @@ def test_a_preview_is_what_the_decision_says_then(furnished: RolesServer, datase
             assert shown[field] == decision[field], field
 
 
-def test_who_changes_the_team_is_told_by_its_limits_at_once(tmp_path: Path) -> None:
+def test_a_member_who_changes_team_sees_its_limits_at_once(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server:
         server.open_for_olga("census", access="members")
         server.enrol("census", "ana", "analyst", team="blue")
@@ -261,7 +261,7 @@ def test_of_what_is_closed_nobody_has_anything_to_use(tmp_path: Path) -> None:
         close = {**closing(server.clock, "census"), "by": "olga"}
         server.done("olga", "/datasets/census/close", close, "closed")
         assert [each["dataset"] for each in get(server, "ana", "/me/budgets")] == ["survey"]
-        # Who asks for it by name is told how it ended.
+        # A client that asks for it by id gets the outcome.
         assert get(server, "ana", "/datasets/census/budgets/ana")["left"]["epsilon"] == "100"
 
 

@@ -96,7 +96,7 @@ def label(decision: dict[str, Any]) -> str:
     return str(decision["outcome"])
 
 
-def told(name: str, dataset: str) -> set[str]:
+def expected_decisions(name: str, dataset: str) -> set[str]:
     """Return the labels of the decisions on a dataset that somebody sees."""
     what = seen(name, dataset)
     if what is None:
@@ -138,7 +138,7 @@ def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: s
 
 @everybody
 @everywhere
-def test_a_dataset_that_is_not_seen_is_as_one_that_is_not_there(
+def test_a_hidden_dataset_looks_like_an_unknown_one(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     server, expected = furnished.server, status(name, dataset)
@@ -178,7 +178,7 @@ def test_decisions_are_shown_to_those_whose_they_are(
         if page.json()["next"] == after:
             break
         after = page.json()["next"]
-    assert found == told(name, dataset)
+    assert found == expected_decisions(name, dataset)
 
 
 @everybody
@@ -263,9 +263,7 @@ ME = {
 
 
 @everybody
-def test_everybody_is_told_as_whom_the_server_knows_them(
-    furnished: Furnished, name: str | None
-) -> None:
+def test_me_shows_the_authenticated_caller(furnished: Furnished, name: str | None) -> None:
     answer = furnished.server.see(name, "/me")
     if name is None:
         assert answer.status_code == 401
@@ -296,17 +294,17 @@ def test_the_stream_of_events_has_what_is_seen_and_nothing_else(
 ) -> None:
     decisions, alerts = read(furnished, name, query)
     for dataset in KINDS:
-        expected = told(name, dataset)
+        expected = expected_decisions(name, dataset)
         if query == "&dataset=open-all" and dataset != "open-all":
             expected = set()
         if query == "&analyst=olga":
             # What olga has ordered, not what was asked of her dataset.
             expected = {each for each in expected if each.startswith(("member", "amended"))}
         assert decisions.get(dataset, set()) == expected, dataset
-        is_told = seen(name, dataset) is not None and (
+        is_expected = seen(name, dataset) is not None and (
             query != "&dataset=open-all" or dataset == "open-all"
         )
-        assert (dataset in alerts) == is_told, dataset
+        assert (dataset in alerts) == is_expected, dataset
     if query != "&dataset=open-all":
         assert ("elsewhere" in decisions) == (name in {"otto", "olga", "root"})
 

@@ -25,7 +25,7 @@ RULES_3 = Path(__file__).parents[2] / "before" / "ledger_of_rules_3.sqlite"
 
 
 class Slow:
-    """Decides as ever, but holds up each record until it is let go on, while it is on."""
+    """Decides as usual; while switched on, it delays each record until released."""
 
     def __init__(self) -> None:
         self.going, self.reached = threading.Event(), threading.Event()
@@ -60,7 +60,7 @@ def waiting(server: RolesServer) -> float:
     return sum(lag.records for lag in server.service.live_ledgers.snapshot().lags)
 
 
-def test_a_member_removed_between_server_and_log_gets_nothing_and_learns_nothing(
+def test_a_member_removed_before_the_decision_learns_nothing(
     server: RolesServer, slow: Slow
 ) -> None:
     before, _ = server.kept()
@@ -115,14 +115,14 @@ def test_a_membership_ends_at_its_moment(server: RolesServer) -> None:
     assert server.kept() == before
 
 
-def test_an_owner_who_leaves_is_told_that_it_was_done(server: RolesServer) -> None:
+def test_an_owner_who_removes_themselves_gets_the_decision(server: RolesServer) -> None:
     server.enrol("census", "ben", "owner")
     leaving = server.send("olga", "/datasets/census/members", setting("olga", "census", "olga"))
     assert (leaving.status_code, leaving.json()["outcome"]) == (200, "member_removed")
     assert server.see("olga", "/datasets/census").status_code == 404
 
 
-def test_who_opens_a_name_by_a_clock_that_is_ahead_is_told_so(server: RolesServer) -> None:
+def test_a_sender_whose_clock_is_ahead_is_expected_to_check_it(server: RolesServer) -> None:
     clock = TestClock(server.clock.now() + 3_600_000)
     body = {**opening(clock, "new"), "by": "opie"}
     answer = server.send("opie", "/datasets", body)

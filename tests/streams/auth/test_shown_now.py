@@ -38,9 +38,9 @@ class Reader(threading.Thread):
                 field, _, value = line.partition(": ")
                 kind = value if field == "event" else kind
                 if field == "data":
-                    told: dict[str, Any] = json.loads(value)
-                    what = label(told) if kind == "decision" else "alert"
-                    self.found.append((told.get("dataset", ""), what))
+                    result: dict[str, Any] = json.loads(value)
+                    what = label(result) if kind == "decision" else "alert"
+                    self.found.append((result.get("dataset", ""), what))
                     if self.found[-1][0] == self.until and what == "amended":
                         return
 
@@ -107,8 +107,8 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> N
 
     def page(after: int, most: int, at_most: int) -> tuple[list[str], int]:
         found = page_of(census.service, "census", own, after=after, maximum=most, max_read=at_most)
-        told = json.loads(asyncio.run(found))
-        return [label(each) for each in told["decisions"]], told["next"]
+        result = json.loads(asyncio.run(found))
+        return [label(each) for each in result["decisions"]], result["next"]
 
     assert page(3, 10, 20) == ([], 23)  # all of another, and not the end
     assert page(23, 10, 20) == (["ana"], 34)
@@ -120,14 +120,14 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> N
     assert last["decisions"][0]["request"]["request_id"] == mine["request_id"]
 
 
-def test_an_engine_is_not_told_what_another_s_id_came_to(census: RolesServer) -> None:
+def test_an_engine_does_not_learn_the_outcome_of_anothers_id(census: RolesServer) -> None:
     census.enrol("census", "eng", "engine")
     mine = census.granted("census", "ana")
     through = {**mine, "via": "eng"}
     answer = census.send("eng", "/requests", through)
     assert (answer.status_code, answer.json()["outcome"]) == (409, "conflict")
     assert not {"first", "hash"} & answer.json().keys()
-    # Whose id it is, is told; so is an engine of its own.
+    # The id's analyst gets the outcome, and so does their own engine.
     own = census.send("ana", "/requests", {**mine, "purpose": "another"})
     assert own.json()["first"]["outcome"] == "granted"
     body = census.granted("census", "ana", via="eng")
@@ -144,7 +144,7 @@ def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesServer) -> 
     assert "first" not in answer.json()
 
 
-def test_a_clock_that_is_set_back_lets_nobody_in_again(tmp_path: Path) -> None:
+def test_a_clock_set_back_revives_no_expired_member(tmp_path: Path) -> None:
     clock = TestClock()
     with RolesServer(tmp_path, clock=clock) as server:
         server.open_for_olga("census", access="members")

@@ -80,7 +80,7 @@ def test_a_file_that_is_not_there_names_the_command_that_makes_it(tmp_path: Path
     assert not file.exists()
 
 
-def test_an_unsound_file_is_a_refused_start(tokens: Path) -> None:
+def test_an_unusable_token_file_refuses_the_start(tokens: Path) -> None:
     tokens.chmod(0o640)
     assert "chmod 600" in refusal(tokens=tokens)
     tokens.chmod(0o600)
@@ -88,7 +88,7 @@ def test_an_unsound_file_is_a_refused_start(tokens: Path) -> None:
     assert "is not a file of tokens" in refusal(tokens=tokens)
 
 
-def test_tls_that_cannot_be_spoken_is_a_refused_start(tmp_path: Path) -> None:
+def test_unusable_tls_files_refuse_the_start(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     other = tmp_path / "other"
     other.mkdir()

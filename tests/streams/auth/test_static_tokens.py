@@ -33,7 +33,7 @@ def test_a_token_ends_at_its_time(own: TokenServer) -> None:
     eventually(lambda: own.status(token) == 401)
 
 
-def test_two_tokens_of_a_name_are_told_apart(own: TokenServer) -> None:
+def test_two_tokens_of_a_name_are_revoked_separately(own: TokenServer) -> None:
     first, second = own.make("local:ana"), own.make("local:ana", another=True)
     rows, _ = token_file.read(own.tokens)
     token_file.revoke(own.tokens, rows[-2].id, now=wall())
@@ -99,7 +99,7 @@ UNSOUND: list[Callable[[Path], None]] = [
 
 
 @pytest.mark.parametrize("spoil", UNSOUND, ids=lambda each: each.__name__)
-def test_an_unsound_file_lets_nobody_in_until_it_is_sound_again(
+def test_an_unusable_token_file_rejects_everybody_until_repaired(
     own: TokenServer, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
     kept, before = own.tokens.read_bytes(), own.last_sequence()
@@ -136,7 +136,7 @@ def test_a_supervisor_alone_finds_out_that_the_file_is_unsound(own: TokenServer)
     eventually(lambda: own.status(None, "/readyz") == 200)
 
 
-def test_a_server_with_a_provider_stays_ready_for_its_names(
+def test_a_server_with_a_provider_stays_ready_with_an_unusable_token_file(
     tmp_path: Path, provider: LocalProvider
 ) -> None:
     with TokenServer(tmp_path, provider=provider) as server:
@@ -191,7 +191,7 @@ def test_a_stream_ends_once_its_token_does(
 
 
 @pytest.mark.slow
-def test_a_stream_ends_once_its_token_is_of_another(own: TokenServer) -> None:
+def test_a_stream_ends_when_its_token_changes_owner(own: TokenServer) -> None:
     names = ("local:ana", "local:ben")
     with contextlib.ExitStack() as streams:
         begun = list[httpx.Response]()

@@ -66,14 +66,14 @@ def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
             assert refused.status_code == 429
             refused.read()
         assert int(refused.headers["retry-after"]) > 0
-        told = refused.json()
-        assert told["error"] == "too_many_streams"
-        assert told["message"].startswith("zoe has 50 open streams of events")
+        result = refused.json()
+        assert result["error"] == "too_many_streams"
+        assert result["message"].startswith("zoe has 50 open streams of events")
         document = server.see("olga", "/schema/openapi.json").json()
         stated = document["paths"]["/events"]["get"]["responses"]["429"]
         (content,) = stated["content"].values()
         schema = {**content["schema"], "components": document["components"]}
-        jsonschema_rs.validator_for(schema, validate_formats=True).validate(told)
+        jsonschema_rs.validator_for(schema, validate_formats=True).validate(result)
         assert set(stated["headers"]) == {"Retry-After"}
         assert begun("olga", streams) == 200
         first.close()  # and its place is free again

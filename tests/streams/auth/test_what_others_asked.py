@@ -23,9 +23,9 @@ def test_decisions_of_others_tell_their_teams_and_limits(tmp_path: Path) -> None
         server.furnish()
         why = server.see("zoe", "/datasets/survey/why").json()
         assert {row["team"] for row in why["by_analyst"]} == {None}
-        told = server.see("zoe", "/datasets/survey/requests").text
-        assert '"scope":"team","name":"red"' in told
-        assert '"pace_left"' in told
+        result = server.see("zoe", "/datasets/survey/requests").text
+        assert '"scope":"team","name":"red"' in result
+        assert '"pace_left"' in result
 
 
 def test_the_largest_grants_tell_nobody_of_others(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Who is told what of why a budget is as it is: every role, every kind of dataset."""
+"""Visibility of `why`: every role, every kind of dataset."""
 
 from __future__ import annotations
 
@@ -59,7 +59,9 @@ def test_it_is_there_for_those_who_see_the_dataset(
 
 @everybody
 @everywhere
-def test_each_is_told_what_they_see(furnished: RolesServer, name: str | None, dataset: str) -> None:
+def test_each_caller_gets_only_what_they_may_see(
+    furnished: RolesServer, name: str | None, dataset: str
+) -> None:
     what = seen(name, dataset)
     if name is None or what is None:
         return  # nothing of it, see above
@@ -137,7 +139,9 @@ def test_a_table_is_csv(furnished: RolesServer, dataset: str) -> None:
         ("analyst=", "analyst"),
     ],
 )
-def test_what_is_asked_wrongly_is_told(furnished: RolesServer, query: str, field: str) -> None:
+def test_a_wrong_parameter_is_reported_by_its_field(
+    furnished: RolesServer, query: str, field: str
+) -> None:
     headers = furnished.shown("olga")
     answer = furnished.http.get(f"/datasets/closed-own/why?{query}", headers=headers)
     assert answer.status_code == 422

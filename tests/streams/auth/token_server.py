@@ -1,4 +1,4 @@
-"""A real server that knows who asks, with a file of tokens and perhaps a provider."""
+"""A real server with a file of tokens, and perhaps an OpenID provider."""
 
 from __future__ import annotations
 

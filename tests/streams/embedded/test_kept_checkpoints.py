@@ -206,7 +206,7 @@ def test_out_of_reach_refuses_where_a_setting_asks_for_it(file: Path, away: Path
     EmbeddedService.open(file, Settings(checkpoints_required=True)).close_sync()
 
 
-def test_a_loss_that_is_seen_late_ends_the_ledger(file: Path, kept: Path) -> None:
+def test_a_loss_found_late_stops_the_ledger(file: Path, kept: Path) -> None:
     asked(file, 1)
     back_up(file)
     asked(file, 2, 3)

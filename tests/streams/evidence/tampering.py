@@ -107,7 +107,7 @@ def _first(log: Log, changed: Log) -> int:
 
 
 def edited(sound: Sound, draw: random.Random) -> Drawn:
-    """Change one value, wherever it stands in a decision."""
+    """Change one value anywhere in a decision."""
     return _changed(
         sound, draw, lambda log, at: [*log[:at], _edited(log[at], draw), *log[at + 1 :]]
     )
@@ -205,11 +205,11 @@ def put_back(sound: Sound, draw: random.Random) -> Drawn:
     return _cut(sound, draw, without_state=False)
 
 
-def decided_anew(sound: Sound, draw: random.Random) -> Drawn:
+def decided_again(sound: Sound, draw: random.Random) -> Drawn:
     """Have the same requests decided again without one of them."""
     log, kept = _begun(sound, draw)
-    anew = _without(log, draw.randint(1, kept[-1]))
-    return Drawn(len(log), kept, anew, True, _first(log, anew))
+    rewritten = _without(log, draw.randint(1, kept[-1]))
+    return Drawn(len(log), kept, rewritten, True, _first(log, rewritten))
 
 
 def of_another_ledger(log: Log) -> Log:
@@ -268,7 +268,7 @@ KINDS: Final[dict[str, Kind]] = {
     "truncated": truncated,
     "cut-without-state": cut,
     "old-backup": put_back,
-    "decided-anew": decided_anew,
+    "decided-again": decided_again,
     "last-record": last_changed,
     "another-ledger": another_ledgers,
 }
@@ -276,7 +276,7 @@ KINDS: Final[dict[str, Kind]] = {
 WOULD_DECIDE: Final = (
     "cut-without-state",
     "old-backup",
-    "decided-anew",
+    "decided-again",
     "last-record",
     "another-ledger",
 )

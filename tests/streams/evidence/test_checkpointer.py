@@ -62,7 +62,7 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
         stage.ask(3)
         await asyncio.sleep(1)
         assert points.paused == "commit_begun"
-        heads.close()  # signs what it was told of last
+        heads.close()  # signs the last reported head
         newest = kept.load().checkpoints[-1]
         assert (newest.sequence, newest.head) == (1, hash_of(stage.log.decisions[1]))
         task.cancel()

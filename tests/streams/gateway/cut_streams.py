@@ -13,7 +13,7 @@ _HEAD = "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n{more}\r\n"
 
 
 class Event(NamedTuple):
-    """A whole event; `kind` is empty where it told the position alone."""
+    """A whole event; `kind` is empty for a position alone."""
 
     id: str
     kind: str

@@ -114,7 +114,7 @@ async def test_a_reader_that_is_ever_further_behind_is_let_go(
     assert (await anext(stream)).startswith(b"id: ")
     await watched.submit_some(22_000)
     await ring.reach((22_000,))
-    assert [piece async for piece in stream] == [], "it connects again, and is told why"
+    assert [piece async for piece in stream] == [], "the client reconnects, and gets the reason"
 
 
 async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
@@ -129,7 +129,7 @@ async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
     assert partition is not None
     watched._begun(partition)  # as after a commit of which it was not known whether it was made
     assert await numbers_of(stream, 300) == list(range(1, 301))
-    # What comes twice, or in part, is told once.
+    # A decision that comes twice, or in part, is sent once.
     log = await watched.read_log(0, 0, 1_000)
     for first, count in ((295, 6), (1, 300), (301, 0)):
         heard.send([Appended(0, first, log[first : first + count])])

@@ -83,7 +83,7 @@ def test_a_client_over_http_tells_them_apart(server: LocalServer) -> None:
         ]
         for reader in readers:
             reader.start()
-        # Alerts are told once: each round crosses thresholds of a dataset of its own.
+        # Alerts are sent once, so each round uses a dataset of its own.
         for number in range(200):
             server.open(f"d{number}")
             server.ask(dataset=f"d{number}", claim={"type": "pure", "epsilon": "0.5"})

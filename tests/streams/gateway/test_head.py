@@ -12,7 +12,7 @@ from streams.evidence.signed_checkpoint import opened
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
-def test_the_end_of_the_log_is_told(server: LocalServer, file: Path) -> None:
+def test_head_returns_the_end_of_the_log(server: LocalServer, file: Path) -> None:
     for _ in range(2):
         server.ask(claim={"type": "pure", "epsilon": "0.01"})
         values = list(read_decisions(file))

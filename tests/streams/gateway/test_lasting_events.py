@@ -55,7 +55,7 @@ def expected(values: list[bytes]) -> Expected:
     return found
 
 
-def told(events: list[Event]) -> Expected:
+def events_in(events: list[Event]) -> Expected:
     return [
         (each.kind, each.json if each.kind == "decision" else each.json["alert_id"])
         for each in events
@@ -103,17 +103,17 @@ def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
         events, cuts = read_with_cuts(
             [server.url], begin, is_last, chance=random.Random(seed), most=10_000
         )
-    found = told(events)
+    found = events_in(events)
     assert cuts > 20
     assert found == expected(logged(file, after=first))
     assert sum(kind == "alert" for kind, _ in found) >= 20
     # Each id once more, from the beginning: what comes after it is the rest.
     for number in random.Random(seed).sample(range(len(events) - 1), 25):
         rest = read_until(server.url, is_last, last=events[number].id)
-        assert told(rest) == found[number + 1 :]
+        assert events_in(rest) == found[number + 1 :]
 
 
-def test_an_alert_is_told_by_the_decision_that_crossed_it_alike_live_and_later(
+def test_an_alert_follows_its_decision_live_and_replayed(
     server: LocalServer,
 ) -> None:
     begin = now(server)
@@ -139,8 +139,8 @@ def test_an_amendment_tells_which_of_its_thresholds_are_crossed(
     for fields in ({"alert_at": ["0.3", "0.5", "0.9"]}, {"horizon": "P9D"}):
         assert server.post("/datasets/census/amend", amending(clock, **fields)).status_code == 200
     server.ask(claim={"type": "pure", "epsilon": "0.01"})
-    events = read_until(server.url, lambda found: len(told(found)) == 7, last=begin)
-    kinds = [kind if kind == "decision" else value for kind, value in told(events)]
+    events = read_until(server.url, lambda found: len(events_in(found)) == 7, last=begin)
+    kinds = [kind if kind == "decision" else value for kind, value in events_in(events)]
     amended = ["census/1/0.3", "census/1/0.5"]
     assert kinds == ["decision", "census/1/0.5", "decision", *amended, "decision", "decision"]
 
@@ -175,7 +175,7 @@ def test_what_a_client_is_not_to_see_is_left_out_and_its_position_goes_on(
             most=4_000,
         )
         total += cuts
-        assert told(events) == wanted
+        assert events_in(events) == wanted
     assert total > 8
 
 
@@ -188,7 +188,7 @@ def _who(value: Any) -> str | None:
     return asked.get("analyst") or asked.get("by")
 
 
-def test_who_wants_nothing_of_what_happens_is_told_how_far_the_stream_is(
+def test_a_client_whose_filter_matches_nothing_gets_positions(
     server: LocalServer, file: Path
 ) -> None:
     connection = Connection(server.url, query="?dataset=quiet")
@@ -203,7 +203,7 @@ def test_who_wants_nothing_of_what_happens_is_told_how_far_the_stream_is(
     assert len(ids) >= 3
     server.open("quiet")
     rest = read_until(
-        server.url, lambda found: bool(told(found)), last=ids[-1], query="?dataset=quiet"
+        server.url, lambda found: bool(events_in(found)), last=ids[-1], query="?dataset=quiet"
     )
     assert [each.json["outcome"] for each in rest if each.kind] == ["opened"]
 
@@ -256,7 +256,7 @@ def test_a_position_in_the_archive_is_gone(file: Path, clock: TestClock, tmp_pat
             answer = server.http.head("/events", headers={"Last-Event-ID": event.id})
             if answer.status_code == 200:
                 rest = read_until(server.url, is_after_seal, last=event.id)
-                assert told(rest)[:-2] == told(events[number + 1 :])
+                assert events_in(rest)[:-2] == events_in(events[number + 1 :])
                 continue
             gone += 1
             assert gone == number + 1, "what is after a position that is held is held"
@@ -348,7 +348,7 @@ def test_thresholds_crossed_before_come_without_id_and_not_again(server: LocalSe
     assert (position.kind, bool(position.id)) == ("", True)
     server.ask(claim=SMALL)
     again = read_until(
-        server.url, lambda found: bool(told(found)), last=position.id, query="?crossed=true"
+        server.url, lambda found: bool(events_in(found)), last=position.id, query="?crossed=true"
     )
     assert [each.kind for each in again] == ["", "decision"]
 

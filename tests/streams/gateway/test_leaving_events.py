@@ -203,9 +203,9 @@ async def test_streams_beyond_the_most_are_refused_until_one_ends(
             assert refused.status_code == 503
             await refused.aread()
         assert int(refused.headers["retry-after"]) > 0
-        told: dict[str, Any] = refused.json()
-        assert told["error"] == "unavailable"
-        assert told["message"] == (
+        result: dict[str, Any] = refused.json()
+        assert result["error"] == "unavailable"
+        assert result["message"] == (
             f"this server has {MAX_STREAMS} open streams of events, its limit: "
             "close one, or connect again later"
         )

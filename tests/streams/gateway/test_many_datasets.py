@@ -152,12 +152,16 @@ def test_a_name_that_is_none_says_where_to_begin_as_well(crowd: LocalServer) -> 
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "10001", "1.5", "x", "", "1" * 5000, "\u0661"])
-def test_a_wrong_limit_is_told_by_field_rule_and_value(crowd: LocalServer, limit: str) -> None:
+def test_a_wrong_limit_is_reported_by_field_rule_and_value(crowd: LocalServer, limit: str) -> None:
     response = crowd.http.get("/datasets", params={"limit": limit})
-    told = response.json()
-    assert (response.status_code, told["error"], told["field"]) == (422, "invalid_field", "limit")
-    assert told["rule"] == "must be a whole number from 1 to 10000"
-    assert told.get("value", "").startswith(limit[:80])
+    result = response.json()
+    assert (response.status_code, result["error"], result["field"]) == (
+        422,
+        "invalid_field",
+        "limit",
+    )
+    assert result["rule"] == "must be a whole number from 1 to 10000"
+    assert result.get("value", "").startswith(limit[:80])
 
 
 def test_the_openapi_document_says_how_to_page(crowd: LocalServer) -> None:

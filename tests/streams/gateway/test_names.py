@@ -111,10 +111,10 @@ def test_each_alert_has_an_id_of_its_own(file: Path, clock: TestClock, tmp_path:
     assert {tuple(each.split("/")) for each in ids} == {
         (name, "1", ratio) for name in NAMES for ratio in ("0.5", "1")
     }
-    # The embedded ledger remembers on disk which were told, one id a line.
-    told = DeliveredAlerts(tmp_path / "accountant.db", "head")
+    # The embedded ledger records sent alerts on disk, one id a line.
+    result = DeliveredAlerts(tmp_path / "accountant.db", "head")
     for each in ids:
-        told.add(an_alert(each))
+        result.add(an_alert(each))
     again = DeliveredAlerts(tmp_path / "accountant.db", "head")
     assert again.ids == set(ids)
 
@@ -134,6 +134,6 @@ def an_alert(alert_id: str) -> Alert:
 def test_a_server_shows_a_name_that_can_be_used(server: LocalServer) -> None:
     answer = server.ask(dataset="schema/table")
     assert answer.status_code == 422
-    told = answer.json()
-    assert told["field"] == "dataset"
-    assert told["message"].endswith(": use schema:table")
+    result = answer.json()
+    assert result["field"] == "dataset"
+    assert result["message"].endswith(": use schema:table")

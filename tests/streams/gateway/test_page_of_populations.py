@@ -66,15 +66,15 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
             "something was granted on city-1"
         )
         assert f"<td>no guarantee: {why}</td>" in html.unescape(server.http.get("/").text)
-        told = {
+        result = {
             row["dataset"]: row["joint_guarantee"] for row in server.http.get("/datasets").json()
         }
-        assert told["city-1"] == told["city-2"]
-        assert told["city-1"]["why"] == why
-        assert told["town-1"]["epsilon"] == "2"
-        assert server.http.get("/datasets/city-1").json()["joint_guarantee"] == told["city-1"]
+        assert result["city-1"] == result["city-2"]
+        assert result["city-1"]["why"] == why
+        assert result["town-1"]["epsilon"] == "2"
+        assert server.http.get("/datasets/city-1").json()["joint_guarantee"] == result["city-1"]
         with reader(f"sqlite:///{file}") as ledger:
-            for name, joint in told.items():
+            for name, joint in result.items():
                 view = find(ledger, name)
                 assert view is not None
                 shown = one_with_joint(view, ledger)
@@ -111,15 +111,15 @@ def test_the_joint_guarantee_is_everybodys_and_names_no_hidden_dataset(
 
 def joint_of(known: RolesServer, name: str) -> tuple[str | None, str | None]:
     """Return the sum of epsilon, or why there is none: as every way of reading tells it."""
-    told = known.see(name, "/datasets/city-1").json()["joint_guarantee"]
+    result = known.see(name, "/datasets/city-1").json()["joint_guarantee"]
     (listed, *_) = [
         row["joint_guarantee"]
         for row in known.see(name, "/datasets").json()
         if "joint_guarantee" in row
     ]
-    assert listed == told
-    epsilon, why = told.get("epsilon"), told.get("why")
-    hidden = told.get("others", 0)
+    assert listed == result
+    epsilon, why = result.get("epsilon"), result.get("why")
+    hidden = result.get("others", 0)
     assert hidden == (0 if name in {"olga", "root"} else 2 if why is None else 3)
     texts = [
         known.see(name, "/").text,

@@ -1,4 +1,4 @@
-"""What a request would be told, by HTTP and by every service that reads a ledger."""
+"""Previews over HTTP and by every service that reads a ledger."""
 
 from __future__ import annotations
 
@@ -43,13 +43,13 @@ def test_a_preview_tells_and_nothing_is_written(server: LocalServer) -> None:
     assert server.post("/datasets/census/preview", SMALL).json()["more"] == 8
 
 
-def test_a_refusal_is_told_with_what_would_fit(server: LocalServer) -> None:
+def test_a_refused_preview_shows_what_would_fit(server: LocalServer) -> None:
     shown = server.post("/datasets/census/preview", LARGE).json()
     assert (shown["granted"], shown["reason"], shown["more"]) == (False, "exhausted", 0)
     assert (shown["asked"], shown["fits"]) == ({"epsilon": "2", "delta": "0"}, "pure:1")
 
 
-def test_a_request_above_the_cap_is_told_so(server: LocalServer) -> None:
+def test_a_request_above_the_cap_is_refused_in_the_preview(server: LocalServer) -> None:
     server.open("capped", most_per_request="0.25")
     shown = server.post("/datasets/capped/preview", LARGE).json()
     assert (shown["reason"], shown["fits"]) == ("above_cap", "pure:0.25")
@@ -66,11 +66,11 @@ def test_a_request_above_the_cap_is_told_so(server: LocalServer) -> None:
         ("census", SMALL | {"unit": "x" * 70_000}, 413, "body"),
     ],
 )
-def test_what_is_wrong_is_told_as_of_a_request(
+def test_preview_errors_are_those_of_a_request(
     server: LocalServer, path: str, body: Any, status: int, field: str
 ) -> None:
-    told = server.post(f"/datasets/{path}/preview", body)
-    assert (told.status_code, told.json()["field"]) == (status, field)
+    result = server.post(f"/datasets/{path}/preview", body)
+    assert (result.status_code, result.json()["field"]) == (status, field)
 
 
 def test_only_plain_json_is_read(server: LocalServer) -> None:
@@ -92,9 +92,9 @@ async def test_the_client_s_service_tells_what_the_ledger_s_own_does(server: Loc
     remote = HttpService(server.url)
     try:
         for claim in ("pure:0.1", "gaussian:sigma=1,sensitivity=1", "pure:3", "2*pure:0.3"):
-            told = await shown_by(remote, "census", claim)
-            assert told is not None
-            assert told == await shown_by(server.service, "census", claim)
+            result = await shown_by(remote, "census", claim)
+            assert result is not None
+            assert result == await shown_by(server.service, "census", claim)
         assert await shown_by(remote, "nowhere", "pure:0.1") is None
         assert await shown_by(server.service, "nowhere", "pure:0.1") is None
         for service in (remote, server.service):

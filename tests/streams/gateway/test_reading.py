@@ -103,7 +103,7 @@ def test_a_parameter_that_is_missing_or_no_such_type_is_named(
     assert "bool" in wrong.json()["rule"]
 
 
-def test_an_unknown_path_or_method_is_told_as_json(server: LocalServer) -> None:
+def test_an_unknown_path_or_method_is_a_problem(server: LocalServer) -> None:
     assert server.http.get("/nothing").json()["error"] == "http_error"
     assert server.http.delete("/datasets").status_code == 405
 

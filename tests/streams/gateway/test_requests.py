@@ -33,7 +33,7 @@ def test_pages_follow_one_another_to_an_empty_one(server: LocalServer) -> None:
     }
 
 
-def test_a_page_has_a_hundred_decisions_unless_it_is_told_otherwise(server: LocalServer) -> None:
+def test_a_page_has_a_hundred_decisions_by_default(server: LocalServer) -> None:
     for _ in range(101):
         server.ask(claim={"type": "pure", "epsilon": "0.001"})
     page = server.http.get("/datasets/census/requests").json()
@@ -80,7 +80,7 @@ def test_a_number_out_of_bounds_is_refused_with_the_rule(
     assert problem.json()["rule"].startswith("must be a whole number from ")
 
 
-@pytest.mark.parametrize("index", ["older", "made anew"])
+@pytest.mark.parametrize("index", ["older", "rebuilt"])
 def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
     file: Path, clock: TestClock, tmp_path: Path, index: str
 ) -> None:
@@ -88,7 +88,7 @@ def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
     with LocalServer(file, clock) as server:
         before = server.http.get("/datasets/survey/requests?limit=1000").json()["decisions"]
     archive_file(file, clock, tmp_path / "old.jsonl.gz")
-    if index == "made anew":
+    if index == "rebuilt":
         for each in file.parent.glob("*.index*"):
             each.unlink()
     with LocalServer(file, clock) as server:

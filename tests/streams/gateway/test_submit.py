@@ -161,10 +161,10 @@ def test_a_broken_rule_is_422_with_field_rule_and_value_and_never_appended(
     before = shared_server.last_sequence()
     response = shared_server.post("/requests", request(shared_server.clock) | change)
     assert response.status_code == 422, response.text
-    told = response.json()
-    assert told["field"] == field
-    assert told["rule"]
-    assert told["value"] if field != "dataset" else "value" not in told
+    result = response.json()
+    assert result["field"] == field
+    assert result["rule"]
+    assert result["value"] if field != "dataset" else "value" not in result
     assert len(response.content) < 2_000
     assert shared_server.last_sequence() == before
 

@@ -80,7 +80,7 @@ def test_no_get_signs_out(ana: Person) -> None:
     assert ana.look("/").status_code == 200
 
 
-def test_what_is_no_form_is_told(ana: Person) -> None:
+def test_a_malformed_form_is_reported(ana: Person) -> None:
     assert ana.http.post("/sign-out", json={}).status_code == 415
     kind = {"content-type": "application/x-www-form-urlencoded"}
     for body, status in (

@@ -56,8 +56,8 @@ def test_what_is_open_to_strangers_is_no_secret(anybody: Person) -> None:
 def test_no_value_of_any_template_acts() -> None:
     made = environment.from_string("{{ text }}<b title='{{ text }}'>{{ text|upper }}</b>")
     shown = made.render(text="<i>a\x1b\u202e\u2028</i>")
-    told = "&lt;i&gt;a\\u001b\\u202e\\u2028&lt;/i&gt;"
-    assert shown.startswith(f"{told}<b title='{told}'>")
+    result = "&lt;i&gt;a\\u001b\\u202e\\u2028&lt;/i&gt;"
+    assert shown.startswith(f"{result}<b title='{result}'>")
     assert shown.isprintable()
 
 

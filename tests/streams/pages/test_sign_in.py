@@ -39,7 +39,7 @@ def test_a_browser_is_sent_to_sign_in_and_back(census: RolesServer, anybody: Per
     assert "<b>ana</b>" in listed.text
 
 
-def test_programs_are_told_as_before(anybody: Person) -> None:
+def test_programs_get_problems_instead_of_pages(anybody: Person) -> None:
     answer = anybody.look("/", accept="*/*")
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert anybody.look("/datasets").status_code == 401
@@ -80,7 +80,9 @@ def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path) -> None:
         assert parts == {"httponly", "path=/", "samesite=strict", "secure"}
 
 
-def test_the_cookie_lets_nobody_into_the_api(census: RolesServer, ana: Person) -> None:
+def test_the_session_cookie_does_not_authenticate_api_requests(
+    census: RolesServer, ana: Person
+) -> None:
     assert ana.look("/").status_code == 200
     for path in (
         "/datasets",
@@ -135,7 +137,7 @@ def test_a_provider_s_token_ends_its_session_when_it_expires(
         assert "<b>ben</b>" in person.look("/").text
 
 
-def test_where_it_cannot_be_told_who_asks_a_session_waits(census: RolesServer, ana: Person) -> None:
+def test_a_session_survives_an_outage_of_the_token_check(census: RolesServer, ana: Person) -> None:
     hidden = census.tokens_file.with_suffix(".hidden")
     census.tokens_file.rename(hidden)
     answer = ana.look("/")

@@ -264,7 +264,7 @@ async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_
         silent.transport.abort()
 
 
-async def test_connections_are_told_how_long_they_may_be_idle() -> None:
+async def test_keep_alive_names_the_idle_time() -> None:
     async with served(request_s=10.0) as port, connected(port) as (reader, writer):
         writer.write(REQUEST)
         assert b"keep-alive: timeout=9" in (await reader.readuntil(b"\r\n\r\n")).lower()

@@ -36,7 +36,7 @@ async def asked(probes: Probes, path: str, **headers: str) -> httpx.Response:
         return await http.get(f"http://127.0.0.1:{probes.port}{path}", headers=headers)
 
 
-async def test_probes_are_told_health_and_nothing_else() -> None:
+async def test_the_probe_port_serves_health_only() -> None:
     probes = Probes(Settings(probe_port=0), waiting, None)
     await probes.start()
     try:
@@ -50,7 +50,7 @@ async def test_probes_are_told_health_and_nothing_else() -> None:
         await probes.stop()
 
 
-async def test_where_strangers_are_kept_out_probes_are_told_ready_alone(tmp_path: Path) -> None:
+async def test_with_authentication_probes_see_ready_alone(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     token_file.create(tokens, "ana", now=time.time_ns() // 1_000_000)
     settings = Settings(probe_port=0, tokens=tokens)

@@ -1,4 +1,4 @@
-"""How many requests one address may send: who is counted, what a refused one is told."""
+"""The rate limit of an address: which requests count, and the answer beyond it."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def test_who_is_counted_by_the_peer_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    ("told", "counted"),
+    ("result", "counted"),
     [
         (OTHER, OTHER),
         (f"198.51.100.1, {OTHER}", OTHER),  # what stands before it the client may have written
@@ -95,9 +95,9 @@ def test_who_is_counted_by_the_peer_alone() -> None:
         ("\xff", ONE),
     ],
 )
-def test_who_is_counted_by_a_trusted_header(told: str, counted: str) -> None:
-    assert of(ONE, FORWARDED, x_forwarded_for=told) == counted
-    assert of(ONE, FORWARDED, x_real_ip=told) == ONE
+def test_who_is_counted_by_a_trusted_header(result: str, counted: str) -> None:
+    assert of(ONE, FORWARDED, x_forwarded_for=result) == counted
+    assert of(ONE, FORWARDED, x_real_ip=result) == ONE
 
 
 def test_the_last_of_several_headers_is_the_proxys() -> None:
@@ -114,7 +114,7 @@ def server(tmp_path: Path) -> Iterator[LocalServer]:
         yield server
 
 
-def test_too_many_are_told_and_nothing_is_decided(server: LocalServer) -> None:
+def test_requests_over_the_limit_get_429_and_no_decision(server: LocalServer) -> None:
     server.open()
     before = server.last_sequence()
     body = request(server.clock)
@@ -123,9 +123,9 @@ def test_too_many_are_told_and_nothing_is_decided(server: LocalServer) -> None:
     assert refused.status_code == 429
     assert refused.headers["content-type"] == "application/problem+json"
     assert 0 < int(refused.headers["retry-after"]) <= 100
-    told = refused.json()
-    assert (told["error"], told["status"]) == ("too_many_requests", 429)
-    assert told["message"] == told["detail"]
+    result = refused.json()
+    assert (result["error"], result["status"]) == ("too_many_requests", 429)
+    assert result["message"] == result["detail"]
     assert server.last_sequence() == before + 1
     assert server.post("/requests", request(server.clock), X_Forwarded_For=OTHER).status_code == 200
     spoofed = server.post("/requests", body, X_Forwarded_For=f"{OTHER}9, {ONE}")
@@ -226,7 +226,7 @@ def proxied(tmp_path: Path) -> Iterator[tuple[str, LocalServer]]:
         proxy.server_close()
 
 
-def test_a_client_waits_as_long_as_it_is_told_and_sends_the_same_bytes_again(
+def test_a_client_waits_for_retry_after_and_sends_the_same_bytes_again(
     proxied: tuple[str, LocalServer],
 ) -> None:
     url, server = proxied

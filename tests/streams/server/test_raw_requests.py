@@ -158,9 +158,7 @@ def headed(length: int) -> bytes:
 
 @pytest.mark.parametrize("length", [MOST_HEAD + 1, 70_000, 130_000, 200_000, 1_000_000])
 @pytest.mark.parametrize("pieces", [1, 2, 50])
-def test_headers_that_are_too_long_are_told_so_however_they_arrive(
-    length: int, pieces: int
-) -> None:
+def test_too_long_headers_get_431_however_they_arrive(length: int, pieces: int) -> None:
     connection = StrictConnection(MOST_HEAD)
     request, step = headed(length), -(-length // pieces)
     with pytest.raises(h11.RemoteProtocolError):  # noqa: PT012 (any piece may be the one)

@@ -71,7 +71,7 @@ def test_what_names_none_is_refused_without_a_secret(text: str) -> None:
         assert "SECRET" not in str(refused.value)
 
 
-def test_other_machines_are_sent_plain_text_only_where_that_is_told() -> None:
+def test_http_to_other_machines_needs_the_setting() -> None:
     text = "http://h.example.org/SECRET"
     assert address_of(text, unencrypted=True).name == "http://h.example.org"
 

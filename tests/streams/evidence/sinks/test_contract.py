@@ -112,7 +112,7 @@ def test_what_fails_shows_no_secret(
     receiver: NoteReceiver, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     place = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
-    told = ""
+    result = ""
     with caplog.at_level("DEBUG"):
         receiver.answer(500)
         for way in ("status", "slow", "away"):
@@ -123,11 +123,11 @@ def test_what_fails_shows_no_secret(
             try:
                 put(place, ONE)
             except LedgerFault as error:
-                told += "".join(traceback.format_exception(error))
-    told += caplog.text + "".join(capfd.readouterr())
-    assert told.count(receiver.name) >= 3
+                result += "".join(traceback.format_exception(error))
+    result += caplog.text + "".join(capfd.readouterr())
+    assert result.count(receiver.name) >= 3
     for secret in (SECRET, "header-secret", "token="):
-        assert secret not in told
+        assert secret not in result
 
 
 @pytest.mark.kafka

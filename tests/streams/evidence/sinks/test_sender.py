@@ -115,7 +115,7 @@ def test_places_that_hang_hold_up_no_other_and_not_the_end(tmp_path: Path) -> No
     os.close(os.open(pipe, os.O_RDONLY | os.O_NONBLOCK))
 
 
-def test_a_place_that_hangs_is_told_of(tmp_path: Path) -> None:
+def test_a_sink_that_hangs_is_reported(tmp_path: Path) -> None:
     kept = Path(Directory(tmp_path).put(of(1), note_of(of(1))))
     kept.unlink()
     os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
@@ -129,7 +129,7 @@ def test_a_place_that_hangs_is_told_of(tmp_path: Path) -> None:
     os.close(reading)
 
 
-def test_what_is_told_and_measured_holds_no_secret(
+def test_messages_and_metrics_contain_no_secret(
     receiver: NoteReceiver, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
 ) -> None:
     registry = CollectorRegistry()
@@ -141,12 +141,12 @@ def test_what_is_told_and_measured_holds_no_secret(
         receiver.down()
         sent(senders, 1)
         until(lambda: senders.notes)
-        told = generate_latest(registry).decode() + "".join(senders.notes)
+        result = generate_latest(registry).decode() + "".join(senders.notes)
         receiver.up()
         until(lambda: not senders.notes)
         senders.close()
-    told += caplog.text + "".join(capfd.readouterr())
-    assert 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}' in told
-    assert told.count(receiver.name) >= 2  # in the note and in the log
+    result += caplog.text + "".join(capfd.readouterr())
+    assert 'privacy_checkpoint_place_overdue_seconds{kind="webhook",place="1"}' in result
+    assert result.count(receiver.name) >= 2  # in the note and in the log
     for secret in (SECRET, "header-secret"):
-        assert secret not in told
+        assert secret not in result

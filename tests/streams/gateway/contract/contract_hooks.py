@@ -1,11 +1,11 @@
-"""What schemathesis is told beside the document, and nothing else.
+"""Hooks for schemathesis: what it needs besides the document.
 
 Formats: a decimal is text, whose bounds JSON Schema cannot state; the document has them beside
 each format (`x-minimum` and its kin), and values are made from there.
 
 One hook, of requests that ought to be accepted, sees to
 1. the time in an id (`issued_now`);
-2. who asks, and of what (`in_name_of`), at a server that knows everybody;
+2. the caller and the dataset (`in_name_of`), with authentication;
 3. rules between fields (`mended`), each in a function of its own. A rule that is not here is
    found as a failure, since the server refuses what the document allows;
 4. whole numbers: for JSON Schema 3.0 is an integer, the server takes 3 alone (`whole`).
@@ -34,7 +34,7 @@ BOUNDED = json.loads(os.environ["CONTRACT_AMOUNTS"])
 ISSUED = int(os.environ["CONTRACT_ISSUED"])
 """The ledger's time, milliseconds since 1970."""
 WHO = os.environ.get("CONTRACT_WHO")
-"""Whose name bodies have, where the server knows who asks."""
+"""The caller's name in bodies, with authentication."""
 IS_ENGINE = "CONTRACT_ENGINE" in os.environ
 """Whether requests are for an analyst."""
 DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
@@ -181,7 +181,7 @@ def fields_of_a_member(body: Fields) -> None:
 
 
 def fields_of_a_limit(body: Fields) -> None:
-    """Name whom a limit is for, keep one budget of its own, and what this scope may have."""
+    """Name the limit's subject, and keep one separate budget that the scope allows."""
     scope = body["scope"]
     for field, scopes in _SCOPES.items():
         if scope not in scopes:

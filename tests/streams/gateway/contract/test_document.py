@@ -145,7 +145,7 @@ def test_one_route_answers_csv(server: LocalServer) -> None:
         for path, methods in document(server)["paths"].items()
         for method in methods.values()
     }
-    assert [path for path, told in answers.items() if "text/csv" in told] == [
+    assert [path for path, result in answers.items() if "text/csv" in result] == [
         "/datasets/{dataset}/why"
     ]
 
@@ -244,9 +244,7 @@ def test_answers_are_what_the_document_says(server: LocalServer, clock: TestCloc
     assert statuses == {200, 400, 404, 409, 413, 415, 421, 422}
 
 
-def test_what_is_told_of_limits_is_what_the_document_says(
-    server: LocalServer, clock: TestClock
-) -> None:
+def test_limits_match_the_document(server: LocalServer, clock: TestClock) -> None:
     whole = document(server)
     takes = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
     decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
@@ -259,9 +257,9 @@ def test_what_is_told_of_limits_is_what_the_document_says(
         fields = {"type": "limit", "scope": "analyst", "name": name, "dataset": "census"}
         body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **said}
         takes.validate(body)
-        told = server.post("/datasets/census/limits", body).json()
-        assert told.get("outcome") == "limit_set", told
-        decision.validate(told)
+        result = server.post("/datasets/census/limits", body).json()
+        assert result.get("outcome") == "limit_set", result
+        decision.validate(result)
     granted, refused = server.ask().json(), server.ask().json()
     decision.validate(granted)
     decision.validate(refused)
@@ -277,15 +275,15 @@ def test_what_is_told_of_limits_is_what_the_document_says(
 def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(
     server: LocalServer, clock: TestClock
 ) -> None:
-    told = 0
+    result = 0
     for _, _, response in answers(server, clock):
         problem = response.json()
         if "error" not in problem or response.status_code < 400:
             continue
-        told += 1
+        result += 1
         assert response.headers["content-type"] == "application/problem+json"
         assert problem["status"] == response.status_code
         assert problem["type"] == f"/problems/{problem['error']}"
         assert problem["title"]
         assert problem["detail"] == problem["message"]
-    assert told >= 7
+    assert result >= 7

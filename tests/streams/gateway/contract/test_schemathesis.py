@@ -1,6 +1,6 @@
 """schemathesis reads the server's document and looks for an answer that it does not allow.
 
-What it is told beside the document stands in contract_hooks.py.
+contract_hooks.py adds what it needs besides the document.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def test_schemathesis_finds_nothing(file: Path, clock: TestClock, tmp_path: Path
 
 @pytest.mark.slow
 @pytest.mark.timeout(2_400 if NIGHTLY else 300)
-def test_schemathesis_finds_nothing_at_a_server_that_knows_who_asks(tmp_path: Path) -> None:
+def test_schemathesis_finds_nothing_with_authentication(tmp_path: Path) -> None:
     # Also that no operation is answered without the token, or with a wrong one.
     with TokenServer(tmp_path) as server:
         few = () if NIGHTLY else ("--phases", "fuzzing")
@@ -93,7 +93,7 @@ def run(
     shown = {} if token is None else {"Authorization": f"Bearer {token}"}
     document = server.http.get("/schema/openapi.json", headers=shown).json()
     schemas = document["components"]["schemas"].values()
-    told = {
+    result = {
         "SCHEMATHESIS_HOOKS": "contract_hooks",
         "CONTRACT_AMOUNTS": json.dumps([schema for schema in schemas if "x-minimum" in schema]),
         "CONTRACT_ISSUED": str(NOON),
@@ -113,7 +113,7 @@ def run(
         *([] if NIGHTLY else ["--seed", "1"]),
     ]
     done = subprocess.run(
-        command, env=os.environ | told, cwd=directory, capture_output=True, text=True
+        command, env=os.environ | result, cwd=directory, capture_output=True, text=True
     )
     assert done.returncode == 0, done.stdout[-6_000:] + done.stderr[-2_000:]
     found = json.loads(report.read_text())

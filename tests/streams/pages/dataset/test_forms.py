@@ -1,4 +1,4 @@
-"""Owners' forms end to end: what they write, once, and by whom alone."""
+"""The owners' forms end to end: their records, written once, and by owners only."""
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def test_a_form_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
     assert "opie is analyst" in words(paged.followed("olga", second).text)
 
 
-def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagesServer) -> None:
+def test_a_form_sent_before_with_other_values_is_shown_again(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
     paged.post_form("olga", "members", fields)
@@ -153,7 +153,7 @@ def test_a_form_that_was_sent_with_something_else_is_shown_anew(paged: PagesServ
     assert member(paged, "opie")["team"] == "blue"
 
 
-def test_a_form_that_was_open_for_too_long_is_shown_anew(paged: PagesServer) -> None:
+def test_a_form_open_for_too_long_is_shown_again(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     paged.clock.pass_(seconds=2 * 3_600)
     paged.ask("zoe", "0.001")  # by which the ledger's clock has moved
@@ -191,7 +191,7 @@ def test_what_is_wrong_stands_beside_its_field_and_nothing_is_written(
     assert paged.kept() == before
 
 
-def test_what_the_log_refuses_is_told_and_kept_in_the_form(paged: PagesServer) -> None:
+def test_a_refused_record_stays_in_the_form(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="olga").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove", "reason": "leaves"})
     page = paged.followed("olga", answer)
@@ -231,7 +231,7 @@ def test_an_address_tells_of_no_record_but_ones_own(paged: PagesServer) -> None:
     assert "Not decided yet" in page
 
 
-def test_of_what_is_not_seen_nothing_is_told(paged: PagesServer) -> None:
+def test_a_hidden_decision_is_not_shown_as_flash(paged: PagesServer) -> None:
     fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
     before = paged.kept()
     unseen = paged.post_form("opie", "members", fields)
@@ -300,7 +300,7 @@ def sent_openly(server: LocalServer, kind: str, **fields: str) -> Any:
     return server.http.post(path, data=data, headers={"origin": server.url})
 
 
-def test_where_the_server_knows_nobody_a_name_is_typed(open_server: LocalServer) -> None:
+def test_without_authentication_a_name_is_typed(open_server: LocalServer) -> None:
     shown = form_of(open_server.http.get("/pages/datasets/census").text, "members")
     assert shown["by"] == "owner", "the only owner is proposed"
     answer = sent_openly(open_server, "members", member="ana", role_analyst="yes")
@@ -315,7 +315,7 @@ def test_where_the_server_knows_nobody_a_name_is_typed(open_server: LocalServer)
     assert 'id="l-by-error"' in nobody.text
 
 
-def test_where_the_server_knows_nobody_all_is_seen(open_server: LocalServer) -> None:
+def test_without_authentication_everything_is_visible(open_server: LocalServer) -> None:
     sent_openly(open_server, "members", member="ana", role_analyst="yes")
     open_server.ask(purpose="a look")
     page = open_server.http.get("/pages/datasets/census").text

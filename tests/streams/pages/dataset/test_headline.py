@@ -20,7 +20,7 @@ def test_the_promise_is_the_policys_constant() -> None:
     assert head.sums[0].budget.name == "ρ"
 
 
-def test_a_rho_is_told_as_such() -> None:
+def test_a_rho_budget_is_shown_as_rho() -> None:
     view = dataset(policy={"filter": "zcdp", "epsilon": None, "rho": "0.5", "unit": "household"})
     promise = headline(view).promise
     assert "zero-concentrated differential privacy with ρ = 0.5, δ = 0" in promise

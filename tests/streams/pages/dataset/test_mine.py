@@ -1,4 +1,4 @@
-"""What an analyst is told first: how much, by what, and when more comes."""
+"""An analyst's remaining budget: how much, the deciding limit, and when more is available."""
 
 from __future__ import annotations
 
@@ -9,60 +9,60 @@ from tests.streams.pages.dataset.shown_views import NOW, budget, level, pace
 
 
 def test_without_limits_all_that_is_left_may_be_used() -> None:
-    told = own_budget(budget(left="0.25"), "open", NOW)
-    assert (told.percent, told.amount) == ("25 %", "ε 0.25")
-    assert told.by == "what is left of the dataset, and not reserved for others"
-    assert told.more_at is None
-    assert told.team == ""
+    result = own_budget(budget(left="0.25"), "open", NOW)
+    assert (result.percent, result.amount) == ("25 %", "ε 0.25")
+    assert result.by == "what is left of the dataset, and not reserved for others"
+    assert result.more_at is None
+    assert result.team == ""
 
 
 def test_the_tightest_limit_is_named() -> None:
     team, own = level("team", "red", "0.15"), level("each", "red", "0.05", analyst="ana")
-    told = own_budget(budget(team, own, team="red"), "open", NOW)
-    assert told.percent == "5 %"
-    assert told.by == "the limit of each analyst of team red"
-    assert told.team == "15 % of the budget (ε 0.15)"
-    assert told.more_at is None
+    result = own_budget(budget(team, own, team="red"), "open", NOW)
+    assert result.percent == "5 %"
+    assert result.by == "the limit of each analyst of team red"
+    assert result.team == "15 % of the budget (ε 0.15)"
+    assert result.more_at is None
 
 
 def test_more_comes_when_the_pace_ends_that_holds_back() -> None:
     own = level("analyst", "ana", "0.15", pace=pace("0.02"))
-    told = own_budget(budget(own), "open", NOW)
-    assert (told.percent, told.by) == ("2 %", "the period limit of analyst ana")
-    assert told.more_at == "2026-11-22T00:00:00.000Z"
-    assert told.more_in == "in 12 hours"
+    result = own_budget(budget(own), "open", NOW)
+    assert (result.percent, result.by) == ("2 %", "the period limit of analyst ana")
+    assert result.more_at == "2026-11-22T00:00:00.000Z"
+    assert result.more_in == "in 12 hours"
 
 
 def test_a_pace_that_holds_nobody_back_promises_no_more() -> None:
     own = level("analyst", "ana", "0.01", pace=pace("0.05"))
-    told = own_budget(budget(own), "open", NOW)
-    assert told.by == "the limit of analyst ana"
-    assert told.more_at is None
+    result = own_budget(budget(own), "open", NOW)
+    assert result.by == "the limit of analyst ana"
+    assert result.more_at is None
 
 
 def test_of_two_empty_paces_the_later_one_counts() -> None:
     team = level("team", "red", pace=pace("0", ends_at="2026-11-25T00:00:00.000Z"))
     own = level("analyst", "ana", pace=pace("0"))
-    told = own_budget(budget(team, own), "open", NOW)
-    assert told.percent == "0 %"
-    assert told.more_at == "2026-11-25T00:00:00.000Z"
+    result = own_budget(budget(team, own), "open", NOW)
+    assert result.percent == "0 %"
+    assert result.more_at == "2026-11-25T00:00:00.000Z"
 
 
 def test_a_pace_beside_a_limit_that_is_as_empty_promises_no_more() -> None:
     team, own = level("team", "red", pace=pace("0")), level("analyst", "ana", "0")
-    told = own_budget(budget(team, own), "open", NOW)
-    assert told.by == "the limit of analyst ana"
-    assert told.more_at is None
+    result = own_budget(budget(team, own), "open", NOW)
+    assert result.by == "the limit of analyst ana"
+    assert result.more_at is None
 
 
 def test_of_a_closed_dataset_nothing_may_be_used() -> None:
-    told = own_budget(budget(level("analyst", "ana", pace=pace("0"))), "closed", NOW)
-    assert (told.percent, told.amount) == ("0 %", "ε 0")
-    assert told.by == "nothing more is granted: the dataset is closed"
-    assert told.more_at is None
+    result = own_budget(budget(level("analyst", "ana", pace=pace("0"))), "closed", NOW)
+    assert (result.percent, result.amount) == ("0 %", "ε 0")
+    assert result.by == "nothing more is granted: the dataset is closed"
+    assert result.more_at is None
 
 
-def test_a_budget_of_another_sum_is_told_beside() -> None:
+def test_a_separate_budget_is_shown_in_its_own_sum() -> None:
     own = level(
         "analyst",
         "ana",
@@ -72,10 +72,10 @@ def test_a_budget_of_another_sum_is_told_beside() -> None:
         left={"rho": "0.3"},
         spent_ratio=0.4,
     )
-    told = own_budget(budget(own), "open", NOW)
-    assert told.percent == "50 %"
-    assert told.own == ("of the budget of analyst ana, ρ 0.3 is left",)
-    (shown,) = told.levels
+    result = own_budget(budget(own), "open", NOW)
+    assert result.percent == "50 %"
+    assert result.own == ("of the budget of analyst ana, ρ 0.3 is left",)
+    (shown,) = result.levels
     assert shown.limit is not None
     assert shown.limit.said == "a budget of its own, ρ 0.5"
 

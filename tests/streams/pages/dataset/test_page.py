@@ -60,7 +60,7 @@ def test_what_others_asked_is_on_no_page_of_an_analyst(
         assert part not in page
 
 
-def test_a_page_that_is_not_seen_is_as_one_that_is_not_there(shared_pages: PagesServer) -> None:
+def test_the_page_of_a_hidden_dataset_looks_like_an_unknown_ones(shared_pages: PagesServer) -> None:
     unseen, unknown = shared_pages.page("opie"), shared_pages.page("opie", "nowhere")
     assert unseen.status_code == unknown.status_code == 404
     assert unseen.text.replace("survey", "nowhere") == unknown.text
@@ -124,7 +124,7 @@ def test_hostile_queries_are_text(shared_pages: PagesServer) -> None:
     assert "<script" not in shared_pages.page("olga", HOSTILE).text
 
 
-def test_the_line_over_time_is_told_to_who_does_not_see_it(shared_pages: PagesServer) -> None:
+def test_the_chart_has_a_description_for_screen_readers(shared_pages: PagesServer) -> None:
     page = shared_pages.page("olga").text
     assert '<title id="chart-title">Spent of the budget, 2026-11-21 to 2026-11-30</title>' in page
     assert '<desc id="chart-about">A line that rises from nothing to 31.4 % of the budget' in page

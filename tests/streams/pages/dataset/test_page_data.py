@@ -70,7 +70,7 @@ async def test_an_index_that_is_behind_leaves_out_its_part_alone(shared_pages: P
     assert len(found.members) == 7
 
 
-async def test_what_was_archived_is_told_as_such() -> None:
+async def test_archived_requests_are_reported() -> None:
     found = await recent_requests(Archived(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
     assert found.archived
     assert not found.is_whole

@@ -22,7 +22,7 @@ _ID = "00000000-0000-7000-8000-000000000000"
 def decision(claim: Any = None, purpose: str = "", **fields: Any) -> Decision:
     request = {"analyst": "ana", "request_id": _ID, "purpose": purpose}
     request["claim"] = claim or {"type": "pure", "epsilon": "0.3"}
-    told = {
+    result = {
         "version": FORMAT,
         "rules": RULES,
         "partition_sequence": 7,
@@ -34,33 +34,33 @@ def decision(claim: Any = None, purpose: str = "", **fields: Any) -> Decision:
         "left": {"epsilon": "0.1"},
         "request": msgspec.Raw(msgspec.json.encode(request)),
     }
-    return Decision(**(told | fields))
+    return Decision(**(result | fields))
 
 
 def refused(**fields: Any) -> Decision:
-    told = {"reason": Reason.EXHAUSTED, "asked": {"epsilon": "0.3", "loss_epsilon": "0.3"}}
-    return decision(**(told | fields))
+    result = {"reason": Reason.EXHAUSTED, "asked": {"epsilon": "0.3", "loss_epsilon": "0.3"}}
+    return decision(**(result | fields))
 
 
 def refusal_of(decision: Decision, *levels: LevelView) -> RefusalText:
-    told = request_row(decision, levels, NOW).refusal
-    assert told is not None
-    return told
+    result = request_row(decision, levels, NOW).refusal
+    assert result is not None
+    return result
 
 
 def test_a_grant_is_its_cost() -> None:
-    told = request_row(
+    result = request_row(
         decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW
     )
-    assert told.granted
-    assert (told.claim, told.cost, told.refusal) == ("pure:0.3", "ε 0.3", None)
+    assert result.granted
+    assert (result.claim, result.cost, result.refusal) == ("pure:0.3", "ε 0.3", None)
 
 
 def test_want_of_the_datasets_budget() -> None:
-    told = refusal_of(refused(fits="pure:0.1"))
-    assert told.title == "Did not fit"
-    assert told.fits == "pure:0.1"
-    assert told.more == MoreAvailable("Waiting will not help: a dataset's budget is fixed.")
+    result = refusal_of(refused(fits="pure:0.1"))
+    assert result.title == "Did not fit"
+    assert result.fits == "pure:0.1"
+    assert result.more == MoreAvailable("Waiting will not help: a dataset's budget is fixed.")
     assert request_row(refused(), (), NOW).cost == "ε 0.3"
 
 
@@ -70,65 +70,65 @@ def test_a_pace_says_when_more_comes() -> None:
         LevelLeft("dataset", None, {"epsilon": "0.5"}),
         LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
     )
-    told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
-    assert told.why == (
+    result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
+    assert result.why == (
         "The period limit of team red has too little left in this period: the request costs ε 0.3, "
         "and 0 is left."
     )
-    assert told.more == MoreAvailable(
+    assert result.more == MoreAvailable(
         "More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z"
     )
-    assert told.more_in == "in 12 hours"
-    assert told.left == (
+    assert result.more_in == "in 12 hours"
+    assert result.left == (
         "the whole dataset: ε 0.5 left and not reserved for others",
         "team red: ε 0 left in this period",
     )
-    assert told.fits == "nothing of this kind"
+    assert result.fits == "nothing of this kind"
 
 
 def test_a_period_that_is_over_says_to_ask_again() -> None:
     named = LevelNamed("team", "red", "pace")
     left = (LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
     before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
-    told = refusal_of(before, level("team", "red", pace=pace("0.1")))
-    assert told.more == MoreAvailable("A new period has begun since: ask again.")
+    result = refusal_of(before, level("team", "red", pace=pace("0.1")))
+    assert result.more == MoreAvailable("A new period has begun since: ask again.")
 
 
 def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
     left = (LevelLeft("team", "red", None, {"epsilon": "0.1"}),)
     named = LevelNamed("team", "red", "pace")
-    told = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
-    assert told.more is not None
-    assert told.more.text.startswith("Waiting will not help: a whole period is too small")
-    assert told.more.at is None
+    result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
+    assert result.more is not None
+    assert result.more.text.startswith("Waiting will not help: a whole period is too small")
+    assert result.more.at is None
 
 
 @pytest.mark.parametrize(
     ("what", "words"), [("limit", "raise the limit"), ("reserved", "reserve less")]
 )
 def test_what_only_an_owner_can_change(what: Any, words: str) -> None:
-    told = refusal_of(refused(level=LevelNamed("analyst", "ana", what)))
-    assert told.more is not None
-    assert words in told.more.text
+    result = refusal_of(refused(level=LevelNamed("analyst", "ana", what)))
+    assert result.more is not None
+    assert words in result.more.text
 
 
 def test_other_reasons_promise_nothing() -> None:
-    told = refusal_of(decision(reason=Reason.UNIT_MISMATCH))
-    assert told.why == str(REASONS[Reason.UNIT_MISMATCH])
-    assert (told.fits, told.more) == ("", None)
+    result = refusal_of(decision(reason=Reason.UNIT_MISMATCH))
+    assert result.why == str(REASONS[Reason.UNIT_MISMATCH])
+    assert (result.fits, result.more) == ("", None)
     own = refusal_of(decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LevelNamed("team", "red")))
     assert "The limit of team red decides this." in own.why
 
 
 def test_a_long_claim_is_cut_and_kept() -> None:
     claim = {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.1"}] * 50}
-    told = request_row(decision(claim, purpose="x" * 1_000, outcome=Outcome.GRANTED), (), NOW)
-    assert len(told.claim) == 81
-    assert told.whole_claim.count("pure:0.1") == 50
-    assert len(told.purpose) == 301
+    result = request_row(decision(claim, purpose="x" * 1_000, outcome=Outcome.GRANTED), (), NOW)
+    assert len(result.claim) == 81
+    assert result.whole_claim.count("pure:0.1") == 50
+    assert len(result.purpose) == 301
 
 
 def test_an_input_that_is_no_request_is_shown_without_claim() -> None:
     odd = msgspec.Raw(b'{"analyst": 7, "claim": "none"}')
-    told = request_row(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
-    assert (told.claim, told.analyst) == ("", "")
+    result = request_row(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
+    assert (result.claim, result.analyst) == ("", "")

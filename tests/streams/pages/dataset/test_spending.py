@@ -19,35 +19,35 @@ def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageSum:
 
 def test_a_step_for_each_day_of_which_something_was_spent() -> None:
     days = [row("2026-11-03", "0.25"), row("2026-11-10", "0.5", 2, 1)]
-    told = spending(dataset(), days, "2026-11-10")
-    ends = [tuple(map(float, point.split(","))) for point in told.line.split()]
+    result = spending(dataset(), days, "2026-11-10")
+    ends = [tuple(map(float, point.split(","))) for point in result.line.split()]
     assert ends[0] == (0, HEIGHT)
     assert ends[-1] == (WIDTH, HEIGHT * 0.25)
     assert (WIDTH * 0.3, HEIGHT * 0.75) in ends, "by the end of the third of ten days"
-    assert [each.total for each in told.rows] == ["ε 0.75", "ε 0.25"]
-    assert told.rows[0].percent == "75 %"
-    assert told.title == "Spent of the budget, 2026-11-01 to 2026-11-10"
-    assert "75 % of the budget by the end of 2026-11-10" in told.about
+    assert [each.total for each in result.rows] == ["ε 0.75", "ε 0.25"]
+    assert result.rows[0].percent == "75 %"
+    assert result.title == "Spent of the budget, 2026-11-01 to 2026-11-10"
+    assert "75 % of the budget by the end of 2026-11-10" in result.about
 
 
 def test_nothing_asked_is_a_line_along_the_bottom() -> None:
-    told = spending(dataset(), [], "2026-11-01")
-    assert told.line == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
-    assert told.about == "No requests yet."
-    assert len(told.marks) == 1
+    result = spending(dataset(), [], "2026-11-01")
+    assert result.line == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
+    assert result.about == "No requests yet."
+    assert len(result.marks) == 1
 
 
 def test_an_even_pace_leads_to_the_horizon() -> None:
     view = dataset(horizon_ends_at="2026-11-21T09:30:00.000Z")
-    told = spending(view, [], "2026-11-10")
-    assert told.even == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT / 2:.1f}"
+    result = spending(view, [], "2026-11-10")
+    assert result.even == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT / 2:.1f}"
     beyond = spending(view, [], "2026-12-31")
     assert beyond.even.split()[-1].endswith(",0.0"), "the whole budget at the horizon, no further"
 
 
 def test_a_clock_that_was_reset_draws_nothing_outside() -> None:
-    told = spending(dataset(), [row("2026-10-30", "0.5"), row("2026-12-01", "9")], "2026-11-10")
-    for point in told.line.split():
+    result = spending(dataset(), [row("2026-10-30", "0.5"), row("2026-12-01", "9")], "2026-11-10")
+    for point in result.line.split():
         x, y = map(float, point.split(","))
         assert 0 <= x <= WIDTH
         assert 0 <= y <= HEIGHT
@@ -55,38 +55,38 @@ def test_a_clock_that_was_reset_draws_nothing_outside() -> None:
 
 def test_the_table_is_of_the_latest_days() -> None:
     days = [row(f"2026-{month:02}-{day:02}", "0.001") for month in (9, 10) for day in range(1, 31)]
-    told = spending(
+    result = spending(
         dataset(opened_at="2026-09-01T00:00:00.000Z"), [*days, row("2026-11-01", "0")], "2026-11-21"
     )
-    assert len(told.rows) == 60
-    assert told.left_out == 1
+    assert len(result.rows) == 60
+    assert result.left_out == 1
 
 
 def test_those_who_used_most_come_first_and_the_rest_together() -> None:
     rows = [row(f"p{number:02}", f"0.{number:03}", 1, 2) for number in range(1, 26)]
-    told = by_key(dataset(), [*rows, row("", "0.9")], unnamed="(none given)")
-    assert [each.key for each in told.rows[:2]] == ["(none given)", "p25"]
-    assert len(told.rows) == 20
-    assert told.rest is not None
-    assert told.rest.key == "6 others together"
-    assert told.rest.spent == "ε 0.021"
-    assert told.rest.refused == 12
+    result = by_key(dataset(), [*rows, row("", "0.9")], unnamed="(none given)")
+    assert [each.key for each in result.rows[:2]] == ["(none given)", "p25"]
+    assert len(result.rows) == 20
+    assert result.rest is not None
+    assert result.rest.key == "6 others together"
+    assert result.rest.spent == "ε 0.021"
+    assert result.rest.refused == 12
 
 
-def test_analysts_are_told_by_name() -> None:
+def test_usage_rows_name_the_analysts() -> None:
     (only,) = by_key(dataset(), [row("ana", "0.5", 3, 1)]).rows
     assert (only.key, only.spent, only.bar.used, only.granted) == ("ana", "ε 0.5", "50 %", 3)
 
 
 def test_refusals_tell_of_which_limit_they_are() -> None:
-    told = why(
+    result = why(
         refusals=(
             RefusalsByReason(reason="exhausted", level="team", refused=4),
             RefusalsByReason(reason="exhausted", refused=2),
             RefusalsByReason(reason="closed", refused=1),
         )
     )
-    first, second, third = refusals(told)
+    first, second, third = refusals(result)
     assert (first.title, first.times, first.width) == (
         "Did not fit at a team's limit or period limit",
         4,
@@ -97,7 +97,7 @@ def test_refusals_tell_of_which_limit_they_are() -> None:
     assert refusals(why()) == ()
 
 
-def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
+def test_a_forecast_has_its_range_or_the_reason_for_none() -> None:
     at = "2027-01-{}T00:00:00.000Z"
     week = Forecast(
         scope="all",
@@ -121,6 +121,6 @@ def test_a_forecast_is_told_with_its_range_or_why_there_is_none() -> None:
 
 
 def why(**fields: Any) -> Why:
-    told = {"dataset": "census", "unit": "epsilon", "at": "2026-11-21T12:00:00.000Z"}
+    result = {"dataset": "census", "unit": "epsilon", "at": "2026-11-21T12:00:00.000Z"}
     amounts = {"budget": "1", "spent": "0.5", "left": "0.5"}
-    return Why(**{**told, **amounts, "spent_ratio": 0.5, "state": "open", **fields})
+    return Why(**{**result, **amounts, "spent_ratio": 0.5, "state": "open", **fields})
