@@ -56,7 +56,7 @@ def tab_to(page: Page, selector: str, most: int = 150) -> None:
 
 
 @pytest.mark.parametrize(("name", "query"), [("olga", EDITING), ("ana", PREVIEW), ("root", "")])
-def test_nobody_is_kept_out(opens: Opens, read_only: PagesServer, name: str, query: str) -> None:
+def test_every_page_passes_axe(opens: Opens, read_only: PagesServer, name: str, query: str) -> None:
     page = shown(opens, read_only, name, query)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -175,6 +175,6 @@ def test_pages_are_photographed(
 
 def test_the_limit_form_is_photographed(opens: Opens, read_only: PagesServer) -> None:
     page = shown(opens, read_only, "olga", EDITING, height=1_250)
-    page.locator("#shares").scroll_into_view_if_needed()
-    page.evaluate("document.getElementById('shares').scrollIntoView()")
+    page.locator("#limits").scroll_into_view_if_needed()
+    page.evaluate("document.getElementById('limits').scrollIntoView()")
     picture(page, "dataset-limits-light")
