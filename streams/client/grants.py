@@ -414,9 +414,7 @@ def require_granted(reply: Reply, call: RequestDraft) -> Reply:
         return reply
     then, known = "", IN_DOUBT if reply.outcome is Outcome.EXPIRED else NOT_SENT
     if reply.first is not None and reply.first.granted and reply.repeated:
-        then = (
-            "The first decision on this id was the grant of one run. `release` returns its result."
-        )
+        then = "This id was granted before, for one run. `release` returns the stored result."
         known = GRANTED
     error = NotGranted(reply, then=then)
     note_request(error, call, known)

@@ -93,7 +93,7 @@ def test_a_grant_block_runs_or_raises(ledger: Accountant, draws: Draws) -> None:
         draws()
     assert (raised.value.reason, raised.value.fits) == ("exhausted", "pure:0.5")
     mine = grant.request_id
-    with pytest.raises(NotGranted, match="granted before, to run once"):
+    with pytest.raises(NotGranted, match="granted before, for one run"):
         ledger.grant("census", HALF, request_id=mine).__enter__()
     assert draws.count == 1
 
