@@ -49,12 +49,12 @@ def collect(*arguments: str, **environment: str) -> subprocess.CompletedProcess[
 @pytest.mark.slow
 def test_its_tests_fail_where_the_programs_are_missing(tmp_path: Path) -> None:
     file = "tests/observability/test_files.py"
-    done = collect("-m", "observability", "-k", "alertmanager_takes", file)
+    done = collect("-m", "observability", "-k", "alertmanager_accepts", file)
     assert done.returncode == 1, done.stdout
     assert "run `make test-observability`" in done.stdout
     assert "skipped" not in done.stdout
     done = collect(
-        "-m", "observability", "-k", "alertmanager_takes", file, OBSERVABILITY_BIN=str(tmp_path)
+        "-m", "observability", "-k", "alertmanager_accepts", file, OBSERVABILITY_BIN=str(tmp_path)
     )
     assert done.returncode == 1, done.stdout
 
