@@ -105,4 +105,4 @@ def test_the_index_is_in_order() -> None:
 
 
 def test_the_page_is_short() -> None:
-    assert len(TEXT.split()) <= LONGEST
+    assert sum(word != "|" for word in TEXT.split()) <= LONGEST
