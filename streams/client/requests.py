@@ -44,6 +44,10 @@ class Unanswered(Unavailable):
         self.request_id = request_id
 
 
+class Undecided(Unanswered):
+    """The ledger accepted a call, and did not decide it in time."""
+
+
 def error_text(error: BaseException) -> str:
     """Return the message of an error, or the name of its type if it has none."""
     return str(error) or type(error).__name__
@@ -297,9 +301,9 @@ def default_analyst(analyst: object) -> str | None:
     return optional_text("analyst", analyst or os.environ.get(ANALYST_VARIABLE) or None)
 
 
-def undecided_error(call: PreparedRequest, wait: float) -> Unanswered:
+def undecided_error(call: PreparedRequest, wait: float) -> Undecided:
     """Return the error for a call that was accepted, but not decided in time."""
-    return Unanswered(
+    return Undecided(
         f"the ledger did not decide the request within {wait:g} s",
         f". Look it up with decision({call.dataset!r}, {call.caller!r}, {call.request_id!r}), or "
         "ask again with that request_id",

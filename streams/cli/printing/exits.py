@@ -50,6 +50,10 @@ _CLOCK: Final = "correct the clock of the machine that runs the ledger, for exam
 _ADDRESS: Final = (
     "check the address (--url, ACCOUNTANT_URL) and run the command again; retries are safe"
 )
+_UNDECIDED: Final = (
+    "check that a worker runs. The request was accepted and is decided as soon as one does: "
+    "look at the dataset before you run the command again"
+)
 _OPTIONS: Final = {"unauthenticated_bind": "--bind"}
 
 
@@ -130,7 +134,7 @@ def explain_errors() -> Iterator[None]:
         hint = "keep a copy of the log; `accountant audit` names the first record that disagrees"
         fail(Exit.OPERATOR, f"the decision log is damaged: {error}", hint=hint)
     except JournalFault as error:
-        fail_unanswered(str(error))
+        _explain_unavailable(error)
     except BudgetError as error:
         fail(Exit.FAILED, str(error))
     except apsw.Error as error:
@@ -138,6 +142,15 @@ def explain_errors() -> Iterator[None]:
         fail(Exit.OPERATOR, f"the ledger's file cannot be used: {error}", hint=hint)
     except OSError as error:
         _explain_system(error)
+
+
+def _explain_unavailable(error: JournalFault) -> NoReturn:
+    # Imported late: most commands start without the client.
+    from streams.client.requests import Undecided
+
+    if isinstance(error, Undecided):
+        fail_unanswered(error.why, again=_UNDECIDED)
+    fail_unanswered(str(error))
 
 
 def _explain_refused(error: Refused) -> NoReturn:
