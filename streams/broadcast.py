@@ -151,8 +151,8 @@ def _live_readers(refs: ReaderRefs[T]) -> Readers[T]:
 def _live_refs(
     readers: Mapping[asyncio.AbstractEventLoop, ReaderRefs[T]],
 ) -> dict[asyncio.AbstractEventLoop, ReaderRefs[T]]:
-    kept = {loop: tuple([p for p in refs if p.reader]) for loop, refs in readers.items()}
-    return {loop: refs for loop, refs in kept.items() if refs}
+    live = {loop: tuple([p for p in refs if p.reader]) for loop, refs in readers.items()}
+    return {loop: refs for loop, refs in live.items() if refs}
 
 
 def _call(

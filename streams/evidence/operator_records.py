@@ -89,7 +89,7 @@ async def accept_rollback(
     journal: Journal,
     genesis: Genesis,
     clock: Clock,
-    kept: CheckpointStore,
+    store: CheckpointStore,
     digest: Callable[[int], str | None],
     *,
     lost: str,
@@ -110,28 +110,28 @@ async def accept_rollback(
         Unavailable: the checkpoints cannot be read. The errors of the journal and LogDamaged.
     """
     async with _owned(journal, genesis) as partition:
-        there = kept.load(partition.key)
-        seen = there.checkpoints
+        stored = store.load(partition.key)
+        checkpoints = stored.checkpoints
         # In a thread: `digest` may need an event loop of its own.
         found = await asyncio.to_thread(
-            find_lost, partition.sequence, partition.branch, seen, digest
+            find_lost, partition.sequence, partition.branch, checkpoints, digest
         )
         if found is None:
             return None
-        if there.log_key is not None:
+        if stored.log_key is not None:
             raise Refused(
-                f"the log's key is {there.log_key}, not {kept.key.verifier.text}: an auditor "
+                f"the log's key is {stored.log_key}, not {store.key.verifier.text}: an auditor "
                 "would not trust this one. Set ACCOUNTANT_CHECKPOINT_KEY to the log's; if that "
                 "is lost, `accountant key rotate --lost` first"
             )
         first = _first(lost, found)
-        rollback = signed_rollback(kept.ledger, partition, first, found.newest, kept.key)
+        rollback = signed_rollback(store.ledger, partition, first, found.newest, store.key)
         draft = Draft(partition)
         made = operate.accept_rollback(draft, clock.now(), note, rollback)
         await _commit(journal, draft, made)
         # This checkpoint shows where the branch begins, should an older copy be restored.
         with suppress(Unavailable):  # the ledger's own process stores one at its next start
-            kept.put(made.partition_sequence, hash_of(made.value), rollback.branch, clock.now())
+            store.put(made.partition_sequence, hash_of(made.value), rollback.branch, clock.now())
         return made
 
 

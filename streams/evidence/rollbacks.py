@@ -42,19 +42,19 @@ class LostDecisions(NamedTuple):
 def find_lost(
     sequence: int,
     branch: int,
-    kept: Sequence[Checkpoint],
+    checkpoints: Sequence[Checkpoint],
     digest: Callable[[int], str | None],
 ) -> LostDecisions | None:
     """Return the decisions that a log lacks, None if it continues from all checkpoints.
 
     Args:
         sequence, branch: the log's last decision and its branch.
-        kept: checkpoints of the log, the newest last.
+        checkpoints: those of the log, the newest last.
         digest: returns the hash of a decision by its number, None if it is not checked, such as
             in an archive.
     """
     # The log has accepted the loss of earlier branches.
-    ours = [each for each in kept if each.branch >= branch]
+    ours = [each for each in checkpoints if each.branch >= branch]
     if not ours:
         return None
     reached = [each for each in ours if (each.branch, each.sequence) <= (branch, sequence)]
@@ -74,19 +74,19 @@ def find_lost(
 
 
 def find_fork(
-    kept: Sequence[Checkpoint], digest: Callable[[int], str | None]
+    checkpoints: Sequence[Checkpoint], digest: Callable[[int], str | None]
 ) -> LostDecisions | None:
     """Return the last checkpoint that contradicts a log, None if all agree.
 
     Args:
-        kept: checkpoints of the log's branch, by number, up to the log's end.
+        checkpoints: those of the log's branch, by number, up to the log's end.
         digest: as for `find_lost`.
     """
-    has = {each: _has(each, digest) for each in kept}
-    others = [each for each in kept if not has[each]]
+    has = {each: _has(each, digest) for each in checkpoints}
+    others = [each for each in checkpoints if not has[each]]
     if not others:
         return None
-    agreeing = [each for each in kept if has[each]]
+    agreeing = [each for each in checkpoints if has[each]]
     first = max((e.sequence for e in agreeing if e.sequence < others[0].sequence), default=0) + 1
     later = (each for each in agreeing if each.sequence >= others[0].sequence)
     return LostDecisions(

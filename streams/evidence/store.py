@@ -279,8 +279,8 @@ class CheckpointStore:
             folder = self._own / str(self._partition)
             self._read_names.add(put_note(folder, checkpoint, note).name)
             # Keep files of other processes until they have been compared.
-            kept = [each for each in self._notes(self._own) if each.name in self._read_names]
-            for old in _deletable(kept):
+            compared = [each for each in self._notes(self._own) if each.name in self._read_names]
+            for old in _deletable(compared):
                 old.unlink(missing_ok=True)
                 self._read_names.discard(old.name)
         except OSError as error:

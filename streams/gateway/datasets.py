@@ -121,8 +121,8 @@ async def show_usage(
     if known == "analyst":
         usage = await service.usage(dataset)
         own = access.name
-        seen = [row for row in usage if access.sees_requests or row.analyst == own]
-        return list_response(dataset, what, encode(seen))
+        visible = [row for row in usage if access.sees_requests or row.analyst == own]
+        return list_response(dataset, what, encode(visible))
     if not access.sees_requests:
         why = (
             f"usage by {known} shows everybody's requests, which you may not see on dataset "
@@ -167,10 +167,10 @@ async def list_requests(
     first = _whole("after", after, 0, _LARGEST_NUMBER)
     maximum = _whole("limit", limit, 1, _MOST_DECISIONS)
     service = context_of(request).service
-    seen = await visibility_of(request).dataset(dataset)
-    if seen is None:
+    found = await visibility_of(request).dataset(dataset)
+    if found is None:
         return await unknown_dataset(request, dataset)
-    _, access = seen
+    _, access = found
     log_reading(request, dataset, sees_all=access.sees_all)
     page = await page_of(service, dataset, access, after=first, maximum=maximum)
     return list_response(dataset, f"requests?after={first}&limit={maximum}", page)

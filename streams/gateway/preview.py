@@ -37,8 +37,8 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
         return wrong
     asked = check_preview(await request.body())
     visibility = visibility_of(request)
-    seen = await visibility.dataset(dataset)
-    if seen is None:
+    visible = await visibility.dataset(dataset)
+    if visible is None:
         return await unknown_dataset(request, dataset)
     caller = principal_of(request)
     if caller is not None and asked.analyst is None:
@@ -48,9 +48,9 @@ async def preview_request(request: HttpRequest, dataset: FromPath[str]) -> Respo
         and asked.analyst is not None
         and "engine" not in visibility.roles(dataset)
     ):
-        check_sees_budget(request, dataset, seen[1], asked.analyst)
+        check_sees_budget(request, dataset, visible[1], asked.analyst)
     if caller is not None and asked.via is not UNSET:
-        check_sees_budget(request, dataset, seen[1], asked.via)
+        check_sees_budget(request, dataset, visible[1], asked.via)
     found = await context_of(request).service.preview(dataset, asked)
     if found is None:
         return await unknown_dataset(request, dataset)

@@ -83,8 +83,8 @@ async def show_why(
     why = await context_of(request).service.why(dataset, analyst=whose)
     if why is None:
         return await unknown_dataset(request, dataset)
-    seen = visible_why(why, access)
+    visible = visible_why(why, access)
     if form == "json":
-        return Response(encode(seen), media_type=JSON)
-    body = await asyncio.to_thread(csv_text, columns(table), rows(seen, table))
+        return Response(encode(visible), media_type=JSON)
+    body = await asyncio.to_thread(csv_text, columns(table), rows(visible, table))
     return csv_file(f"{dataset}-{table}", body)

@@ -50,7 +50,7 @@ def odometer_rows(view: DatasetView) -> tuple[OdometerRow, ...]:
     return tuple(_reading(each, configured.get(each.name), view) for each in odometers_of(view))
 
 
-def _reading(reading: Amount, kept: AnyOdometer | None, view: DatasetView) -> OdometerRow:
+def _reading(reading: Amount, odometer: AnyOdometer | None, view: DatasetView) -> OdometerRow:
     unit, name, value = view.policy.unit, reading.name, reading.exact
     if value == "inf":
         read = (
@@ -58,7 +58,7 @@ def _reading(reading: Amount, kept: AnyOdometer | None, view: DatasetView) -> Od
             "no bound any more. The guarantee above still holds."
         )
     else:
-        fails = Decimal(0) if kept is None else kept.failure()
+        fails = Decimal(0) if odometer is None else odometer.failure()
         # The claims' deltas add to the odometer's own probability of failure.
         fails += Decimal(view.policy.delta_for_claims or 0)
         but = f", except with probability {spent_amount(fails)} over the whole history"

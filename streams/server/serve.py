@@ -155,12 +155,14 @@ async def run_gateway(
     with bind(settings) as listened:
         address = address_of(listened, tls=settings.tls_certificate is not None)
 
-        beside = list[asyncio.Task[None]]()
+        background_tasks = list[asyncio.Task[None]]()
 
         def started() -> None:
             log_authentication(settings, address)
             if settings.authenticates:
-                beside.append(asyncio.create_task(log_open_datasets(service), name="open datasets"))
+                background_tasks.append(
+                    asyncio.create_task(log_open_datasets(service), name="open datasets")
+                )
             listening(address)
 
         app = create_app(service, settings, registry=registry, clock=clock)
@@ -173,7 +175,7 @@ async def run_gateway(
             await server.serve(sockets=[listened])
         finally:
             await probes.stop()
-            for task in beside:
+            for task in background_tasks:
                 task.cancel()
 
 

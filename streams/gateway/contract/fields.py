@@ -51,9 +51,9 @@ def text(pattern: str, description: str) -> JsonSchema:
     return {"type": "string", "pattern": _whole(pattern), "description": description}
 
 
-def _counted(most: int) -> str:
-    """Return a regular expression of the whole numbers from 1 to `most`."""
-    digits = str(most)
+def _counted(maximum: int) -> str:
+    """Return a regular expression of the whole numbers from 1 to `maximum`."""
+    digits = str(maximum)
     found = [digits]
     for place, digit in enumerate(digits):
         least, after = int(place == 0), len(digits) - place - 1
@@ -66,7 +66,7 @@ def _amount(
     name: str,
     example: str,
     least: Decimal,
-    most: Decimal,
+    maximum: Decimal,
     *,
     zero: bool = False,
     below: bool = False,
@@ -74,9 +74,9 @@ def _amount(
     """Return the schema of a decimal text within bounds.
 
     JSON Schema bounds numbers and not texts: a regular expression of a bound would take ten
-    thousand characters. So each kind of amount is a format, with its bounds beside it.
+    thousand characters. So each kind of amount is a format with its bounds as extra fields.
     """
-    end = f"below {most}" if below else f"at most {most}"
+    end = f"below {maximum}" if below else f"at most {maximum}"
     return {
         "type": "string",
         "pattern": _whole(WIRE_PATTERN),
@@ -84,7 +84,7 @@ def _amount(
         "examples": [example],
         "description": f"a decimal, {'0 or ' if zero else ''}at least {least} and {end}",
         "x-minimum": str(least),
-        "x-exclusive-maximum" if below else "x-maximum": str(most),
+        "x-exclusive-maximum" if below else "x-maximum": str(maximum),
         "x-zero": zero,
     }
 
@@ -123,13 +123,13 @@ PRIMITIVES: Final[dict[str, JsonSchema]] = {
 }
 
 
-def _listed(item: str, most: int, least: int = 0) -> JsonSchema:
-    found: JsonSchema = {"type": "array", "items": reference(item), "maxItems": most}
+def _listed(item: str, maximum: int, least: int = 0) -> JsonSchema:
+    found: JsonSchema = {"type": "array", "items": reference(item), "maxItems": maximum}
     return found | {"minItems": least} if least else found
 
 
-def _between(least: int, most: int) -> JsonSchema:
-    return {"type": "integer", "minimum": least, "maximum": most}
+def _between(least: int, maximum: int) -> JsonSchema:
+    return {"type": "integer", "minimum": least, "maximum": maximum}
 
 
 _PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
@@ -282,11 +282,11 @@ def narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
     """Return a field's schema with its rule; a rule without a type adds to the schema's own."""
     own = _WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
     rule = own.get(field, _EVERYWHERE.get(field, {}))
-    kept = {"default": schema["default"]} if "default" in schema else {}
+    default = {"default": schema["default"]} if "default" in schema else {}
     if _NULL in schema.get("anyOf", ()):
         (inner,) = [each for each in schema["anyOf"] if each != _NULL]
-        return kept | {"anyOf": [_ruled(inner, rule), _NULL]}
-    return _ruled(schema, rule) | kept
+        return default | {"anyOf": [_ruled(inner, rule), _NULL]}
+    return _ruled(schema, rule) | default
 
 
 def _ruled(schema: JsonSchema, rule: JsonSchema) -> JsonSchema:

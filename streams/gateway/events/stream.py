@@ -178,8 +178,8 @@ class EventStream:
         )
         for partition, last in order:
             while (known := self._position.numbers[partition]) < last:
-                most = min(SLICE, last - known)
-                values = await self._service.read_log(partition, known + 1, most)
+                count = min(SLICE, last - known)
+                values = await self._service.read_log(partition, known + 1, count)
                 if not values:
                     raise Gone(f"partition {partition} has no decision {known + 1}")
                 found, position = list[LogEvent](), self._position
