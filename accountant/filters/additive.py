@@ -28,7 +28,7 @@ class AdditiveFilter(SummedFilter):
     ) -> int | None:
         fits = [
             int(room // amount)
-            for room, amount in zip(self.left(capacity, spent), price.amounts, strict=False)
+            for room, amount in zip(self.remaining(capacity, spent), price.amounts, strict=False)
             if amount
         ]
         return min(fits, default=None)

@@ -138,7 +138,7 @@ class Filter(ABC):
         """Return the spent totals after the claim, None if it does not fit."""
 
     @abstractmethod
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+    def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         """Return the amount by which each sum may still grow.
 
         Where a rule ties the sums together, it is an upper limit for each of them.

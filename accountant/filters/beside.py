@@ -143,10 +143,10 @@ class BesideBasic(Filter):
         width = self._width
         return not spent[-1] and self.kind.fits(capacity[:width], spent[:width], price)
 
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+    def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         """Return the amount by which each sum may still grow; of a half that has ended, 0."""
         width = self._width
-        left = [*self.kind.left(capacity[:width], spent[:width])]
+        left = [*self.kind.remaining(capacity[:width], spent[:width])]
         left += [0] * (self._without - width)
         if spent[-1]:
             left[:width] = [0] * width
@@ -189,7 +189,7 @@ class BesideBasic(Filter):
     def excess(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> float | None:
-        left = self.left(capacity, spent)
+        left = self.remaining(capacity, spent)
         basic = max(log_ratio(price.amounts[amount], left[i]) for i, amount in self._basic_sums())
         if spent[-1]:
             return basic

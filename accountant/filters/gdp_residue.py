@@ -110,13 +110,13 @@ class GdpResidueFilter(Filter):
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> float | None:
         mu_squared, delta, pure = price.amounts[:3]
-        room, delta_left = self.left(capacity, spent)
+        room, delta_left = self.remaining(capacity, spent)
         # A pure mechanism may run while tanh(epsilon/2) <= erf(m / sqrt 8).
         maximum = 2 * math.atanh(math.erf(math.sqrt(room / UNIT / 8))) if room < 200 * UNIT else 1e3
         own = min(log_ratio(mu_squared, room), log_ratio(pure, round(maximum * UNIT)))
         return max(own, log_ratio(delta, delta_left))
 
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+    def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         """Return the state m^2, and the amount by which the sum of the deltas may still grow."""
         return capacity[0] - spent[0], capacity[1] - spent[1]
 
@@ -131,7 +131,7 @@ class GdpResidueFilter(Filter):
         """
         if not self.accepts(price):
             return 0
-        room, delta = self.left(capacity, spent)
+        room, delta = self.remaining(capacity, spent)
         maximum = int(delta // price.amounts[_DELTA]) if price.amounts[_DELTA] else _WITHOUT_END
         if price.amounts[_MU_SQUARED] != INFINITE:
             mu_squared = price.amounts[_MU_SQUARED]

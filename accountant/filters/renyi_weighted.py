@@ -57,7 +57,7 @@ class RenyiWeightedFilter(SummedFilter):
     def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
         return any(map(le, spent, capacity))
 
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+    def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         return tuple([max(0, limit - s) for limit, s in zip(capacity, spent, strict=True)])
 
     def excess(

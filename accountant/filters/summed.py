@@ -28,7 +28,7 @@ class SummedFilter(Filter):
         after = tuple(map(add, spent, price.amounts))
         return after if self.holds(capacity, after) else None
 
-    def left(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
+    def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         return tuple(map(sub, capacity, spent))
 
     def excess(
@@ -41,7 +41,7 @@ class SummedFilter(Filter):
     ) -> list[float]:
         return [
             log_ratio(amount, room)
-            for amount, room in zip(price.amounts, self.left(capacity, spent), strict=False)
+            for amount, room in zip(price.amounts, self.remaining(capacity, spent), strict=False)
         ]
 
     def count(

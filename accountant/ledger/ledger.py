@@ -68,9 +68,9 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         return self.totals[: self.plan.width]
 
     @property
-    def left(self) -> tuple[Units, ...]:
+    def remaining(self) -> tuple[Units, ...]:
         """The amounts left in the filter's own sums, rounded down to units."""
-        return self.plan.kind.left(self.plan.capacity, written(self.spent))
+        return self.plan.kind.remaining(self.plan.capacity, written(self.spent))
 
     @property
     def spent_ratio(self) -> float:

@@ -125,7 +125,7 @@ def _finite(amount: Units) -> int:
 def left_wire(ledger: Ledger) -> dict[str, str]:
     """Return the amounts left in the filter's sums, rounded down, by name."""
     plan = ledger.plan
-    left = plan.kind.left(plan.capacity, written(ledger.spent))
+    left = plan.kind.remaining(plan.capacity, written(ledger.spent))
     return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
 
 

@@ -106,12 +106,12 @@ def remaining_at(
     whole = unreserved(limits, ledger)
     for each in limits.limits:
         record, (limit, pace) = each.rule.record, each.compiled
-        left = None if limit is None else limit.left(each.counted)
+        left = None if limit is None else limit.remaining(each.counted)
         if record.scope == "dataset":
             left, whole = whole, None
         pace_left, more_at = None, None
         if pace is not None:
-            pace_left = pace.left(each.paced)
+            pace_left = pace.remaining(each.paced)
             periods = each.rule.periods
             if asked is not None and periods and pace.charge(pace.nothing, asked) is not None:
                 more_at = iso(periods.end(each.window))
@@ -126,7 +126,7 @@ def unreserved(limits: ApplicableLimits, ledger: Ledger) -> Texts | None:
     """Return what a dataset has left beside what is reserved for others, None where nothing is."""
     if not limits.reserved:
         return None
-    return reserved_of(ledger.plan).left(plus(ledger.spent, limits.reserved))
+    return reserved_of(ledger.plan).remaining(plus(ledger.spent, limits.reserved))
 
 
 def team_of(member: MemberRow | None, at: int) -> str:

@@ -72,9 +72,9 @@ class CompiledLimit(NamedTuple):
         """
         return self.own and not self.kind.adds_up and any(map(gt, spent, self.capacity))
 
-    def left(self, spent: tuple[Units, ...]) -> Texts:
+    def remaining(self, spent: tuple[Units, ...]) -> Texts:
         """Return what each sum may still grow by, rounded down; a lowered limit may leave 0."""
-        room = self.kind.left(self.capacity, written(spent))
+        room = self.kind.remaining(self.capacity, written(spent))
         return {
             name: format_units(max(0, amount))
             for name, amount in zip(self.kind.sums, room, strict=True)

@@ -94,7 +94,7 @@ def grant(
     """
     plan = ledger.plan
     totals = written(ledger.totals) if ledger.fractional else ledger.totals
-    left = plan.kind.left(plan.capacity, totals[: plan.width])
+    left = plan.kind.remaining(plan.capacity, totals[: plan.width])
     amounts = (
         b"%d" % ledger.mechanisms,
         *map(_units, totals),

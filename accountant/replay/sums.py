@@ -267,7 +267,7 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     spent = totals[: plan.width]
     if not plan.kind.holds(plan.capacity, spent):
         yield from _over(plan, spent)
-    room = plan.kind.left(plan.capacity, written(spent))
+    room = plan.kind.remaining(plan.capacity, written(spent))
     left = [format_units(amount) for amount in room]
     yield from same("left", dict(zip(plan.kind.sums, left, strict=True)), decision.left)
     yield from check_odometers(plan, totals, decision.odometers or {})

@@ -194,7 +194,7 @@ def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
     record, level, limit = each.rule.record, each.level, each.compiled.limit
     used, left, ratio = None, None, None
     if limit is not None and is_used:
-        used, left = _texts(limit, each.counted), limit.left(each.counted)
+        used, left = _texts(limit, each.counted), limit.remaining(each.counted)
         ratio = limit.spent_ratio(each.counted)
     return LevelView(
         scope=record.scope,
@@ -221,7 +221,7 @@ def _pace_view(each: ApplicableLimit) -> PaceView | None:
         period=record.period,
         budget=record.budget,
         used=_texts(pace, each.paced),
-        left=pace.left(each.paced),
+        left=pace.remaining(each.paced),
         begins_at=iso(periods.begin(each.window)),
         ends_at=iso(periods.end(each.window)),
     )

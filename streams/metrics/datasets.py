@@ -119,7 +119,7 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
     plan = ledger.plan
     sums = plan.kind.sums
     of = f'{{dataset="{ledger.dataset}"'
-    left = zip(sums, ledger.left, strict=True)
+    left = zip(sums, ledger.remaining, strict=True)
     readings = zip(plan.reader_names, ledger.readings, strict=True)
     deltas = [total for name, total in zip(sums, ledger.totals, strict=False) if _is_delta(name)]
     spent = f"privacy_filter_delta_spent{of}}} {sum(deltas) / UNIT!r}\n" if deltas else ""

@@ -212,7 +212,7 @@ def check(model: Model, before: Ledger, text: str, chance: random.Random) -> Led
 
 def check_left(model: Model, ledger: Ledger) -> None:
     kind, plan = ledger.plan.kind, ledger.plan
-    room_of = map(whole_down, kind.left(plan.capacity, ledger.spent))
+    room_of = map(whole_down, kind.remaining(plan.capacity, ledger.spent))
     left = dict(zip(kind.sums, room_of, strict=True))
     room = max(Fraction(0), model.most_epsilon - model.epsilon) * UNIT
     assert left["epsilon"] <= room

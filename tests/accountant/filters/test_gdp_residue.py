@@ -237,7 +237,7 @@ def test_what_is_left_fits_as_a_gaussian() -> None:
     limits = capacity(claims="1e-6")
     spent = KIND.charge(limits, (0, 0), asked(c.Approximate("0.1", "1e-7")))
     assert spent is not None
-    left = KIND.left(limits, spent)
+    left = KIND.remaining(limits, spent)
     whole = Price(1, (*left, INFINITE), {})
     assert KIND.charge(limits, spent, whole) == limits
     assert KIND.charge(limits, spent, Price(1, (left[0] + 1, 0, INFINITE), {})) is None

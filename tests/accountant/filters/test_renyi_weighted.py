@@ -184,7 +184,7 @@ def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
         assert ledger.totals[:2] == tuple(map(add, before[:2], one[:2]))
     assert ledger.spent[0] > limits[0]
     assert ledger.spent[1] < limits[1]
-    assert ledger.left == (0, int(limits[1]) - int(ledger.spent[1]))
+    assert ledger.remaining == (0, int(limits[1]) - int(ledger.spent[1]))
     # The remaining order alone says what is left.
     assert 0.7 < ledger.spent_ratio < 0.9
     assert not ledger.exhausted
@@ -201,7 +201,7 @@ def test_an_order_at_which_a_claim_has_no_curve_is_spent_for_ever() -> None:
     spent = kind.charge(capacity, (0, 0), only_first)
     assert spent == (UNIT, INFINITE)
     assert kind.progress(capacity, spent) == UNIT
-    assert kind.left(capacity, spent) == (int(capacity[0]) - UNIT, 0)
+    assert kind.remaining(capacity, spent) == (int(capacity[0]) - UNIT, 0)
     assert kind.charge(capacity, spent, Price(1, (INFINITE, 0), {})) is None
     assert not kind.accepts(Price(1, (INFINITE, INFINITE), {}))
 

@@ -101,7 +101,7 @@ def check_cost(before: Ledger, after: Ledger, cost: dict[str, str] | None) -> No
 def check_position(ledger: Ledger) -> None:
     plan = ledger.plan
     assert plan.kind.holds(plan.capacity, ledger.spent)
-    assert all(amount >= 0 for amount in ledger.left)
+    assert all(amount >= 0 for amount in ledger.remaining)
     assert 0 <= plan.progress(ledger.totals) <= plan.capacity[0]
     assert 0 <= ledger.spent_ratio <= 1
 

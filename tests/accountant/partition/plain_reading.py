@@ -625,7 +625,7 @@ class Plain:
         plan: CompiledPolicy = ledger["plan"]
         totals = ledger["totals"]
         spent = tuple(totals[name] for name in plan.kind.sums)
-        left = plan.kind.left(plan.capacity, spent)
+        left = plan.kind.remaining(plan.capacity, spent)
         over = {n: str(ceil(t) - exact(t)) for n, t in totals.items() if ceil(t) != exact(t)}
         readings = plan.readings(tuple(totals[name] for name in plan.sums))
         return {
