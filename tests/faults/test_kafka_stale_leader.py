@@ -13,7 +13,7 @@ from tests.faults.proxy import FaultProxy
 
 pytestmark = pytest.mark.faults
 
-_SAYS = "read from a broker that leads it no more"
+_SAYS = "read from a broker that no longer leads it"
 
 
 async def test_an_owner_that_read_an_old_end_decides_nothing_again(
