@@ -56,7 +56,7 @@ def test_the_file_may_come_from_the_environment(accountant: Command) -> None:
 def test_a_mistyped_file_is_not_there_afterwards(accountant: Command) -> None:
     done = accountant("token", "revoke", "ana", "--tokens", "tokns.json")
     assert done.code == 4
-    assert "there is no file" in done.err
+    assert "does not exist" in done.err
     assert not list(accountant.directory.glob("tokns.json*"))
 
 
