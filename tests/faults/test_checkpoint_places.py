@@ -15,8 +15,8 @@ from typing import Final
 import pytest
 
 from accountant.partition import hash_of
-from streams.cli.audit import audited
-from streams.cli.printing.checkpoints import compare_checkpoints, evidence_of
+from streams.cli.audit import run_audit
+from streams.cli.printing.checkpoints import compare_checkpoints, read_evidence
 from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
@@ -126,10 +126,10 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
             until(lambda notes=notes: end in {opened(each, [key])[3:5] for each in notes()})
         service.close_sync()
     for place in (str(receiver.directory), topic):
-        evidence = evidence_of(place, [key.text], None)
+        evidence = read_evidence(place, [key.text], None)
         assert evidence is not None
         report = compare_checkpoints(
-            evidence, audited(log_source(str(file)), None, evidence), looked=True, is_meant=False
+            evidence, run_audit(log_source(str(file)), None, evidence), looked=True, is_meant=False
         )
         assert report.ok, report
         assert report.partitions[0].agree > KILLS

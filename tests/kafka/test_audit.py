@@ -9,7 +9,7 @@ from confluent_kafka import Producer
 from accountant.errors import LogDamaged
 from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
@@ -23,7 +23,7 @@ DATASETS = ["ds-0", "ds-1", "ds-2", "ds-3"]
 
 async def reports(ledger: Ledger) -> list[AuditReport]:
     # A thread of its own: the auditor runs an event loop.
-    return [report for _, report in await asyncio.to_thread(audited, KafkaLog(ledger.deployment))]
+    return [report for _, report in await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))]
 
 
 async def ask(ledger: Ledger, count: int) -> None:

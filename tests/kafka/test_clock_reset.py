@@ -14,7 +14,7 @@ import pytest
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
@@ -77,7 +77,7 @@ async def reset(ledger: Ledger, *more: str) -> subprocess.CompletedProcess[str]:
 
 
 async def is_sound(ledger: Ledger) -> bool:
-    reports = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
+    reports = await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))
     return all(report.ok for _, report in reports)
 
 

@@ -11,7 +11,7 @@ from collections import Counter
 
 import pytest
 
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
@@ -77,7 +77,7 @@ def accepting(
 async def check_sound(ledger: Ledger, *, granted: int) -> None:
     """Check the whole log: audited, every offset once and in order, every grant charged once."""
     # A thread of its own: the auditor runs an event loop.
-    ((_, report),) = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
+    ((_, report),) = await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))
     assert report.first_disagreement is None
     offsets = places(ledger)
     assert offsets == sorted(set(offsets))

@@ -14,7 +14,7 @@ import pytest
 
 from accountant.partition.key_hash import partition_of
 from accountant.replay.audit import AuditReport
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import ExportedLog, KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
@@ -82,7 +82,7 @@ class LostLedger:
 
 async def reports(log: KafkaLog | ExportedLog) -> list[AuditReport]:
     # A thread of its own: the auditor runs an event loop.
-    return [report for _, report in await asyncio.to_thread(audited, log)]
+    return [report for _, report in await asyncio.to_thread(run_audit, log)]
 
 
 async def with_history(ledger: Ledger, file: Path, count: int) -> LostLedger:

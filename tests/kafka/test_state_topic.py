@@ -10,7 +10,7 @@ from aiokafka import AIOKafkaProducer
 
 from accountant.records import Snapshot, partition_row_key
 from accountant.records.members import MemberRow
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
 from streams.errors import Refused
 from streams.kafka import topics
@@ -78,7 +78,7 @@ async def test_readers_of_state_skip_a_malformed_row(
         assert sorted(row.dataset for row in rows if isinstance(row, Snapshot)) == sorted(DATASETS)
         assert sorted(row.dataset for row in rows if isinstance(row, MemberRow)) == sorted(DATASETS)
         # An audit compares the rows with the log: it ends, and names the malformed row.
-        reports = await asyncio.to_thread(audited, KafkaLog(ledger.deployment))
+        reports = await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))
         assert [report.ok for _, report in reports] == [True, False]
 
 

@@ -72,7 +72,7 @@ def test_each_commit_is_synced_whatever_sqlite_was_built_to_do(
             assert done[-1] == "sync"
 
 
-@pytest.mark.parametrize("most", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
+@pytest.mark.parametrize("limit", [0, 1, PAGE - 1, PAGE, PAGE + 1, 2 * PAGE, 5 * PAGE])
 @pytest.mark.parametrize("first", [0, 1, PAGE])
 def test_pages_are_the_log_in_its_order(file: Path, first: int, limit: int) -> None:
     with closing(connect_writer(file)) as db:

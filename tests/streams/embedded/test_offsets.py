@@ -10,7 +10,7 @@ import pytest
 
 from accountant.errors import LogDamaged
 from accountant.partition import hash_of
-from streams.cli.audit import audited
+from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import SqliteLog
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
@@ -45,7 +45,7 @@ def holed(file: Path, clock: TestClock) -> Path:
 
 
 def test_an_audit_names_the_hole(holed: Path) -> None:
-    ((_, report),) = audited(SqliteLog(holed))
+    ((_, report),) = run_audit(SqliteLog(holed))
     wrong = report.first_disagreement
     assert wrong is not None
     assert (wrong.partition_sequence, wrong.what) == (3, "source.offset")

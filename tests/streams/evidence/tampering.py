@@ -286,7 +286,7 @@ WOULD_DECIDE: Final = (
 def named(sound: Sound, drawn: Drawn) -> list[str]:
     """Return what an audit with checkpoints must say of a ledger's log, without the times."""
     if _ledger(drawn.log) != _ledger(sound.log):
-        return ["no checkpoint of this ledger is there"]
+        return ["no checkpoint of this ledger was found"]
     return shown(sound, drawn)
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from streams.cli.reading.dataset_reader import find, one_with_joint, reader
+from streams.cli.reading.dataset_reader import find_dataset, reader, with_joint_guarantee
 from streams.clock import DAY_MS
 from streams.embedded.file_ownership import stopped_ledger
 from streams.evidence.operator_records import reset_clock
@@ -75,9 +75,9 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
         assert server.http.get("/datasets/city-1").json()["joint_guarantee"] == result["city-1"]
         with reader(f"sqlite:///{file}") as ledger:
             for name, joint in result.items():
-                view = find(ledger, name)
+                view = find_dataset(ledger, name)
                 assert view is not None
-                shown = one_with_joint(view, ledger)
+                shown = with_joint_guarantee(view, ledger)
                 assert json.loads(msgspec.json.encode(shown.joint_guarantee)) == joint
         asked = server.ask(dataset="town-2").json()
         assert asked["outcome"] == "granted"
