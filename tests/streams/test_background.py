@@ -211,7 +211,7 @@ def test_a_whole_ledger_in_a_file_runs_without_a_thread(tmp_path: Path) -> None:
     ledger.submit_sync("requests", asking("census", START, 1), 0)
     waiter = ThreadWaiter()
     queued = QueuedBody("requests", asking("census", START, 2), clock.now(), waiter)
-    ledger._writer.submit(queued, here=False)
+    ledger._writer.submit(queued, in_caller_thread=False)
     assert waiter.wait(0) is None
     background.pass_(100)
     assert waiter.wait(0) is not None
