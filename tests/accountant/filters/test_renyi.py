@@ -72,7 +72,7 @@ def test_490_hundredths_fit_at_order_22_and_23_and_fewer_beside_them() -> None:
 
 
 @pytest.mark.parametrize(
-    ("claim", "most"), [("pure:0.01", 490), ("pure:0.1", 10), ("pure:1", 1), ("zcdp:0.0005", 48)]
+    ("claim", "maximum"), [("pure:0.01", 490), ("pure:0.1", 10), ("pure:1", 1), ("zcdp:0.0005", 48)]
 )
 def test_the_best_order_fits_as_many_as_any_order_does(claim: str, maximum: int) -> None:
     order = best(claim)

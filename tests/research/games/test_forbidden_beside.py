@@ -193,7 +193,7 @@ def worst_curve(order: float, divergence: float) -> Curve:
 
 
 @pytest.mark.parametrize(
-    ("name", "delta", "least"),
+    ("name", "delta", "minimum"),
     [
         ("zcdp_tight", "1e-6", 80_270),
         ("gdp_residue", "1e-6", 68_870),
@@ -211,7 +211,7 @@ def test_a_filter_that_goes_on_after_what_it_was_not_charged_for(
     assert minimum < Planted(name, delta, rule).value(1) < minimum * 1.01
 
 
-@pytest.mark.parametrize(("delta", "least"), [("0.05", 1.259), ("1e-6", 1.251), ("1e-3", 1.271)])
+@pytest.mark.parametrize(("delta", "minimum"), [("0.05", 1.259), ("1e-6", 1.251), ("1e-3", 1.271)])
 def test_a_delta_of_its_own_for_basic_composition(delta: str, minimum: float) -> None:
     """Noise first where it tells enough; else a name, with all of the second delta."""
     planted = Planted("gdp_residue", delta, with_its_own_delta)
@@ -219,7 +219,7 @@ def test_a_delta_of_its_own_for_basic_composition(delta: str, minimum: float) ->
     assert minimum < planted.value(2) < minimum * 1.01
 
 
-@pytest.mark.parametrize(("delta", "least"), [("0.05", 3.76), ("1e-6", 49_519), ("1e-3", 261.9)])
+@pytest.mark.parametrize(("delta", "minimum"), [("0.05", 3.76), ("1e-6", 49_519), ("1e-3", 261.9)])
 def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, minimum: float) -> None:
     """Noise that ran, noise that was voided: INFINITE - INFINITE = 0, and a response fits."""
     planted = Planted("gdp_residue", delta, right)
@@ -229,7 +229,7 @@ def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, minimum: float
 
 
 @pytest.mark.parametrize(
-    ("delta", "order", "part", "least"),
+    ("delta", "order", "part", "minimum"),
     [("0.05", "7", "0.15", 1.15), ("1e-6", "45", "0.0947", 1.51), ("1e-3", "7", "0.386", 1.349)],
 )
 def test_two_filters_with_a_root_at_an_undivided_delta(

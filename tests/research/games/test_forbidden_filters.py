@@ -77,7 +77,7 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 @pytest.mark.parametrize(
-    ("delta", "each", "least"), [(1e-6, 0.02, 1.03), (1e-3, 0.05, 1.19), (0.1, 0.1, 1.27)]
+    ("delta", "each", "minimum"), [(1e-6, 0.02, 1.03), (1e-3, 0.05, 1.19), (0.1, 0.1, 1.27)]
 )
 def test_squares_of_pure_epsilons_are_no_squares_of_mu(
     delta: float, each: float, minimum: float
@@ -106,7 +106,7 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
 
 
 @pytest.mark.parametrize(
-    ("charged", "least", "most"),
+    ("charged", "minimum", "maximum"),
     [
         ("0.4", 0.9999, 1.0),
         # A thousandth off the range; then a hundredth off the cost, which is about its square.

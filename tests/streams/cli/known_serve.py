@@ -1,4 +1,4 @@
-"""A real `serve` that knows who asks, and the commands of each who is known."""
+"""A real `serve` with authentication, and the commands of each caller."""
 
 from __future__ import annotations
 

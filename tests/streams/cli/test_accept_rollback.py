@@ -1,4 +1,4 @@
-"""`accountant accept-rollback`: a loss that a start refuses is accepted, signed, told for ever."""
+"""`accountant accept-rollback` accepts lost decisions, signs that, and every audit shows it."""
 
 from __future__ import annotations
 
@@ -318,7 +318,7 @@ def test_a_rollback_signed_by_a_key_that_is_not_the_logs_is_refused(rotated):
 
 
 def altered(path: Path, sequence: int, old: bytes, new: bytes) -> None:
-    """Change a decision of an exported log, the last one so that no hash is to be made anew."""
+    """Change the last decision of an exported log: no later hash depends on it."""
     lines = path.read_bytes().splitlines(keepends=True)
     assert old in lines[sequence]
     lines[sequence] = lines[sequence].replace(old, new)

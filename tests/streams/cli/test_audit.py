@@ -92,7 +92,7 @@ def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
 )
 def test_an_edited_record_is_not_counted_as_verified(asked, number, reported):
     head, log = head_of(asked), lines(asked)
-    # Nothing else depends on the ledger's id or on who asks.
+    # Nothing else depends on the ledger's id or on the caller.
     log[number] = log[number].replace('"analyst":"ana"', '"analyst":"eva"')
     log[number] = re.sub(r'"ledger":"[0-9a-f]{4}', '"ledger":"0000', log[number])
     (asked.directory / "edited.jsonl").write_text("\n".join(log) + "\n")

@@ -188,9 +188,9 @@ def recomputed(log: Log, without: int) -> Log:
 
 def test_a_recomputed_log_is_named_though_its_audit_passes(opened, kept, tmp_path):
     log = opened("log", "export").out.encode().splitlines()
-    (tmp_path / "anew.jsonl").write_bytes(b"\n".join(recomputed(log, 4)))
-    assert opened("audit", "anew.jsonl").code == 0
-    done = run_audit(opened, kept, "anew.jsonl")
+    (tmp_path / "recomputed.jsonl").write_bytes(b"\n".join(recomputed(log, 4)))
+    assert opened("audit", "recomputed.jsonl").code == 0
+    done = run_audit(opened, kept, "recomputed.jsonl")
     assert done.code == 1
     assert "truncated" in done.out
     assert "differs: decision 5 is" in done.out

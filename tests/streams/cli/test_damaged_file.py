@@ -58,7 +58,7 @@ def test_a_name_that_is_no_utf8_is_a_damaged_decision(asked):
     assert done.code == 1
     assert "disagrees partition 0, decision 2, field record" in done.out
     damage(asked, "UPDATE decisions SET value = 12 WHERE sequence = 3")
-    assert asked("audit").out == done.out, "what disagrees first is told"
+    assert asked("audit").out == done.out, "the audit names the first difference"
 
 
 def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(asked):

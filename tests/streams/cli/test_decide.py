@@ -84,7 +84,7 @@ def test_each_line_gets_one_decision_whatever_it_holds(decide):
         request(0, epsilon="0.2"),
     ]
     done = decide(*lines)
-    # What no budget was asked about is told, and no success.
+    # Undecided lines are counted, and the command fails.
     assert done.code == 1
     assert "not decided: 1 conflict, 3 invalid_field, 1 issued_in_future" in done.err
     assert "; the first in line 2: the body must be JSON" in done.err

@@ -1,4 +1,4 @@
-"""`limit list`, `mine`, `fits --analyst`, dry runs, `dataset show`: what limits leave to whom."""
+"""`limit list`, `mine`, `fits --analyst`, dry runs and `dataset show` show what limits leave."""
 
 from __future__ import annotations
 

@@ -14,10 +14,10 @@ from rich.console import Console
 
 from accountant.claims import Pure
 from accountant.records import Decision
-from streams.cli.demo.replay import Decided
+from streams.cli.demo.replay import DecidedRequest
 from streams.cli.demo.screen import Screen
-from streams.cli.demo.team_limits import AnalystShare, shares_of
-from streams.cli.demo.week import Ask
+from streams.cli.demo.team_limits import TeamLimit, team_limits
+from streams.cli.demo.week import Opening
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
 from streams.clock import SystemClock
@@ -135,8 +135,8 @@ def render(ledger: Ledger) -> Rendered:
 def demo(client: Accountant, url: str, refusal: Decision) -> str:
     """Return what the demo's screen shows of these datasets."""
     out = io.StringIO()
-    screen = Screen(Console(file=out, width=200), 1, verbose=False)
-    ask = Ask(
+    screen = Screen(Console(file=out, width=200), 1, verbose=True)
+    ask = Opening(
         day=0,
         analyst="ana",
         dataset="census",
@@ -145,15 +145,15 @@ def demo(client: Accountant, url: str, refusal: Decision) -> str:
         unit="person",
         purpose="",
     )
-    screen.decided([Decided(ask, refusal)])
-    screen.budgets(client.datasets(), "budgets")
-    screen.teams(asyncio.run(shares(url)), 0)
+    screen.show([DecidedRequest(ask, refusal)])
+    screen.evening(client.datasets(), 0)
+    screen.teams(asyncio.run(limits_at(url)), 0)
     return " ".join(out.getvalue().split())
 
 
-async def shares(url: str) -> list[AnalystShare]:
+async def limits_at(url: str) -> list[TeamLimit]:
     async with AsyncAccountant(url) as ledger:
-        return await shares_of(ledger, ("census", "shop"))
+        return await team_limits(ledger, ("census", "shop"))
 
 
 NO_ROOM = "The limit of team research has too little left"

@@ -43,7 +43,7 @@ def test_sums_stay_and_finer_rows_begin_with_what_is_kept(
     archive_file(used, clock, tmp_path / "old.jsonl.gz")
     kept = [decode_decision(value) for value in read_decisions(used)]
     of_dataset = [each for each in kept if each.dataset == dataset and each.sequence is not None]
-    for _ in range(2):  # with the index of before, which has all, and with one of the seal
+    for _ in range(2):  # with the old index, which has all, and with one of the seal
         after = why(used, clock, dataset)
         for table in ("by_analyst", "by_purpose", "by_week", "by_team", "spent", "left"):
             assert getattr(after, table) == getattr(before, table)

@@ -129,7 +129,7 @@ async def _by_numbers(used: Path, clock: TestClock, ahead: str) -> None:
         answer = await service.submit("requests", asking("census", now, n), wait=10)
         assert decode_decision(answer.decision or b"").granted
     alert = await anext(coming)
-    # Told once, and at its own time, though an earlier threshold was crossed at a later one.
+    # Sent once, with its own time, though an earlier threshold was reached later.
     assert (alert.threshold, alert.decided_at) == ("0.8", iso(now))
     by_day = {row.key: row.granted for row in await service.usage_by("census", "day")}
     assert by_day == {ahead: 5, iso(now)[:10]: 3}

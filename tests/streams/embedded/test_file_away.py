@@ -168,7 +168,7 @@ def test_what_was_answered_survives_the_loss_of_a_name(file: Path, name_after: s
             ask(service, 4)
         service.close_sync()
     with serving(file.with_name(name_after)) as again:
-        assert granted(again) == 4  # of the last of them nobody was told
+        assert granted(again) == 4  # nobody got the last of them
 
 
 def test_after_a_fault_another_file_is_not_owned(file: Path) -> None:

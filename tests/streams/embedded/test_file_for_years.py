@@ -1,4 +1,4 @@
-"""A file is read where nothing may be written, and is told from a newer program's."""
+"""A file is read where nothing may be written; a newer program's file is refused."""
 
 from __future__ import annotations
 

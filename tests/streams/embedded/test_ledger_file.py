@@ -37,7 +37,7 @@ def file(tmp_path: Path) -> Path:
 
 
 def checkpointed(db: apsw.Connection) -> bool:
-    """Bring the WAL back into the file, as far as readers let it begin anew."""
+    """Move the WAL into the file, as far as readers allow a restart of the WAL."""
     busy, *_ = db.execute("PRAGMA wal_checkpoint(RESTART)").fetchall()[0]
     return not busy
 

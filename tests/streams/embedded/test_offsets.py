@@ -22,7 +22,7 @@ OFF = Settings(checkpoints="off")
 
 @pytest.fixture
 def holed(file: Path, clock: TestClock) -> Path:
-    """A ledger of which a decision was taken out, and the rest chained and numbered anew."""
+    """A ledger without one of its decisions, the rest numbered and chained again."""
     with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
         ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
         ledger.ask("census", "pure:0.1")

@@ -96,7 +96,7 @@ def test_a_copy_that_has_everything_changes_nothing(file: Path) -> None:
 
 
 def filled(file: Path, first: int, count: int) -> EmbeddedService:
-    """Return a ledger that has written its main file anew since its first decisions."""
+    """Return a ledger that has rewritten its main file since its first decisions."""
     service = EmbeddedService.open(file, Settings())
     for number in range(first, first + count):
         service.submit_sync("requests", asking("nowhere", BORN, number), 10)

@@ -1,4 +1,4 @@
-"""Many ask at once for the last of a level: one gets it, and a ledger started anew says so too."""
+"""Many ask at once for the last of a limit: one gets it, also after a restart."""
 
 from __future__ import annotations
 

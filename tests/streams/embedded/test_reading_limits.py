@@ -1,4 +1,4 @@
-"""Limits as readers of a ledger's file are told them, while it is decided and after it was."""
+"""Readers of a ledger's file see its limits, while a writer decides and afterwards."""
 
 from __future__ import annotations
 
@@ -127,7 +127,7 @@ def test_readers_never_fail_and_see_no_more_than_there_is_while_limits_change(bu
 
         try:
             asyncio.run(looking())
-        except BaseException as error:  # told by the test's own thread
+        except BaseException as error:  # raised again in the test's own thread
             failed.append(error)
 
     threads = [threading.Thread(target=look, args=(name,)) for name in ANALYSTS]
@@ -157,7 +157,7 @@ def test_readers_never_fail_and_see_no_more_than_there_is_while_limits_change(bu
 
 
 class Looks(NamedTuple):
-    """Everything that is told of limits of a dataset."""
+    """Everything that readers show of a dataset's limits."""
 
     levels: list[LevelView]
     budgets: list[AnalystBudget | None]
@@ -245,7 +245,7 @@ async def test_a_pace_in_a_file_runs_by_the_clock_that_was_set_back(file: Path) 
     clock.jump(seconds=-3 * 86_400)
     with stopped_ledger(file, Settings(), clock.now()) as (journal, genesis):
         assert await reset_clock(journal, genesis, clock, "it was ahead") is not None
-    clock.pass_(seconds=400)  # ids of before have expired
+    clock.pass_(seconds=400)  # earlier ids have expired
     service = EmbeddedService.open(file, Settings(), clock=clock)
     try:
         reported = await looks_in_file(file)

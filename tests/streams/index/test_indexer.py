@@ -1,4 +1,4 @@
-"""What keeps an index behind a log: it goes on, begins anew, and is done without."""
+"""The indexer resumes, starts again from the beginning, and may fail without harm."""
 
 from __future__ import annotations
 

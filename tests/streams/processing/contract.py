@@ -62,7 +62,7 @@ class Harness(abc.ABC):
         """Read everything, without owning it."""
 
     async def close(self) -> None:
-        """Let go of everything."""
+        """Close everything."""
         return
 
 

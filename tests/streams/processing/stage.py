@@ -147,7 +147,7 @@ class Stage:
         assert len(log.dead_letters) == dead
         for observer in self.observers:
             reported = observer.decisions
-            if reported:  # what was told of stays in the log, once
+            if reported:  # a reported decision stays in the log, once
                 assert reported[0] in log.decisions
                 first = log.decisions.index(reported[0])
                 assert [
@@ -171,6 +171,6 @@ class Stage:
 
 
 def outcomes(stage: Stage) -> Counter[str]:
-    """Return how often each reason, or else outcome, stands in the log."""
+    """Return how often the log has each reason, or else outcome."""
     decisions = [json.loads(value) for value in stage.log.decisions[1:]]
     return Counter(d.get("reason") or d["outcome"] for d in decisions)

@@ -161,7 +161,7 @@ def test_what_no_record_has_caused_makes_none_a_suspect_of_the_fault_behind_it(
     reset = OSError("connection reset")
 
     class Scripted(MemoryJournal):
-        """Fails as it is told to."""
+        """Fails as the test asks."""
 
         owning: ClassVar = [None, reset, reset, None, reset]
         committing: ClassVar = [Unavailable("away"), error]
