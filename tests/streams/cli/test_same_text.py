@@ -17,7 +17,7 @@ from accountant.records import Decision
 from streams.cli.demo.replay import DecidedRequest
 from streams.cli.demo.screen import Screen
 from streams.cli.demo.team_limits import TeamLimit, team_limits
-from streams.cli.demo.week import Opening
+from streams.cli.demo.week import DemoRequest
 from streams.client import Accountant, AsyncAccountant, NotGranted
 from streams.client.notebooks import client_html
 from streams.clock import SystemClock
@@ -136,7 +136,7 @@ def demo(client: Accountant, url: str, refusal: Decision) -> str:
     """Return what the demo's screen shows of these datasets."""
     out = io.StringIO()
     screen = Screen(Console(file=out, width=200), 1, verbose=True)
-    ask = Opening(
+    ask = DemoRequest(
         day=0,
         analyst="ana",
         dataset="census",
@@ -146,6 +146,7 @@ def demo(client: Accountant, url: str, refusal: Decision) -> str:
         purpose="",
     )
     screen.show([DecidedRequest(ask, refusal)])
+    screen.refusals()
     screen.evening(client.datasets(), 0)
     screen.teams(asyncio.run(limits_at(url)), 0)
     return " ".join(out.getvalue().split())
@@ -188,7 +189,7 @@ CASES = {
         NO_ROOM,
         ("page, {}", "preview", "ask", "notebook, reply", "notebook, refusal", "error", "demo"),
     ),
-    "when more comes": ("census", NO_WAIT, ("page, {}", "preview", "ask", "error", "demo")),
+    "when more comes": ("census", NO_WAIT, ("page, {}", "preview", "ask", "error")),
     "what would fit": (
         "census",
         "pure:0.07655",
