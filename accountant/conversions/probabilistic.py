@@ -12,7 +12,7 @@ _ROUNDED_UP = 1 + Fraction(1, 10**40)
 
 
 def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | None:
-    """Return delta of the (2 epsilon, delta)-pDP that (epsilon, delta)-DP implies, rounded up.
+    """Return delta' such that (epsilon, delta)-DP implies (2 epsilon, delta')-pDP, rounded up.
 
     2 delta / (1 - e^-epsilon); None where that is 1 or more.
     Source: docs/theory.md section 1; the constants printed in Rogers 2016 Lemma 2.3 and

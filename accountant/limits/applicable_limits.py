@@ -41,8 +41,8 @@ class ApplicableLimits(NamedTuple):
     Attributes:
         limits: in the order in which they are checked.
         reserved: for others, in the dataset's sums; empty for nothing.
-        former_team: the level of the team within whose share the analyst's lies, if that is
-            another than the analyst's own now.
+        former_team: the team that the analyst has left, if their reserved share still lies inside
+            its share.
         own_unused: what is left of the analyst's own share.
         resets: how often the clock was set back.
     """
@@ -86,7 +86,8 @@ def limit_at(
     window = periods.number(at)
     if paced is None:
         return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
-    # After a clock reset, usage of the latest period counts in the period of the new time.
+    # A new period begins at 0: this is the reset. After a clock reset, usage of the latest period
+    # counts in the period of the new time.
     held = periods.number(paced.begins_at if paced.resets == resets[0] else resets[1])
     if window > held:
         return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
@@ -99,16 +100,16 @@ def remaining_at(
     """Return what each level has left, for somebody whose request did not fit.
 
     Args:
-        asked: what it costs the dataset, where waiting may help: the end of a period is named if
-            a whole period has room for that.
+        asked: the price of the refused request, where waiting may help. `more_at` is set only if
+            the price fits into an unused period.
     """
     found: list[LevelLeft] = []
-    whole = unreserved(limits, ledger)
+    dataset_left = unreserved(limits, ledger)
     for each in limits.limits:
         record, (limit, pace) = each.rule.record, each.compiled
         left = None if limit is None else limit.remaining(each.counted)
         if record.scope == "dataset":
-            left, whole = whole, None
+            left, dataset_left = dataset_left, None
         pace_left, more_at = None, None
         if pace is not None:
             pace_left = pace.remaining(each.paced)
@@ -117,13 +118,13 @@ def remaining_at(
                 more_at = iso(periods.end(each.window))
         if left is not None or pace_left is not None:
             found.append(LevelLeft(record.scope, record.name, left, pace_left, more_at))
-    if whole is not None:
-        found.insert(0, LevelLeft("dataset", None, whole))
+    if dataset_left is not None:
+        found.insert(0, LevelLeft("dataset", None, dataset_left))
     return tuple(found)
 
 
 def unreserved(limits: ApplicableLimits, ledger: Ledger) -> Texts | None:
-    """Return what a dataset has left beside what is reserved for others, None where nothing is."""
+    """Return what is left after others' reserved shares; None if nothing is reserved."""
     if not limits.reserved:
         return None
     return reserved_of(ledger.plan).remaining(plus(ledger.spent, limits.reserved))

@@ -28,30 +28,37 @@ from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.requests import SetLimit
 
-_SHARED: Final = (
-    *("basic", "ex_post", "zcdp", "zcdp_tight", "fully_adaptive", "unified_brownian"),
+_RESERVABLE_FILTERS: Final = (
+    "basic",
+    "ex_post",
+    "zcdp",
+    "zcdp_tight",
+    "fully_adaptive",
+    "unified_brownian",
     "renyi",
 )
 """Filters under which a part of each sum can be reserved: docs/theory.md, section 3."""
 
 
 def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:
-    """Tell whether a dataset's filter lets itself be divided as a record says."""
+    """Return whether the filter supports the parts and the reserved share of a record."""
     pace = None if record.pace is None else record.pace.part
     parts = [part for part in (record.part, pace) if part is not None]
     # A residue has no parts: what a pure mechanism costs depends on what was spent before.
     if parts and not plan.kind.adds_up:
         return False
     if record.reserved is not None:
-        if plan.policy.filter not in _SHARED or isinstance(plan.kind, BesideBasic):
+        if plan.policy.filter not in _RESERVABLE_FILTERS or isinstance(plan.kind, BesideBasic):
             return False
         parts.append(record.reserved)
-    return not any(_is_nothing(part, plan) for part in parts)
+    return not any(_rounds_to_zero(part, plan) for part in parts)
 
 
-def _is_nothing(part: str, plan: CompiledPolicy) -> bool:
+def _rounds_to_zero(part: str, plan: CompiledPolicy) -> bool:
     budget = part_of(part, plan).values()
-    return any(text == "0" and limit for text, limit in zip(budget, plan.capacity, strict=True))
+    return any(
+        text == "0" and capacity for text, capacity in zip(budget, plan.capacity, strict=True)
+    )
 
 
 def record_of(
@@ -125,10 +132,10 @@ def apply_grant(level: Level, limit: Level, moved: LevelMoved, sequence: int, re
 
     Args:
         level: before the grant.
-        limit: the level that has the limit: of an analyst under a default, the team's.
+        limit: the level whose rule applies: `level` itself, or the team's per-analyst default.
         sequence: number of the decision in its dataset.
         resets: how often the partition's clock had been set back.
-    Raises: ValueError: an amount is none.
+    Raises: ValueError: a text is not an amount.
     """
     rule = limit.rule
     assert rule is not None

@@ -66,7 +66,7 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
     overloaded, unknown_dataset or already_opened, not_permitted, then `adjudicate`'s.
     """
-    _take_up(draft, record, clock)
+    _advance_past(draft, record, clock)
     if record.checked is not None and record.value is not None:
         return _decide_checked(draft, record, record.value, record.checked)
     try:
@@ -82,13 +82,13 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
 
 
 def decide_internal_error(draft: Draft, record: Input, clock: int) -> EncodedDecision:
-    """Decide an input on which adjudication itself raised; nothing of it is repeated."""
-    _take_up(draft, record, clock)
+    """Append `internal_error` for an input whose decision raised. The log gets no copy of it."""
+    _advance_past(draft, record, clock)
     return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
 
 
-def _take_up(draft: Draft, record: Input, clock: int) -> None:
-    """Move the partition's clock and the input's offset on to a record."""
+def _advance_past(draft: Draft, record: Input, clock: int) -> None:
+    """Advance the partition's clock to a record, and the input's offset past it."""
     draft.decided_at = max(draft.decided_at, min(record.append_time, clock + CLOCK_LEAD_MS))
     draft.next[record.source] = record.offset + 1
 
@@ -99,25 +99,29 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
     ledger = draft.ledger(dataset)
     genesis = draft.partition.genesis
     if ledger is None and partition_of(dataset.encode(), genesis.partitions) != genesis.partition:
-        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.WRONG_PARTITION)
+        return _append_uncharged(
+            draft, record, checked, body, Outcome.INVALID, Reason.WRONG_PARTITION
+        )
     if record.source == "requests":
         draft.floor = max(draft.floor, draft.decided_at - genesis.window_ms)
     issued = checked.issued
     if issued <= draft.floor:
-        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
+        return _append_uncharged(draft, record, checked, body, Outcome.EXPIRED)
     if issued > draft.decided_at + genesis.skew_ms:
-        return _append_of(draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE)
+        return _append_uncharged(
+            draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE
+        )
     key = id_key(record.source, dataset, checked.caller, request.request_id)
     body_hash = hashlib.sha256(body).digest()
     known = draft.remembered(issued, key)
     if known is not None:
         same = known.body_hash == body_hash
         outcome = Outcome.REPEATED if same else Outcome.CONFLICT
-        return _append_of(draft, record, checked, body, outcome, first=known.first())
-    if not draft.has_room_for_id():
-        return _append_of(draft, record, checked, body, Outcome.REFUSED, Reason.OVERLOADED)
+        return _append_uncharged(draft, record, checked, body, outcome, first=known.first())
+    if not draft.make_room_for_id():
+        return _append_uncharged(draft, record, checked, body, Outcome.REFUSED, Reason.OVERLOADED)
     if issued <= draft.floor:  # making room has just raised it
-        return _append_of(draft, record, checked, body, Outcome.EXPIRED)
+        return _append_uncharged(draft, record, checked, body, Outcome.EXPIRED)
     return _decide_new(draft, record, body, checked, ledger, (issued, key, body_hash))
 
 
@@ -132,7 +136,7 @@ def _decide_new(
     request = checked.body
     if ledger is None and not isinstance(request, Open):
         reason = Reason.UNKNOWN_DATASET
-        encoded = _append_of(draft, record, checked, body, Outcome.REFUSED, reason)
+        encoded = _append_uncharged(draft, record, checked, body, Outcome.REFUSED, reason)
         _remember(draft, identity, encoded, None)
         return encoded
     extra, analyst = _NOTHING_MORE, None
@@ -186,7 +190,7 @@ def _grant(
         dataset=after.dataset,
         sequence=after.sequence,
         analyst=analyst,
-        # As in the cost: the growth of the total as it is written.
+        # The difference of the totals as written, so that it equals `cost`.
         charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
         crossed=bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
     )
@@ -235,11 +239,11 @@ def _ledger_decision(
         level=verdict.level,
         left_at=verdict.left_at,
     )
-    # Only an owner's record has more to say; every request would pay for it above.
+    # Only admin requests have extra fields; setting them above would slow every request.
     return msgspec.structs.replace(decision, **extra) if extra else decision
 
 
-def _append_of(
+def _append_uncharged(
     draft: Draft,
     record: Input,
     checked: Checked,
@@ -273,7 +277,7 @@ def _append(
 
 
 def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError) -> EncodedDecision:
-    """Append an `invalid` that repeats the body, if the log can be read back with it.
+    """Append `invalid`, with the body only if the decision can then be decoded again.
 
     Its control characters become escapes, so that no reader of the log gets them raw.
     """

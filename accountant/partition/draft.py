@@ -111,8 +111,8 @@ class Draft:
         self._undo_id = key
         self._room -= 1
 
-    def has_room_for_id(self) -> bool:
-        """Tell whether one more id can be remembered, raising the floor if that makes room.
+    def make_room_for_id(self) -> bool:
+        """Raise the floor if the id table is full; return whether one more id can be remembered.
 
         The floor rises to the time of issue of the oldest tenth, but leaves the last minute.
         The answer depends on which ids above the floor are remembered, not on how they are
