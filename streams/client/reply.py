@@ -149,7 +149,12 @@ class Reply:
         return Receipt(partition=partition, partition_sequence=number, hash=self.hash)
 
     def __bool__(self) -> bool:
-        raise TypeError(_NO_TRUTH_VALUE)
+        charged = (
+            f". The request was granted and charged; its request_id is {self.request_id}"
+            if self.granted
+            else ""
+        )
+        raise TypeError(f"{_NO_TRUTH_VALUE}{charged}")
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Reply):

@@ -41,8 +41,10 @@ def test_a_reply_has_no_truth_value(ledger: Accountant) -> None:
     for claim in ("pure:0.5", "pure:2"):
         reply = ledger.ask("census", claim)
         assert reply.granted is (claim == "pure:0.5")
-        with pytest.raises(TypeError, match="Read its `granted`"):
+        with pytest.raises(TypeError, match="Read its `granted`") as raised:
             bool(reply)
+        assert ("was granted and charged" in str(raised.value)) is reply.granted
+        assert (reply.request_id in str(raised.value)) is reply.granted
         with pytest.raises(TypeError, match="granted"):
             bool(reply.decision)
     with pytest.raises(TypeError, match="granted"):
