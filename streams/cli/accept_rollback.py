@@ -51,7 +51,10 @@ def accept_rollback(
             settings, lambda log: _accept(log, settings, lost, reason), only=partition
         )
     if not written:
-        fail(Exit.FAILED, "the log has lost no decision since its newest checkpoint; none written")
+        fail(
+            Exit.FAILED,
+            "the log has lost no decision since its newest checkpoint: nothing was written",
+        )
     (done,) = written
     if json:
         write_lines([done.value])

@@ -31,7 +31,7 @@ class UnknownDataset(RequestInvalid):
         super().__init__("dataset", "must be the name of a dataset", name, hint=hint)
 
     def _said(self) -> str:
-        return f"no dataset is named {self.value}"
+        return f"no dataset that you may see is named {self.value}"
 
     def __str__(self) -> str:
         said = self._said()

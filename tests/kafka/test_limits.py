@@ -161,11 +161,11 @@ async def test_a_gateway_shows_limits_as_the_log_decides(
             async with following(late) as started_later:
                 assert await shown_limits(started_later) == shown
             for analyst in (*TEAMS, NOBODY):
-                shown = await previewed(early, analyst, LARGE)
+                preview = await previewed(early, analyst, LARGE)
                 decision = await decided(early, analyst, LARGE)
-                assert (shown.granted, shown.reason) == (False, decision.reason)
-                assert (shown.level, shown.left_at) == (decision.level, decision.left_at)
-                assert (shown.fits, shown.asked) == (decision.fits, decision.asked)
+                assert (preview.granted, preview.reason) == (False, decision.reason)
+                assert (preview.level, preview.left_at) == (decision.level, decision.left_at)
+                assert (preview.fits, preview.asked) == (decision.fits, decision.asked)
                 check_left(decision, await early.budget_for("census", analyst))
             assert await shown_limits(early) == shown
         await damaged(ledger)

@@ -18,7 +18,7 @@ import pytest
 
 from accountant.records import Decision
 from streams.auth import token_file
-from streams.client import Accountant
+from streams.client import Accountant, UnknownDataset
 from streams.errors import NotPermitted, Unauthenticated
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.kafka.test_principals import ready
@@ -162,7 +162,8 @@ def sees_their_own(office: Office) -> None:
         granted = [each for each in office[name].requests("census") if each.granted]
         assert len({of(each) for each in granted}) == 30
     assert office["zoe"].datasets() == []
-    assert office["zoe"].dataset("census") is None
+    with pytest.raises(UnknownDataset):
+        office["zoe"].dataset("census")
     assert office["ana3"].me().datasets[0].team == "dune"
 
 

@@ -58,7 +58,7 @@ def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, applic
     stranger.flush(30)
     spoilt = opened(*run_audit)
     assert spoilt.code == 1
-    assert "not believed partition 1, offset 0: it is not a signed checkpoint" in spoilt.out
+    assert "not trusted partition 1, offset 0: it is not a signed checkpoint" in spoilt.out
 
 
 def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):

@@ -27,7 +27,7 @@ def test_cost_charges_nothing(file: Path, clock: TestClock, by_http: bool) -> No
             assert (above.granted, above.reason, above.fits) == (False, "above_cap", "pure:0.5")
             with pytest.raises(TypeError, match="granted"):
                 bool(above)
-            with pytest.raises(RequestInvalid, match="no dataset is named"):
+            with pytest.raises(RequestInvalid, match="no dataset that you may see is named"):
                 ledger.cost("nowhere", "pure:0.1")
             with pytest.raises(RequestInvalid, match="claim"):
                 ledger.cost("census", "pure:-1")

@@ -98,7 +98,7 @@ def test_a_file_shows_every_analysts_budget(divided: str, clock: TestClock) -> N
         # An analyst without a team, and no analyst named.
         assert ledger.cost("census", "pure:4").granted
         assert not ledger.cost("census", "pure:4", analyst="ana").granted
-        with pytest.raises(RequestInvalid, match="no dataset is named nowhere"):
+        with pytest.raises(RequestInvalid, match="no dataset that you may see is named nowhere"):
             ledger.budget("nowhere", "ana")
 
 
@@ -147,7 +147,7 @@ def test_a_server_shows_the_tokens_own_budget(server: RolesServer) -> None:
         for dataset in ("elsewhere", "nowhere"):
             with pytest.raises(UnknownDataset):
                 ledger.limits(dataset)
-            with pytest.raises(RequestInvalid, match="no dataset is named"):
+            with pytest.raises(RequestInvalid, match="no dataset that you may see is named"):
                 ledger.budget(dataset)
     with client(server, "zoe") as ledger:
         assert [each.dataset for each in ledger.budgets()] == ["open-all", "open-own"]

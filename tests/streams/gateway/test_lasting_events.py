@@ -303,7 +303,7 @@ def test_what_is_no_position_of_this_log_is_refused_in_words(
     assert why in problem["message"]
     assert problem["field"] == "Last-Event-ID"
     assert len(answer.content) < 1_000
-    assert not server.service._appended.heard
+    assert not server.service._appended.has_readers
 
 
 def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
@@ -359,4 +359,4 @@ def test_a_filter_that_is_no_name_is_refused(server: LocalServer, field: str, na
     answer = server.http.get(f"/events?{field}={name}")
     assert answer.status_code == 422
     assert answer.json()["field"] == field
-    assert not server.service._appended.heard
+    assert not server.service._appended.has_readers

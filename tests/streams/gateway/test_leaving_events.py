@@ -107,7 +107,7 @@ async def nobody_reads(service: AnyService) -> None:
     """Return once the broadcast has no reader."""
 
     def gone() -> bool:
-        return not service._appended.heard
+        return not service._appended.has_readers
 
     await asyncio.to_thread(eventually, gone)
 
@@ -159,12 +159,12 @@ async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
     serving = asyncio.create_task(app(asked("/events"), receive, send))
     async with asyncio.timeout(20):
         await began.wait()
-    assert service._appended.heard
+    assert service._appended.has_readers
     await asyncio.sleep(0)  # where nothing is blocked, the stream waits for its first event
     serving.cancel()
     await asyncio.wait([serving], timeout=20)
     assert serving.cancelled()
-    assert not service._appended.heard
+    assert not service._appended.has_readers
 
 
 async def answered(port: int) -> bool:
