@@ -12,6 +12,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
+    from streams.cli.reading.analyst_access import AnalystAccess
     from streams.client import Me
 
 
@@ -66,7 +67,9 @@ def mine(
     analyst: Annotated[
         str | None,
         typer.Option(
-            envvar="ACCOUNTANT_ANALYST", help="Name of the analyst. Default: the token's name."
+            envvar="ACCOUNTANT_ANALYST",
+            help="Name of the analyst. Default: the token's name. A server shows another name to "
+            "owners and auditors of the dataset, and to administrators.",
         ),
     ] = None,
     url: Url = DEFAULT_URL,
@@ -81,25 +84,39 @@ def mine(
 ) -> None:
     """Show your remaining budget of each dataset, your limits, and when they reset.
 
-    With --json one dataset a line. A server shows the budget of the token's name.
+    Owners may show an analyst's with --analyst. With --json one dataset a line.
     """
     if unanswered:
         _print_open_releases(url, token_file, analyst, json=json)
         return
     from streams.cli.printing.limits import budget_lines
     from streams.cli.printing.output import print_json, stdout
+    from streams.cli.reading.analyst_access import read_access
     from streams.cli.reading.dataset_reader import reader
+    from streams.clock import SystemClock
 
     with explain_errors(), reader(url, token_file) as ledger:
         found = ledger.budgets(analyst)
-    if json:
+        access = None if json else read_access(ledger, analyst, found, SystemClock().now())
+    if access is None:
         for budget in found:
             print_json(budget)
         return
     for budget in found:
-        stdout().print(budget_lines(budget))
+        obstacle = access.obstacles.get(budget.dataset)
+        stdout().print(budget_lines(budget, caller=access.caller, obstacle=obstacle))
     if not found:
-        say("you may ask no dataset: ask an owner to run `accountant member set`")
+        say(_no_budget(access))
+
+
+def _no_budget(access: AnalystAccess) -> str:
+    """Return why an analyst has no budget of any dataset, and what to do."""
+    caller = access.caller or "you"
+    if not access.closed:
+        return f"{caller} may ask no dataset: ask an owner to run `accountant member set`"
+    names, is_one = ", ".join(access.closed), len(access.closed) == 1
+    verb = "is closed and grants" if is_one else "are closed and grant"
+    return f"{caller} may ask no open dataset: {names} {verb} nothing more"
 
 
 def _print_open_releases(

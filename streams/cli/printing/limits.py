@@ -46,14 +46,23 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
     return table
 
 
-def budget_lines(budget: AnalystBudget) -> RenderableType:
-    """Return an analyst's remaining budget of one dataset, and each limit."""
+def budget_lines(
+    budget: AnalystBudget, *, caller: str | None = None, obstacle: str | None = None
+) -> RenderableType:
+    """Return an analyst's remaining budget of one dataset, and each limit.
+
+    Args:
+        caller: the analyst's name, None to address the analyst as "you".
+        obstacle: why the analyst may ask nothing; amounts are left out then.
+    """
     team = f", team {budget.team}" if budget.team else ""
     head = Text(budget.dataset, style="bold").append(f"  {budget.analyst}{team}", style="")
+    if obstacle is not None:
+        return head.append(f"\n  {obstacle}", style="")
     grid = Table.grid(padding=(0, 2))
     for _ in range(3):
         grid.add_column(overflow="fold")
-    head.append(f"\n  {_may_still(budget)}", style="")
+    head.append(f"\n  {_may_still(budget, caller or 'you')}", style="")
     grid.add_row(
         "  the whole dataset",
         spent_bar(budget.spent_ratio),
@@ -71,13 +80,14 @@ def budget_lines(budget: AnalystBudget) -> RenderableType:
     return Group(head, grid)
 
 
-def _may_still(budget: AnalystBudget) -> str:
+def _may_still(budget: AnalystBudget, caller: str) -> str:
     """Return an analyst's remaining budget, the limit that decides it, and when it resets."""
     found = tightest(budget)
     percent = left_percent(part_of(found.left, budget.budget[found.unit]))
     left = f"{symbol(found.unit)} {left_amount(found.left)}"
     then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
-    return f"you may still use {percent} of the budget ({left}), by {room_words(found.room)}{then}"
+    room = room_words(found.room)
+    return f"{caller} may still use {percent} of the budget ({left}), by {room}{then}"
 
 
 def _pace(level: LevelView) -> str:

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
+from accountant.times import from_iso
+from streams.cli.reading.analyst_access import read_access
+from streams.cli.reading.dataset_reader import reader
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.known_serve import KnownServe, known_serve
 from tests.streams.cli.test_serve import serving
@@ -101,7 +105,7 @@ def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ..
     reported = [" ".join(line.split()) for line in done.out.splitlines()]
     assert reported[0] == "census ana, team blue"
     by = "the limit of each analyst of team blue"
-    assert reported[1] == f"you may still use 5 % of the budget (ε 0.05), by {by}"
+    assert reported[1] == f"ana may still use 5 % of the budget (ε 0.05), by {by}"
     for begin, end in (
         ("the whole dataset █", "left, and not reserved for others, ε 0.8"),
         ("team blue █", "left ε 0.4"),
@@ -123,7 +127,7 @@ def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ..
 def test_mine_without_an_analyst_is_an_error(census: Command, where: tuple[str, ...]) -> None:
     done = census("mine", *where)
     assert (done.code, done.out) == (2, ""), done.out
-    assert "analyst must be given" in done.err
+    assert "analyst must be passed" in done.err
 
 
 def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
@@ -233,6 +237,44 @@ def test_a_server_shows_each_caller_their_own_budget(known: KnownServe) -> None:
     assert known.by("ana", "mine", "--analyst", "ben", *at).code != 0
     (of_ben,) = known.done("aud", "mine", "--analyst", "ben", "--json", *at).rows
     assert of_ben["analyst"] == "ben"
+
+
+def test_mine_of_a_removed_or_expired_member_shows_no_amount(
+    known: KnownServe, tmp_path: Path
+) -> None:
+    at = ("--url", known.url)
+    assert "ben may still use" in known.done("olga", "mine", "--analyst", "ben", *at).out
+    assert "you may still use" in known.done("ben", "mine", "--analyst", "ben", *at).out
+    known.done("olga", "member", "remove", "census", "ben", *at)
+    for name, obstacle in (
+        ("ben", "ben has no role on census and may ask nothing"),
+        ("aud", "aud is auditor of census, not analyst, and may ask nothing"),
+    ):
+        shown = known.done("olga", "mine", "--analyst", name, *at).out
+        assert obstacle in shown
+        assert "may still use" not in shown
+        assert "left" not in shown
+    until = ("--until", "2099-01-01")
+    known.done("olga", "member", "set", "census", "eng", "--role", "analyst", *until, *at)
+    file = tmp_path / "token"
+    file.touch(mode=0o600)
+    file.write_text(known.tokens["olga"])
+    with reader(known.url, file) as ledger:
+        budgets = ledger.budgets("eng")
+        assert read_access(ledger, "eng", budgets, 0).obstacles == {}
+        ended = read_access(ledger, "eng", budgets, from_iso("2099-01-01T00:00:00.000Z"))
+    assert ended.obstacles["census"].startswith("the membership of eng in census ended at 2099")
+
+
+def test_mine_names_the_closed_dataset(known: KnownServe) -> None:
+    at = ("--url", known.url)
+    known.done("olga", "dataset", "close", "census", *at)
+    closed = "may ask no open dataset: census is closed and grants nothing more"
+    assert f"you {closed}" in known.done("ana", "mine", *at).out
+    assert f"ana {closed}" in known.done("olga", "mine", "--analyst", "ana", *at).out
+    for name in ("otto", "aud"):
+        shown = known.done(name, "mine", *at).out
+        assert "you may ask no dataset: ask an owner to run `accountant member set`" in shown
 
 
 def test_a_server_applies_the_limits_of_the_token_s_name(known: KnownServe) -> None:
