@@ -98,7 +98,7 @@ def ask(
         sent_id = request_id or new_id(SystemClock())
         with connect(url, token_file, wait=wait) as ledger:
             if analyst is None and not ledger.shows_token:
-                _fail_without_analyst()
+                _fail_without_analyst(ledger)
             try:
                 reply = ledger.ask(
                     dataset,
@@ -143,7 +143,7 @@ def _dry_run(
         view = get_dataset(ledger, dataset)
         matters = via is not None or view.policy.access == "members"
         if analyst is None and matters and not ledger.shows_token:
-            _fail_without_analyst()
+            _fail_without_analyst(ledger)
         shown = ledger.cost(
             dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours, via=via
         )
@@ -151,7 +151,17 @@ def _dry_run(
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 
 
-def _fail_without_analyst() -> NoReturn:
+def _fail_without_analyst(ledger: Accountant) -> NoReturn:
+    """End the command: for a missing token if the server requires one, else for the name."""
+    from accountant.errors import BudgetError
+    from streams.errors import Unauthenticated
+
+    try:
+        ledger.me()
+    except Unauthenticated:
+        raise
+    except BudgetError:  # the ledger cannot be read: only the name is known to be missing
+        pass
     fail(
         Exit.USAGE,
         "the request names no analyst",

@@ -18,7 +18,7 @@ from streams.cli.printing.output import print_json, progress, stdout
 from streams.cli.printing.say import say
 from streams.cli.printing.tables import explain, verdict
 from streams.cli.reading.connect import settings_for
-from streams.cli.reading.dataset_reader import fail_unknown_dataset
+from streams.cli.reading.dataset_reader import fail_unknown_dataset, hidden_words
 from streams.cli.reading.member_file import read_members
 from streams.client import AsyncAccountant, UnknownDataset
 from streams.clock import SystemClock
@@ -55,9 +55,9 @@ class Sync(NamedTuple):
             try:
                 await ledger.dataset(self.dataset)
             except UnknownDataset:
-                fail_unknown_dataset(
-                    self.dataset, [view.dataset for view in await ledger.datasets()]
-                )
+                hidden = hidden_words(await ledger.me()) if ledger.shows_token else ""
+                known = [view.dataset for view in await ledger.datasets()]
+                fail_unknown_dataset(self.dataset, known, hidden)
             name = (await ledger.me()).name if ledger.shows_token else None
             own = admin.by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)

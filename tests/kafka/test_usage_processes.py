@@ -81,7 +81,7 @@ async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: P
     for asked in ("usage", "why"):
         done = await asyncio.to_thread(command, ledger, asked, "nowhere")
         assert (done.returncode, done.stdout) == (1, "")
-        assert "no dataset nowhere was ever opened" in done.stderr
+        assert "dataset nowhere was never opened" in done.stderr
 
 
 def untimed(why: dict[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from accountant.records.members import Member
     from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import LevelView
-    from streams.client import Accountant
+    from streams.client import Accountant, Me
 
 T = TypeVar("T")
 
@@ -50,7 +50,7 @@ def get_dataset(ledger: Accountant, name: str) -> DatasetView:
     """Return one dataset; end the command if it was never opened."""
     found = find_dataset(ledger, name)
     if found is None:
-        fail_unknown_dataset(name, dataset_names(ledger))
+        fail_unknown_dataset(name, dataset_names(ledger), perhaps_hidden(ledger))
     return found
 
 
@@ -63,16 +63,32 @@ def dataset_names(ledger: Accountant) -> list[str]:
     return []
 
 
-def fail_unknown_dataset(name: str, known: Iterable[str]) -> NoReturn:
-    """End the command for a dataset that was never opened.
+def perhaps_hidden(ledger: Accountant) -> str:
+    """Return that a dataset may also be hidden from the caller, "" if none is hidden."""
+    return "" if not ledger.shows_token else hidden_words(ledger.me())
+
+
+def hidden_words(caller: Me) -> str:
+    """Return that a dataset may also be hidden from a caller, "" if none is hidden."""
+    if caller.name is None or caller.administrator:
+        return ""
+    return f", or you have no role on it; you are signed in as {caller.name}"
+
+
+def fail_unknown_dataset(name: str, known: Iterable[str], hidden: str = "") -> NoReturn:
+    """End the command for a dataset that was never opened, or is hidden.
+
+    The words are those of the server's own error, the same in both cases.
 
     Args:
         known: names of datasets, for a suggestion.
+        hidden: see `hidden_words`.
     """
     meant = did_you_mean(name, known)()
-    suggestion = f": {meant}" if meant else ""
-    hint = "`accountant dataset list` shows all datasets"
-    fail(Exit.FAILED, f"no dataset {name} was ever opened{suggestion}", hint=hint)
+    suggestion = f"; {meant}" if meant else ""
+    which = "the datasets that you may see" if hidden else "all datasets"
+    hint = f"`accountant dataset list` shows {which}"
+    fail(Exit.FAILED, f"dataset {name} was never opened{hidden}{suggestion}", hint=hint)
 
 
 def suggest_dataset(ledger: Accountant, decision: Decision) -> str | None:
@@ -92,6 +108,15 @@ def visible_members(ledger: Accountant, dataset: str) -> list[Member]:
 def visible_limits(ledger: Accountant, dataset: str) -> list[LevelView]:
     """Return the limits of a dataset that the caller may see."""
     return _shown(ledger.limits, dataset)
+
+
+def limits_and_members(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
+    """Return limits and members, to warn of mistakes; none if they cannot be read."""
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        return ledger.limits(dataset), ledger.members(dataset)
+    return [], []
 
 
 def _shown(read: Callable[[str], list[T]], dataset: str) -> list[T]:

@@ -8,7 +8,12 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from streams.cli.reading.dataset_reader import dataset_names, fail_unknown_dataset, reader
+from streams.cli.reading.dataset_reader import (
+    dataset_names,
+    fail_unknown_dataset,
+    perhaps_hidden,
+    reader,
+)
 
 if TYPE_CHECKING:
     from accountant.views.usage import By
@@ -35,7 +40,7 @@ def usage_rows(
         try:
             found = ledger.usage_by(dataset, by)
         except UnknownDataset:
-            fail_unknown_dataset(dataset, dataset_names(ledger))
+            fail_unknown_dataset(dataset, dataset_names(ledger), perhaps_hidden(ledger))
     return [row.named(by) for row in found]
 
 

@@ -93,7 +93,7 @@ def test_a_dry_run_sends_no_id(opened):
 def test_an_unopened_dataset_is_named(opened, command):
     done = opened(*command)
     assert done.code == 1
-    assert "no dataset sensus was ever opened: did you mean census?" in done.err
+    assert "dataset sensus was never opened; did you mean census?" in done.err
 
 
 def test_what_is_left_of_a_dataset_is_counted(opened):

@@ -88,7 +88,7 @@ def test_an_unknown_dataset_is_named(
 ) -> None:
     done = census(*command, *where)
     assert done.code == 1
-    assert "no dataset sensus was ever opened: did you mean census?" in done.err
+    assert "dataset sensus was never opened; did you mean census?" in done.err
 
 
 def test_a_dataset_is_shown_with_its_limits(census: Command, where: tuple[str, ...]) -> None:
@@ -264,6 +264,42 @@ def test_mine_of_a_removed_or_expired_member_shows_no_amount(
         assert read_access(ledger, "eng", budgets, 0).obstacles == {}
         ended = read_access(ledger, "eng", budgets, from_iso("2099-01-01T00:00:00.000Z"))
     assert ended.obstacles["census"].startswith("the membership of eng in census ended at 2099")
+
+
+def test_a_hidden_and_an_unknown_dataset_have_the_same_words(
+    known: KnownServe, tmp_path: Path
+) -> None:
+    file = tmp_path / "members.csv"
+    file.write_text("member,roles,team,until\notto,owner,,\n")
+    for words in (
+        ("dataset", "show", "{}"),
+        ("limit", "list", "{}"),
+        ("member", "list", "{}"),
+        ("member", "sync", "{}", str(file), "--dry-run"),
+        ("usage", "{}"),
+        ("why", "{}"),
+        ("fits", "--claim", "pure:0.1", "--dataset", "{}"),
+        ("ask", "{}", "pure:0.1", "--dry-run"),
+    ):
+        for name in ("census", "nowhere"):
+            command = [name if word == "{}" else word for word in words]
+            done = known.by("otto", *command, "--url", known.url)
+            said = f"dataset {name} was never opened, or you have no role on it; you are signed in "
+            assert (done.code, f"error: {said}as otto\n" in done.err) == (1, True), done.err
+    by_root = known.by("root", "why", "nowhere", "--url", known.url)
+    assert "error: dataset nowhere was never opened\n" in by_root.err
+
+
+def test_a_request_without_token_and_name_asks_for_the_token_first(
+    known: KnownServe, accountant: Command
+) -> None:
+    words = ("ask", "census", "pure:0.1", "--url", known.url)
+    without = accountant(*words)
+    named = accountant(*words, "--analyst", "ana")
+    assert (without.code, without.err) == (4, named.err)
+    assert "token" in without.err
+    elsewhere = accountant("ask", "census", "pure:0.1", "--url", "sqlite:///missing.db")
+    assert (elsewhere.code, "the request names no analyst" in elsewhere.err) == (2, True)
 
 
 def test_mine_names_the_closed_dataset(known: KnownServe) -> None:

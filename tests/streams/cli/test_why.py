@@ -116,7 +116,7 @@ def test_limits_bound_what_is_left_for_a_forecast(asked):
 def test_an_unopened_dataset_is_named_and_wrong_usage_is_an_error(opened):
     done = opened("why", "nowhere")
     assert done.code == 1
-    assert "no dataset nowhere was ever opened" in done.err
+    assert "dataset nowhere was never opened" in done.err
     done = opened("why", "census", "--csv", "--json")
     assert done.code == 2
     assert opened("why", "census", "--by", "colour").code == 2
@@ -163,7 +163,7 @@ def test_through_a_server_it_is_the_same_as_beside_it(accountant, tmp_path):
         table = accountant("why", "plain", "--by", "week", "--csv", "--url", server.url)
         assert table.out.splitlines()[0].startswith("dataset,week,begins,")
         missing = accountant("why", "nowhere", "--url", server.url)
-        assert (missing.code, "was ever opened" in missing.err) == (1, True)
+        assert (missing.code, "was never opened" in missing.err) == (1, True)
 
 
 def test_the_output_may_be_cut_off(asked):
