@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from functools import wraps
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, NoReturn, get_type_hints
@@ -12,6 +12,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explain_errors
 from streams.cli.printing.print_decision import print_decision
+from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
 from streams.cli.reading.dataset_reader import suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
@@ -65,16 +66,20 @@ class AdminOptions(NamedTuple):
             meant = None if self.json else suggest_dataset(ledger, decision)
         self.end(decision, hint=meant)
 
-    def end(self, decision: Decision, *, hint: str | None = None) -> NoReturn:
+    def end(
+        self, decision: Decision, *, hint: str | None = None, notes: Iterable[str] = ()
+    ) -> NoReturn:
         """Print the decision, and end the command: exit code 1 if it is refused.
 
         Args:
-            hint: printed after the decision.
+            hint: printed after the decision. `notes`: likewise, to stderr.
         """
         from accountant.records.outcomes import SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
         print_decision(decision, as_json=self.json, hint=hint)
+        for note in notes:
+            say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
         done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS, *SETS_LIMITS}
         raise typer.Exit(Exit.OK if done else Exit.FAILED)

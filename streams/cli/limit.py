@@ -2,23 +2,16 @@
 
 from __future__ import annotations
 
-from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import suggest_dataset
+from streams.cli.reading.dataset_reader import limits_and_members, suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from accountant.records.members import Member
-    from accountant.views.limit_views import LevelView
-    from streams.client import Accountant
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
 
@@ -79,7 +72,7 @@ def set_(
             hint="to remove a limit, use `accountant limit remove`",
         )
     with admin.ledger() as ledger:
-        before = ([], []) if admin.json else _before(ledger, dataset)
+        before = ([], []) if admin.json else limits_and_members(ledger, dataset)
         decision = ledger.set_limit(
             dataset,
             scope,
@@ -91,11 +84,11 @@ def set_(
             **admin.fields(ledger),
         )
         meant = None if admin.json else suggest_dataset(ledger, decision)
+    notes = []
     if decision.outcome == "limit_set":
-        values = {"part": part or policy, "pace": pace, "reserved": reserved}
-        for note in _notes(*before, scope, name, values):
-            say(f"note: {note}", err=True)
-    admin.end(decision, hint=meant)
+        options = {"part": part, **own, "pace": pace, "period": pace and period}
+        notes = limit_notes(*before, scope, name, options | {"reserved": reserved})
+    admin.end(decision, hint=meant, notes=notes)
 
 
 @app.command("remove")
@@ -142,51 +135,6 @@ def list_(
         stdout().print(limit_table(found))
     else:
         say(f"{dataset} has no limits that you may see: everyone who may ask shares the budget")
-
-
-def _before(ledger: Accountant, dataset: str) -> tuple[list[LevelView], list[Member]]:
-    """Return the limits and members, to warn of mistakes; none if they cannot be read."""
-    from accountant.errors import BudgetError
-
-    with suppress(BudgetError):
-        return ledger.limits(dataset), ledger.members(dataset)
-    return [], []
-
-
-def _notes(
-    limits: Iterable[LevelView],
-    members: Sequence[Member],
-    scope: str,
-    name: str | None,
-    values: Mapping[str, object],
-) -> list[str]:
-    """Return warnings: what a new limit removes, and that nobody has its name.
-
-    Args:
-        limits, members: before the new limit.
-        values: the new limit, by the names of the options.
-    """
-    notes = []
-    before: dict[tuple[str, str | None], LevelView] = {
-        (each.scope, each.name): each for each in limits
-    }
-    if (was := before.get((scope, name))) is not None:
-        had = {"part": was.part or was.policy, "pace": was.pace, "reserved": was.reserved}
-        lost = [f"--{what}" for what, it in had.items() if it is not None and not values[what]]
-        if lost:
-            notes.append(
-                f"this removes the earlier {' and '.join(lost)}: a new limit replaces the whole one"
-            )
-    teams = {each.member: each.team for each in members}
-    if scope == "analyst" and members:
-        if name not in teams:
-            notes.append(f"{name} is not a member yet")
-        elif ("each", teams[name]) in before:
-            notes.append(f"the default of team {teams[name]} no longer applies to {name}")
-    elif scope != "dataset" and members and name not in teams.values():
-        known = ", ".join(sorted({team for team in teams.values() if team})) or "none"
-        notes.append(f"team {name} has no members yet; existing teams: {known}")
-    return notes
 
 
 def _scope(team: str | None, analyst: str | None, each: str | None) -> tuple[str, str | None]:

@@ -9,6 +9,8 @@ import typer
 
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.limit_notes import team_notes
+from streams.cli.reading.dataset_reader import limits_and_members, suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
@@ -55,17 +57,22 @@ def set_(
     if until is not None and "owner" in role:
         fail(Exit.USAGE, "--until excludes --role owner: an owner does not expire")
     over = None if until is None else parse_until(until, SystemClock().now())
-    admin.send(
-        lambda ledger, **more: ledger.set_member(
+    with admin.ledger() as ledger:
+        decision = ledger.set_member(
             dataset,
             member,
             roles=list(dict.fromkeys(role)),
             team=team,
             until=over,
             as_administrator=as_administrator,
-            **more,
+            **admin.fields(ledger),
         )
-    )
+        meant = None if admin.json else suggest_dataset(ledger, decision)
+        notes = []
+        if team is not None and not admin.json and decision.outcome == "member_set":
+            known = limits_and_members(ledger, dataset)
+            notes = team_notes(*known, dataset, member, team)
+    admin.end(decision, hint=meant, notes=notes)
 
 
 @app.command("remove")

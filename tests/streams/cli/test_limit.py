@@ -86,13 +86,46 @@ def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
         return done.err
 
     assert "note" not in noted("--team", "blue", "--part", "0.5", "--reserved", "0.3")
-    assert "this removes the earlier --reserved" in noted("--team", "blue", "--part", "0.4")
-    assert "existing teams: blue" in noted("--team", "bleu", "--part", "0.4")
+    assert noted("--team", "blue", "--part", "0.4") == (
+        "note: this removed the reserved 30 %; to keep both: --part 0.4 --reserved 0.3\n"
+    )
+    assert noted("--team", "blue", "--pace", "0.05", "--period", "P7D") == (
+        "note: this removed the limit of 40 %; to keep both: --part 0.4 --pace 0.05 --period P7D\n"
+    )
+    assert noted("--team", "blue", "--reserved", "0.2") == (
+        "note: this removed the period limit of 5 % every 7 days; to keep both: --pace 0.05 "
+        "--period P7D --reserved 0.2\n"
+    )
+    noted("--team", "red", "--epsilon", "0.5", "--delta", "0", "--filter", "basic")
+    assert noted("--team", "red", "--pace", "0.01").splitlines()[0] == (
+        "note: this removed the separate budget; to keep both: --filter basic "
+        "--epsilon 0.5 --delta 0 --pace 0.01 --period P1D"
+    )
+    assert "existing teams: blue; did you mean blue?" in noted("--team", "bleu", "--part", "0.4")
     assert "note" not in noted("--each", "blue", "--pace", "0.1")
     assert "the default of team blue no longer applies" in noted(
         "--analyst", "ana", "--part", "0.2"
     )
     assert "zoe is not a member yet" in noted("--analyst", "zoe", "--part", "0.2")
+
+
+def test_a_team_that_nothing_else_names_is_noted(accountant: Command) -> None:
+    def added(name: str, *words: str) -> str:
+        done = accountant("member", "set", "wages", name, "--role", "analyst", *words, *BY)
+        assert done.code == 0, done.out + done.err
+        return done.err
+
+    opened = ("dataset", "open", "wages", "--filter", "basic", "--epsilon", "1", *BY)
+    assert accountant(*opened, "--access", "members").code == 0
+    assert added("ana", "--team", "south") == ""  # the first team of the dataset
+    note = "note: no limit and no other member of wages names team"
+    assert added("ben", "--team", "suoth") == f"{note} suoth; did you mean south?\n"
+    assert added("ben", "--team", "finance") == f"{note} finance\n"
+    assert added("ben", "--team", "south") == ""
+    assert added("ben") == ""
+    assert accountant("limit", "set", "wages", "--each", "west", "--part", "0.1", *BY).code == 0
+    assert added("zoe", "--team", "west") == ""
+    assert added("zoe", "--team", "wset", "--json") == ""
 
 
 def test_a_refusal_says_when_more_comes(census: Command) -> None:

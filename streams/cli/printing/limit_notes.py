@@ -1,0 +1,97 @@
+"""Notes after a record of a limit or member: what it removed, and names that nobody has."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Final
+
+from accountant.display.numbers import exact_percent
+from accountant.display.times import each_period
+from accountant.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from accountant.records.members import Member
+    from accountant.views.limit_views import LevelView
+
+_OF_A_BUDGET: Final = ("epsilon", "delta", "filter")
+_KINDS: Final = ("part", "epsilon", "pace", "reserved")
+
+
+def limit_notes(
+    limits: Iterable[LevelView],
+    members: Sequence[Member],
+    scope: str,
+    name: str | None,
+    options: Mapping[str, str | None],
+) -> list[str]:
+    """Return what a new limit removed, and that nobody has its name.
+
+    Args:
+        limits, members: before the new limit.
+        options: those of the command that set it.
+    """
+    notes = []
+    before: dict[tuple[str, str | None], LevelView] = {
+        (each.scope, each.name): each for each in limits
+    }
+    if (earlier := before.get((scope, name))) is not None:
+        notes += _removed(earlier, options)
+    teams = {each.member: each.team for each in members}
+    if scope == "analyst" and members:
+        if name not in teams:
+            notes.append(f"{name} is not a member yet")
+        elif ("each", teams[name]) in before:
+            notes.append(f"the default of team {teams[name]} no longer applies to {name}")
+    elif scope != "dataset" and members and name not in teams.values():
+        known = sorted({team for team in teams.values() if team})
+        listed = ", ".join(known) or "none"
+        note = f"team {name} has no members yet; existing teams: {listed}"
+        notes.append(_with_suggestion(note, name, known))
+    return notes
+
+
+def team_notes(
+    limits: Iterable[LevelView],
+    members: Iterable[Member],
+    dataset: str,
+    member: str,
+    team: str,
+) -> list[str]:
+    """Return that no limit and no other member names a member's team, where some name a team."""
+    known = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
+    known |= {each.team for each in members if each.team and each.member != member}
+    if not known or team in known:
+        return []
+    note = f"no limit and no other member of {dataset} names team {team}"
+    return [_with_suggestion(note, team, sorted(known))]
+
+
+def _removed(earlier: LevelView, options: Mapping[str, str | None]) -> list[str]:
+    """Return the amounts of an earlier limit that the new one does not replace."""
+    removed, again = [], dict(options)
+    has_limit = options["part"] or any(options[option] for option in _OF_A_BUDGET)
+    if earlier.part is not None and not has_limit:
+        removed.append(f"limit of {exact_percent(earlier.part)}")
+        again["part"] = earlier.part
+    if earlier.policy is not None and not has_limit:
+        removed.append("separate budget")
+        again |= {option: str(earlier.policy.get(option, "")) for option in _OF_A_BUDGET}
+    if earlier.pace is not None and not options["pace"]:
+        pace = earlier.pace
+        removed.append(f"period limit of {exact_percent(pace.part)} {each_period(pace.period)}")
+        again |= {"pace": pace.part, "period": pace.period}
+    if earlier.reserved is not None and not options["reserved"]:
+        removed.append(f"reserved {exact_percent(earlier.reserved.part)}")
+        again["reserved"] = earlier.reserved.part
+    if not removed:
+        return []
+    what = " and the ".join(removed)
+    every = "both" if len([each for each in _KINDS if again.get(each)]) == 2 else "all"
+    words = " ".join(f"--{option} {value}" for option, value in again.items() if value)
+    return [f"this removed the {what}; to keep {every}: {words}"]
+
+
+def _with_suggestion(note: str, name: str | None, known: Iterable[str]) -> str:
+    meant = did_you_mean(name, known)()
+    return f"{note}; {meant}" if meant else note
