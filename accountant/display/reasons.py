@@ -60,8 +60,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.ALREADY_OPENED: ReasonWords(
         "Opened before",
-        "A dataset of this name was opened before, and a budget is never reset.",
-        "Choose another name.",
+        "A dataset of this name was opened before, and a budget is never raised or reset.",
+        "Nothing was changed. Use the open dataset.",
     ),
     Reason.NOT_PERMITTED: ReasonWords(
         "Not permitted",
@@ -101,9 +101,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.LIMIT_NOT_POSSIBLE: ReasonWords(
         "This limit is not possible here",
-        "A reserved share needs a filter whose sums add up, and a dataset opened without "
-        "`beside`. gdp_residue allows neither parts nor period limits. A part must leave "
-        "something of every sum.",
+        "A dataset opened with `beside: basic`, or under a filter whose sums do not add up, "
+        "cannot reserve a share. gdp_residue allows neither parts nor period limits. A part must "
+        "leave something of every sum.",
         "Give the limit a budget of its own, such as an epsilon.",
     ),
     Reason.OVER_RESERVED: ReasonWords(

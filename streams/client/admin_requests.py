@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, Final, NamedTuple, cast
+
+from msgspec import UNSET
 
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
@@ -186,16 +188,33 @@ class PolicyDiffers(BudgetError):
         record: the refusal, as in the log.
     """
 
-    def __init__(self, dataset: str, fields: dict[str, tuple[str, str]], record: bytes) -> None:
+    def __init__(
+        self,
+        dataset: str,
+        fields: dict[str, tuple[str, str]],
+        record: bytes,
+        *,
+        shown: Collection[str] = (),
+        budget: str = "",
+    ) -> None:
+        """Make the error.
+
+        Args:
+            shown: the fields that the message names; empty for all.
+            budget: of the dataset, such as `epsilon 1`.
+        """
         self.dataset = dataset
         self.fields = fields
         self.record = record
         differences_text = "; ".join(
-            f"{name}: has {actual}, asked {asked}" for name, (actual, asked) in fields.items()
+            f"{name}: has {actual}, asked {asked}"
+            for name, (actual, asked) in fields.items()
+            if not shown or name in shown
         )
+        with_budget = f" with {budget}" if budget else ""
         super().__init__(
             f"dataset {dataset} was opened under another policy: {differences_text}. "
-            "Ask for the policy that it has, or open a dataset under another name"
+            f"A budget is never raised; nothing was changed. Use the open dataset{with_budget}"
         )
 
     @property
@@ -219,7 +238,10 @@ def check_same_policy(call: PreparedRequest, decision: Decision, actual: Policy)
     assert isinstance(record, Open)
     fields = differences(actual, record.policy)
     if fields:
-        raise PolicyDiffers(call.dataset, fields, encode(decision))
+        # Fields that were left out follow from the others, such as the odometers.
+        shown = [name for name in fields if getattr(record.policy, name) not in (None, UNSET)]
+        budget = f"rho {actual.rho}" if actual.epsilon is None else f"epsilon {actual.epsilon}"
+        raise PolicyDiffers(call.dataset, fields, encode(decision), shown=shown, budget=budget)
 
 
 def _ratio(field: str, value: object) -> str | None:

@@ -128,6 +128,14 @@ def test_a_team_that_nothing_else_names_is_noted(accountant: Command) -> None:
     assert added("zoe", "--team", "wset", "--json") == ""
 
 
+def test_a_share_beside_basic_composition_is_refused_by_name(accountant: Command) -> None:
+    opened = accountant("dataset", "open", "wages", "--epsilon", "1", "--delta", "1e-6", *BY)
+    assert opened.code == 0
+    done = accountant("limit", "set", "wages", "--team", "south", "--reserved", "0.4", *BY)
+    assert done.code == 1
+    assert "A dataset opened with `beside: basic`, or under a filter whose sums do not" in done.out
+
+
 def test_a_refusal_says_when_more_comes(census: Command) -> None:
     assert census("limit", "set", "census", "--team", "blue", "--part", "0.1", *BY).code == 0
     assert "raise the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out

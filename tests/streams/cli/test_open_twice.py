@@ -35,4 +35,9 @@ def test_a_program_and_a_command_open_the_same_policy(accountant: Command) -> No
     assert accountant("dataset", "open", "made", *typed).code == 1
     other = accountant("dataset", "open", "made", "--epsilon", "2", *typed[2:])
     assert other.code == 1
-    assert "epsilon: has 1, asked 2" in " ".join(other.err.split())
+    assert " ".join(other.err.split()) == (
+        "dataset made was opened under another policy: epsilon: has 1, asked 2. A budget is never "
+        "raised; nothing was changed. Use the open dataset with epsilon 1"
+    )
+    assert "another name" not in other.out
+    assert "Nothing was changed. Use the open dataset." in other.out
