@@ -25,7 +25,8 @@ By = Annotated[
     str | None,
     typer.Option(
         envvar="ACCOUNTANT_OWNER",
-        help="Your name. Default: the token's name; without a token `owner`, unverified.",
+        help="Your name. Default: the token's name; without a token `owner`, which nobody "
+        "verifies.",
     ),
 ]
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]

@@ -42,8 +42,8 @@ _CAP_EXPLAINED = (
 )
 
 _ACCESS_EXPLAINED = (
-    "access: only members may ask, and there is no analyst yet; {owners} can add ana with\n"
-    "`accountant member set {name} ana --role analyst`. With --access anyone, everyone may ask."
+    "access: only members may ask, and there is no analyst yet; {owners} can add one with\n"
+    "`accountant member set {name} NAME --role analyst`. With --access anyone, everyone may ask."
 )
 _DELTA_EXPLAINED = (
     "delta: the filter needs all of it, so claims with a delta of their own will be refused.\n"

@@ -65,9 +65,9 @@ def create(
         say(made.token)
         ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
         say(
-            f"This is token {made.row.id} of {name}; it {ends} and cannot be shown again. Give it "
-            f"to {name}, to set ACCOUNTANT_TOKEN, or to store in a file (mode 0600) that "
-            "ACCOUNTANT_TOKEN_FILE names.",
+            f"Made a token for {name} (printed once, above). Its id, for `token revoke`, is "
+            f"{made.row.id}. The token {ends}. Give it to {name}, to set ACCOUNTANT_TOKEN, or to "
+            "store in a file (mode 0600) that ACCOUNTANT_TOKEN_FILE names.",
             err=True,
         )
 

@@ -39,7 +39,7 @@ def test_each_does_the_job_with_a_token_and_no_other(
     server: KnownServe, accountant: Command
 ) -> None:
     opened = server.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
-    assert "there is no analyst yet; olga or otto can add ana with" in opened.out
+    assert "there is no analyst yet; olga or otto can add one with" in opened.out
     assert server.by("ana", "ask", "census", "pure:0.1").code == 1
     server.done("olga", "member", "set", "census", "ana", "--role", "analyst", "--team", "blue")
     server.done("otto", "member", "set", "census", "eng", "--role", "engine")

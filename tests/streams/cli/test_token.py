@@ -30,6 +30,7 @@ def test_a_token_is_shown_once_and_only_its_hash_is_kept(accountant: Command) ->
     token = done.out.strip()
     assert re.fullmatch(r"acct_[A-Za-z0-9_-]{43}", token)  # 256 bits
     assert "ACCOUNTANT_TOKEN" in done.err
+    assert "for `token revoke`, is t-" in done.err
     assert token not in done.err
     file = accountant.directory / FILE
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
