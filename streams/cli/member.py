@@ -7,9 +7,9 @@ from typing import Annotated
 
 import typer
 
+from accountant.display.teams import notes_of_member
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
-from streams.cli.printing.limit_notes import team_notes
 from streams.cli.reading.dataset_reader import limits_and_members, suggest_dataset
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
@@ -69,9 +69,9 @@ def set_(
         )
         meant = None if admin.json else suggest_dataset(ledger, decision)
         notes = []
-        if team is not None and not admin.json and decision.outcome == "member_set":
+        if decision.member is not None and decision.member.team and not admin.json:
             known = limits_and_members(ledger, dataset)
-            notes = team_notes(*known, dataset, member, team)
+            notes = notes_of_member(*known, dataset, decision.member)
     admin.end(decision, hint=meant, notes=notes)
 
 

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from litestar import Response, get
 from litestar.params import FromPath
 
+from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.header import decode_header
@@ -73,7 +74,7 @@ async def dataset_page(
     query = {name: str(text) for name, text in request.query_params.items()}
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
-        flash = message(decision)
+        flash = message(decision, _team_notes(found, decision))
         member, limit = _refill(found, decision, member, limit)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
@@ -85,6 +86,18 @@ async def dataset_page(
         "flash": flash,
     }
     return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
+
+
+def _team_notes(found: PageData, decision: Decision | None) -> list[str]:
+    """Return a note where the team of a new member or limit is named nowhere else."""
+    if decision is None:
+        return []
+    if decision.member is not None:
+        return notes_of_member(found.levels, found.members, found.view.dataset, decision.member)
+    limit = decision.limit
+    if decision.outcome is not Outcome.LIMIT_SET or limit is None or limit.name is None:
+        return []
+    return notes_of_limit(found.members, limit.name) if limit.scope in {"team", "each"} else []
 
 
 async def dataset_not_found(request: HttpRequest, dataset: str) -> Response[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
 from accountant.display.limits import limit_sentence
@@ -28,8 +29,12 @@ class Message(NamedTuple):
     text: str
 
 
-def message(decision: Decision | None) -> Message:
-    """Return the message for the decision on a form's record; None is an undecided record."""
+def message(decision: Decision | None, notes: Iterable[str] = ()) -> Message:
+    """Return the message for the decision on a form's record; None is an undecided record.
+
+    Args:
+        notes: warnings about a record that was made, without a full stop.
+    """
     if decision is None:
         return Message(
             "waits",
@@ -39,7 +44,8 @@ def message(decision: Decision | None) -> Message:
         )
     if decision.outcome in _DONE:
         number = f" (decision {decision.sequence:,} of this dataset)" if decision.sequence else ""
-        return Message("done", "Done", f"{_done(decision)}{number}.")
+        noted = "".join(f" Note: {note}{'' if note.endswith('?') else '.'}" for note in notes)
+        return Message("done", "Done", f"{_done(decision)}{number}.{noted}")
     reason = decision.reason
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")

@@ -1,12 +1,12 @@
-"""Notes after a record of a limit or member: what it removed, and names that nobody has."""
+"""Notes after a record of a limit: what it removed, and names that nobody has."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
 from accountant.display.numbers import exact_percent
+from accountant.display.teams import notes_of_limit
 from accountant.display.times import each_period
-from accountant.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -43,28 +43,9 @@ def limit_notes(
             notes.append(f"{name} is not a member yet")
         elif ("each", teams[name]) in before:
             notes.append(f"the default of team {teams[name]} no longer applies to {name}")
-    elif scope != "dataset" and members and name not in teams.values():
-        known = sorted({team for team in teams.values() if team})
-        listed = ", ".join(known) or "none"
-        note = f"team {name} has no members yet; existing teams: {listed}"
-        notes.append(_with_suggestion(note, name, known))
+    elif scope != "dataset" and name is not None:
+        notes += notes_of_limit(members, name)
     return notes
-
-
-def team_notes(
-    limits: Iterable[LevelView],
-    members: Iterable[Member],
-    dataset: str,
-    member: str,
-    team: str,
-) -> list[str]:
-    """Return that no limit and no other member names a member's team, where some name a team."""
-    known = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
-    known |= {each.team for each in members if each.team and each.member != member}
-    if not known or team in known:
-        return []
-    note = f"no limit and no other member of {dataset} names team {team}"
-    return [_with_suggestion(note, team, sorted(known))]
 
 
 def _removed(earlier: LevelView, options: Mapping[str, str | None]) -> list[str]:
@@ -90,8 +71,3 @@ def _removed(earlier: LevelView, options: Mapping[str, str | None]) -> list[str]
     every = "both" if len([each for each in _KINDS if again.get(each)]) == 2 else "all"
     words = " ".join(f"--{option} {value}" for option, value in again.items() if value)
     return [f"this removed the {what}; to keep {every}: {words}"]
-
-
-def _with_suggestion(note: str, name: str | None, known: Iterable[str]) -> str:
-    meant = did_you_mean(name, known)()
-    return f"{note}; {meant}" if meant else note

@@ -69,6 +69,16 @@ def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagesServer) -> None
     }
 
 
+def test_a_team_that_nothing_else_names_is_noted(paged: PagesServer) -> None:
+    note = "Note: no limit and no other member of survey names team bleu; did you mean blue?"
+    for team, shown in (("bleu", True), ("blue", False)):
+        answer = paged.fill("olga", "members", member="opie", team=team, role_analyst="yes")
+        assert (note in words(paged.followed("olga", answer).text)) is shown
+    note = "Note: team rde has no members yet; existing teams: blue, red; did you mean red?"
+    answer = paged.fill("olga", "limits", scope="each", name="rde", part="10")
+    assert note in words(paged.followed("olga", answer).text)
+
+
 def test_a_member_is_removed(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})

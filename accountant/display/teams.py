@@ -1,0 +1,38 @@
+"""Notes on teams that nothing else names: no limit applies to a misspelt team."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from accountant.records.members import Member
+from accountant.suggest import did_you_mean
+from accountant.views.limit_views import LevelView
+
+
+def notes_of_limit(members: Iterable[Member], team: str) -> list[str]:
+    """Return that a limit's team has no members, where the dataset has members."""
+    teams = [each.team for each in members]
+    if not teams or team in teams:
+        return []
+    known = sorted({each for each in teams if each})
+    listed = ", ".join(known) or "none"
+    return [
+        _with_suggestion(f"team {team} has no members yet; existing teams: {listed}", team, known)
+    ]
+
+
+def notes_of_member(
+    limits: Iterable[LevelView], members: Iterable[Member], dataset: str, member: Member
+) -> list[str]:
+    """Return that nothing else names a member's team, where limits or other members name teams."""
+    known = {each.name for each in limits if each.scope in {"team", "each"} and each.name}
+    known |= {each.team for each in members if each.team and each.member != member.member}
+    if not member.team or not known or member.team in known:
+        return []
+    note = f"no limit and no other member of {dataset} names team {member.team}"
+    return [_with_suggestion(note, member.team, sorted(known))]
+
+
+def _with_suggestion(note: str, team: str, known: Iterable[str]) -> str:
+    meant = did_you_mean(team, known)()
+    return f"{note}; {meant}" if meant else note
