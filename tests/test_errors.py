@@ -22,6 +22,7 @@ from accountant.errors import BudgetError, MadeByNewerVersion, RequestInvalid
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
+from streams.client.requests import Undecided
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
 from streams.http.problems import HTTPProblem
@@ -67,6 +68,7 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),
     Unanswered: lambda: Unanswered("no answer", "; ask again", ID),
+    Undecided: lambda: Undecided("not decided", "; ask again", ID),
     UsedAfterFork: lambda: UsedAfterFork(4711),
     Unavailable: lambda: Unavailable("busy", after=2.5),
     Gone: lambda: Gone("archived", after=12),

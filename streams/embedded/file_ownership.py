@@ -50,7 +50,7 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
         genesis, or the file is no ledger, damaged or reachable by two names.
     """
     if path.is_dir():  # checked first, since `take` leaves a lock's file beside the path
-        raise Refused(f"{path} is a directory, not a ledger's file")
+        raise Refused(f"{path} is a directory. Name the ledger's file in it")
     ledger_file.check_mark(path)
     lock = FileLock(path)
     try:

@@ -87,7 +87,7 @@ def test_each_line_gets_one_decision_whatever_it_holds(decide):
     # Undecided lines are counted, and the command fails.
     assert done.code == 1
     assert "not decided: 1 conflict, 3 invalid_field, 1 issued_in_future" in done.err
-    assert "; the first in line 2: the body must be JSON" in done.err
+    assert "; the first is line 2: the body must be JSON" in done.err
     assert outcomes(done)[2:] == [
         ("granted", None),
         ("invalid", "undecodable"),
@@ -170,7 +170,7 @@ def test_every_kind_of_record_is_decided(decide):
 def test_expired_requests_are_reported_and_fail(decide):
     done = decide(request(7200), request(0))
     assert done.code == 1
-    assert "not decided: 1 expired; the first in line 2: expired\n" in done.err
+    assert "not decided: 1 expired; the first is line 2: expired\n" in done.err
 
 
 def test_no_input_is_no_log(accountant):

@@ -91,7 +91,7 @@ def test_a_caller_without_a_token_learns_how_to_pass_one(
     for command in (("ask", "census", "pure:0.1", "--analyst", "ana"), ("me",)):
         done = accountant(*command)
         assert done.code == 4
-        assert "set ACCOUNTANT_TOKEN, or ACCOUNTANT_TOKEN_FILE (--token-file)" in done.err
+        assert "Set ACCOUNTANT_TOKEN or ACCOUNTANT_TOKEN_FILE (--token-file)" in done.err
     done = accountant("me", ACCOUNTANT_TOKEN="acct_unknown")
     assert done.code == 4
     assert "does not know this token" in done.err

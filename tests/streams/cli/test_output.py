@@ -148,7 +148,7 @@ LINES = b'{"type": "request", "purpose": "\\u001b[2J"}\n\x1b[2J\n' + HOSTILE.enc
 
 def test_no_command_prints_past_the_functions_that_escape() -> None:
     printing = ROOT / "streams" / "cli" / "printing"
-    ours = {printing / f"{name}.py" for name in ("say", "output", "lasting_streams")}
+    ours = {printing / f"{name}.py" for name in ("say", "output", "safe_streams")}
     past = re.compile(
         r"typer\.(secho|echo)|\bprint\(|sys\.(stdout|stderr)|\bConsole\(|csv\.\w*riter"
     )
