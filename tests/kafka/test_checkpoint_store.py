@@ -170,7 +170,7 @@ async def test_a_partition_that_has_lost_decisions_is_halted_until_the_loss_is_a
         assert f"the log of partition {number} has lost decisions 1 times" in shown.stderr
     done = await run.audited()
     assert done.returncode == 0, done.stdout
-    assert done.stdout.count("the decisions from 5 to 8 were given up: a test") == PARTITIONS
+    assert done.stdout.count("decisions 5 to 8 were accepted as lost: a test") == PARTITIONS
 
 
 async def test_a_forked_log_is_detected_after_the_start(

@@ -233,9 +233,9 @@ def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
     assert refused.value.status == 410
     problem = refused.value.problem
     assert problem["error"] == "gone"
-    assert "20001 decisions have come since" in problem["message"]
+    assert "the log has 20001 newer decisions" in problem["message"]
     assert "GET /datasets/{dataset}/requests?after=" in problem["message"]
-    assert "connect again without Last-Event-ID" in problem["message"]
+    assert "then connect without Last-Event-ID" in problem["message"]
     events = read_until(server.url, lambda found: len(found) > MAX_BEHIND, last=begin)
     numbers = [each.json["partition_sequence"] for each in events if each.kind]
     assert numbers == list(range(first + 1, first + 1 + MAX_BEHIND))
@@ -280,15 +280,15 @@ def is_after_seal(events: list[Event]) -> bool:
 @pytest.mark.parametrize(
     ("last", "why"),
     [
-        ("0-5", "it is no id of an event of this version"),
-        ("census/1/0.5", "it is no id of an event of this version"),
-        ("2-000000000000-1", "it is no id of an event of this version"),
-        ("1-000000000000-01", "it is no id of an event of this version"),
-        ("1-000000000000-1-1.1", "it is no id of an event of this version"),
-        ("1-000000000000-", "it is no id of an event of this version"),
-        ("1-" + "0" * 12 + "-" + "9" * 16, "it is no id of an event of this version"),
-        ("x" * 30_000, "it is no id of an event of this version"),
-        ("1-000000000000-1.1", "it is of 2 partitions, and this ledger has 1"),
+        ("0-5", "it is not an event id of this version"),
+        ("census/1/0.5", "it is not an event id of this version"),
+        ("2-000000000000-1", "it is not an event id of this version"),
+        ("1-000000000000-01", "it is not an event id of this version"),
+        ("1-000000000000-1-1.1", "it is not an event id of this version"),
+        ("1-000000000000-", "it is not an event id of this version"),
+        ("1-" + "0" * 12 + "-" + "9" * 16, "it is not an event id of this version"),
+        ("x" * 30_000, "it is not an event id of this version"),
+        ("1-000000000000-1.1", "it names 2 partitions, and this ledger has 1"),
         ("1-000000000000-0", "the log has other decisions there"),
         ("1-000000000000-1", "the log has other decisions there"),
         ("1-000000000000-999", "partition 0 has no decision 999 yet"),
