@@ -13,7 +13,6 @@ from __future__ import annotations
 import os
 import re
 import shlex
-import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import chdir
@@ -21,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from print_or_write import print_or_write
 from typer.testing import CliRunner
 
 from streams.cli.root import app
@@ -233,8 +233,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--print"]:
-        print(page(), end="")
-    else:
-        PAGE.write_text(page(), "utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
+    print_or_write(page(), PAGE)

@@ -10,9 +10,10 @@ follow them come from reasons_details.md beside this file.
 from __future__ import annotations
 
 import re
-import sys
 from pathlib import Path
 from typing import Final
+
+from print_or_write import print_or_write
 
 from accountant.display.reasons import REASONS
 from accountant.records.outcomes import Reason
@@ -46,8 +47,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--print"]:
-        print(page(), end="")
-    else:
-        PAGE.write_text(page(), "utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
+    print_or_write(page(), PAGE)

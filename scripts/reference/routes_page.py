@@ -13,7 +13,6 @@ from __future__ import annotations
 import json
 import logging
 import re
-import sys
 import tempfile
 import textwrap
 import time
@@ -25,6 +24,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from litestar.testing import TestClient
+from print_or_write import print_or_write
 
 from accountant.times import uuid7
 from streams.auth import token_file
@@ -221,8 +221,4 @@ def page() -> str:
 
 
 if __name__ == "__main__":
-    if sys.argv[1:] == ["--print"]:
-        print(page(), end="")
-    else:
-        PAGE.write_text(page(), "utf-8")
-        print(f"{PAGE.relative_to(ROOT)} written")
+    print_or_write(page(), PAGE)
