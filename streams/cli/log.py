@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -199,9 +199,6 @@ class _UnchangedLog:
         self.firsts.clear()
         for part in ExportedLog(self._path).parts():
             yield part._replace(values=self._same(part.values))
-
-    def seen(self) -> Mapping[int, tuple[int, str]]:
-        return {}
 
     def _same(self, values: Iterable[bytes]) -> Iterator[bytes]:
         """Yield the decisions of a part; those that are written are those that were audited.
