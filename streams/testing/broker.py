@@ -29,6 +29,7 @@ from streams.testing.broker_process import (
     QUICK_COMPILER,
     answers,
     java_command,
+    pause_process,
     problems,
     spawn,
     watchdog,
@@ -201,7 +202,7 @@ class LocalBroker:
 
     def pause(self) -> None:
         """Stop the process by SIGSTOP: connections stay open, but the broker does not answer."""
-        os.kill(self.pid, signal.SIGSTOP)
+        pause_process(self.pid)
 
     def resume(self) -> None:
         """Continue a paused process by SIGCONT; `wait_until_ready` waits until it answers."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import socket
 import struct
 import subprocess
@@ -93,6 +94,16 @@ def spawn(command: Sequence[str | Path], log: Path) -> subprocess.Popen[bytes]:
             env=environment,
             start_new_session=True,
         )
+
+
+def pause_process(pid: int) -> None:
+    """Stop a child process by SIGSTOP, and return once all its threads have stopped.
+
+    A signal only starts the stop: until the kernel reaches its last thread, a broker answers.
+    """
+    os.kill(pid, signal.SIGSTOP)
+    if hasattr(os, "waitid"):
+        os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
 
 
 def watchdog(pid: int, temporary: Path | None) -> subprocess.Popen[bytes]:

@@ -18,7 +18,13 @@ from typing import Final, Self
 from confluent_kafka import KafkaException
 from confluent_kafka.admin import AdminClient
 
-from streams.testing.broker_process import COLLECTOR, java_command, spawn, watchdog
+from streams.testing.broker_process import (
+    COLLECTOR,
+    java_command,
+    pause_process,
+    spawn,
+    watchdog,
+)
 from streams.testing.broker_settings import HOST, Ports, free_ports, server_properties
 from streams.testing.kafka_install import java, kafka_jars, kafka_version
 
@@ -87,7 +93,7 @@ class LocalCluster:
 
     def pause(self, node: int) -> None:
         """Stop a node by SIGSTOP: connections stay open and it does not answer."""
-        os.kill(self._running[node][0].pid, signal.SIGSTOP)
+        pause_process(self._running[node][0].pid)
 
     def resume(self, node: int) -> None:
         """Resume a paused node."""

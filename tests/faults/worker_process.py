@@ -12,6 +12,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from streams.testing.broker_process import pause_process
 from tests.faults.ledger import Ledger
 
 COMMAND = (sys.executable, "-m", "streams.cli", "worker")
@@ -80,7 +81,7 @@ class WorkerProcess:
     def pause(self) -> None:
         """Stop it by SIGSTOP."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        pause_process(self._process.pid)
 
     def resume(self) -> None:
         """Resume it."""

@@ -267,3 +267,13 @@ def test_the_runtime_has_every_module_that_kafka_uses() -> None:
         "jdk.management",
         "jdk.unsupported",
     }
+
+
+def test_a_paused_broker_has_stopped_when_pause_returns(own_broker: LocalBroker) -> None:
+    threads = Path(f"/proc/{own_broker.pid}/task")
+    for _ in range(20):
+        own_broker.pause()
+        states = [task.read_text().rpartition(")")[2].split()[0] for task in threads.glob("*/stat")]
+        assert set(states) <= {"T"}
+        assert states or not Path("/proc").exists()  # Linux alone lists the threads of a process
+        own_broker.resume()

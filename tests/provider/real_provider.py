@@ -21,6 +21,8 @@ import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
+from streams.testing.broker_process import pause_process
+
 PROGRAM: Final = Path(__file__).with_name("provider.mjs")
 AUDIENCE: Final = "https://accountant.example"
 """What the server's tokens name; the provider's other services have audiences of their own."""
@@ -180,7 +182,7 @@ class RealProvider:
     def pause(self) -> None:
         """Have it answer nothing, while connections to it still succeed."""
         assert self._process is not None
-        self._process.send_signal(signal.SIGSTOP)
+        pause_process(self._process.pid)
 
     def resume(self) -> None:
         """Have it go on after a pause."""
