@@ -50,7 +50,7 @@ LAYERS = {
         {"dataset_reads"},
         {"settings"},
         {"logs"},
-        {"background", "private_files", "webhook_post"},
+        {"background", "lock_holder", "private_files", "webhook_post"},
         {"index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},

@@ -4,34 +4,28 @@ from __future__ import annotations
 
 import contextlib
 import fcntl
-import json
 import os
+import shlex
 import sys
 import threading
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Final
 
+from streams.clock import SystemClock
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.errors import Refused
+from streams.lock_holder import (
+    LockHolder,
+    find_flock_holder,
+    read_holder,
+    this_process,
+    write_holder,
+)
 
 _ATTEMPTS: Final = 20
 _POLL_S: Final = 0.01
 _OPEN_FILES: Final = Path("/proc/self/fd")
-
-
-@dataclass(frozen=True, slots=True)
-class Owner:
-    """The process that holds the lock of a file.
-
-    Attributes:
-        pid: its number.
-        address: of its HTTP server, None if it has none.
-    """
-
-    pid: int
-    address: str | None
 
 
 class FileInUse(Refused):
@@ -50,13 +44,15 @@ class FileLock:
         self._ledger = path
         self._path = path.with_name(path.name + ".lock")
         self._file: IO[str] | None = None
+        self._since = 0
+        self._process = 0
         self._inode = InodeLock(path)
 
     def take(self) -> None:
         """Take the lock beside the ledger's file, which may still be missing.
 
         Raises:
-            FileInUse: another process holds the lock; the message names its pid and address.
+            FileInUse: another process holds the lock; the message names it, and what to do.
             Refused: the directory does not exist.
             OSError: the lock's file cannot be made.
         """
@@ -76,34 +72,43 @@ class FileLock:
         try:
             self._lock(file)
         except OSError as error:
-            owner = self.owner()
+            holder = self.owner() or LockHolder()
             file.close()
-            holder = "another process" if owner is None else f"process {owner.pid}"
-            address = owner.address if owner and owner.address else None
-            hint = (
-                f"use it at {address}"
-                if address
-                else "stop it, or share it with `accountant serve`"
-            )
-            raise FileInUse(f"{holder} has this ledger open: {hint}") from error
+            raise FileInUse(self._in_use_message(holder)) from error
+        self._since, self._process = SystemClock().now(), os.getpid()
         self._file = file
         self.publish(None)
 
     def take_file(self) -> FileIdentity:
         """Take the lock on the ledger's file, which must exist, and return the file's identity.
 
-        Raises: Held: another process holds the lock. Refused: the file cannot be opened.
+        Raises: FileInUse: another process holds the lock. Refused: the file cannot be opened.
         """
         try:
             identity = self._inode.take()
         except OSError as error:
             raise Refused(f"{self._ledger} cannot be opened: {error}") from error
         if identity is None:
-            raise FileInUse(
-                f"another process has {self._ledger} open by another path (a link or a mount), "
-                f"or {self._path.name} was removed while it runs: stop that process first"
-            )
+            raise FileInUse(self._in_use_elsewhere_message())
         return identity
+
+    def _in_use_message(self, holder: LockHolder) -> str:
+        what = f"{holder} has {self._ledger} open{holder.since_words}"
+        if holder.address:
+            return f"{what}. Use it at {holder.address}"
+        url = shlex.quote(f"sqlite:///{self._ledger.absolute()}")
+        return (
+            f"{what}. End it first. To let both use the file, run `accountant serve --url {url}`: "
+            "programs with this URL then find the server by themselves"
+        )
+
+    def _in_use_elsewhere_message(self) -> str:
+        found = identify(self._ledger)
+        holder = LockHolder() if found is None else find_flock_holder(*found)
+        return (
+            f"{holder} has {self._ledger} open by another path (a link or a mount), "
+            f"or {self._path.name} was removed while it runs. End that process first"
+        )
 
     def _lock(self, file: IO[str]) -> None:
         for attempts_left in range(_ATTEMPTS, -1, -1):
@@ -117,24 +122,20 @@ class FileLock:
             time.sleep(_POLL_S)
 
     def publish(self, address: str | None) -> None:
-        """Write this process' pid and address into the lock's file."""
+        """Write this process and the address of its server into the lock's file."""
         file = self._file
         assert file is not None
-        line = json.dumps({"pid": os.getpid(), "address": address}) + "\n"
-        # In this order any reader finds a whole first line.
-        os.pwrite(file.fileno(), line.encode(), 0)
-        os.truncate(file.fileno(), len(line))
+        write_holder(file.fileno(), this_process(self._since, address))
 
-    def owner(self) -> Owner | None:
-        """Return the process that holds the lock, None if it is free or its file is damaged."""
+    def owner(self) -> LockHolder | None:
+        """Return the process that holds the lock, None if the lock is free."""
         try:
-            with self._path.open("r", encoding="utf-8") as file:
+            with self._path.open("rb") as file:
                 try:
                     fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
                 except OSError:
-                    written = json.loads(file.readline() or "{}")
-                    return Owner(int(written.get("pid", 0)), written.get("address"))
-        except (FileNotFoundError, ValueError):
+                    return read_holder(file.fileno())
+        except FileNotFoundError:
             return None
         return None
 
@@ -143,9 +144,10 @@ class FileLock:
         self._inode.release()
         file, self._file = self._file, None
         if file is not None:
-            with contextlib.suppress(OSError):
-                # The next holder of the lock has another address.
-                os.truncate(file.fileno(), 0)
+            if self._process == os.getpid():  # else a fork copied it; the parent keeps the lock
+                with contextlib.suppress(OSError):
+                    # The next holder of the lock has another address.
+                    os.truncate(file.fileno(), 0)
             with contextlib.suppress(OSError):
                 file.close()
 

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from pathlib import Path
 
+from streams.clock import SystemClock
 from streams.index.usage_index import UnusableIndex
+from streams.lock_holder import read_holder, this_process, write_holder
 
 
 class IndexInUse(UnusableIndex):
@@ -22,6 +25,7 @@ class IndexLock:
     """
 
     def __init__(self, path: Path) -> None:
+        self._process = os.getpid()
         beside = path.with_name(path.name + ".lock")
         try:
             self._fd: int | None = os.open(beside, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -30,11 +34,22 @@ class IndexLock:
         try:
             fcntl.flock(self._fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
-            self.release()
-            raise IndexInUse(f"{path} is kept by another process: give each its own") from error
+            holder = read_holder(self._fd)
+            self._close()
+            raise IndexInUse(
+                f"{path} is in use: {holder} writes it{holder.since_words}. Give each its own"
+            ) from error
+        with contextlib.suppress(OSError):  # the note is for messages only
+            write_holder(self._fd, this_process(SystemClock().now()))
 
     def release(self) -> None:
         """Release the lock. The lock file stays: after a removal two processes could hold locks."""
+        if self._fd is not None and self._process == os.getpid():
+            with contextlib.suppress(OSError):
+                os.truncate(self._fd, 0)
+        self._close()
+
+    def _close(self) -> None:
         fd, self._fd = self._fd, None
         if fd is not None:
             os.close(fd)

@@ -236,7 +236,7 @@ async def test_two_servers_with_one_file_detect_each_other(ledger: Ledger, tmp_p
                 await ask_some(ledger, 3, analyst="late")
                 await check(second, ledger)
                 await check(first, ledger)
-                assert "kept by another process" in (await notes(second))[0]
+                assert "is in use: process" in (await notes(second))[0]
                 assert await metric(second, "privacy_usage_index_trouble") == 1
                 assert await notes(first) == []
 

@@ -250,7 +250,10 @@ async def test_an_address_of_another_service_is_refused(
 def test_a_ledger_locked_by_a_process_without_an_address_is_refused(
     file: Path, clock: TestClock
 ) -> None:
-    with held_by_another(file), pytest.raises(Refused, match=r"process \d+ has this ledger open"):
+    with (
+        held_by_another(file),
+        pytest.raises(Refused, match=r"process \d+ \(python\) has \S+ open"),
+    ):
         Accountant(f"sqlite:///{file}", clock=clock, wait=0)
 
 

@@ -75,7 +75,7 @@ def test_a_file_in_use_is_held_by_whatever_path_it_is_reached(
         said = elsewhere(OPEN, other)
         assert said.startswith("FileInUse")
         assert str(other) in said
-        assert "stop that process first" in said
+        assert "End that process first" in said
         with pytest.raises(FileInUse):
             EmbeddedService.open(other, Settings())
         if reached is not renamed:
