@@ -6,8 +6,9 @@ every patch applies. docs/explanation/testing.md says how to add one.
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeGuard
 
 import pytest
 
@@ -69,6 +70,33 @@ def test_without_a_bug_the_same_tests_pass(tmp_path: Path) -> None:
 def test_every_patch_applies() -> None:
     for bug in ALL:
         apply(bug.path, "--check", at=ROOT)
+
+
+def test_every_patch_names_existing_tests() -> None:
+    tests: dict[str, set[str]] = {}
+    for bug in ALL:
+        for named in bug.caught_by:
+            file, _, test = named.partition("[")[0].partition("::")
+            if file not in tests:
+                source = ROOT / file
+                assert source.is_file(), f"{bug.path.name} names {file}, which does not exist"
+                tests[file] = tests_in(source)
+            assert test in tests[file], f"{bug.path.name} names {named}, which does not exist"
+
+
+def tests_in(source: Path) -> set[str]:
+    """Return the names of the tests in a file, those in a class as `Class::test`."""
+    found = set[str]()
+    for node in ast.parse(source.read_text("utf-8")).body:
+        if isinstance(node, ast.ClassDef):
+            found |= {f"{node.name}::{each.name}" for each in node.body if is_function(each)}
+        elif is_function(node):
+            found.add(node.name)
+    return found
+
+
+def is_function(node: ast.stmt) -> TypeGuard[ast.FunctionDef | ast.AsyncFunctionDef]:
+    return isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
 
 
 def test_every_patch_changes_only_the_product() -> None:
