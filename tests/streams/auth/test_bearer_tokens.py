@@ -16,7 +16,7 @@ from tests.streams.auth.provider import LocalProvider, b64, forged, pem_of
 from tests.streams.auth.token_server import ADMINISTRATOR, TokenServer, wall
 from tests.streams.gateway.local_server import request
 
-Given = Callable[[TokenServer, LocalProvider], str | bytes | None]
+MakeCredential = Callable[[TokenServer, LocalProvider], str | bytes | None]
 
 
 def _expired(server: TokenServer, _: LocalProvider) -> str:
@@ -29,23 +29,23 @@ def _revoked(server: TokenServer, _: LocalProvider) -> str:
     return token
 
 
-def _of_another_key(_: TokenServer, provider: LocalProvider) -> str:
+def _signed_by_another_key(_: TokenServer, provider: LocalProvider) -> str:
     stranger = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
     return jwt.encode(provider.claims(), stranger, algorithm="RS256", headers={"kid": "r1"})
 
 
-def _of_another_type(_: TokenServer, provider: LocalProvider) -> str:
+def _signed_by_another_key_type(_: TokenServer, provider: LocalProvider) -> str:
     stranger = ec.generate_private_key(ec.SECP256R1())
     return jwt.encode(provider.claims(), stranger, algorithm="ES256", headers={"kid": "r1"})
 
 
-def _confused(_: TokenServer, provider: LocalProvider) -> str:
+def _signed_with_the_public_key(_: TokenServer, provider: LocalProvider) -> str:
     """HS256 signed with the public key: a library that mixes kinds of keys believes it."""
     header = {"alg": "HS256", "typ": "JWT", "kid": "r1"}
     return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
 
 
-def _confused_as_rs256(_: TokenServer, provider: LocalProvider) -> str:
+def _signed_with_the_public_key_as_rs256(_: TokenServer, provider: LocalProvider) -> str:
     header = {"alg": "RS256", "typ": "JWT", "kid": "r1"}
     return forged(header, provider.claims(), pem_of(provider.keys["r1"]))
 
@@ -62,7 +62,7 @@ def _changed(_: TokenServer, provider: LocalProvider) -> str:
     return f"{head}.{b64(json.dumps(provider.claims('olga')).encode())}.{signature}"
 
 
-def _none(alg: str, *, strip: bool = False) -> Given:
+def _none(alg: str, *, strip: bool = False) -> MakeCredential:
     def made(_: TokenServer, provider: LocalProvider) -> str:
         token = forged({"alg": alg, "kid": "r1"}, provider.claims(), None)
         return token.rstrip(".") if strip else token
@@ -70,11 +70,11 @@ def _none(alg: str, *, strip: bool = False) -> Given:
     return made
 
 
-def _claims(**more: object) -> Given:
+def _claims(**more: object) -> MakeCredential:
     return lambda _, provider: provider.token(**more)  # type: ignore[arg-type]
 
 
-def _of_kind(typ: object, **more: object) -> Given:
+def _of_type(typ: object, **more: object) -> MakeCredential:
     """What a provider signs for another end than to be shown to a server."""
     return lambda _, provider: provider.token(header={"kid": "r1", "typ": typ}, **more)  # type: ignore[arg-type]
 
@@ -82,12 +82,12 @@ def _of_kind(typ: object, **more: object) -> Given:
 _BOUND = {"jkt": "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"}
 
 
-def _header(text: str | bytes | None) -> Given:
+def _header(text: str | bytes | None) -> MakeCredential:
     return lambda _server, _provider: text
 
 
 NOW = int(time.time())
-REFUSED: dict[str, Given] = {
+REFUSED: dict[str, MakeCredential] = {
     "none": _header(None),
     "empty": _header(b""),
     "the word alone": _header(b"Bearer"),
@@ -128,10 +128,10 @@ REFUSED: dict[str, Given] = {
     "alg None": _none("None"),
     "alg none without a signature": _none("none", strip=True),
     "alg empty": _none(""),
-    "key confusion": _confused,
-    "key confusion named RS256": _confused_as_rs256,
-    "signed by another key": _of_another_key,
-    "signed by a key of another type": _of_another_type,
+    "key confusion": _signed_with_the_public_key,
+    "key confusion named RS256": _signed_with_the_public_key_as_rs256,
+    "signed by another key": _signed_by_another_key,
+    "signed by a key of another type": _signed_by_another_key_type,
     "a key of its own": _with_own_key,
     "changed": _changed,
     "unknown key": lambda _, provider: provider.token(header={"kid": "other"}),
@@ -140,10 +140,10 @@ REFUSED: dict[str, Given] = {
     "key id of no text": lambda _, p: forged({"alg": "RS256", "kid": 7}, p.claims(), b""),
     "critical header": lambda _, p: p.token(header={"kid": "r1", "crit": ["exp"]}),
     "deeply nested": _header(b64(b"[" * 5_000) + ".e30.e30"),
-    "proof of a key": _of_kind("dpop+jwt"),
-    "logout token": _of_kind("logout+jwt"),
-    "logout token by its claims": _of_kind("JWT", events={}),
-    "a type of no text": _of_kind(7),
+    "proof of a key": _of_type("dpop+jwt"),
+    "logout token": _of_type("logout+jwt"),
+    "logout token by its claims": _of_type("JWT", events={}),
+    "a type of no text": _of_type(7),
     "bound to a key": _claims(cnf=_BOUND),
     "ID token": _claims(at_hash="x"),
     "ID token of the code flow": _claims(c_hash="x"),
@@ -155,18 +155,18 @@ REFUSED: dict[str, Given] = {
 
 
 @pytest.mark.parametrize("case", REFUSED)
-def test_what_does_not_hold_is_401_and_changes_nothing(
+def test_an_unacceptable_token_gets_401_and_appends_nothing(
     known: TokenServer, shared_provider: LocalProvider, case: str
 ) -> None:
-    given = REFUSED[case](known, shared_provider)
+    credential = REFUSED[case](known, shared_provider)
     before = known.last_sequence()
-    shown = given if isinstance(given, bytes) else f"Bearer {given}".encode()
+    shown = credential if isinstance(credential, bytes) else f"Bearer {credential}".encode()
     headers = {"content-type": "application/json"}
-    if given is not None:
+    if credential is not None:
         headers["authorization"] = shown  # type: ignore[assignment]
     answers = [
         known.http.post("/requests", json=request(known.clock), headers=headers),
-        known.get("/datasets", given),
+        known.get("/datasets", credential),
     ]
     for answer in answers:
         assert answer.status_code == 401, answer.text
@@ -176,7 +176,7 @@ def test_what_does_not_hold_is_401_and_changes_nothing(
 
 
 @pytest.mark.parametrize(
-    ("given", "result"),
+    ("credential", "result"),
     [
         (_header("x" * 8_193), "the token is longer than 8192 characters"),
         (_header("acct_" + "x" * 30_000), "the token is longer than 8192 characters"),
@@ -184,23 +184,23 @@ def test_what_does_not_hold_is_401_and_changes_nothing(
         (_claims(sub="|" * 61), "subject has 61 characters, which makes a name of 102"),
     ],
 )
-def test_what_is_too_long_is_401_and_says_so(
-    known: TokenServer, shared_provider: LocalProvider, given: Given, result: str
+def test_a_too_long_token_or_subject_gets_401_with_its_length(
+    known: TokenServer, shared_provider: LocalProvider, credential: MakeCredential, result: str
 ) -> None:
-    answer = known.get("/me", given(known, shared_provider))
+    answer = known.get("/me", credential(known, shared_provider))
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
     assert result in answer.json()["message"]
 
 
-def test_a_subject_that_is_no_name_is_known_by_its_escaped_name(
+def test_a_subject_with_special_characters_gets_an_escaped_name(
     known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     me = known.get("/me", shared_provider.token("auth0|5f7c8ec7c33c6c004bbafe82")).json()
     assert me["name"] == "b32.mf2xi2bqpq2wmn3dhbswgn3dgmzwgntdgaydiytcmftgkobs"
 
 
-def test_headers_that_name_a_key_are_ignored(
+def test_a_key_in_the_token_header_is_ignored(
     known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     header = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
@@ -233,7 +233,7 @@ def test_a_valid_token_authenticates_its_subject(
     assert known.status(f"bearer {ben}".encode()) == 200  # the scheme is of any case
 
 
-def test_two_headers_let_nobody_in(known: TokenServer) -> None:
+def test_two_authorization_headers_get_401(known: TokenServer) -> None:
     shown = f"Bearer {known.administrator}"
     for other in (shown, "Bearer x", "Basic x"):
         for both in ([shown, other], [other, shown]):
@@ -241,18 +241,18 @@ def test_two_headers_let_nobody_in(known: TokenServer) -> None:
             assert known.http.get("/me", headers=headers).status_code == 401
 
 
-def test_a_token_in_the_url_is_rejected(known: TokenServer) -> None:
+def test_a_token_in_the_url_gets_401(known: TokenServer) -> None:
     for name in ("access_token", "token", "authorization"):
         answer = known.http.get("/me", params={name: known.administrator})
         assert answer.status_code == 401
 
 
-def test_a_too_long_head_causes_no_server_error(known: TokenServer) -> None:
+def test_a_too_long_authorization_header_causes_no_server_error(known: TokenServer) -> None:
     answer = known.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
     assert answer.status_code in {400, 401, 431}
 
 
-def test_refusals_are_counted_and_no_token_is_in_metrics(
+def test_metrics_count_authentications_and_contain_no_token(
     known: TokenServer, shared_provider: LocalProvider
 ) -> None:
     oidc = shared_provider.token("ana")

@@ -23,7 +23,7 @@ from tests.streams.auth.token_server import TokenServer
 from tests.streams.gateway.local_server import asked, eventually
 
 
-def believing(files: Files) -> ssl.SSLContext:
+def context_trusting(files: Files) -> ssl.SSLContext:
     return ssl.create_default_context(cafile=str(files.certificate))
 
 
@@ -32,14 +32,14 @@ def secure(tmp_path: Path) -> Iterator[TokenServer]:
     files = certificate(tmp_path)
 
     class Secure(TokenServer):
-        verify = believing(files)
+        verify = context_trusting(files)
 
     tls = {"tls_certificate": files.certificate, "tls_key": files.key}
     with Secure(tmp_path, **tls) as server:
         yield server
 
 
-def test_a_server_with_a_certificate_speaks_tls_alone(secure: TokenServer, tmp_path: Path) -> None:
+def test_a_server_with_a_certificate_accepts_only_tls(secure: TokenServer, tmp_path: Path) -> None:
     assert secure.url.startswith("https://127.0.0.1:")
     assert secure.status(secure.administrator) == 200
     assert secure.status(None) == 401
@@ -52,19 +52,19 @@ def test_a_server_with_a_certificate_speaks_tls_alone(secure: TokenServer, tmp_p
         httpx.get(secure.url, trust_env=False)
 
 
-def test_a_server_with_a_name_is_asked_for_by_it(secure: TokenServer) -> None:
+def test_a_server_with_a_certificate_answers_to_its_host_name(secure: TokenServer) -> None:
     answer = secure.get("/me", secure.administrator, Host="census.example.org")
     assert answer.status_code == 200
 
 
-def test_old_protocols_are_not_spoken(tmp_path: Path) -> None:
+def test_tls_below_version_1_2_is_disabled(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     tls = tls_of(Settings(tls_certificate=files.certificate, tls_key=files.key))
     assert tls is not None
     assert tls.minimum_version == ssl.TLSVersion.TLSv1_2
 
 
-async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: Path) -> None:
+async def test_unfinished_tls_handshakes_count_towards_the_connection_limit(tmp_path: Path) -> None:
     @get("/")
     async def page() -> str:
         return "here"
@@ -90,7 +90,7 @@ async def test_handshakes_that_do_not_end_count_among_the_connections(tmp_path: 
     writer.close()
     for _, each in silent:
         each.close()
-    async with httpx.AsyncClient(verify=believing(files), trust_env=False) as client:
+    async with httpx.AsyncClient(verify=context_trusting(files), trust_env=False) as client:
         while True:
             try:
                 answer = await client.get(f"https://127.0.0.1:{port}/")
@@ -123,7 +123,7 @@ async def answered(app: Litestar, peer: str, path: str, token: str, *headers: An
     return statuses[0]
 
 
-def test_with_a_trusted_proxy_nobody_else_is_let_in(tmp_path: Path) -> None:
+def test_a_server_with_a_trusted_proxy_rejects_other_peers_with_403(tmp_path: Path) -> None:
     proxies = "10.0.0.7, 10.1.0.0/24, fd00::/64"
     with TokenServer(tmp_path, trusted_proxy=proxies) as server:
         app = create_app(server.service, server.settings)
@@ -146,14 +146,14 @@ def test_with_a_trusted_proxy_nobody_else_is_let_in(tmp_path: Path) -> None:
             assert asyncio.run(answered(app, peer, "/healthz", "x")) == 200
 
 
-def test_a_header_does_not_say_whence_a_request_comes(tmp_path: Path) -> None:
+def test_the_x_forwarded_for_header_does_not_change_the_peer(tmp_path: Path) -> None:
     # By default uvicorn trusts X-Forwarded-For from this machine.
     with TokenServer(tmp_path, trusted_proxy="10.0.0.7") as server:
         answer = server.get("/me", server.administrator, **{"X-Forwarded-For": "192.0.2.1"})
         assert answer.status_code == 200
 
 
-def test_behind_this_machines_own_name_no_other_is_answered(own: TokenServer) -> None:
+def test_a_local_server_rejects_another_host_name_with_421(own: TokenServer) -> None:
     answer = own.get("/me", own.administrator, Host="census.example.org")
     assert answer.status_code == 421
     eventually(lambda: own.status(own.administrator) == 200)

@@ -9,21 +9,21 @@ from tests.streams.auth.token_server import TokenServer
 from tests.streams.gateway.local_server import LocalServer
 
 
-def test_the_document_says_which_operations_need_a_token(known: TokenServer) -> None:
+def test_the_openapi_document_marks_operations_that_need_a_token(known: TokenServer) -> None:
     document = known.get("/schema/openapi.json", known.administrator).json()
     (scheme,) = document["components"]["securitySchemes"].values()
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     for path, item in document["paths"].items():
         for operation in item.values():
-            known_alone = operation["operationId"] not in PROBES
+            needs_token = operation["operationId"] not in PROBES
             result = {"401", "403", "503"} <= set(operation["responses"])
-            assert result == known_alone, path
+            assert result == needs_token, path
             assert operation["security"] == (
-                [{"bearer": []}] if known_alone else [{}, {"bearer": []}]
+                [{"bearer": []}] if needs_token else [{}, {"bearer": []}]
             )
 
 
-def test_answers_to_strangers_are_what_the_document_says(known: TokenServer) -> None:
+def test_responses_with_authentication_match_the_openapi_document(known: TokenServer) -> None:
     document = known.get("/schema/openapi.json", known.administrator).json()
     schema = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
     problem = jsonschema_rs.validator_for(schema, validate_formats=True)
@@ -35,7 +35,9 @@ def test_answers_to_strangers_are_what_the_document_says(known: TokenServer) -> 
     assert jsonschema_rs.validator_for(me, validate_formats=True).is_valid(shown)
 
 
-def test_without_authentication_the_document_speaks_of_none(shared_server: LocalServer) -> None:
+def test_without_authentication_the_openapi_document_has_no_security_scheme(
+    shared_server: LocalServer,
+) -> None:
     document = shared_server.http.get("/schema/openapi.json").json()
     assert "securitySchemes" not in document["components"]
     assert "security" not in document

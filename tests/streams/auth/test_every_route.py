@@ -42,7 +42,7 @@ def addresses(server: TokenServer) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_route_is_closed_to_strangers(known: TokenServer) -> None:
+def test_every_route_rejects_an_unauthenticated_caller_with_401(known: TokenServer) -> None:
     paths = addresses(known)
     assert {"/events", "/", "/schema/openapi.json", "/metrics", "/me"} <= {p for _, p in paths}
     before = known.last_sequence()
@@ -55,7 +55,7 @@ def test_every_route_is_closed_to_strangers(known: TokenServer) -> None:
     assert known.last_sequence() == before
 
 
-def test_health_tells_strangers_that_alone(known: TokenServer) -> None:
+def test_health_routes_show_unauthenticated_callers_only_the_state(known: TokenServer) -> None:
     for token in (None, "x", b"Basic x"):
         assert known.get("/healthz", token).json() == {"alive": True}
         ready = known.get("/readyz", token)
@@ -64,7 +64,7 @@ def test_health_tells_strangers_that_alone(known: TokenServer) -> None:
     assert known.http.head("/healthz").status_code == 200
 
 
-def test_a_stranger_is_answered_before_the_body_is_read(known: TokenServer) -> None:
+def test_an_unauthenticated_caller_gets_401_before_the_body_is_read(known: TokenServer) -> None:
     parts = urlsplit(known.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
         head = (
@@ -103,7 +103,7 @@ def test_hostile_headers_cause_no_server_error(known: TokenServer, case: str, pa
     assert status in ({200, 400, 431} if path == "/readyz" else {400, 401, 431}), answered
 
 
-def test_what_is_known_is_answered_as_before(known: TokenServer) -> None:
+def test_an_authenticated_caller_gets_the_usual_status_codes(known: TokenServer) -> None:
     token = known.administrator
     assert known.status(token, "/datasets") == 200
     assert known.status(token, "/nowhere") == 404
@@ -112,7 +112,7 @@ def test_what_is_known_is_answered_as_before(known: TokenServer) -> None:
     assert (head.status_code, head.content) == (200, b"")
 
 
-def test_metrics_are_for_administrators_and_readers(tmp_path: Path) -> None:
+def test_only_administrators_and_metrics_readers_get_metrics(tmp_path: Path) -> None:
     with TokenServer(tmp_path, metrics_readers="local:scraper") as server:
         scraper, ana = server.make("local:scraper"), server.make("local:ana")
         for token, status in ((server.administrator, 200), (scraper, 200), (ana, 403), (None, 401)):
@@ -121,14 +121,14 @@ def test_metrics_are_for_administrators_and_readers(tmp_path: Path) -> None:
             assert server.http.head("/metrics", headers=head).status_code == status
 
 
-def test_metrics_may_be_open_to_everybody(tmp_path: Path) -> None:
+def test_a_setting_opens_metrics_to_everybody(tmp_path: Path) -> None:
     with TokenServer(tmp_path, metrics_readers="*") as server:
         for token in (None, "x", server.make("local:ana")):
             assert server.status(token, "/metrics") == 200
         assert server.status(None, "/me") == 401
 
 
-def test_without_authentication_nobody_is_known(shared_server: TokenServer) -> None:
+def test_without_authentication_me_has_no_name(shared_server: TokenServer) -> None:
     me = shared_server.http.get("/me")
     assert me.json() == {
         "name": None,

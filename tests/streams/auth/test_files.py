@@ -39,7 +39,7 @@ ALL = ("", "-wal", "-shm", ".lock", ".index", ".index-wal", ".index-shm")
 
 
 @pytest.mark.parametrize("before", [None, 0o644])
-def test_others_cannot_open_the_lock_of_a_ledger(tmp_path: Path, before: int | None) -> None:
+def test_other_users_cannot_open_the_lock_file(tmp_path: Path, before: int | None) -> None:
     beside = tmp_path / "ledger.db.lock"
     if before is not None:  # of an earlier version
         beside.touch(before)
@@ -49,7 +49,7 @@ def test_others_cannot_open_the_lock_of_a_ledger(tmp_path: Path, before: int | N
     lock.release()
 
 
-def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None:
+def test_a_process_that_locks_a_stopped_ledger_receives_no_token(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
     settings = Settings(url=f"sqlite:///{path}", token="acct_administrators")
     service = EmbeddedService.open(path, settings)
@@ -66,7 +66,7 @@ def test_whoever_locks_a_stopped_ledger_is_sent_no_token(tmp_path: Path) -> None
     found.close_sync()
 
 
-def used(directory: Path) -> RolesServer:
+def server_with_every_file(directory: Path) -> RolesServer:
     """Return a server before a ledger of which every kind of file is there."""
     (directory / "tokens.json").unlink(missing_ok=True)
     server = RolesServer(directory)
@@ -78,25 +78,25 @@ def used(directory: Path) -> RolesServer:
     return server
 
 
-def test_with_authentication_files_are_private(
+def test_with_authentication_ledger_files_are_private(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     os.umask(0)
-    with used(tmp_path):
+    with server_with_every_file(tmp_path):
         assert usable_by_others(tmp_path, *ALL) == set()
-    with used(tmp_path):
+    with server_with_every_file(tmp_path):
         assert usable_by_others(tmp_path, *ALL) == set()
     assert "files_open_to_others" not in caplog.text
 
 
-def test_files_of_before_are_named_once_and_become_private_by_what_is_said(
+def test_readable_older_files_are_logged_once_until_chmod_600(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     EmbeddedService.open(tmp_path / "ledger.db", Settings(), clock=TestClock()).close_sync()
     before = {"ledger.db", "ledger.db.index"}
     (tmp_path / "ledger.db.index").touch(0o644)
     assert usable_by_others(tmp_path) == before
-    with used(tmp_path):
+    with server_with_every_file(tmp_path):
         (result,) = [each for each in caplog.messages if "files_open_to_others" in each]
         assert all(str(tmp_path / name) in result for name in before)
         open_now = usable_by_others(tmp_path)
@@ -105,23 +105,23 @@ def test_files_of_before_are_named_once_and_become_private_by_what_is_said(
             (tmp_path / name).chmod(0o600)
         assert usable_by_others(tmp_path, *ALL) == set()
     caplog.clear()
-    with used(tmp_path):
+    with server_with_every_file(tmp_path):
         assert usable_by_others(tmp_path, *ALL) == set()
     assert "files_open_to_others" not in caplog.text
 
 
-def test_a_rebuilt_index_keeps_its_owner_and_mode(tmp_path: Path) -> None:
-    with used(tmp_path):
+def test_a_rebuilt_index_stays_private(tmp_path: Path) -> None:
+    with server_with_every_file(tmp_path):
         pass
     index = tmp_path / "ledger.db.index"
     index.write_bytes(index.read_bytes()[:200])
     os.truncate(index, 5_000)
-    with used(tmp_path):
+    with server_with_every_file(tmp_path):
         assert usable_by_others(tmp_path) == set()
         assert index.stat().st_size != 5_000
 
 
-def test_without_authentication_files_follow_the_umask(tmp_path: Path) -> None:
+def test_without_authentication_ledger_files_follow_the_umask(tmp_path: Path) -> None:
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     assert usable_by_others(tmp_path, "") >= {"ledger.db"}
     service.close_sync()

@@ -1,4 +1,4 @@
-"""Whose alerts of limits a server shows: the team's, the analyst's, and of who sees all."""
+"""Each caller receives the alerts of their own limits; owners and auditors receive all."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tests.streams.gateway.local_server import amending
 
 LIMIT = {"version": 1, "type": "limit", "dataset": "census", "by": "olga"}
 NAMES = ("olga", "aud", "root", "ana", "ben", "otto", "eng")
-WHOLE = {"team red", "team blue", "each red ana", "each red ben", "analyst otto"}
-SEEN = {
-    "olga": WHOLE,
-    "aud": WHOLE,
-    "root": WHOLE,
+ALL_ALERTS = {"team red", "team blue", "each red ana", "each red ben", "analyst otto"}
+VISIBLE_ALERTS = {
+    "olga": ALL_ALERTS,
+    "aud": ALL_ALERTS,
+    "root": ALL_ALERTS,
     "ana": {"team red", "each red ana"},
     "ben": {"team red", "each red ben"},
     "otto": {"team blue", "analyst otto"},
@@ -56,7 +56,7 @@ def spend(server: RolesServer) -> None:
         server.granted("census", name)
 
 
-def said(alert: dict[str, Any]) -> str:
+def label_of(alert: dict[str, Any]) -> str:
     named = (alert.get(field) for field in ("scope", "name", "analyst"))
     return " ".join(each for each in named if each)
 
@@ -66,14 +66,14 @@ class Alerts(threading.Thread):
 
     def __init__(self, server: RolesServer, name: str, **query: str) -> None:
         super().__init__()
-        self.server, self.who, self.query = server, name, query
+        self.server, self.caller, self.query = server, name, query
         self.connected = threading.Event()
         self.found: list[str] = []
         self.start()
         assert self.connected.wait(20)
 
     def run(self) -> None:
-        url, headers, kind = f"{self.server.url}/events", self.server.shown(self.who), ""
+        url, headers, kind = f"{self.server.url}/events", self.server.shown(self.caller), ""
         with httpx.stream(
             "GET", url, params=self.query, headers=headers, timeout=60, trust_env=False
         ) as answer:
@@ -85,10 +85,10 @@ class Alerts(threading.Thread):
                     alert = json.loads(value)
                     if "scope" not in alert:
                         return
-                    self.found.append(said(alert))
+                    self.found.append(label_of(alert))
 
 
-def ended(server: RolesServer, readers: dict[str, Alerts]) -> dict[str, set[str]]:
+def alerts_until_the_end(server: RolesServer, readers: dict[str, Alerts]) -> dict[str, set[str]]:
     """Have the dataset itself cross something, and return what each has read until then."""
     amend = {**amending(server.clock, "census", alert_at=["0.001"]), "by": "olga"}
     server.done("olga", "/datasets/census/amend", amend, "amended")
@@ -98,14 +98,14 @@ def ended(server: RolesServer, readers: dict[str, Alerts]) -> dict[str, set[str]
     return {name: set(reader.found) for name, reader in readers.items()}
 
 
-def test_each_is_sent_what_is_theirs_as_it_happens(server: RolesServer) -> None:
+def test_each_caller_receives_live_alerts_of_their_own_limits(server: RolesServer) -> None:
     readers = {name: Alerts(server, name) for name in NAMES}
     spend(server)
-    assert ended(server, readers) == SEEN
+    assert alerts_until_the_end(server, readers) == VISIBLE_ALERTS
     assert all(len(reader.found) == len(set(reader.found)) for reader in readers.values())
 
 
-def test_a_limit_that_is_made_smaller_tells_who_it_is_about(server: RolesServer) -> None:
+def test_lowering_a_limit_alerts_the_team_or_analyst_under_it(server: RolesServer) -> None:
     for scope, name in (("team", "red"), ("analyst", "otto")):
         server.done(
             "olga",
@@ -117,24 +117,27 @@ def test_a_limit_that_is_made_smaller_tells_who_it_is_about(server: RolesServer)
     readers = {name: Alerts(server, name) for name in NAMES}
     limited(server, "team", "red")
     limited(server, "analyst", "otto")
-    found = ended(server, readers)
+    found = alerts_until_the_end(server, readers)
     assert found["olga"] == found["root"] == {"team red", "analyst otto"}
     assert (found["ana"], found["otto"], found["eng"]) == ({"team red"}, {"analyst otto"}, set())
 
 
-def test_past_alerts_are_shown_to_the_people_concerned(server: RolesServer) -> None:
+def test_each_caller_receives_past_alerts_of_their_own_limits(server: RolesServer) -> None:
     spend(server)
     readers = {name: Alerts(server, name, crossed="true") for name in NAMES}
-    found = ended(server, readers)
+    found = alerts_until_the_end(server, readers)
     # Whose use of a default it is, is known of oneself alone.
     assert found["olga"] == found["root"] == {"team red", "team blue", "analyst otto"}
     assert {name: found[name] for name in ("ana", "ben", "otto", "eng")} == {
-        name: SEEN[name] for name in ("ana", "ben", "otto", "eng")
+        name: VISIBLE_ALERTS[name] for name in ("ana", "ben", "otto", "eng")
     }
 
 
-def test_who_has_left_a_team_is_sent_its_alerts_no_more(server: RolesServer) -> None:
+def test_a_member_who_leaves_a_team_stops_receiving_its_alerts(server: RolesServer) -> None:
     server.enrol("census", "ben", "analyst", team="blue")
     readers = {name: Alerts(server, name) for name in ("ben", "otto")}
     spend(server)
-    assert ended(server, readers) == {"ben": {"team blue"}, "otto": {"team blue", "analyst otto"}}
+    assert alerts_until_the_end(server, readers) == {
+        "ben": {"team blue"},
+        "otto": {"team blue", "analyst otto"},
+    }

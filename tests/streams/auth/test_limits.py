@@ -11,7 +11,7 @@ LIMIT = {"version": 1, "type": "limit", "dataset": "closed-own", "scope": "analy
 LARGE = {"type": "pure", "epsilon": "10"}
 
 
-def test_only_an_owner_divides_a_budget_and_only_who_sees_all_sees_how(tmp_path: Path) -> None:
+def test_only_owners_set_limits_and_only_callers_with_full_view_see_them(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server:
         server.furnish()
         path = "/datasets/closed-own/limits"
@@ -26,11 +26,11 @@ def test_only_an_owner_divides_a_budget_and_only_who_sees_all_sees_how(tmp_path:
         asked = request(server.clock, dataset="closed-own", analyst="ana", claim=LARGE)
         refused = server.done("ana", "/requests", asked, "refused")
         assert refused["level"] == {"scope": "analyst", "name": "ana", "what": "limit"}
-        seen = {
+        visible = {
             name: sum(
                 each["outcome"] == "limit_set"
                 for each in server.see(name, "/datasets/closed-own/requests").json()["decisions"]
             )
             for name in ("olga", "aud", "ana", "ben", "eng")
         }
-        assert seen == {"olga": 1, "aud": 1, "ana": 0, "ben": 0, "eng": 0}
+        assert visible == {"olga": 1, "aud": 1, "ana": 0, "ben": 0, "eng": 0}

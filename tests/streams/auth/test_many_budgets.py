@@ -27,16 +27,16 @@ class _Service:
         return dataset
 
 
-def test_others_have_their_turns_in_between(monkeypatch: pytest.MonkeyPatch) -> None:
-    service, who = _Service(), Principal("ana", "token", administrator=False)
-    monkeypatch.setattr(budgets, "principal_of", lambda _: who)
+def test_budgets_on_1000_datasets_do_not_block_other_tasks(monkeypatch: pytest.MonkeyPatch) -> None:
+    service, caller = _Service(), Principal("ana", "token", administrator=False)
+    monkeypatch.setattr(budgets, "principal_of", lambda _: caller)
     monkeypatch.setattr(budgets, "context_of", lambda _: SimpleNamespace(service=service))
     monkeypatch.setattr(budgets, "visibility_of", lambda _: None)
-    seen = set[int]()
+    positions = set[int]()
 
     async def look() -> None:
         while True:
-            seen.add(service.at)
+            positions.add(service.at)
             await asyncio.sleep(0)
 
     async def ask() -> list[Any]:
@@ -46,4 +46,4 @@ def test_others_have_their_turns_in_between(monkeypatch: pytest.MonkeyPatch) -> 
         return found
 
     assert len(asyncio.run(ask())) == 1_000
-    assert max(b - a for a, b in zip(sorted(seen), sorted(seen)[1:], strict=False)) <= 50
+    assert max(b - a for a, b in zip(sorted(positions), sorted(positions)[1:], strict=False)) <= 50

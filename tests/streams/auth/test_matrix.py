@@ -114,7 +114,7 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
 @pytest.mark.parametrize("dataset", KINDS)
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("action", TABLE)
-def test_a_record_is_taken_from_those_who_may_send_it(
+def test_the_server_accepts_a_record_only_from_permitted_roles(
     server: RolesServer, action: str, name: str | None, dataset: str
 ) -> None:
     make, of_members, of_anyone = TABLE[action]
@@ -135,7 +135,7 @@ def test_a_record_is_taken_from_those_who_may_send_it(
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_dataset_that_is_not_there_is_as_one_that_is_not_theirs(
+def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(
     server: RolesServer, name: str | None
 ) -> None:
     before, status = server.kept(), 401 if name is None else 403
@@ -191,7 +191,7 @@ _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you a
         ("zoe", _open(), "only administrators may, and the names in"),
     ],
 )
-def test_a_403_names_the_role_that_is_needed(
+def test_a_403_names_the_required_role(
     server: RolesServer, name: str, make: Send, result: str
 ) -> None:
     answer = server.send(name, *make(server, name, "closed-own"))
@@ -199,14 +199,16 @@ def test_a_403_names_the_role_that_is_needed(
     assert result in answer.json()["message"]
 
 
-def test_an_engine_without_via_is_reminded_of_it(server: RolesServer) -> None:
+def test_an_engine_without_via_gets_a_hint_to_set_it(server: RolesServer) -> None:
     path, body = _ask(server, "ana", "closed-own")
     assert "sets `via` to eng" in server.send("eng", path, body).json()["message"]
     assert "via" not in server.send("ben", path, body).json()["message"]
 
 
 @pytest.mark.parametrize("name", sorted(EVERYBODY))
-def test_a_wrong_name_is_reported_by_its_field_alone(server: RolesServer, name: str) -> None:
+def test_a_missing_or_invalid_name_gets_422_for_every_dataset(
+    server: RolesServer, name: str
+) -> None:
     before = server.kept()
     for dataset in ("closed-own", "missing"):
         path, ask = _ask(server, name, dataset)
@@ -219,7 +221,7 @@ def test_a_wrong_name_is_reported_by_its_field_alone(server: RolesServer, name: 
     assert server.kept() == before
 
 
-def test_a_wrong_content_type_is_reported_first(server: RolesServer) -> None:
+def test_a_wrong_content_type_gets_415_before_permissions_are_checked(server: RolesServer) -> None:
     headers = {"content-type": "text/plain", **server.shown("zoe")}
     assert server.http.post("/requests", content=b"{}", headers=headers).status_code == 415
 

@@ -1,4 +1,4 @@
-"""What a server notes for those who run it, and what an audit tells for ever."""
+"""The events that a server logs and counts, and the administrator records in an audit."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.local_server import opening, request
 
 
-def test_the_server_logs_what_matters_and_no_secret(
+def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(
     census: RolesServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO)
@@ -28,12 +28,12 @@ def test_the_server_logs_what_matters_and_no_secret(
             census.see(name, f"/datasets/census/{tail}")
         for analyst in ({}, {"analyst": "ana"}):
             wish = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", **analyst}
-            looked = census.http.post(
+            previewed = census.http.post(
                 "/datasets/census/preview",
                 json={**wish, "neighbours": "add_remove"},
                 headers=census.shown(name),
             )
-            assert looked.status_code == 200
+            assert previewed.status_code == 200
         assert census.http.head("/events", headers=census.shown(name)).status_code == 200
     assert "event='dataset_opened' dataset='own' by='opie' owners=['opie']" in caplog.text
     set_member = "event='member_set' dataset='census' by='root' member='aud'"
@@ -47,7 +47,7 @@ def test_the_server_logs_what_matters_and_no_secret(
     assert "epsilon" not in caplog.text
 
 
-def test_what_is_not_permitted_is_counted(census: RolesServer) -> None:
+def test_metrics_count_actions_that_are_not_permitted(census: RolesServer) -> None:
     series = 'privacy_http_not_permitted_total{action="request"}'
     census.send("ben", "/requests", request(census.clock, analyst="ben"))
     census.see("ben", "/metrics")
@@ -57,7 +57,7 @@ def test_what_is_not_permitted_is_counted(census: RolesServer) -> None:
     assert 'privacy_http_not_permitted_total{action="close"} 0.0' in lines
 
 
-def test_an_administrator_s_help_is_counted_and_printed_by_every_audit(census: RolesServer) -> None:
+def test_administrator_records_are_counted_and_printed_by_an_audit(census: RolesServer) -> None:
     path = "/datasets/census/members"
     series = 'privacy_administrator_records_total{partition="0"}'
     assert f"{series} 0.0" in census.see("root", "/metrics").text.splitlines()

@@ -18,7 +18,7 @@ def found(server: LocalServer) -> list[str]:
     return asyncio.run(find_open_datasets(server.service))
 
 
-def test_the_server_logs_open_datasets_once_at_start(
+def test_the_server_logs_datasets_open_to_anybody_once_at_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with LocalServer(tmp_path / "ledger.db", TestClock()) as before:
@@ -44,7 +44,7 @@ def test_the_server_logs_open_datasets_once_at_start(
         assert found(server) == ["c", "d"]
 
 
-def test_where_there_is_nothing_nothing_is_said(
+def test_the_server_logs_nothing_when_no_dataset_is_open_to_anybody(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     with RolesServer(tmp_path) as server:

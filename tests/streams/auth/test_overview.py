@@ -33,7 +33,7 @@ def answered(server: RolesServer, name: str | None, path: str, **query: str | in
 
 @everybody
 @everywhere
-def test_each_part_is_what_its_own_route_shows(
+def test_each_part_of_an_overview_equals_its_own_route(
     server: RolesServer, name: str | None, dataset: str
 ) -> None:
     path = f"/datasets/{dataset}"
@@ -71,7 +71,7 @@ def test_each_part_is_what_its_own_route_shows(
 
 @everybody
 @everywhere
-def test_the_latest_requests_are_among_those_that_are_shown(
+def test_an_overview_lists_the_visible_requests_newest_first(
     server: RolesServer, name: str | None, dataset: str
 ) -> None:
     found = answered(server, name, f"/datasets/{dataset}/overview")
@@ -89,7 +89,9 @@ def test_the_latest_requests_are_among_those_that_are_shown(
 
 
 @everywhere
-def test_no_parameter_names_the_caller(server: RolesServer, dataset: str) -> None:
+def test_no_query_parameter_of_an_overview_changes_the_caller(
+    server: RolesServer, dataset: str
+) -> None:
     own = answered(server, "ana", f"/datasets/{dataset}/overview")
     for field in ("viewer", "caller", "analyst", "name", "by", "who"):
         answer = server.http.get(

@@ -36,14 +36,16 @@ class Keys(ProviderKeys):
         return await self.find(kid, algorithm) is not None
 
 
-async def settled(keys: ProviderKeys) -> None:
+async def refresh_finished(keys: ProviderKeys) -> None:
     """Return once what is being read beside the requests was read."""
     reading = keys._reading
     if reading is not None:
         await reading
 
 
-async def test_a_key_fits_only_what_its_type_is_for(provider: LocalProvider) -> None:
+async def test_a_provider_key_is_used_only_for_algorithms_of_its_type(
+    provider: LocalProvider,
+) -> None:
     small = rsa.generate_private_key(public_exponent=65_537, key_size=1_024)
     provider.jwks = [
         jwk_of(RSA_KEY, "any"),
@@ -79,7 +81,9 @@ async def test_a_key_fits_only_what_its_type_is_for(provider: LocalProvider) -> 
     assert {name for result in keys._keys.values() for name, _ in result} == set(fits)
 
 
-async def test_without_an_id_only_one_key_can_be_meant(provider: LocalProvider) -> None:
+async def test_a_token_without_a_key_id_needs_exactly_one_matching_key(
+    provider: LocalProvider,
+) -> None:
     keys = Keys(provider)
     assert await keys.knows(None, "RS256")
     provider.jwks = [jwk_of(RSA_KEY, "one"), jwk_of(RSA_KEY, "other")]
@@ -88,21 +92,23 @@ async def test_without_an_id_only_one_key_can_be_meant(provider: LocalProvider) 
     assert not await Keys(provider).knows("same", "RS256")
 
 
-async def test_what_is_compressed_is_not_expanded(provider: LocalProvider) -> None:
+async def test_a_compressed_provider_response_is_rejected_without_expansion(
+    provider: LocalProvider,
+) -> None:
     provider.broken = "compressed"
     bomb()  # is made once: the provider would take long over it while memory is traced
     tracemalloc.start()
     try:
         with pytest.raises(ProviderUnavailable, match=r"compressed \(gzip\)"):
             await Keys(provider).find("r1", "RS256")
-        _, most = tracemalloc.get_traced_memory()
+        _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
     assert provider.encodings == ["identity"]
-    assert most < 20_000_000
+    assert peak < 20_000_000
 
 
-async def test_unknown_keys_ask_the_provider_seldom(provider: LocalProvider) -> None:
+async def test_each_unknown_key_id_fetches_provider_keys_once(provider: LocalProvider) -> None:
     keys = Keys(provider)
     assert await keys.knows("r1", "RS256")
     before = len(provider.asked)
@@ -113,7 +119,7 @@ async def test_unknown_keys_ask_the_provider_seldom(provider: LocalProvider) -> 
     assert len(provider.asked) == before + 10
 
 
-async def test_a_key_that_was_taken_back_is_refused_after_the_refresh(
+async def test_a_withdrawn_key_is_refused_after_the_next_refresh(
     provider: LocalProvider,
 ) -> None:
     keys = Keys(provider)
@@ -122,7 +128,7 @@ async def test_a_key_that_was_taken_back_is_refused_after_the_refresh(
     generation = keys.generation
     keys.clock.pass_(seconds=REFRESH_S + 1)
     assert keys.are_trusted()
-    await settled(keys)
+    await refresh_finished(keys)
     assert keys.generation == generation + 1
     assert not await keys.knows("r1", "RS256")
     assert await keys.knows("e2", "ES256")
@@ -131,7 +137,7 @@ async def test_a_key_that_was_taken_back_is_refused_after_the_refresh(
 @pytest.mark.parametrize(
     "broken", ["error", "garbage", "elsewhere", "huge", "another issuer", "open keys", "compressed"]
 )
-async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does(
+async def test_cached_keys_work_during_a_provider_outage_until_the_outage_limit(
     provider: LocalProvider, broken: str
 ) -> None:
     keys = Keys(provider, 1_000)
@@ -140,7 +146,7 @@ async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does
     for _ in range(3):
         keys.clock.pass_(seconds=320)
         assert await keys.knows("r1", "RS256")
-        await settled(keys)
+        await refresh_finished(keys)
     with pytest.raises(ProviderUnavailable):
         await keys.knows("e2", "ES256")
     keys.clock.pass_(seconds=60)
@@ -152,7 +158,7 @@ async def test_known_keys_go_on_while_the_provider_is_away_and_then_nobodys_does
     assert keys.are_trusted()
 
 
-async def test_without_its_provider_a_new_server_accepts_no_token(
+async def test_a_new_server_accepts_no_token_while_its_provider_is_unreachable(
     provider: LocalProvider,
 ) -> None:
     provider.broken = "error"
@@ -165,31 +171,31 @@ async def test_without_its_provider_a_new_server_accepts_no_token(
     assert len(provider.asked) == asked
 
 
-def test_keys_rotate_while_requests_run(tmp_path: Path, provider: LocalProvider) -> None:
+def test_key_rotation_fails_no_concurrent_request(tmp_path: Path, provider: LocalProvider) -> None:
     with TokenServer(tmp_path, provider=provider) as server:
-        stop, seen = threading.Event(), list[int]()
+        stop, statuses = threading.Event(), list[int]()
 
         def ask() -> None:
             while not stop.is_set():
-                seen.append(server.status(provider.token("ana")))
+                statuses.append(server.status(provider.token("ana")))
 
         asking = [threading.Thread(target=ask) for _ in range(2)]
         for thread in asking:
             thread.start()
         try:
             for number in range(3):
-                kept, kid = provider.published[-1], f"e{number}"
-                provider.rotate(kid, keep=(kept,))
-                since = len(seen)
-                eventually(lambda since=since: len(seen) > since + 4)
+                current_key, kid = provider.published[-1], f"e{number}"
+                provider.rotate(kid, keep=(current_key,))
+                since = len(statuses)
+                eventually(lambda since=since: len(statuses) > since + 4)
         finally:
             stop.set()
             for thread in asking:
                 thread.join()
-        assert set(seen) == {200}
+        assert set(statuses) == {200}
 
 
-def test_a_long_provider_outage_rejects_only_its_tokens(
+def test_a_long_provider_outage_rejects_only_tokens_of_that_provider(
     tmp_path: Path, provider: LocalProvider
 ) -> None:
     with TokenServer(tmp_path, provider=provider, oidc_outage_seconds=6) as server:
@@ -216,7 +222,7 @@ def found_by(provider: LocalProvider, keys: ProviderKeys) -> Provider:
     return Provider(accepts, keys, lambda name: Principal(name, "oidc", False))
 
 
-async def test_a_token_that_is_remembered_ends_when_it_expires(provider: LocalProvider) -> None:
+async def test_a_cached_token_is_refused_after_it_expires(provider: LocalProvider) -> None:
     known = found_by(provider, Keys(provider))
     token = provider.token(exp=int(time.time()) - 58)  # of 60 s that clocks may differ
     assert isinstance(await known.find(token), Principal)
@@ -227,7 +233,9 @@ async def test_a_token_that_is_remembered_ends_when_it_expires(provider: LocalPr
     assert await known.find(token) == Refusal(401, "expired token")
 
 
-async def test_a_token_that_is_remembered_ends_with_its_key(provider: LocalProvider) -> None:
+async def test_a_cached_token_is_refused_after_its_key_is_withdrawn(
+    provider: LocalProvider,
+) -> None:
     keys = Keys(provider)
     known = found_by(provider, keys)
     token = provider.token()
@@ -236,13 +244,13 @@ async def test_a_token_that_is_remembered_ends_with_its_key(provider: LocalProvi
     provider.rotate("e2")
     keys.clock.pass_(seconds=REFRESH_S + 1)
     await known.find(token)
-    await settled(keys)
+    await refresh_finished(keys)
     keys.clock.pass_(seconds=BETWEEN_S)
     assert await known.find(token) == Refusal(401, "unknown key")
     assert await known.find(provider.token()) == Principal("ana", "oidc", False)
 
 
-async def test_what_is_remembered_is_bounded(
+async def test_the_token_cache_is_bounded(
     provider: LocalProvider, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(oidc, "MAX_REMEMBERED", 3)
@@ -253,7 +261,7 @@ async def test_what_is_remembered_is_bounded(
 
 
 @pytest.mark.parametrize("field", ["preferred_username", "https://claims.example.org/name"])
-async def test_the_field_that_names_the_person_is_a_setting(
+async def test_a_setting_selects_the_claim_that_names_the_caller(
     provider: LocalProvider, field: str
 ) -> None:
     accepts = TokenRequirements(provider.issuer, AUDIENCE, BOTH, field, 60.0, "")

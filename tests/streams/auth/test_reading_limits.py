@@ -26,13 +26,13 @@ LIMITS: Final[list[dict[str, Any]]] = [
     {"scope": "analyst", "name": "ben", "part": "0.1"},
     {"scope": "analyst", "name": "zoe", "part": "0.05"},
 ]
-WHOLE: Final = [
+ALL_LIMITS: Final = [
     "dataset",
     *("team blue", "team red"),
     *("each blue", "each red"),
     *("analyst ben", "analyst zoe"),
 ]
-STAND_UNDER: Final = {
+LIMITS_OF: Final = {
     "ana": ["dataset", "team blue", "each blue ana"],
     "ben": ["dataset", "team red", "analyst ben"],  # their own limit, in place of the team's
     "zoe": ["dataset", "analyst zoe"],  # of no team
@@ -67,8 +67,8 @@ def named(levels: list[dict[str, Any]]) -> list[str]:
     return [" ".join(part for part in parts if part) for parts in whose]
 
 
-def stands_under(name: str) -> list[str]:
-    return STAND_UNDER.get(name, ["dataset"])
+def limits_of(name: str) -> list[str]:
+    return LIMITS_OF.get(name, ["dataset"])
 
 
 def get(server: RolesServer, name: str | None, path: str) -> Any:
@@ -90,13 +90,13 @@ def preview(
 
 @everybody
 @everywhere
-def test_limits_are_shown_completely_or_only_ones_own(
+def test_owners_and_auditors_see_all_limits_and_analysts_their_own(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
         return  # nothing of it, see below
     levels = get(furnished, name, f"/datasets/{dataset}/limits")
-    assert named(levels) == (WHOLE if name in SEE_ALL else stands_under(name))
+    assert named(levels) == (ALL_LIMITS if name in SEE_ALL else limits_of(name))
     used = {whose: each.get("used") for whose, each in zip(named(levels), levels, strict=True)}
     pace = levels[0]["pace"]
     assert (used["dataset"], pace["used"]["epsilon"]) == (None, "0.3")
@@ -115,7 +115,7 @@ def test_limits_are_shown_completely_or_only_ones_own(
 
 @everybody
 @everywhere
-def test_limits_of_a_hidden_dataset_look_like_an_unknown_ones(
+def test_limits_of_a_hidden_dataset_get_the_answer_of_a_missing_one(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     expected = status(name, dataset)
@@ -138,7 +138,7 @@ def test_limits_of_a_hidden_dataset_look_like_an_unknown_ones(
 
 @everybody
 @everywhere
-def test_only_callers_who_see_all_get_budgets_of_others(
+def test_only_callers_with_full_view_get_budgets_of_others(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
@@ -151,7 +151,7 @@ def test_only_callers_who_see_all_get_budgets_of_others(
             continue
         budget = answer.json()
         assert (answer.status_code, budget["analyst"]) == (200, analyst)
-        assert named(budget.get("levels", [])) == stands_under(analyst)
+        assert named(budget.get("levels", [])) == limits_of(analyst)
         assert budget.get("team") == {"ana": "blue", "ben": "red"}.get(analyst)
         # Team blue has 20 of its own: what it used of these is no more kept from the others.
         left = "99.7" if analyst == "ana" else "79.9"
@@ -159,7 +159,7 @@ def test_only_callers_who_see_all_get_budgets_of_others(
 
 
 @everybody
-def test_an_invalid_name_gets_the_same_answer_for_every_dataset(
+def test_an_invalid_analyst_name_gets_the_same_answer_for_every_dataset(
     furnished: RolesServer, name: str | None
 ) -> None:
     for dataset in (*KINDS, "nowhere-at-all"):
@@ -174,7 +174,7 @@ def test_an_invalid_name_gets_the_same_answer_for_every_dataset(
 
 
 @everybody
-def test_ones_own_budgets_are_of_the_datasets_where_one_may_ask(
+def test_me_budgets_lists_datasets_that_the_caller_may_query(
     furnished: RolesServer, name: str | None
 ) -> None:
     answer = furnished.see(name, "/me/budgets")
@@ -191,7 +191,7 @@ def test_ones_own_budgets_are_of_the_datasets_where_one_may_ask(
 
 @everybody
 @everywhere
-def test_a_preview_is_ones_own_and_of_others_to_who_may_ask_for_them(
+def test_a_preview_for_another_analyst_needs_full_view_or_the_engine_role(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
@@ -214,12 +214,12 @@ def test_a_preview_is_ones_own_and_of_others_to_who_may_ask_for_them(
         if level is not None:
             assert named(shown["left_at"]) == [
                 each.removesuffix(f" {analyst}") if each.startswith("each") else each
-                for each in stands_under(analyst)
+                for each in limits_of(analyst)
             ]
 
 
 @everywhere
-def test_a_preview_is_what_the_decision_says_then(furnished: RolesServer, dataset: str) -> None:
+def test_a_preview_equals_the_later_decision(furnished: RolesServer, dataset: str) -> None:
     for name in ("ana", "ben"):
         shown = preview(furnished, name, dataset, "60").json()
         claim = {"type": "pure", "epsilon": "60"}
@@ -253,7 +253,7 @@ def test_a_member_who_changes_team_sees_its_limits_at_once(tmp_path: Path) -> No
         assert get(server, "ana", "/me/budgets") == []
 
 
-def test_of_what_is_closed_nobody_has_anything_to_use(tmp_path: Path) -> None:
+def test_me_budgets_omits_closed_datasets(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server:
         for dataset in ("census", "survey"):
             server.open_for_olga(dataset, access="members")
@@ -265,7 +265,7 @@ def test_of_what_is_closed_nobody_has_anything_to_use(tmp_path: Path) -> None:
         assert get(server, "ana", "/datasets/census/budgets/ana")["left"]["epsilon"] == "100"
 
 
-def test_without_authentication_everybody_sees_all_and_has_none_of_their_own(
+def test_without_authentication_everybody_sees_all_limits_and_me_budgets_is_empty(
     tmp_path: Path,
 ) -> None:
     with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
@@ -274,10 +274,10 @@ def test_without_authentication_everybody_sees_all_and_has_none_of_their_own(
             owners(server, "member", member=member, roles=["analyst"], team=team)
         for fields in LIMITS:
             owners(server, "limit", **fields)
-        assert named(server.http.get("/datasets/census/limits").json()) == WHOLE
+        assert named(server.http.get("/datasets/census/limits").json()) == ALL_LIMITS
         for analyst in ("ana", "ben", "zoe", "nobody-yet"):
             budget = server.http.get(f"/datasets/census/budgets/{analyst}").json()
-            assert named(budget["levels"]) == stands_under(analyst)
+            assert named(budget["levels"]) == limits_of(analyst)
         assert server.http.get("/me/budgets").json() == []
         assert server.http.get("/datasets/nowhere/limits").status_code == 404
         assert server.http.get("/datasets/nowhere/budgets/ana").status_code == 404

@@ -123,7 +123,9 @@ everywhere = pytest.mark.parametrize("dataset", KINDS)
 
 
 @everybody
-def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: str | None) -> None:
+def test_the_dataset_list_contains_only_visible_datasets(
+    furnished: Furnished, name: str | None
+) -> None:
     server = furnished.server
     answer, page = server.see(name, "/datasets"), server.see(name, "/")
     if name is None:
@@ -138,7 +140,7 @@ def test_datasets_are_listed_to_those_who_see_them(furnished: Furnished, name: s
 
 @everybody
 @everywhere
-def test_a_hidden_dataset_looks_like_an_unknown_one(
+def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     server, expected = furnished.server, status(name, dataset)
@@ -165,7 +167,7 @@ def test_a_hidden_dataset_looks_like_an_unknown_one(
 
 @everybody
 @everywhere
-def test_decisions_are_shown_to_those_whose_they_are(
+def test_the_request_list_contains_only_visible_decisions(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     if name is None or seen(name, dataset) is None:
@@ -183,7 +185,7 @@ def test_decisions_are_shown_to_those_whose_they_are(
 
 @everybody
 @everywhere
-def test_one_decision_is_shown_to_those_whose_it_is(
+def test_a_single_decision_is_shown_only_if_visible_to_the_caller(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     server, what = furnished.server, seen(name, dataset)
@@ -203,7 +205,7 @@ def test_one_decision_is_shown_to_those_whose_it_is(
 
 @everybody
 @everywhere
-def test_usage_is_shown_whole_to_those_who_see_what_all_ask(
+def test_callers_who_see_all_requests_get_the_usage_of_everybody(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     what, path = seen(name, dataset), f"/datasets/{dataset}/usage"
@@ -221,7 +223,7 @@ def test_usage_is_shown_whole_to_those_who_see_what_all_ask(
 
 @everybody
 @everywhere
-def test_members_are_shown_to_owners_auditors_and_administrators(
+def test_owners_auditors_and_administrators_see_all_members(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     what = seen(name, dataset)
@@ -233,7 +235,7 @@ def test_members_are_shown_to_owners_auditors_and_administrators(
 
 @everybody
 @everywhere
-def test_a_page_names_those_alone_who_are_seen(
+def test_the_dataset_page_names_only_visible_people(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
     what, address = seen(name, dataset), f"/pages/datasets/{dataset}"
@@ -277,7 +279,7 @@ def test_me_shows_the_authenticated_caller(furnished: Furnished, name: str | Non
 
 
 @everybody
-def test_the_end_of_the_log_is_for_the_known_and_metrics_for_administrators(
+def test_head_needs_authentication_and_metrics_need_an_administrator(
     furnished: Furnished, name: str | None
 ) -> None:
     server = furnished.server
@@ -289,7 +291,7 @@ def test_the_end_of_the_log_is_for_the_known_and_metrics_for_administrators(
 
 @pytest.mark.parametrize("query", ["", "&analyst=olga", "&dataset=open-all", "&crossed=true"])
 @pytest.mark.parametrize("name", KNOWN)
-def test_the_stream_of_events_has_what_is_seen_and_nothing_else(
+def test_the_event_stream_contains_exactly_the_visible_decisions(
     furnished: Furnished, name: str, query: str
 ) -> None:
     decisions, alerts = read(furnished, name, query)

@@ -24,7 +24,7 @@ from tests.streams.gateway.local_server import TestClock, eventually, new_id, op
 RULES_3 = Path(__file__).parents[2] / "before" / "ledger_of_rules_3.sqlite"
 
 
-class Slow:
+class DelayedDecisions:
     """Decides as usual; while switched on, it delays each record until released."""
 
     def __init__(self) -> None:
@@ -44,12 +44,12 @@ def _later(record: Input, ms: int) -> Input:
 
 
 @pytest.fixture
-def slow() -> Slow:
-    return Slow()
+def slow() -> DelayedDecisions:
+    return DelayedDecisions()
 
 
 @pytest.fixture
-def server(tmp_path: Path, slow: Slow) -> Iterator[RolesServer]:
+def server(tmp_path: Path, slow: DelayedDecisions) -> Iterator[RolesServer]:
     with RolesServer(tmp_path, decide=slow) as made:
         made.open_for_olga("census", access="members")
         made.enrol("census", "ana", "analyst")
@@ -60,8 +60,8 @@ def waiting(server: RolesServer) -> float:
     return sum(lag.records for lag in server.service.live_ledgers.snapshot().lags)
 
 
-def test_a_member_removed_before_the_decision_learns_nothing(
-    server: RolesServer, slow: Slow
+def test_a_member_removed_before_the_decision_gets_403_without_totals(
+    server: RolesServer, slow: DelayedDecisions
 ) -> None:
     before, _ = server.kept()
     ask = request(server.clock, analyst="ana")
@@ -91,7 +91,9 @@ def last_decided(server: RolesServer) -> tuple[str, str | None]:
     return decision.outcome, decision.reason
 
 
-def test_the_log_has_the_last_word_on_whose_time_is_over(server: RolesServer, slow: Slow) -> None:
+def test_the_log_clock_decides_whether_a_membership_has_expired(
+    server: RolesServer, slow: DelayedDecisions
+) -> None:
     server.enrol("census", "ana", "analyst", until=at(seconds=5))
     server.granted("census", "ana")
     slow.late_ms = 6_000  # by the log's clock it is over, by the server's it is not
@@ -102,7 +104,7 @@ def test_the_log_has_the_last_word_on_whose_time_is_over(server: RolesServer, sl
     assert last_decided(server) == ("refused", "not_permitted")
 
 
-def test_a_membership_ends_at_its_moment(server: RolesServer) -> None:
+def test_a_membership_ends_exactly_at_its_until_time(server: RolesServer) -> None:
     server.enrol("census", "ana", "analyst", until=at(seconds=5))
     server.clock.pass_(seconds=4.999)  # type: ignore[attr-defined]
     server.granted("census", "ana")
@@ -122,14 +124,16 @@ def test_an_owner_who_removes_themselves_gets_the_decision(server: RolesServer) 
     assert server.see("olga", "/datasets/census").status_code == 404
 
 
-def test_a_sender_whose_clock_is_ahead_is_expected_to_check_it(server: RolesServer) -> None:
+def test_a_record_issued_in_the_future_gets_422(server: RolesServer) -> None:
     clock = TestClock(server.clock.now() + 3_600_000)
     body = {**opening(clock, "new"), "by": "opie"}
     answer = server.send("opie", "/datasets", body)
     assert (answer.status_code, answer.json()["error"]) == (422, "issued_in_future")
 
 
-def test_who_may_write_the_file_is_administrator_and_bound_by_the_log(tmp_path: Path) -> None:
+def test_a_process_with_the_ledger_file_is_administrator_and_bound_by_its_rules(
+    tmp_path: Path,
+) -> None:
     with RolesServer(tmp_path) as server:
         server.open_for_olga("census", access="members")
         clock = server.clock

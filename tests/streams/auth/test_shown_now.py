@@ -23,7 +23,7 @@ class Reader(threading.Thread):
 
     def __init__(self, server: RolesServer, name: str, *, until: str) -> None:
         super().__init__()
-        self.server, self.who, self.until = server, name, until
+        self.server, self.caller, self.until = server, name, until
         self.connected = threading.Event()
         self.found: list[tuple[str, str]] = []
         self.start()
@@ -31,7 +31,7 @@ class Reader(threading.Thread):
 
     def run(self) -> None:
         url, kind = f"{self.server.url}/events", ""
-        headers = self.server.shown(self.who)
+        headers = self.server.shown(self.caller)
         with httpx.stream("GET", url, headers=headers, timeout=60, trust_env=False) as answer:
             for line in answer.iter_lines():
                 self.connected.set()
@@ -45,7 +45,7 @@ class Reader(threading.Thread):
                         return
 
 
-def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesServer) -> None:
+def test_the_event_stream_of_a_removed_member_stops_at_once(census: RolesServer) -> None:
     census.open_for_olga("other", access="anyone")
     census.open_for_olga("shared", access="members", visibility="members")
     for dataset in ("census", "shared"):
@@ -71,7 +71,7 @@ def test_the_stream_of_who_is_removed_is_silent_at_once(census: RolesServer) -> 
     ]
 
 
-def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: RolesServer) -> None:
+def test_only_administrators_receive_events_without_a_dataset(census: RolesServer) -> None:
     census.open_for_olga("open", access="anyone")
     readers = {name: Reader(census, name, until="open") for name in ("root", "olga", "zoe")}
     census.service.submit_sync("requests", b"no JSON at all", 20)  # as only Kafka lets anybody do
@@ -89,7 +89,7 @@ def test_what_is_of_no_dataset_is_streamed_to_administrators_alone(census: Roles
     ]
 
 
-def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesServer) -> None:
+def test_closing_access_to_members_hides_the_dataset_at_once(census: RolesServer) -> None:
     census.open_for_olga("open", access="anyone")
     assert census.see("zoe", "/datasets/open").status_code == 200
     amend = {**amending(census.clock, "open", access="members"), "by": "olga"}
@@ -98,7 +98,7 @@ def test_the_way_out_of_anyone_is_silent_at_once_too(census: RolesServer) -> Non
     assert census.see("zoe", "/datasets").json() == []
 
 
-def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> None:
+def test_a_page_of_decisions_reads_a_bounded_number_and_continues(census: RolesServer) -> None:
     census.enrol("census", "ben", "analyst")
     for _ in range(30):
         census.granted("census", "ben")
@@ -120,7 +120,7 @@ def test_a_page_looks_at_so_many_decisions_and_goes_on(census: RolesServer) -> N
     assert last["decisions"][0]["request"]["request_id"] == mine["request_id"]
 
 
-def test_an_engine_does_not_learn_the_outcome_of_anothers_id(census: RolesServer) -> None:
+def test_an_engine_cannot_learn_the_outcome_of_an_analysts_request_id(census: RolesServer) -> None:
     census.enrol("census", "eng", "engine")
     mine = census.granted("census", "ana")
     through = {**mine, "via": "eng"}
@@ -136,7 +136,7 @@ def test_an_engine_does_not_learn_the_outcome_of_anothers_id(census: RolesServer
     assert again.json()["first"]["outcome"] == "granted"
 
 
-def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesServer) -> None:
+def test_a_request_id_of_another_analyst_does_not_reveal_the_decision(census: RolesServer) -> None:
     census.enrol("census", "ben", "analyst")
     mine = census.granted("census", "ana")
     answer = census.send("ben", "/requests", {**mine, "analyst": "ben"})
@@ -144,7 +144,7 @@ def test_another_analyst_s_id_is_no_way_to_the_decision(census: RolesServer) -> 
     assert "first" not in answer.json()
 
 
-def test_a_clock_set_back_revives_no_expired_member(tmp_path: Path) -> None:
+def test_setting_the_clock_back_does_not_restore_an_expired_membership(tmp_path: Path) -> None:
     clock = TestClock()
     with RolesServer(tmp_path, clock=clock) as server:
         server.open_for_olga("census", access="members")

@@ -41,7 +41,7 @@ def refusal(**more: Any) -> str:
     return str(checked.value)
 
 
-def test_a_setting_that_is_missing_is_a_refused_start(tokens: Path, tmp_path: Path) -> None:
+def test_an_incomplete_set_of_settings_refuses_the_start(tokens: Path, tmp_path: Path) -> None:
     files = certificate(tmp_path)
     for more, named in (
         ({"oidc_issuer": ISSUER}, "ACCOUNTANT_OIDC_ISSUER needs ACCOUNTANT_OIDC_AUDIENCE"),
@@ -73,7 +73,7 @@ def test_a_setting_that_is_missing_is_a_refused_start(tokens: Path, tmp_path: Pa
         assert named in refusal(**more), more
 
 
-def test_a_file_that_is_not_there_names_the_command_that_makes_it(tmp_path: Path) -> None:
+def test_a_missing_token_file_names_the_command_that_creates_one(tmp_path: Path) -> None:
     file = tmp_path / "none.json"
     said = refusal(tokens=file)
     assert f"accountant token create --name NAME --tokens {file}" in said
@@ -92,8 +92,8 @@ def test_unusable_tls_files_refuse_the_start(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     other = tmp_path / "other"
     other.mkdir()
-    of_another = certificate(other)
-    pair = {"tls_certificate": files.certificate, "tls_key": of_another.key}
+    another_pair = certificate(other)
+    pair = {"tls_certificate": files.certificate, "tls_key": another_pair.key}
     assert "TLS cannot be set up" in refusal(**pair)
     assert "TLS cannot be set up" in refusal(
         tls_certificate=files.certificate, tls_key=tmp_path / "none"
@@ -103,7 +103,7 @@ def test_unusable_tls_files_refuse_the_start(tmp_path: Path) -> None:
     assert "is encrypted" in refusal(**pair)
 
 
-def test_what_is_complete_may_start(tokens: Path, tmp_path: Path) -> None:
+def test_complete_settings_are_accepted(tokens: Path, tmp_path: Path) -> None:
     files = certificate(tmp_path)
     oidc = {"oidc_issuer": ISSUER, "oidc_audience": "x"}
     tls = {"tls_certificate": files.certificate, "tls_key": files.key}
@@ -120,7 +120,7 @@ def test_what_is_complete_may_start(tokens: Path, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ACCOUNTANT_TOKENS", "ACCOUNTANT_OIDC_ISSUER"])
-def test_a_variable_that_was_not_filled_in_does_not_turn_authentication_off(
+def test_an_empty_variable_does_not_turn_authentication_off(
     monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
     monkeypatch.setenv(name, "")
@@ -129,7 +129,7 @@ def test_a_variable_that_was_not_filled_in_does_not_turn_authentication_off(
 
 
 @pytest.mark.parametrize("blank", [",", " ", " , ", "\t"])
-def test_a_proxy_that_was_not_filled_in_is_none_that_is_trusted(
+def test_a_blank_trusted_proxy_is_refused(
     tokens: Path, monkeypatch: pytest.MonkeyPatch, blank: str
 ) -> None:
     with pytest.raises(ValueError, match="at least one address"):

@@ -18,7 +18,7 @@ from tests.streams.auth.token_server import TokenServer, wall
 from tests.streams.gateway.local_server import eventually, request
 
 
-def test_a_token_is_known_at_once_and_refused_at_once(own: TokenServer) -> None:
+def test_a_token_works_once_created_and_fails_once_revoked(own: TokenServer) -> None:
     for number in range(20):
         token = own.make(f"local:a{number}")
         assert own.status(token) == 200
@@ -27,13 +27,13 @@ def test_a_token_is_known_at_once_and_refused_at_once(own: TokenServer) -> None:
     assert own.status(own.administrator) == 200
 
 
-def test_a_token_ends_at_its_time(own: TokenServer) -> None:
+def test_a_token_is_refused_after_it_expires(own: TokenServer) -> None:
     token = own.make("local:ana", expires=wall() + 1_500)
     assert own.status(token) == 200
     eventually(lambda: own.status(token) == 401)
 
 
-def test_two_tokens_of_a_name_are_revoked_separately(own: TokenServer) -> None:
+def test_two_tokens_of_one_name_are_revoked_separately(own: TokenServer) -> None:
     first, second = own.make("local:ana"), own.make("local:ana", another=True)
     rows, _ = token_file.read(own.tokens)
     token_file.revoke(own.tokens, rows[-2].id, now=wall())
@@ -102,7 +102,7 @@ UNSOUND: list[Callable[[Path], None]] = [
 def test_an_unusable_token_file_rejects_everybody_until_repaired(
     own: TokenServer, tmp_path: Path, spoil: Callable[[Path], None]
 ) -> None:
-    kept, before = own.tokens.read_bytes(), own.last_sequence()
+    original, before = own.tokens.read_bytes(), own.last_sequence()
     spoil(own.tokens)
     shown = {"authorization": f"Bearer {own.administrator}"}
     answer = own.post("/requests", request(own.clock), **shown)
@@ -124,12 +124,12 @@ def test_an_unusable_token_file_rejects_everybody_until_repaired(
         own.tokens.rmdir()
     own.tokens.unlink(missing_ok=True)
     own.tokens.touch(0o600)
-    own.tokens.write_bytes(kept)
+    own.tokens.write_bytes(original)
     eventually(lambda: own.status(own.administrator) == 200)
     assert own.get("/readyz", None).json() == {"ready": True}
 
 
-def test_a_supervisor_alone_finds_out_that_the_file_is_unsound(own: TokenServer) -> None:
+def test_readyz_detects_an_unusable_token_file_without_other_requests(own: TokenServer) -> None:
     own.tokens.chmod(0o644)
     assert own.status(None, "/readyz") == 503
     own.tokens.chmod(0o600)
@@ -146,12 +146,12 @@ def test_a_server_with_a_provider_stays_ready_with_an_unusable_token_file(
         assert server.get("/readyz", None).json() == {"ready": True}
 
 
-def test_tokens_may_be_made_and_revoked_while_requests_run(own: TokenServer) -> None:
-    stop, seen = threading.Event(), list[int]()
+def test_creating_and_revoking_tokens_fails_no_concurrent_request(own: TokenServer) -> None:
+    stop, statuses = threading.Event(), list[int]()
 
     def ask() -> None:
         while not stop.is_set():
-            seen.append(own.status(own.administrator))
+            statuses.append(own.status(own.administrator))
 
     asking = threading.Thread(target=ask)
     asking.start()
@@ -162,21 +162,21 @@ def test_tokens_may_be_made_and_revoked_while_requests_run(own: TokenServer) -> 
     finally:
         stop.set()
         asking.join()
-    assert set(seen) == {200}
+    assert set(statuses) == {200}
 
 
-def test_how_long_a_comparison_takes_tells_nothing() -> None:
+def test_token_lookup_takes_constant_time() -> None:
     """Tokens are looked for by a keyed hash, and compared by what takes the same time for all."""
     source = inspect.getsource(static_tokens.StaticTokens.find)
     assert "hmac.compare_digest(known.hash, digest)" in source
     assert "self._known.get(self._key(digest))" in source
     assert "==" not in source
-    place = inspect.getsource(static_tokens.StaticTokens._key)
-    assert "hmac.digest(self._secret, digest" in place
+    key_source = inspect.getsource(static_tokens.StaticTokens._key)
+    assert "hmac.digest(self._secret, digest" in key_source
 
 
 @pytest.mark.slow
-def test_a_stream_ends_once_its_token_does(
+def test_an_event_stream_ends_when_its_token_is_revoked(
     own: TokenServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     token = own.make("local:ana")
@@ -191,7 +191,7 @@ def test_a_stream_ends_once_its_token_does(
 
 
 @pytest.mark.slow
-def test_a_stream_ends_when_its_token_changes_owner(own: TokenServer) -> None:
+def test_an_event_stream_ends_when_its_token_changes_owner(own: TokenServer) -> None:
     names = ("local:ana", "local:ben")
     with contextlib.ExitStack() as streams:
         begun = list[httpx.Response]()
@@ -200,11 +200,11 @@ def test_a_stream_ends_when_its_token_changes_owner(own: TokenServer) -> None:
             begun.append(streams.enter_context(own.http.stream("GET", "/events", headers=shown)))
         content = own.tokens.read_text("utf-8")
         own.tokens.write_text(content.replace('"local:ana"', '"local:dan"'), "utf-8")
-        goes_on = [": still here" in response.iter_lines() for response in begun]
-    assert dict(zip(names, goes_on, strict=True)) == {"local:ana": False, "local:ben": True}
+        is_open = [": still here" in response.iter_lines() for response in begun]
+    assert dict(zip(names, is_open, strict=True)) == {"local:ana": False, "local:ben": True}
 
 
-def test_the_log_says_what_happened_and_shows_no_token(
+def test_the_log_names_token_events_once_and_contains_no_token(
     own: TokenServer, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("INFO")

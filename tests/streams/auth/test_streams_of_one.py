@@ -25,7 +25,7 @@ from tests.streams.auth.roles_server import RolesServer
 from tests.streams.gateway.local_server import eventually
 
 
-async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> None:
+async def test_the_last_free_streams_are_reserved_for_callers_without_one(tmp_path: Path) -> None:
     service = EmbeddedService.open(tmp_path / "ledger.db", Settings())
     try:
         context, streams = Context(service, Settings(), SystemClock()), Streams()
@@ -47,17 +47,17 @@ async def test_the_last_streams_are_for_names_that_have_none(tmp_path: Path) -> 
         await service.close()
 
 
-def test_one_name_does_not_take_the_streams_of_all(tmp_path: Path) -> None:
+def test_one_caller_cannot_open_every_event_stream(tmp_path: Path) -> None:
     with RolesServer(tmp_path) as server, contextlib.ExitStack() as streams:
         server.open_for_olga("census", access="members")
         limits = httpx.Limits(max_connections=2 * MAX_STREAMS_OF_ONE)
         client = streams.enter_context(httpx.Client(timeout=60, trust_env=False, limits=limits))
         first = streams.enter_context(contextlib.ExitStack())
 
-        def begun(name: str, kept: contextlib.ExitStack) -> int:
-            """Return how a stream is answered, which stays open as long as `kept`."""
+        def begun(name: str, stack: contextlib.ExitStack) -> int:
+            """Return the status of a new stream, which stays open until `stack` closes."""
             asked = client.stream("GET", f"{server.url}/events", headers=server.shown(name))
-            return kept.enter_context(asked).status_code
+            return stack.enter_context(asked).status_code
 
         assert begun("zoe", first) == 200
         for _ in range(MAX_STREAMS_OF_ONE - 1):

@@ -32,7 +32,7 @@ def _back(name: str) -> str:
 @given(_subjects)
 @example("b32.mf2xi2bqpqyq")
 @example("B32.mf2xi2bqpqyq")
-def test_each_subject_has_a_name_of_its_own_that_leads_back_to_it(subject: str) -> None:
+def test_each_subject_can_be_recovered_from_its_name(subject: str) -> None:
     name = name_of(subject)
     if isinstance(name, Refusal):
         assert len(MARK) + -(-len(subject.encode()) * 8 // 5) > 100
@@ -45,7 +45,7 @@ def test_each_subject_has_a_name_of_its_own_that_leads_back_to_it(subject: str) 
 
 
 @given(_subjects, _subjects)
-def test_no_subject_has_the_name_of_another(one: str, other: str) -> None:
+def test_two_subjects_never_share_a_name(one: str, other: str) -> None:
     if one != other and isinstance(name_of(one), str):
         assert name_of(one) != name_of(other)
 
@@ -66,18 +66,20 @@ def test_no_subject_has_the_name_of_another(one: str, other: str) -> None:
         (" ana", None),
     ],
 )
-def test_subjects_of_providers(subject: str, name: str | None) -> None:
+def test_subjects_of_common_providers_get_the_expected_names(
+    subject: str, name: str | None
+) -> None:
     found = name_of(subject)
     assert isinstance(found, str)
     assert found.startswith(MARK) if name is None else found == name
 
 
 @pytest.mark.parametrize("subject", [None, 7, ["ana"], "", "\ud800"])
-def test_what_is_no_text_has_no_name(subject: object) -> None:
+def test_a_subject_that_is_no_text_is_refused(subject: object) -> None:
     assert name_of(subject) == Refusal(401, "subject is no name")
 
 
-def test_the_longest_subject_that_is_escaped_has_sixty_bytes() -> None:
+def test_an_escaped_subject_has_at_most_60_bytes() -> None:
     found = name_of("|" * 60)
     assert isinstance(found, str)
     assert len(found) == 100

@@ -22,22 +22,22 @@ def file(tmp_path: Path) -> Path:
     return tmp_path / "tokens.json"
 
 
-def test_commands_at_once_lose_no_token_and_readers_see_whole_files(file: Path) -> None:
+def test_concurrent_commands_lose_no_token_and_readers_see_whole_files(file: Path) -> None:
     create(file, "first", now=NOW)
     stop = threading.Event()
-    seen = list[int]()
+    lengths = list[int]()
 
     def look() -> None:
         while not stop.is_set():
-            seen.append(len(read(file)[0]))
+            lengths.append(len(read(file)[0]))
 
-    def make(who: int) -> None:
+    def make(worker: int) -> None:
         for number in range(15):
-            create(file, f"a{who}.{number}", now=NOW)
-            revoke(file, f"a{who}.{number}", now=NOW)
+            create(file, f"a{worker}.{number}", now=NOW)
+            revoke(file, f"a{worker}.{number}", now=NOW)
 
     looking = threading.Thread(target=look)
-    making = [threading.Thread(target=make, args=(who,)) for who in range(4)]
+    making = [threading.Thread(target=make, args=(worker,)) for worker in range(4)]
     for thread in (looking, *making):
         thread.start()
     for thread in making:
@@ -47,11 +47,11 @@ def test_commands_at_once_lose_no_token_and_readers_see_whole_files(file: Path) 
     rows, _ = read(file)
     assert len(rows) == 61
     assert [row.name for row in rows if row.revoked is None] == ["first"]
-    assert seen == sorted(seen)
+    assert lengths == sorted(lengths)
     assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.lock"]
 
 
-def test_a_failed_change_leaves_the_file_as_it_was(
+def test_a_failed_write_leaves_the_token_file_unchanged(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     create(file, "ana", now=NOW)
@@ -67,7 +67,7 @@ def test_a_failed_change_leaves_the_file_as_it_was(
     assert sorted(path.name for path in file.parent.iterdir()) == [file.name, f"{file.name}.lock"]
 
 
-def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
+def test_writing_through_a_symbolic_link_keeps_the_link(file: Path, tmp_path: Path) -> None:
     create(file, "ana", now=NOW)
     link = tmp_path / "link.json"
     link.symlink_to(file)
@@ -76,9 +76,7 @@ def test_a_link_stays_one(file: Path, tmp_path: Path) -> None:
     assert [row.name for row in read(file)[0]] == ["ana", "ben"]
 
 
-def test_whoever_names_the_file_by_a_link_waits_for_the_same_lock(
-    file: Path, tmp_path: Path
-) -> None:
+def test_a_symbolic_link_to_the_token_file_shares_its_lock(file: Path, tmp_path: Path) -> None:
     create(file, "ana", now=NOW)
     link = tmp_path / "link.json"
     link.symlink_to(file)
@@ -103,7 +101,7 @@ def test_whoever_names_the_file_by_a_link_waits_for_the_same_lock(
     assert [row.name for row in rows if row.revoked is not None] == ["ana"]
 
 
-def test_a_token_that_has_expired_is_revoked_too(file: Path) -> None:
+def test_an_expired_token_can_be_revoked(file: Path) -> None:
     create(file, "eve", now=NOW, expires=NOW + 1)
     # The clock of a server may be behind that of whoever revokes.
     (row,) = revoke(file, "eve", now=NOW + 2)
@@ -111,7 +109,7 @@ def test_a_token_that_has_expired_is_revoked_too(file: Path) -> None:
     assert revoke(file, "eve", now=NOW + 3) == []
 
 
-def test_root_leaves_the_file_to_the_servers_user(file: Path) -> None:
+def test_a_write_keeps_the_owner_and_mode_of_the_token_file(file: Path) -> None:
     create(file, "ana", now=NOW)
     owner = (65_534, 65_534) if os.geteuid() == 0 else (os.geteuid(), os.getegid())
     os.chown(file, *owner)  # which only root may do for another
@@ -120,20 +118,22 @@ def test_root_leaves_the_file_to_the_servers_user(file: Path) -> None:
     assert (found.st_uid, found.st_gid, found.st_mode & 0o777) == (*owner, 0o600)
 
 
-def test_a_token_holds_before_its_end_alone(file: Path) -> None:
+def test_a_token_is_active_only_before_its_expiry(file: Path) -> None:
     row = create(file, "ana", now=NOW, expires=NOW + 1).row
     assert [row.state(NOW), row.state(NOW + 1)] == ["active", "expired"]
     assert create(file, "ana", now=NOW + 1).row.state(NOW + 1) == "active"  # the first has ended
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a\n", "é", "a" * 101, "-a"])
-def test_who_shows_a_token_has_a_name(file: Path, name: str) -> None:
+def test_a_token_needs_a_valid_name(file: Path, name: str) -> None:
     with pytest.raises(RequestInvalid):
         create(file, name, now=NOW)
     assert not file.exists()
 
 
-def test_the_file_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_token_file_has_a_maximum_number_of_tokens(
+    file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(token_file, "MOST_TOKENS", 2)
     for name in ("ana", "ben"):
         create(file, name, now=NOW)
@@ -141,14 +141,14 @@ def test_the_file_is_bounded(file: Path, monkeypatch: pytest.MonkeyPatch) -> Non
         create(file, "eve", now=NOW)
 
 
-def test_no_two_tokens_are_the_same_and_none_is_in_the_file(file: Path) -> None:
+def test_tokens_are_unique_and_never_written_to_the_file(file: Path) -> None:
     made = [create(file, "ana", now=NOW, another=True) for _ in range(50)]
     assert len({each.token for each in made}) == len({each.row.id for each in made}) == 50
     content = file.read_text()
     assert not [each for each in made if each.token in content]
 
 
-def test_a_row_that_breaks_a_rule_is_none() -> None:
+def test_an_invalid_row_of_the_token_file_is_refused() -> None:
     good = {"id": "t-0123456789ab", "name": "ana", "sha256": "0" * 64}
     Row(**good, created="2026-11-21T12:00:00.000Z")
     for wrong in ({"created": "today"}, {"id": "x"}, {"name": " "}, {"sha256": "0" * 63}):

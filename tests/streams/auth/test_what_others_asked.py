@@ -8,7 +8,7 @@ from typing import Any
 from tests.streams.pages.dataset.pages_server import PagesServer
 
 
-class _Seen(PagesServer):
+class _ServerWithVisibility(PagesServer):
     def __init__(self, directory: Path, visibility: str) -> None:
         super().__init__(directory)
         self._visibility = visibility
@@ -17,9 +17,9 @@ class _Seen(PagesServer):
         super().open_for_olga(dataset, **{"visibility": self._visibility, **policy})
 
 
-def test_decisions_of_others_tell_their_teams_and_limits(tmp_path: Path) -> None:
+def test_decisions_of_others_contain_their_teams_and_limits(tmp_path: Path) -> None:
     """As docs/reference/http/access.md says: `why` leaves out teams, whole decisions have them."""
-    with _Seen(tmp_path, "members") as server:
+    with _ServerWithVisibility(tmp_path, "members") as server:
         server.furnish()
         why = server.see("zoe", "/datasets/survey/why").json()
         assert {row["team"] for row in why["by_analyst"]} == {None}
@@ -28,8 +28,8 @@ def test_decisions_of_others_tell_their_teams_and_limits(tmp_path: Path) -> None
         assert '"pace_left"' in result
 
 
-def test_the_largest_grants_tell_nobody_of_others(tmp_path: Path) -> None:
-    with _Seen(tmp_path, "own") as server:
+def test_with_own_visibility_an_analyst_gets_no_largest_grants(tmp_path: Path) -> None:
+    with _ServerWithVisibility(tmp_path, "own") as server:
         server.furnish()
         assert server.see("olga", "/datasets/survey/why").json()["largest"]
         # Whether one's own are among the largest of all would tell how large others' are.

@@ -44,7 +44,7 @@ def forecast(found: dict[str, Any]) -> set[tuple[str, str | None]]:
 
 @everybody
 @everywhere
-def test_it_is_there_for_those_who_see_the_dataset(
+def test_why_is_available_to_callers_who_see_the_dataset(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     for tail in ("", "?format=csv&by=week", "?analyst=ben"):
@@ -59,7 +59,7 @@ def test_it_is_there_for_those_who_see_the_dataset(
 
 @everybody
 @everywhere
-def test_each_caller_gets_only_what_they_may_see(
+def test_why_contains_only_rows_that_the_caller_may_see(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     what = seen(name, dataset)
@@ -96,7 +96,7 @@ def test_each_caller_gets_only_what_they_may_see(
 
 @everybody
 @everywhere
-def test_who_sees_their_own_cannot_ask_for_another(
+def test_why_with_own_visibility_hides_other_analysts(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
     what = seen(name, dataset)
@@ -113,7 +113,7 @@ def test_who_sees_their_own_cannot_ask_for_another(
 
 
 @everywhere
-def test_a_table_is_csv(furnished: RolesServer, dataset: str) -> None:
+def test_why_returns_each_table_as_a_csv_download(furnished: RolesServer, dataset: str) -> None:
     whole = why(furnished, "olga", dataset)
     tables = {"analyst": "by_analyst", "week": "by_week", "grants": "largest"}
     for by, table in tables.items():
@@ -139,7 +139,7 @@ def test_a_table_is_csv(furnished: RolesServer, dataset: str) -> None:
         ("analyst=", "analyst"),
     ],
 )
-def test_a_wrong_parameter_is_reported_by_its_field(
+def test_why_names_the_field_of_an_invalid_parameter(
     furnished: RolesServer, query: str, field: str
 ) -> None:
     headers = furnished.shown("olga")
