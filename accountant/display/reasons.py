@@ -41,7 +41,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.WRONG_PARTITION: ReasonWords(
         "On the wrong partition",
         "The record is on another partition than its dataset.",
-        "Report it to the operator of the ledger.",
+        "Have the producer choose partitions by murmur2 of the dataset "
+        "(librdkafka: partitioner=murmur2_random), and send the record again.",
     ),
     Reason.ISSUED_IN_FUTURE: ReasonWords(
         "From the future",
