@@ -13,18 +13,20 @@ from __future__ import annotations
 import zlib
 from typing import Final
 
+from accountant.times import NO_RESETS, ClockResets
+
 _MODULUS: Final = 1 << 64
 
 # A cryptographic hash would take three times as long, for every row of every commit.
 crc_of_row: Final = zlib.crc32
 
 
-def text_of(total: int, resets: tuple[int, int] = (0, 0)) -> str:
+def text_of(total: int, resets: ClockResets = NO_RESETS) -> str:
     """Return a sum of CRCs in 16 hexadecimal digits, its form in the partition's row.
 
     Args:
-        resets: how often the clock was set back, and to which time at last. Whether a pace has
-            room depends on it and no other row holds it, so it is in the sum once it was.
+        resets: in the sum once there was one: whether a period limit has room depends on the
+            resets, and no other row has them.
     """
     if any(resets):
         total += crc_of_row(b"[%d,%d]" % resets)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from typing import Final
+from typing import Final, NamedTuple
 
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTH: Final = len("2026-11-21T10:00:00.012Z")
@@ -13,6 +13,21 @@ _LENGTH: Final = len("2026-11-21T10:00:00.012Z")
 _UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
 
 ID_PATTERN: Final = _UUID7.pattern
+
+
+class ClockResets(NamedTuple):
+    """The resets of a partition's clock.
+
+    Attributes:
+        number: how many there were.
+        last_to: the time that the last one set, in milliseconds since 1970; 0 without any.
+    """
+
+    number: int = 0
+    last_to: int = 0
+
+
+NO_RESETS: Final = ClockResets()
 
 
 @lru_cache(maxsize=4096)

@@ -20,7 +20,8 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 # earlier line, and nothing else. A dotted name is one module that stands below its room.
 LAYERS = {
     "accountant": (
-        {"checksum", "foreign_text", "suggest", "times"},
+        {"foreign_text", "suggest", "times"},
+        {"checksum"},
         {"errors"},
         {"versions"},
         {"fractional"},

@@ -19,11 +19,12 @@ from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import budgets_of
 from accountant.ledger.snapshots import left_wire
 from accountant.limits.applicable_limits import ApplicableLimits, team_of
-from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.partition.judge import Members, judge
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
+from accountant.times import NO_RESETS
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import DatasetLimits
@@ -57,8 +58,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     fits: str | None
     more: int | None
     ends: str | None = None
-    level: LevelNamed | None = None
-    left_at: tuple[LevelLeft, ...] = ()
+    level: LimitName | None = None
+    left_at: tuple[LimitRemaining, ...] = ()
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -103,13 +104,14 @@ def preview(
         limits = None if divided is None else divided.applicable_to("", "")
         after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, limits)
     else:
-        store, resets = (None, (0, 0)) if divided is None else (divided.levels, divided.resets)
+        store = None if divided is None else divided.levels
+        resets = NO_RESETS if divided is None else divided.resets
         asks = _RequestTerms(analyst, asked.via, asked.unit, asked.neighbours)
         after, verdict = judge(ledger, asks, claim, members, store, at, resets)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0
     if granted and verdict.price is not None:
-        levels = [each.level for each in verdict.charged]
+        levels = [each.after for each in verdict.charged]
         limits = divided and divided.applicable_after(after, levels, analyst, team)
         more = _more(limits, after, claim)
     refused = None if granted else verdict.price

@@ -8,7 +8,7 @@ from typing import Final
 from accountant.advice.room import LimitRoom
 from accountant.display.numbers import Texts, exact_percent, left_line
 from accountant.display.times import each_period
-from accountant.limits.wire import LevelLeft, LimitRecord, Pace, ReservedRecord, Scope
+from accountant.limits.wire import LimitRecord, LimitRemaining, Pace, ReservedRecord, Scope
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
 _SCOPE_WORDS: Final[dict[Scope, str]] = {
@@ -55,7 +55,7 @@ def limit_sentence(limit: LimitRecord) -> str:
     return f"{subject} {', '.join(parts)}" if parts else f"{subject} has no limit any more"
 
 
-def left_at_words(left_at: Iterable[LevelLeft], left: Texts | None) -> tuple[str, ...]:
+def left_at_words(left_at: Iterable[LimitRemaining], left: Texts | None) -> tuple[str, ...]:
     """Return what was left at each level, a line each.
 
     Args:
@@ -64,7 +64,7 @@ def left_at_words(left_at: Iterable[LevelLeft], left: Texts | None) -> tuple[str
     return tuple(_left_at(each, left) for each in left_at)
 
 
-def _left_at(each: LevelLeft, left: Texts | None) -> str:
+def _left_at(each: LimitRemaining, left: Texts | None) -> str:
     parts = []
     if each.left is not None:
         reserves = each.scope == "dataset" and each.left != left

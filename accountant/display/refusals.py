@@ -15,7 +15,7 @@ from accountant.display.limits import scope_words
 from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
-from accountant.limits.wire import LevelLeft, LevelNamed, Scope
+from accountant.limits.wire import LimitName, LimitRemaining, Scope
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Reason
@@ -112,7 +112,7 @@ def _with_amounts(sentence: str, refused: Decision | Preview) -> str:
     return f"{sentence[:-1]}: the request costs {symbol(name)} {cost}, and {rest} is left."
 
 
-def _left_at(refused: Decision | Preview, level: LevelNamed) -> LevelLeft | None:
+def _left_at(refused: Decision | Preview, level: LimitName) -> LimitRemaining | None:
     place = level.scope, level.name
     return next((each for each in refused.left_at if (each.scope, each.name) == place), None)
 

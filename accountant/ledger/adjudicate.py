@@ -18,13 +18,13 @@ from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.largest_fit import largest
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
-from accountant.limits.charge import ChargedLevel, charge
-from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.limits.charge import ChargedLimit, charge
+from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
-_NO_LEVELS: Final[tuple[ChargedLevel, ...]] = ()
+_NO_LEVELS: Final[tuple[ChargedLimit, ...]] = ()
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -51,9 +51,9 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     fits: str | None = None
     cost: dict[str, str] | None = None
     ends: str | None = None
-    level: LevelNamed | None = None
-    left_at: tuple[LevelLeft, ...] = ()
-    charged: tuple[ChargedLevel, ...] = ()
+    level: LimitName | None = None
+    left_at: tuple[LimitRemaining, ...] = ()
+    charged: tuple[ChargedLimit, ...] = ()
 
 
 def adjudicate(
@@ -185,7 +185,7 @@ def _refuse_denied(
     if reason is Reason.EXHAUSTED and place is None:
         halts = bool(plan.policy.halt_on_refusal)
         after, crossed = _exhausted(ledger, at, halts=halts)
-    left: tuple[LevelLeft, ...] = ()
+    left: tuple[LimitRemaining, ...] = ()
     if reason is Reason.EXHAUSTED and limits is not None:
         # Waiting for another period helps only where the dataset itself has room.
         left = remaining_at(limits, ledger, None if place is None else asked)

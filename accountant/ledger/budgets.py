@@ -19,7 +19,7 @@ from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits
 from accountant.limits.compiled_limit import CompiledLimit, reserved_of, whole_of
 from accountant.limits.reserved_totals import Sums, plus
-from accountant.limits.wire import LevelNamed
+from accountant.limits.wire import LimitName
 from accountant.records.outcomes import Reason
 
 Part = tuple[CompiledLimit, Sums]
@@ -30,7 +30,7 @@ class Denial(NamedTuple):
     """Why a claim is not granted, and which limit denies it; None where the dataset does."""
 
     reason: Reason
-    place: LevelNamed | None = None
+    place: LimitName | None = None
 
 
 class AllBudgets(msgspec.Struct, frozen=True, gc=False):

@@ -1,4 +1,4 @@
-"""Which limits apply to a request, and what they leave."""
+"""Which limits apply to a request, and how much remains under each."""
 
 from __future__ import annotations
 
@@ -8,31 +8,31 @@ from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
 from accountant.limits.compiled_limit import CompiledLimit, CompiledLimits, reserved_of
 from accountant.limits.reserved_totals import Sums, any_reserved, minus, plus
-from accountant.limits.state import Key, Level, LimitState
+from accountant.limits.state import Key, LimitRule, LimitState
 from accountant.limits.store import LimitStore, of_team
-from accountant.limits.wire import LevelLeft, Texts
+from accountant.limits.wire import LimitRemaining, Texts
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.members import MemberRow
-from accountant.times import iso
+from accountant.times import ClockResets, iso
 
 
 class ApplicableLimit(NamedTuple):
-    """One level that applies, as it is now.
+    """One limit that applies, with its usage at one moment.
 
     Attributes:
-        level: as it was moved last.
-        rule: the limit; of an analyst under a default, the team's.
-        compiled: what the limit comes to.
-        counted, paced: what was used under the limit, and in this period.
-        window: the period.
+        state: after the last decision that changed it.
+        rule: for an analyst under a per-analyst default, the team's rule.
+        compiled: the limit and the period limit, ready to decide with.
+        counted, period_used: used under the limit, and in the current period.
+        period: the number of the current period; 0 without a period limit.
     """
 
-    level: Level
-    rule: LimitState
+    state: LimitState
+    rule: LimitRule
     compiled: CompiledLimits
     counted: Sums
-    paced: Sums
-    window: int
+    period_used: Sums
+    period: int
 
 
 class ApplicableLimits(NamedTuple):
@@ -40,160 +40,166 @@ class ApplicableLimits(NamedTuple):
 
     Attributes:
         limits: in the order in which they are checked.
-        reserved: for others, in the dataset's sums; empty for nothing.
-        former_team: the team that the analyst has left, if their reserved share still lies inside
-            its share.
-        own_unused: what is left of the analyst's own share.
-        resets: how often the clock was set back.
+        reserved: the reserved shares of others, in the dataset's sums; empty for none.
+        former_team: the team that the analyst has left, if its share still contains theirs.
+        own_unused: the unused part of the analyst's own share.
+        resets: number of clock resets.
     """
 
     limits: tuple[ApplicableLimit, ...]
     reserved: Sums = ()
-    former_team: Level | None = None
+    former_team: LimitState | None = None
     own_unused: Sums = ()
     resets: int = 0
 
     @property
     def budgets(self) -> list[tuple[CompiledLimit, Sums]]:
-        """The budgets of limits, then periods, level by level, each with what was used of it."""
-        found = []
+        """Each budget that must admit a request, with its usage: per limit, then its period's."""
+        budgets = []
         for each in self.limits:
-            limit, pace = each.compiled
+            limit, period_limit = each.compiled
             if limit is not None:
-                found.append((limit, each.counted))
-            if pace is not None:
-                found.append((pace, each.paced))
-        return found
+                budgets.append((limit, each.counted))
+            if period_limit is not None:
+                budgets.append((period_limit, each.period_used))
+        return budgets
 
 
 def limit_at(
-    level: Level, rule: LimitState, plan: CompiledPolicy, at: int, resets: tuple[int, int]
+    state: LimitState, rule: LimitRule, plan: CompiledPolicy, at: int, resets: ClockResets
 ) -> ApplicableLimit:
-    """Return a level as it is at a time: use of an earlier limit or period does not count.
+    """Return a limit with its usage at a time. Usage of an earlier rule or period does not count.
 
     Args:
-        resets: how often the clock was set back, and to which time at last.
+        at: milliseconds since 1970.
+        resets: those of the partition's clock.
     """
-    compiled, counted = rule.under(plan), level.counted
+    compiled, counted = rule.under(plan), state.counted
     spent: Sums = ()
     if compiled.limit is not None:
         spent = compiled.limit.nothing
         if counted is not None and counted.since == rule.counted_since:
             spent = counted.amounts
-    periods, paced = rule.periods, level.paced
-    if compiled.pace is None or periods is None:
-        return ApplicableLimit(level, rule, compiled, spent, (), 0)
-    window = periods.number(at)
-    if paced is None:
-        return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
+    periods, usage = rule.periods, state.period_usage
+    if compiled.period_limit is None or periods is None:
+        return ApplicableLimit(state, rule, compiled, spent, (), 0)
+    period = periods.number(at)
+    if usage is None:
+        return ApplicableLimit(state, rule, compiled, spent, compiled.period_limit.nothing, period)
     # A new period begins at 0: this is the reset. After a clock reset, usage of the latest period
     # counts in the period of the new time.
-    held = periods.number(paced.begins_at if paced.resets == resets[0] else resets[1])
-    if window > held:
-        return ApplicableLimit(level, rule, compiled, spent, compiled.pace.nothing, window)
-    return ApplicableLimit(level, rule, compiled, spent, paced.amounts, held)
+    latest = periods.number(usage.begins_at if usage.resets == resets.number else resets.last_to)
+    if period > latest:
+        return ApplicableLimit(state, rule, compiled, spent, compiled.period_limit.nothing, period)
+    return ApplicableLimit(state, rule, compiled, spent, usage.amounts, latest)
 
 
 def remaining_at(
-    limits: ApplicableLimits, ledger: Ledger, asked: Price | None = None
-) -> tuple[LevelLeft, ...]:
-    """Return what each level has left, for somebody whose request did not fit.
+    limits: ApplicableLimits, ledger: Ledger, cost: Price | None = None
+) -> tuple[LimitRemaining, ...]:
+    """Return what remains under each limit, for an analyst whose request did not fit.
 
     Args:
-        asked: the price of the refused request, where waiting may help. `more_at` is set only if
+        cost: the price of the refused request, where waiting may help. `more_at` is set only if
             the price fits into an unused period.
     """
-    found: list[LevelLeft] = []
-    dataset_left = unreserved(limits, ledger)
+    found: list[LimitRemaining] = []
+    dataset_remaining = unreserved(limits, ledger)
     for each in limits.limits:
-        record, (limit, pace) = each.rule.record, each.compiled
-        left = None if limit is None else limit.remaining(each.counted)
+        record, (limit, period_limit) = each.rule.record, each.compiled
+        remaining = None if limit is None else limit.remaining(each.counted)
         if record.scope == "dataset":
-            left, dataset_left = dataset_left, None
-        pace_left, more_at = None, None
-        if pace is not None:
-            pace_left = pace.remaining(each.paced)
+            remaining, dataset_remaining = dataset_remaining, None
+        period_remaining, more_at = None, None
+        if period_limit is not None:
+            period_remaining = period_limit.remaining(each.period_used)
             periods = each.rule.periods
-            if asked is not None and periods and pace.charge(pace.nothing, asked) is not None:
-                more_at = iso(periods.end(each.window))
-        if left is not None or pace_left is not None:
-            found.append(LevelLeft(record.scope, record.name, left, pace_left, more_at))
-    if dataset_left is not None:
-        found.insert(0, LevelLeft("dataset", None, dataset_left))
+            if (
+                cost is not None
+                and periods
+                and period_limit.charge(period_limit.nothing, cost) is not None
+            ):
+                more_at = iso(periods.end(each.period))
+        if remaining is not None or period_remaining is not None:
+            found.append(
+                LimitRemaining(record.scope, record.name, remaining, period_remaining, more_at)
+            )
+    if dataset_remaining is not None:
+        found.insert(0, LimitRemaining("dataset", None, dataset_remaining))
     return tuple(found)
 
 
 def unreserved(limits: ApplicableLimits, ledger: Ledger) -> Texts | None:
-    """Return what is left after others' reserved shares; None if nothing is reserved."""
+    """Return what remains after others' reserved shares; None if nothing is reserved."""
     if not limits.reserved:
         return None
     return reserved_of(ledger.plan).remaining(plus(ledger.spent, limits.reserved))
 
 
 def team_of(member: MemberRow | None, at: int) -> str:
-    """Return the team of a membership that is in force at a time, "" for none."""
+    """Return the team of a membership, "" for none or for one not in force at that time."""
     return (member.team or "") if member is not None and member.is_in_force(at) else ""
 
 
 def applicable_limits(
     ledger: Ledger,
-    levels: LimitStore,
+    store: LimitStore,
     analyst: str,
     team: str,
     at: int,
-    resets: tuple[int, int],
+    resets: ClockResets,
 ) -> ApplicableLimits | None:
-    """Return the levels that an analyst's request is checked at, None if there are none.
+    """Return the limits that an analyst's request is checked against, None if there are none.
 
     Args:
         team: the analyst's at this time, "" for none.
         at: the decision's time, milliseconds since 1970.
-        resets: how often the clock was set back, and to which time at last.
+        resets: those of the partition's clock.
     """
     dataset, plan = ledger.dataset, ledger.plan
-    whole = levels.get((dataset, "dataset", "", ""))
-    crew = levels.get((dataset, "team", "", team)) if team else None
-    own = levels.get((dataset, "analyst", "", analyst))
+    whole = store.get((dataset, "dataset", "", ""))
+    team_limit = store.get((dataset, "team", "", team)) if team else None
+    own = store.get((dataset, "analyst", "", analyst))
     found = [
-        limit_at(level, level.rule, plan, at, resets)
-        for level in (whole, crew, own)
-        if level is not None and level.rule is not None and level.rule.is_in_force
+        limit_at(state, state.rule, plan, at, resets)
+        for state in (whole, team_limit, own)
+        if state is not None and state.rule is not None and state.rule.is_in_force
     ]
     if team and (own is None or not own.is_in_force):
-        default = levels.get((dataset, "each", "", team))
+        default = store.get((dataset, "each", "", team))
         if default is not None and default.rule is not None and default.is_in_force:
             key: Key = (dataset, "each", team, analyst)
-            use = levels.get(key) or Level(*key)
-            found.append(limit_at(use, default.rule, plan, at, resets))
-    others = _others(levels, dataset, own, team)
+            own_use = store.get(key) or LimitState(*key)
+            found.append(limit_at(own_use, default.rule, plan, at, resets))
+    others = _others(store, dataset, own, team)
     if not found and not others:
         return None
     former_team = None
     if own is not None and own.share and own.within not in ("", team):
-        former_team = levels.get((dataset, "team", "", own.within))
+        former_team = store.get((dataset, "team", "", own.within))
         if former_team is not None and not former_team.share:
             former_team = None
     own_unused = own.unused if own is not None else ()
-    return ApplicableLimits(tuple(found), others, former_team, own_unused, resets[0])
+    return ApplicableLimits(tuple(found), others, former_team, own_unused, resets.number)
 
 
-def _others(levels: LimitStore, dataset: str, own: Level | None, team: str) -> Sums:
-    """Return what is reserved for others than an analyst, empty for nothing."""
-    reserved = levels.reserved(dataset)
+def _others(store: LimitStore, dataset: str, own: LimitState | None, team: str) -> Sums:
+    """Return the shares reserved for everybody but an analyst; empty for none."""
+    reserved = store.reserved(dataset)
     if not any_reserved(reserved):
         return ()
     share = own.unused if own is not None else ()
-    here = bool(team) and own is not None and own.within == team
+    is_within_team = bool(team) and own is not None and own.within == team
     if team:
-        inside = levels.reserved_in(dataset, team).unused
-        rest = minus(inside, share) if here else inside
-        reserved = plus(reserved_for_other_teams(levels, dataset, team), rest)
-    if not here:
+        inside = store.reserved_in(dataset, team).unused
+        rest = minus(inside, share) if is_within_team else inside
+        reserved = plus(reserved_for_other_teams(store, dataset, team), rest)
+    if not is_within_team:
         reserved = minus(reserved, share)
     return reserved if any_reserved(reserved) else ()
 
 
-def reserved_for_other_teams(levels: LimitStore, dataset: str, team: str) -> Sums:
-    """Return what is reserved for others than a team and its analysts within its share."""
-    crew = levels.get((dataset, "team", "", team))
-    return minus(levels.reserved(dataset), of_team(crew, levels.reserved_in(dataset, team)))
+def reserved_for_other_teams(store: LimitStore, dataset: str, team: str) -> Sums:
+    """Return the shares reserved outside a team: all but its own and those within its own."""
+    team_limit = store.get((dataset, "team", "", team))
+    return minus(store.reserved(dataset), of_team(team_limit, store.reserved_in(dataset, team)))

@@ -11,15 +11,15 @@ from accountant.limits.compiled_limit import part_of
 from accountant.limits.periods import Periods
 from accountant.limits.state import (
     Count,
-    Level,
+    LimitRule,
     LimitState,
     PeriodUsage,
     amounts_from,
     unused_of,
 )
 from accountant.limits.wire import (
-    LevelMoved,
     LimitRecord,
+    LimitUpdate,
     PaceRecord,
     ReservedRecord,
     length_of,
@@ -42,8 +42,8 @@ _RESERVABLE_FILTERS: Final = (
 
 def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:
     """Return whether the filter supports the parts and the reserved share of a record."""
-    pace = None if record.pace is None else record.pace.part
-    parts = [part for part in (record.part, pace) if part is not None]
+    period_part = None if record.pace is None else record.pace.part
+    parts = [part for part in (record.part, period_part) if part is not None]
     # A residue has no parts: what a pure mechanism costs depends on what was spent before.
     if parts and not plan.kind.adds_up:
         return False
@@ -61,53 +61,54 @@ def _rounds_to_zero(part: str, plan: CompiledPolicy) -> bool:
     )
 
 
-def record_of(
+def limit_record_of(
     record: SetLimit, plan: CompiledPolicy, version: int, team: str | None
 ) -> LimitRecord:
-    """Return a record as its decision stores it.
+    """Return an owner's record with its budgets in units, as its decision stores it.
 
     Args:
-        version: of this scope and name.
-        team: that of an analyst at this time.
+        version: the next one of this scope and name.
+        team: of an analyst, at this time.
     """
-    found = LimitRecord(record.scope, record.name, version, record.part)
+    resolved = LimitRecord(record.scope, record.name, version, record.part)
     if record.part is not None:
-        found = _with(found, budget=part_of(record.part, plan))
+        resolved = _with(resolved, budget=part_of(record.part, plan))
     elif record.policy is not None:
         own = open_plan(own_policy(record.policy))
-        found = _with(found, policy=stored_policy(record.policy), budget=own.budget_wire)
+        resolved = _with(resolved, policy=stored_policy(record.policy), budget=own.budget_wire)
     if record.pace is not None:
         budget = part_of(record.pace.part, plan)
-        found = _with(found, pace=PaceRecord(record.pace.part, record.pace.period, budget))
+        resolved = _with(resolved, pace=PaceRecord(record.pace.part, record.pace.period, budget))
     if record.reserved is not None:
         within = team if record.scope == "analyst" else None
         share = ReservedRecord(record.reserved, part_of(record.reserved, plan), within)
-        found = _with(found, reserved=share)
-    return found
+        resolved = _with(resolved, reserved=share)
+    return resolved
 
 
-def _with(found: LimitRecord, **fields: object) -> LimitRecord:
-    return msgspec.structs.replace(found, **fields)
+def _with(resolved: LimitRecord, **fields: object) -> LimitRecord:
+    return msgspec.structs.replace(resolved, **fields)
 
 
 def apply_record(
-    before: Level | None,
+    before: LimitState | None,
     dataset: str,
     record: LimitRecord,
     plan: CompiledPolicy,
     at: int,
     sequence: int,
-) -> Level:
-    """Return the level after a record, as its decision stores it; the same live and in a replay.
+) -> LimitState:
+    """Return the limit's state after a record. A live decision and a replay both call this.
 
     Args:
-        before: None for the first record about it.
+        before: None for the first record of its scope and name.
+        record: as its decision stores it.
         at: the decision's time, milliseconds since 1970.
         sequence: the decision's number in the dataset.
     """
-    level = before or Level(dataset, record.scope, "", record.name or "")
-    old = level.rule or LimitState(LimitRecord(record.scope))
-    kind, counted_since, counted = old.kind, old.counted_since, level.counted
+    state = before or LimitState(dataset, record.scope, "", record.name or "")
+    old = state.rule or LimitRule(LimitRecord(record.scope))
+    kind, counted_since, counted = old.kind, old.counted_since, state.counted
     if record.limits:
         kind = kind_of(plan.policy if record.policy is None else own_policy(record.policy))
         if kind != old.kind:
@@ -119,35 +120,47 @@ def apply_record(
         periods = periods.changed(length, at) if periods else Periods(length, at, length)
     shared_since, used = 0, None
     if record.reserved is not None:
-        shared_since, used = old.shared_since or record.version, level.used
-    rule = LimitState(record, kind, counted_since, periods, shared_since)
+        shared_since, used = old.shared_since or record.version, state.used
+    rule = LimitRule(record, kind, counted_since, periods, shared_since)
     unused = unused_of(rule, used)
-    return Level(
-        dataset, record.scope, "", level.name, sequence, rule, counted, level.paced, used, unused
+    return LimitState(
+        dataset,
+        record.scope,
+        "",
+        state.name,
+        sequence,
+        rule,
+        counted,
+        state.period_usage,
+        used,
+        unused,
     )
 
 
-def apply_grant(level: Level, limit: Level, moved: LevelMoved, sequence: int, resets: int) -> Level:
-    """Return a level as a grant has left it.
+def apply_grant(
+    state: LimitState, limit: LimitState, update: LimitUpdate, sequence: int, resets: int
+) -> LimitState:
+    """Return the limit's state after a grant.
 
     Args:
-        level: before the grant.
-        limit: the level whose rule applies: `level` itself, or the team's per-analyst default.
+        state: before the grant.
+        limit: the limit whose rule applies: `state` itself, or the team's per-analyst default.
+        update: what the decision says about this limit.
         sequence: number of the decision in its dataset.
-        resets: how often the partition's clock had been set back.
+        resets: number of the partition's clock resets at that time.
     Raises: ValueError: a text is not an amount.
     """
     rule = limit.rule
     assert rule is not None
-    counted, paced, used = level.counted, level.paced, level.used
-    if moved.totals is not None:
-        amounts = amounts_from(moved.totals, moved.rounded_up)
-        counted = Count(rule.counted_since, tuple(moved.totals), amounts)
-    if moved.paced is not None and moved.window is not None and rule.periods is not None:
-        amounts = amounts_from(moved.paced, moved.paced_rounded_up)
-        begins_at = rule.periods.begin(moved.window)
-        paced = PeriodUsage(begins_at, tuple(moved.paced), amounts, resets)
-    if moved.used is not None:
-        amounts = amounts_from(moved.used, moved.used_rounded_up)
-        used = Count(rule.shared_since, tuple(moved.used), amounts)
-    return level.moved(sequence, counted, paced, used, unused_of(level.rule, used))
+    counted, period_usage, used = state.counted, state.period_usage, state.used
+    if update.totals is not None:
+        amounts = amounts_from(update.totals, update.rounded_up)
+        counted = Count(rule.counted_since, tuple(update.totals), amounts)
+    if update.paced is not None and update.window is not None and rule.periods is not None:
+        amounts = amounts_from(update.paced, update.paced_rounded_up)
+        begins_at = rule.periods.begin(update.window)
+        period_usage = PeriodUsage(begins_at, tuple(update.paced), amounts, resets)
+    if update.used is not None:
+        amounts = amounts_from(update.used, update.used_rounded_up)
+        used = Count(rule.shared_since, tuple(update.used), amounts)
+    return state.after_grant(sequence, counted, period_usage, used, unused_of(state.rule, used))

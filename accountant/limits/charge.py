@@ -1,4 +1,4 @@
-"""The limits after a grant that all budgets admit, and after what it was charged comes back."""
+"""The states of limits after a grant that all budgets admit, and after its refund."""
 
 from __future__ import annotations
 
@@ -13,204 +13,227 @@ from accountant.claims.price import Price
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimit, ApplicableLimits
 from accountant.limits.reserved_totals import Sums, minus, plus, smaller
-from accountant.limits.state import Count, Key, Level, LimitState, PeriodUsage, texts_of, unused_of
+from accountant.limits.state import (
+    Count,
+    Key,
+    LimitRule,
+    LimitState,
+    PeriodUsage,
+    texts_of,
+    unused_of,
+)
 from accountant.limits.store import LimitOverlay, LimitStore
-from accountant.limits.wire import LevelMoved, Texts
+from accountant.limits.wire import LimitUpdate, Texts
 
 _NOTHING: Final[Sums] = ()
 _NO_TEXTS: Final[tuple[Texts | None, Texts | None]] = None, None
 
 
-class ChargedLevel(msgspec.Struct, frozen=True, gc=False):
-    """A level after a grant.
+class ChargedLimit(msgspec.Struct, frozen=True, gc=False):
+    """A limit that a grant was charged to.
 
     Attributes:
-        before: as it was; the number of one that has no row yet is 0.
-        level: as the grant leaves it.
-        rule: the limit that it was charged by.
-        moved: its part of the decision.
+        before: the state before the grant; `sequence` 0 if it has no row yet.
+        after: the state after the grant.
+        rule: the rule that applied.
+        update: what the decision says about this limit.
     """
 
-    before: Level
-    level: Level
-    rule: LimitState
-    moved: LevelMoved
+    before: LimitState
+    after: LimitState
+    rule: LimitRule
+    update: LimitUpdate
 
 
 def charge(
     limits: ApplicableLimits, ledger: Ledger, asked: Price, used: Iterable[Sums]
-) -> tuple[ChargedLevel, ...]:
-    """Return every level after a grant; none is changed.
+) -> tuple[ChargedLimit, ...]:
+    """Return every applicable limit after a grant. Pure: the stored states stay as they are.
 
     Args:
-        ledger: the dataset before it.
-        asked: what the claim costs the dataset.
-        used: what was used of each of `limits.budgets` after it, in their order.
+        ledger: the dataset before the grant.
+        asked: the cost of the claim to the dataset.
+        used: the usage of each of `limits.budgets` after the grant, in their order.
     """
     plan, sequence, rest = ledger.plan, ledger.sequence + 1, iter(used)
     cost = asked.amounts[: plan.width]
-    found: list[ChargedLevel] = []
+    charged: list[ChargedLimit] = []
     for each in limits.limits:
-        if limits.former_team is not None and each.level.scope == "analyst":
-            found.append(_former_team(limits, limits.former_team, cost, sequence))
-        found.append(_level(each, rest, cost, sequence, limits.resets, plan.policy.alert_at))
-    return tuple(found)
+        if limits.former_team is not None and each.state.scope == "analyst":
+            charged.append(_former_team(limits, limits.former_team, cost, sequence))
+        charged.append(_level(each, rest, cost, sequence, limits.resets, plan.policy.alert_at))
+    return tuple(charged)
 
 
 def _level(
-    each: ApplicableLimit,
+    applied: ApplicableLimit,
     used: Iterator[Sums],
     cost: Sums,
     sequence: int,
     resets: int,
     alert_at: tuple[str, ...],
-) -> ChargedLevel:
-    before, rule, (limit, pace) = each.level, each.rule, each.compiled
-    counted, paced, share = before.counted, before.paced, before.used
+) -> ChargedLimit:
+    before, rule, (limit, period_limit) = applied.state, applied.rule, applied.compiled
+    counted, period_usage, share = before.counted, before.period_usage, before.used
     totals = of_period = of_share = _NO_TEXTS
-    crossed, window = tuple[str, ...](), None
+    crossed, period = tuple[str, ...](), None
     if limit is not None:
         counted = Count(rule.counted_since, limit.kind.state, next(used))
         totals = texts_of(counted.sums, counted.amounts)
-        crossed = tuple([alert_at[i] for i in limit.crossed(each.counted, counted.amounts)])
-    if pace is not None:
+        crossed = tuple([alert_at[i] for i in limit.crossed(applied.counted, counted.amounts)])
+    if period_limit is not None:
         assert rule.periods is not None
-        window = each.window
-        paced = PeriodUsage(rule.periods.begin(window), pace.kind.state, next(used), resets)
-        of_period = texts_of(paced.sums, paced.amounts)
+        period = applied.period
+        period_usage = PeriodUsage(
+            rule.periods.begin(period), period_limit.kind.state, next(used), resets
+        )
+        of_period = texts_of(period_usage.sums, period_usage.amounts)
     if rule.share:
-        share = _used_share(rule, before, cost)
+        share = _share_after(rule, before, cost)
         of_share = texts_of(share.sums, share.amounts)
     record, unused = rule.record, unused_of(before.rule, share)
-    moved = LevelMoved(
+    update = LimitUpdate(
         *(record.scope, record.name, record.version),
         *totals,
         crossed,
-        window,
+        period,
         *of_period,
         *of_share,
     )
-    level = before.moved(sequence, counted, paced, share, unused)
-    return ChargedLevel(before, level, rule, moved)
+    after = before.after_grant(sequence, counted, period_usage, share, unused)
+    return ChargedLimit(before, after, rule, update)
 
 
-def _former_team(limits: ApplicableLimits, team: Level, cost: Sums, sequence: int) -> ChargedLevel:
-    """Use an analyst's share within that of a team which the analyst has left since.
+def _former_team(
+    limits: ApplicableLimits, team: LimitState, cost: Sums, sequence: int
+) -> ChargedLimit:
+    """Charge the former team, whose share still contains the share of this analyst.
 
-    The team's share must shrink by as much as the analyst's: it would else be promised once more.
+    The team's share must shrink by as much as the analyst's. Otherwise the team could promise the
+    same amount again.
     """
     rule = team.rule
     assert rule is not None
-    share = _used_share(rule, team, smaller(cost, limits.own_unused))
+    share = _share_after(rule, team, smaller(cost, limits.own_unused))
     record, (used, rounded_up) = rule.record, texts_of(share.sums, share.amounts)
-    moved = LevelMoved(
+    update = LimitUpdate(
         *(record.scope, record.name, record.version), used=used, used_rounded_up=rounded_up
     )
-    level = team.moved(sequence, team.counted, team.paced, share, unused_of(rule, share))
-    return ChargedLevel(team, level, rule, moved)
+    after = team.after_grant(
+        sequence, team.counted, team.period_usage, share, unused_of(rule, share)
+    )
+    return ChargedLimit(team, after, rule, update)
 
 
-def _used_share(rule: LimitState, level: Level, amounts: Sums) -> Count:
-    used = level.used.amounts if level.used is not None else _NOTHING
+def _share_after(rule: LimitRule, state: LimitState, amounts: Sums) -> Count:
+    used = state.used.amounts if state.used is not None else _NOTHING
     return Count(rule.shared_since, rule.share_sums, plus(used, amounts))
 
 
-class LevelCharge(msgspec.Struct, frozen=True, gc=False):
-    """What one grant was charged at one level: a reservation keeps it for its refund.
+class LimitCharge(msgspec.Struct, frozen=True, gc=False):
+    """The amounts that one grant was charged at one limit, for a later refund.
 
     Attributes:
-        key: of the level.
-        counted, paced, used: the amounts under its limit, in its period, of its share.
-        counted_since, shared_since: version from which on they are counted.
-        begins_at, resets: which period, as of `PeriodUsage`.
+        key: of the limit.
+        counted, period_used, used: charged to the limit, its period, and its share.
+        counted_since, shared_since: version since which they are counted.
+        begins_at, resets: the period, as in `PeriodUsage`.
     """
 
     key: Key
     counted: Sums = ()
     counted_since: int = 0
-    paced: Sums = ()
+    period_used: Sums = ()
     begins_at: int = 0
     resets: int = 0
     used: Sums = ()
     shared_since: int = 0
 
 
-def charges_of(limits: ApplicableLimits, charged: Iterable[ChargedLevel]) -> list[LevelCharge]:
-    """Return what a grant was charged at each level, exactly.
+def charges_of(limits: ApplicableLimits, charged: Iterable[ChargedLimit]) -> list[LimitCharge]:
+    """Return the exact amounts that a grant was charged at each limit.
 
     Args:
         limits: those that applied to the request.
     """
-    applied = {each.level.key: each for each in limits.limits}
-    return [_charge_of(each, applied.get(each.level.key)) for each in charged]
+    applied = {each.state.key: each for each in limits.limits}
+    return [_charge_of(each, applied.get(each.after.key)) for each in charged]
 
 
-def _charge_of(charged: ChargedLevel, limit: ApplicableLimit | None) -> LevelCharge:
-    before, level, rule = charged.before, charged.level, charged.rule
+def _charge_of(charged: ChargedLimit, limit: ApplicableLimit | None) -> LimitCharge:
+    before, state, rule = charged.before, charged.after, charged.rule
     found: dict[str, object] = {}
     if limit is not None and limit.compiled.limit is not None:
-        assert level.counted is not None
-        counted = _grown(limit.counted, level.counted.amounts)
+        assert state.counted is not None
+        counted = _grown(limit.counted, state.counted.amounts)
         found |= {"counted": counted, "counted_since": rule.counted_since}
-    if limit is not None and limit.compiled.pace is not None:
-        assert level.paced is not None
-        paced = _grown(limit.paced, level.paced.amounts)
-        found |= {"paced": paced, "begins_at": level.paced.begins_at, "resets": level.paced.resets}
-    if rule.share and level.used is not None:
+    if limit is not None and limit.compiled.period_limit is not None:
+        assert state.period_usage is not None
+        period_used = _grown(limit.period_used, state.period_usage.amounts)
+        found |= {
+            "period_used": period_used,
+            "begins_at": state.period_usage.begins_at,
+            "resets": state.period_usage.resets,
+        }
+    if rule.share and state.used is not None:
         used = before.used.amounts if before.used is not None else _NOTHING
-        used = minus(level.used.amounts, used)
+        used = minus(state.used.amounts, used)
         found |= {"used": used, "shared_since": rule.shared_since}
-    return LevelCharge(level.key, **found)  # type: ignore[arg-type]
+    return LimitCharge(state.key, **found)  # type: ignore[arg-type]
 
 
-def refund(store: LimitStore, charges: Iterable[LevelCharge], ledger: Ledger) -> tuple[Level, ...]:
-    """Return the levels after what a grant was charged comes back to them; none is changed.
+def refund(
+    store: LimitStore, charges: Iterable[LimitCharge], ledger: Ledger
+) -> tuple[LimitState, ...]:
+    """Return the limits after a refund. Pure: the stored states stay as they are.
 
     The inverse of `charge`, by the same exact amounts, fractions of a unit included:
 
-    - An amount comes back to the very count that was charged, also where its limit was removed
-      since; where another filter counts now, or the share is another one, nowhere.
-    - An amount comes back to a period only while that period is the level's latest. A refund in a
-      later period than the charge lowers nothing there: that period never bore the charge, and
-      would else admit more than its budget. So it is after a clock reset that moved the period.
-    - Shares are used less only if all that is promised afterwards is still there: spent and
-      reserved within the budget, in each sum. Otherwise they stay used, and the amount is
-      everybody's (docs/theory.md, section 3).
-    - An infinite amount never comes back.
+    - A refund lowers only the count that was charged. It does so even if the limit was removed
+      since. If another filter counts now, or the share is a new one, it lowers nothing.
+    - A refund lowers a period's usage only while that period is the limit's latest. A later period
+      never bore the charge: lowering its usage would admit more than its budget. The same holds
+      after a clock reset that moved the period.
+    - A refund lowers the usage of shares only if the dataset can still keep every promise: spent
+      and reserved amounts together fit the budget, in each sum. Otherwise the shares stay used,
+      and the amount becomes available to everybody (docs/theory.md, section 3).
+    - An infinite amount is never refunded.
 
-    How much comes back is the caller's ruling (`accountant.ledger.settlement`): nothing of a cost
-    that depended on the state it found.
+    The caller decides how much to refund (`accountant.ledger.settlement`). It refunds nothing of a
+    cost that depended on the ledger's state.
 
     Args:
-        store: the levels as they are now.
-        ledger: the dataset after the refund, whose decision this is.
+        store: the current states.
+        ledger: the dataset after the refund, which is its decision.
     """
     found = [(store.get(each.key), each) for each in charges]
-    pairs = [(level, each) for level, each in found if level is not None]
-    after = [_less(level, each, ledger.sequence, shares=True) for level, each in pairs]
+    pairs = [(state, each) for state, each in found if state is not None]
+    after = [_less(state, each, ledger.sequence, shares=True) for state, each in pairs]
     trial = LimitOverlay(store)
-    for level in after:
-        trial.put(level)
+    for state in after:
+        trial.put(state)
     promised = plus(ledger.spent, trial.reserved(ledger.dataset))
     if any(map(gt, promised, ledger.plan.capacity)):
-        after = [_less(level, each, ledger.sequence, shares=False) for level, each in pairs]
+        after = [_less(state, each, ledger.sequence, shares=False) for state, each in pairs]
     return tuple(after)
 
 
-def _less(level: Level, charge: LevelCharge, sequence: int, *, shares: bool) -> Level:
-    counted, paced, used, unused = level.counted, level.paced, level.used, level.unused
+def _less(state: LimitState, charge: LimitCharge, sequence: int, *, shares: bool) -> LimitState:
+    counted, period_used, used, unused = state.counted, state.period_usage, state.used, state.unused
     if counted is not None and charge.counted and counted.since == charge.counted_since:
         counted = Count(counted.since, counted.sums, after_refund(counted.amounts, charge.counted))
-    if paced is not None and charge.paced and _is_period_of(paced, charge):
-        amounts = after_refund(paced.amounts, charge.paced)
-        paced = PeriodUsage(paced.begins_at, paced.sums, amounts, paced.resets)
+    if period_used is not None and charge.period_used and _is_period_of(period_used, charge):
+        amounts = after_refund(period_used.amounts, charge.period_used)
+        period_used = PeriodUsage(
+            period_used.begins_at, period_used.sums, amounts, period_used.resets
+        )
     if shares and used is not None and charge.used and used.since == charge.shared_since:
         used = Count(used.since, used.sums, after_refund(used.amounts, charge.used))
-        unused = unused_of(level.rule, used)
-    return level.moved(sequence, counted, paced, used, unused)
+        unused = unused_of(state.rule, used)
+    return state.after_grant(sequence, counted, period_used, used, unused)
 
 
-def _is_period_of(paced: PeriodUsage, charge: LevelCharge) -> bool:
+def _is_period_of(paced: PeriodUsage, charge: LimitCharge) -> bool:
     return (paced.begins_at, paced.resets) == (charge.begins_at, charge.resets)
 
 
@@ -219,7 +242,7 @@ def _grown(before: Sums, after: Sums) -> Sums:
 
 
 def after_refund(amounts: Sums, charged: Sums) -> Sums:
-    """Return amounts after what was charged comes back; an infinite amount never does."""
+    """Return amounts after a refund; an infinite amount is never refunded."""
     return tuple([_without(a, c) for a, c in zip(amounts, charged, strict=True)])
 
 

@@ -13,7 +13,7 @@ from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
 from accountant.fractional import written
-from accountant.limits.wire import LevelNamed, LimitRecord, Texts
+from accountant.limits.wire import LimitName, LimitRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
 from accountant.policy.compiled_policy import CompiledPolicy
@@ -25,23 +25,23 @@ class CompiledLimit(NamedTuple):
 
     Attributes:
         kind: the dataset's filter, or the limit's own.
-        capacity: the limit of each of its sums, in units of 1e-40.
-        place: which limit it is; None of the dataset's whole budget.
-        own: the filter is the limit's own, so a claim has another price there.
-        thresholds: the spent amounts that cross each of the dataset's `alert_at`.
-        cap: what one request may take at most.
+        capacity: the maximum of each of its sums, in units of 1e-40.
+        place: which limit it is; None for the dataset's whole budget.
+        own: the limit has its own filter, so a claim has another price there.
+        thresholds: the spent amount at each of the dataset's `alert_at`.
+        cap: the maximum of one request.
     """
 
     kind: Filter
     capacity: tuple[Units, ...]
-    place: LevelNamed | None = None
+    place: LimitName | None = None
     own: bool = False
     thresholds: tuple[int, ...] = ()
     cap: CappedFilter | None = None
 
     @property
     def offered(self) -> Filter | CappedFilter:
-        """What the search for the largest claim that fits goes by."""
+        """The filter for the search for the largest claim that fits, with the cap if any."""
         return self.cap or self.kind
 
     @property
@@ -50,10 +50,10 @@ class CompiledLimit(NamedTuple):
         return (0,) * len(self.kind.state)
 
     def price(self, claim: CheckedClaim, asked: Price) -> Price:
-        """Return what a claim costs here.
+        """Return the cost of a claim under this limit.
 
         Args:
-            asked: what it costs the dataset.
+            asked: its cost to the dataset.
         """
         return price(claim, self.kind.needs) if self.own else asked
 
@@ -66,14 +66,15 @@ class CompiledLimit(NamedTuple):
         return self.kind.charge(self.capacity, spent, cost)
 
     def is_over(self, spent: tuple[Units, ...]) -> bool:
-        """Tell whether a lowered limit of a filter that has a state leaves nothing of it.
+        """Tell whether a lowered limit with a filter of its own is below what was spent.
 
-        Filters that compare sums refuse by themselves; a residue below 0 has no square root.
+        Filters that compare sums refuse by themselves. A filter with a state must be checked here:
+        a residue below 0 has no square root.
         """
         return self.own and not self.kind.adds_up and any(map(gt, spent, self.capacity))
 
     def remaining(self, spent: tuple[Units, ...]) -> Texts:
-        """Return what each sum may still grow by, rounded down; a lowered limit may leave 0."""
+        """Return the remaining amount of each sum, rounded down and never below 0."""
         room = self.kind.remaining(self.capacity, written(spent))
         return {
             name: format_units(max(0, amount))
@@ -87,58 +88,58 @@ class CompiledLimit(NamedTuple):
     def reached(self, spent: tuple[Units, ...]) -> int:
         """Return how many of the thresholds a spent amount has reached."""
         used = self.kind.progress(self.capacity, spent)
-        return sum(each <= used for each in self.thresholds)
+        return sum(threshold <= used for threshold in self.thresholds)
 
     def crossed(self, before: tuple[Units, ...], after: tuple[Units, ...]) -> tuple[int, ...]:
-        """Return the places of the thresholds above one spent amount, up to another."""
+        """Return the indexes of the thresholds above one spent amount, up to another."""
         if not self.thresholds:
             return ()
         kind, now = self.kind, self.kind.progress(self.capacity, after)
         if now < self.thresholds[0]:
             return ()
         was = kind.progress(self.capacity, before)
-        return tuple([i for i, each in enumerate(self.thresholds) if was < each <= now])
+        return tuple([i for i, threshold in enumerate(self.thresholds) if was < threshold <= now])
 
 
 class CompiledLimits(NamedTuple):
-    """What a limit comes to under the policy of its dataset: its budget, and that of a period."""
+    """The budgets of a limit under the policy of its dataset: in total, and per period."""
 
     limit: CompiledLimit | None
-    pace: CompiledLimit | None
+    period_limit: CompiledLimit | None
 
 
 @lru_cache(maxsize=4096)
 def whole_of(plan: CompiledPolicy) -> CompiledLimit:
-    """Return the whole budget of the datasets with a policy."""
+    """Return the whole budget of a dataset."""
     return CompiledLimit(plan.kind, plan.capacity, cap=plan.cap)
 
 
 @lru_cache(maxsize=4096)
 def reserved_of(plan: CompiledPolicy) -> CompiledLimit:
-    """Return the same where what is reserved for others counts as spent."""
-    return CompiledLimit(plan.kind, plan.capacity, LevelNamed("dataset", None, "reserved"))
+    """Return the dataset's budget for comparison with spent plus reserved amounts."""
+    return CompiledLimit(plan.kind, plan.capacity, LimitName("dataset", None, "reserved"))
 
 
 def compile_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimits:
-    """Return a limit ready to decide with, by the budgets that its decision has stored."""
-    return CompiledLimits(_limit(record, plan), _pace(record, plan))
+    """Return the budgets of a limit, from the amounts that its decision stored."""
+    return CompiledLimits(_budget_limit(record, plan), _period_limit(record, plan))
 
 
-def _limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
+def _budget_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
     if record.budget is None:
         return None
     capacity = amounts_of(record.budget)
     kind = plan.kind if record.policy is None else filter_of(own_policy(record.policy))
     maximum = int(capacity[0])
     thresholds = tuple([math.ceil(Fraction(ratio) * maximum) for ratio in plan.policy.alert_at])
-    place = LevelNamed(record.scope, record.name, "limit")
+    place = LimitName(record.scope, record.name, "limit")
     return CompiledLimit(kind, capacity, place, record.policy is not None, thresholds)
 
 
-def _pace(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
+def _period_limit(record: LimitRecord, plan: CompiledPolicy) -> CompiledLimit | None:
     if record.pace is None:
         return None
-    place = LevelNamed(record.scope, record.name, "pace")
+    place = LimitName(record.scope, record.name, "pace")
     return CompiledLimit(plan.kind, amounts_of(record.pace.budget), place)
 
 
@@ -148,7 +149,7 @@ def amounts_of(texts: Texts) -> tuple[Units, ...]:
 
 
 def part_of(ratio: str, plan: CompiledPolicy) -> Texts:
-    """Return a part of each sum that a dataset's filter limits, rounded down."""
+    """Return this part of each of the dataset's sums, rounded down."""
     part = Fraction(ratio)
     return {
         name: format_units(math.floor(part * int(limit)))

@@ -36,11 +36,11 @@ class Periods(NamedTuple):
         return self.begin(number + 1)
 
     def changed(self, length: int, at: int) -> Self:
-        """Return the periods after another length was set.
+        """Return the periods after a change of their length.
 
-        The running period keeps its beginning, and ends when one of either length would. So each
-        period of either length that it overlaps lies within it, or after it under the new length:
-        what a pace admits in it bounds what it admits in each of them.
+        The running period keeps its beginning, and ends when the longer of the two lengths does.
+        So every period of either length that overlaps it lies within it, or begins after it: what
+        the period limit admits in the running period bounds what it admits in each of them.
         """
         if length == self.length:
             return self

@@ -1,4 +1,4 @@
-"""A limit and its use, as a partition keeps them, and their rows of `state`."""
+"""A limit and its usage as a partition stores them, and their rows of `state`."""
 
 from __future__ import annotations
 
@@ -28,15 +28,15 @@ from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.versions import FORMAT
 
 Key = tuple[str, Scope, str, str]
-"""A level's dataset, scope, the team of a default in force for an analyst, and the name."""
+"""A limit's dataset, scope, team (of the per-analyst default in force), and name."""
 
 
 class Count(msgspec.Struct, frozen=True, gc=False):
-    """Sums that are counted.
+    """Amounts counted since some version of a limit.
 
     Attributes:
-        since: version of the limit from which on.
-        sums: their names.
+        since: that version.
+        sums: names of the amounts.
     """
 
     since: int
@@ -45,13 +45,13 @@ class Count(msgspec.Struct, frozen=True, gc=False):
 
 
 class PeriodUsage(msgspec.Struct, frozen=True, gc=False):
-    """What was used in one period.
+    """The usage of one period.
 
     Attributes:
-        begins_at: when the period begins, in milliseconds: whatever the pace is changed to, this
-            says whether the period still runs.
+        begins_at: when the period begins, in milliseconds since 1970. It shows whether the period
+            still runs, also after the length of periods has changed.
         sums: names of the amounts.
-        resets: how many times the clock had been set back when it was used last.
+        resets: number of clock resets at the last usage.
     """
 
     begins_at: int
@@ -60,16 +60,16 @@ class PeriodUsage(msgspec.Struct, frozen=True, gc=False):
     resets: int
 
 
-class LimitState:
-    """The last record about a scope and name. It never changes.
+class LimitRule:
+    """What owners last set for a scope and name. Immutable.
 
     Attributes:
         record: as in its decision.
         is_in_force: whether it limits or reserves anything.
-        kind: the filter that use is counted for, "" while there was no limit.
-        counted_since, shared_since: version from which on use is counted.
-        periods: of its pace, and of the last one where it has none now; None if it never had one.
-        share: what is reserved, empty for nothing; `share_sums` are the names of its sums.
+        kind: the filter that counts the usage, "" if there never was a limit.
+        counted_since, shared_since: version since which usage is counted, of limit and share.
+        periods: of the period limit, or of the last one; None if there never was one.
+        share: the reserved amounts, empty for none; `share_sums` are their names.
         team: the team whose share contains an analyst's.
     """
 
@@ -97,26 +97,26 @@ class LimitState:
         self._under: tuple[CompiledPolicy | None, CompiledLimits] = None, CompiledLimits(None, None)
 
     def under(self, plan: CompiledPolicy) -> CompiledLimits:
-        """Return what it comes to under the policy of its dataset."""
-        # Every request asks, and a policy changes with an amendment alone. Nothing else depends on
-        # when this is worked out: a row of `state` may be read before its dataset's.
-        # One attribute: a reader in another thread never leaves one policy's bounds for another's.
+        """Return the limit compiled under the policy of its dataset."""
+        # Cached: every request calls this, and only an amendment changes the policy. Compiling is
+        # lazy because a limit's row may be read before the row of its dataset.
+        # One attribute stores plan and result, so a thread never sees the result of another plan.
         under = self._under
         if under[0] is not plan:
             under = self._under = plan, compile_limit(self.record, plan)
         return under[1]
 
 
-class Level(msgspec.Struct, frozen=True, gc=False):
-    """A level: its limit, its use, or both.
+class LimitState(msgspec.Struct, frozen=True, gc=False):
+    """A limit with its usage, or an analyst's usage under a per-analyst default.
 
     Attributes:
-        team: of the default, for the usage of an analyst under it.
+        team: the team of the default, for an analyst's usage under it; else "".
         name: the team or the analyst; "" for the dataset.
-        sequence: number of the dataset's decision that has set or moved it last, 0 for none yet.
-        rule: None of the use under a default.
-        counted, paced, used: under the limit, in the pace's period, of the share.
-        unused: what its share still reserves by itself, see `unused_of`.
+        sequence: number of the dataset's last decision that changed it, 0 for none.
+        rule: None for an analyst's usage under a default.
+        counted, period_usage, used: usage of the limit, of the period limit, and of the share.
+        unused: the unused part of its own share, see `unused_of`.
     """
 
     dataset: str
@@ -124,27 +124,27 @@ class Level(msgspec.Struct, frozen=True, gc=False):
     team: str
     name: str
     sequence: int = 0
-    rule: LimitState | None = None
+    rule: LimitRule | None = None
     counted: Count | None = None
-    paced: PeriodUsage | None = None
+    period_usage: PeriodUsage | None = None
     used: Count | None = None
     unused: Sums = ()
 
     @property
     def key(self) -> Key:
-        """Its place in a table."""
+        """Its key in a `LimitTable`."""
         return self.dataset, self.scope, self.team, self.name
 
-    def moved(
+    def after_grant(
         self,
         sequence: int,
         counted: Count | None,
-        paced: PeriodUsage | None,
+        period_usage: PeriodUsage | None,
         used: Count | None,
         unused: Sums,
-    ) -> Level:
-        """Return it after a grant, the dataset's decision `sequence`."""
-        return Level(
+    ) -> LimitState:
+        """Return the state after a grant, the dataset's decision `sequence`."""
+        return LimitState(
             self.dataset,
             self.scope,
             self.team,
@@ -152,19 +152,19 @@ class Level(msgspec.Struct, frozen=True, gc=False):
             sequence,
             self.rule,
             counted,
-            paced,
+            period_usage,
             used,
             unused,
         )
 
     @property
     def is_in_force(self) -> bool:
-        """Whether it has a limit, a pace or a share of its own."""
+        """Whether it has a limit, a period limit or a share of its own."""
         return self.rule is not None and self.rule.is_in_force
 
     @property
     def share(self) -> Sums:
-        """What is reserved for it; empty for nothing."""
+        """Its reserved share; empty for none."""
         return self.rule.share if self.rule is not None else ()
 
     @property
@@ -173,8 +173,8 @@ class Level(msgspec.Struct, frozen=True, gc=False):
         return self.rule.team if self.rule is not None else ""
 
 
-def unused_of(rule: LimitState | None, used: Count | None) -> Sums:
-    """Return what a level's share still reserves by itself."""
+def unused_of(rule: LimitRule | None, used: Count | None) -> Sums:
+    """Return the unused part of a limit's own share."""
     if rule is None or not rule.share:
         return ()
     return unused_share(rule.share, used.amounts if used is not None else ())
@@ -183,21 +183,21 @@ def unused_of(rule: LimitState | None, used: Count | None) -> Sums:
 _NO_RULE: Final = RuleRow()
 
 
-def row_of(level: Level) -> LevelRow:
-    """Return a level's row in `state`."""
-    rule = level.rule
+def row_of(state: LimitState) -> LevelRow:
+    """Return a limit's row in `state`."""
+    rule = state.rule
     return LevelRow(
         version=FORMAT,
-        dataset=level.dataset,
-        scope=level.scope,
-        team=level.team or UNSET,
-        name=level.name,
-        sequence=level.sequence,
+        dataset=state.dataset,
+        scope=state.scope,
+        team=state.team or UNSET,
+        name=state.name,
+        sequence=state.sequence,
         limit=UNSET if rule is None else rule.record,
         rule=UNSET if rule is None else _rule_row(rule),
-        counted=_count_row(level.counted),
-        paced=_paced_row(level.paced),
-        used=_count_row(level.used),
+        counted=_count_row(state.counted),
+        paced=_period_row(state.period_usage),
+        used=_count_row(state.used),
     )
 
 
@@ -208,19 +208,19 @@ def _count_row(count: Count | None) -> CountRow | UnsetType:
     return CountRow(since=count.since, totals=totals, rounded_up=rounded_up or UNSET)
 
 
-def _paced_row(paced: PeriodUsage | None) -> PeriodRow | UnsetType:
-    if paced is None:
+def _period_row(period_usage: PeriodUsage | None) -> PeriodRow | UnsetType:
+    if period_usage is None:
         return UNSET
-    totals, rounded_up = texts_of(paced.sums, paced.amounts)
+    totals, rounded_up = texts_of(period_usage.sums, period_usage.amounts)
     return PeriodRow(
-        begins_at=paced.begins_at,
+        begins_at=period_usage.begins_at,
         totals=totals,
         rounded_up=rounded_up or UNSET,
-        resets=paced.resets or UNSET,
+        resets=period_usage.resets or UNSET,
     )
 
 
-def _rule_row(rule: LimitState) -> RuleRow:
+def _rule_row(rule: LimitRule) -> RuleRow:
     periods = rule.periods
     return RuleRow(
         kind=rule.kind or UNSET,
@@ -240,15 +240,15 @@ def _days(length: int) -> str:
     return f"P{length // DAY_MS}D"
 
 
-def level_of(row: LevelRow) -> Level:
-    """Return the level that a row holds.
+def limit_state_of(row: LevelRow) -> LimitState:
+    """Return the limit's state from its row.
 
-    Raises: ValueError: an amount is none.
+    Raises: ValueError: a text is not an amount.
     """
     record, paced = row.limit, row.paced
     rule = None if record is UNSET else _rule(record, row.rule or _NO_RULE)
     used = None if row.used is UNSET else Count(*_count(row.used))
-    return Level(
+    return LimitState(
         row.dataset,
         row.scope,
         row.team or "",
@@ -256,14 +256,14 @@ def level_of(row: LevelRow) -> Level:
         row.sequence,
         rule,
         None if row.counted is UNSET else Count(*_count(row.counted)),
-        None if paced is UNSET else _paced(paced),
+        None if paced is UNSET else _period_usage(paced),
         used,
         unused_of(rule, used),
     )
 
 
-def _rule(record: LimitRecord, row: RuleRow) -> LimitState:
-    return LimitState(
+def _rule(record: LimitRecord, row: RuleRow) -> LimitRule:
+    return LimitRule(
         record,
         row.kind or "",
         row.counted_since or 0,
@@ -276,7 +276,7 @@ def _periods(row: PeriodsRow) -> Periods:
     return Periods(length_of(row.length), row.first_at, length_of(row.first or row.length))
 
 
-def _paced(row: PeriodRow) -> PeriodUsage:
+def _period_usage(row: PeriodRow) -> PeriodUsage:
     amounts = amounts_from(row.totals, row.rounded_up or None)
     return PeriodUsage(row.begins_at, tuple(row.totals), amounts, row.resets or 0)
 
@@ -286,7 +286,7 @@ def _count(row: CountRow) -> tuple[int, tuple[str, ...], Sums]:
 
 
 def texts_of(sums: tuple[str, ...], amounts: Sums) -> tuple[Texts, Texts | None]:
-    """Return amounts by name, rounded up, and by how much those exceed that are no whole units."""
+    """Return the amounts by name, rounded up to units, and the excess of each that was rounded."""
     totals = dict(zip(sums, map(format_units, amounts), strict=True))
     if Fractional not in map(type, amounts):
         return totals, None
@@ -295,9 +295,9 @@ def texts_of(sums: tuple[str, ...], amounts: Sums) -> tuple[Texts, Texts | None]
 
 
 def amounts_from(totals: Texts, rounded_up: Texts | None) -> Sums:
-    """Return the amounts that `texts_of` has written.
+    """Return the amounts from the texts that `texts_of` returned.
 
-    Raises: ValueError: they are none.
+    Raises: ValueError: a text is not an amount.
     """
     amounts: dict[str, Units] = {name: parse_units(text) for name, text in totals.items()}
     for name, text in (rounded_up or {}).items():

@@ -1,4 +1,4 @@
-"""The levels of a partition's datasets, and what is reserved among them; also not yet committed."""
+"""The limits of a partition's datasets with their reserved totals, committed and uncommitted."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple, Protocol
 
 from accountant.checksum import Checksum, crc_of_row
 from accountant.limits.reserved_totals import ReservedTotals, Sums, larger, minus, plus
-from accountant.limits.state import Key, Level, row_of
+from accountant.limits.state import Key, LimitState, row_of
 from accountant.limits.wire import level_row_key
 from accountant.records import encode
 
@@ -15,19 +15,19 @@ _NONE_RESERVED: Final = ReservedTotals()
 
 
 class LimitStore(Protocol):
-    """Levels, and what their shares reserve.
+    """Looks up limits, and the totals that their shares reserve.
 
-    Running totals of what is reserved, by team and by dataset, move with each level: no request
-    adds up shares, however many there are.
+    The totals, by team and by dataset, are updated with each limit, so a request never adds up
+    shares.
     """
 
-    def get(self, key: Key) -> Level | None: ...
+    def get(self, key: Key) -> LimitState | None: ...
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals: ...
     def reserved(self, dataset: str) -> Sums: ...
 
 
-class LevelTable:
-    """Levels by key, and totals of their shares; every call is O(1).
+class LimitTable:
+    """The limits by key, and the totals of their shares; every call is O(1).
 
     Attributes:
         levels: by key.
@@ -36,7 +36,7 @@ class LevelTable:
     __slots__ = ("_limits", "_reserved", "_reserved_in", "levels")
 
     def __init__(self) -> None:
-        self.levels: dict[Key, Level] = {}
+        self.levels: dict[Key, LimitState] = {}
         self._limits: dict[str, dict[Key, None]] = {}
         self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
         self._reserved: dict[str, Sums] = {}
@@ -46,8 +46,8 @@ class LevelTable:
         """Number of rows."""
         return len(self.levels)
 
-    def get(self, key: Key) -> Level | None:
-        """Return a level, None for one that was never set or used."""
+    def get(self, key: Key) -> LimitState | None:
+        """Return a limit, None for one that was never set or used."""
         return self.levels.get(key)
 
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals:
@@ -55,16 +55,16 @@ class LevelTable:
         return self._reserved_in.get((dataset, team), _NONE_RESERVED)
 
     def reserved(self, dataset: str) -> Sums:
-        """Return what all shares of a dataset reserve together, empty for nothing."""
+        """Return the total that all shares of a dataset reserve, empty for none."""
         return self._reserved.get(dataset, ())
 
-    def for_analyst(self, dataset: str, analyst: str, team: str) -> LevelTable:
-        """Return a copy of what an analyst's requests are checked at, which nothing moves.
+    def for_analyst(self, dataset: str, analyst: str, team: str) -> LimitTable:
+        """Return a fixed copy of the limits that an analyst's requests are checked against.
 
         Args:
             team: the analyst's, "" for none.
         """
-        found, own = LevelTable(), self.get((dataset, "analyst", "", analyst))
+        copy, own = LimitTable(), self.get((dataset, "analyst", "", analyst))
         teams = {team, own.within if own is not None else ""}
         keys: list[Key] = [(dataset, "dataset", "", ""), (dataset, "analyst", "", analyst)]
         keys += [(dataset, "each", "", team), (dataset, "each", team, analyst)]
@@ -72,17 +72,17 @@ class LevelTable:
         for key in keys:
             level = self.get(key)
             if level is not None:
-                found.keep(key, level)
+                copy.keep(key, level)
         totals = {(dataset, name): self.reserved_in(dataset, name) for name in teams}
-        found.take_totals(totals, {dataset: self.reserved(dataset)})
-        return found
+        copy.take_totals(totals, {dataset: self.reserved(dataset)})
+        return copy
 
-    def put(self, level: Level) -> None:
-        """Replace a level."""
+    def put(self, level: LimitState) -> None:
+        """Set a limit's state."""
         self.replace(level.key, level)
 
-    def replace(self, key: Key, level: Level | None) -> None:
-        """Replace a level, or drop it."""
+    def replace(self, key: Key, level: LimitState | None) -> None:
+        """Set a limit's state; None removes it."""
         before = self.levels.get(key)
         if _moves_shares(before, level):
             after = reserved_after(self, before, level)
@@ -93,50 +93,52 @@ class LevelTable:
         else:
             self.keep(key, level)
 
-    def keep(self, key: Key, level: Level) -> None:
-        """Replace a level; the caller replaces the totals of shares."""
+    def keep(self, key: Key, level: LimitState) -> None:
+        """Set a limit's state; the caller updates the totals of shares."""
         if level.rule is not None and key not in self.levels:
             self._limits.setdefault(key[0], {})[key] = None
         self.levels[key] = level
 
-    def limits_of(self, dataset: str) -> list[Level]:
-        """Return the levels of a dataset that a record was made about; any thread may ask."""
+    def limits_of(self, dataset: str) -> list[LimitState]:
+        """Return the limits of a dataset that owners set. Any thread may call this."""
         keys = self._limits.get(dataset, {}).copy()
         return [level for key in keys if (level := self.levels.get(key)) is not None]
 
     def take_totals(
         self, teams: dict[tuple[str, str], ReservedTotals], datasets: dict[str, Sums]
     ) -> None:
-        """Replace totals of shares by those that go with levels which were replaced."""
+        """Set the totals of shares that belong to the limits just set with `keep`."""
         self._reserved_in.update(teams)
         self._reserved.update(datasets)
 
-    def __iter__(self) -> Iterator[Level]:
-        """Yield every level, by dataset, scope, team and name."""
+    def __iter__(self) -> Iterator[LimitState]:
+        """Yield every limit, by dataset, scope, team and name."""
         for _, level in sorted(self.levels.items()):
             yield level
 
 
 class Reserved(NamedTuple):
-    """Totals of shares as they are with some level replaced.
+    """The totals of shares after a change of one limit.
 
     Attributes:
-        teams: by dataset and team, those that change.
-        total: by all shares of the dataset.
+        teams: the changed ones, by dataset and team.
+        total: reserved by all shares of the dataset.
     """
 
     teams: dict[tuple[str, str], ReservedTotals]
     total: Sums
 
 
-def _moves_shares(before: Level | None, after: Level | None) -> bool:
+def _moves_shares(before: LimitState | None, after: LimitState | None) -> bool:
     if before is not None and after is not None and before.rule is after.rule:
         return before.unused != after.unused  # a grant, or a share that is used up
     return any(each is not None and bool(each.share) for each in (before, after))
 
 
-def reserved_after(store: LimitStore, before: Level | None, after: Level | None) -> Reserved:
-    """Return the totals of shares with a level replaced; nothing is changed."""
+def reserved_after(
+    store: LimitStore, before: LimitState | None, after: LimitState | None
+) -> Reserved:
+    """Return the totals of shares after a change of one limit. Pure."""
     level = after or before
     assert level is not None
     dataset, total = level.dataset, store.reserved(level.dataset)
@@ -148,50 +150,50 @@ def reserved_after(store: LimitStore, before: Level | None, after: Level | None)
     for each, move in ((after, plus), (before, minus)):
         if each is None or not each.share:
             continue
-        place = dataset, each.within
-        old = changed.get(place) or store.reserved_in(*place)
-        changed[place] = ReservedTotals(move(old.unused, each.unused), move(old.total, each.share))
-    for place, new in changed.items():
-        team = store.get((dataset, "team", "", place[1])) if place[1] else None
-        old = store.reserved_in(*place)
+        key = dataset, each.within
+        old = changed.get(key) or store.reserved_in(*key)
+        changed[key] = ReservedTotals(move(old.unused, each.unused), move(old.total, each.share))
+    for key, new in changed.items():
+        team = store.get((dataset, "team", "", key[1])) if key[1] else None
+        old = store.reserved_in(*key)
         total = minus(plus(total, of_team(team, new)), of_team(team, old))
     return Reserved(changed, total)
 
 
-def of_team(team: Level | None, inside: ReservedTotals) -> Sums:
-    """Return what a team's share reserves, those of its analysts within it: whichever is more."""
+def of_team(team: LimitState | None, inside: ReservedTotals) -> Sums:
+    """Return the larger of a team's own unused share and its analysts' unused shares within it."""
     return larger(team.unused if team is not None else (), inside.unused)
 
 
 class LimitOverlay:
-    """A store with some levels replaced, which leaves the one below as it is."""
+    """A store with some limits replaced. It does not change the store below it."""
 
     __slots__ = ("_below", "_get", "_levels", "_reserved", "_reserved_in")
 
     def __init__(self, below: LimitStore) -> None:
         self._below = below
-        self._get: Callable[[Key], Level | None] = below.get
-        self._levels: dict[Key, Level] = {}
+        self._get: Callable[[Key], LimitState | None] = below.get
+        self._levels: dict[Key, LimitState] = {}
         self._reserved_in: dict[tuple[str, str], ReservedTotals] = {}
         self._reserved: dict[str, Sums] = {}
 
-    def get(self, key: Key) -> Level | None:
-        """Return a level as it is now."""
+    def get(self, key: Key) -> LimitState | None:
+        """Return a limit's current state."""
         level = self._levels.get(key)
         return self._get(key) if level is None else level
 
     def reserved_in(self, dataset: str, team: str) -> ReservedTotals:
-        """As `LevelTable.reserved_in`, as it is now."""
+        """As `LimitTable.reserved_in`, with the replaced limits."""
         inside = self._reserved_in.get((dataset, team))
         return self._below.reserved_in(dataset, team) if inside is None else inside
 
     def reserved(self, dataset: str) -> Sums:
-        """As `LevelTable.reserved`, as it is now."""
+        """As `LimitTable.reserved`, with the replaced limits."""
         total = self._reserved.get(dataset)
         return self._below.reserved(dataset) if total is None else total
 
-    def put(self, level: Level) -> None:
-        """Replace a level."""
+    def put(self, level: LimitState) -> None:
+        """Set a limit's state."""
         key = level.key
         before = self.get(key)
         if _moves_shares(before, level):
@@ -205,16 +207,16 @@ class LimitOverlay:
         where[key] = value
 
 
-class LevelChanges(LimitOverlay):
+class LimitChanges(LimitOverlay):
     """Changes to a table that are decided but not committed."""
 
     __slots__ = ("_crcs", "_table", "_undo")
 
-    def __init__(self, table: LevelTable) -> None:
+    def __init__(self, table: LimitTable) -> None:
         super().__init__(table)
         self._table = table
         self._get = table.levels.get  # every request asks, of each level
-        self._crcs: dict[Key, tuple[Level, int]] = {}  # of the rows written last
+        self._crcs: dict[Key, tuple[LimitState, int]] = {}  # of the rows written last
         self._undo: list[tuple[dict[Any, Any], Any, bool, Any]] = []
 
     def _set(self, where: dict[Any, Any], key: Any, value: Any) -> None:
@@ -222,25 +224,25 @@ class LevelChanges(LimitOverlay):
         where[key] = value
 
     def mark(self) -> None:
-        """Begin what `undo` undoes."""
+        """Set the point that `undo` returns to."""
         self._undo.clear()
 
     def undo(self) -> None:
         """Go back to the last mark."""
         while self._undo:
-            where, key, there, before = self._undo.pop()
-            if there:
+            where, key, existed, before = self._undo.pop()
+            if existed:
                 where[key] = before
             else:
                 del where[key]
 
     @property
     def count(self) -> int:
-        """Number of rows as it is now."""
+        """Number of rows, with these changes."""
         return self._table.count + sum(key not in self._table.levels for key in self._levels)
 
     def rows(self, sums: Checksum) -> tuple[list[tuple[bytes, bytes | None]], int]:
-        """Return the changed rows for `state`, and by how much they move the checksum."""
+        """Return the changed rows for `state`, and the change of the checksum."""
         rows: list[tuple[bytes, bytes | None]] = []
         moved = 0
         for key, level in self._levels.items():
@@ -252,7 +254,7 @@ class LevelChanges(LimitOverlay):
         return rows, moved
 
     def absorb(self, sums: Checksum) -> None:
-        """Make the changes the table's own, and their sums those of the rows written last."""
+        """Move the changes into the table, with the checksums of the rows written last."""
         table = self._table
         for key, level in self._levels.items():
             name = level_row_key(*key).decode()

@@ -99,21 +99,21 @@ class LimitRecord(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.budget is not None
 
 
-class LevelNamed(msgspec.Struct, frozen=True, omit_defaults=True):
-    """The level that has refused a request, and by what."""
+class LimitName(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The limit that refused a request, and which of its budgets did."""
 
     scope: Scope
     name: str | None = None
     what: What | None = None
 
 
-class LevelMoved(msgspec.Struct, frozen=True, omit_defaults=True):
-    """A level after a grant that was charged there.
+class LimitUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A limit's usage after a grant that was charged to it.
 
     Attributes:
         totals: the sums of its limit's filter.
-        window, paced: which period it is, and what was used in it, of the dataset's filter.
-        used: what was used of the share that is reserved for it.
+        window, paced: the number of the period, and its usage in the sums of the dataset's filter.
+        used: usage of its reserved share.
         rounded_up, paced_rounded_up, used_rounded_up: as `rounded_up` of a decision.
         crossed: ratios of the dataset's `alert_at` that its limit has now reached.
     """
@@ -131,13 +131,13 @@ class LevelMoved(msgspec.Struct, frozen=True, omit_defaults=True):
     used_rounded_up: Texts | None = None
 
 
-class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
-    """What a limit has left for the analyst of a request that did not fit.
+class LimitRemaining(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What remains under a limit, for the analyst of a request that did not fit.
 
     Attributes:
-        left: of its limit; of the dataset, what is left beside what is reserved for others.
-        pace_left: of its pace, until the period ends.
-        more_at: when that is, if a whole period has room for the request.
+        left: of the limit; for the dataset, after subtracting others' reserved shares.
+        pace_left: of the period limit, until the period ends.
+        more_at: the end of the period, if an unused period has room for the request.
     """
 
     scope: Scope
@@ -150,7 +150,7 @@ class LevelLeft(msgspec.Struct, frozen=True, omit_defaults=True):
 def level_alert_id(
     dataset: str,
     generation: int,
-    level: LevelMoved | LimitRecord,
+    level: LimitUpdate | LimitRecord,
     threshold: str,
     *,
     analyst: str | None = None,

@@ -11,9 +11,9 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, moved
 from accountant.ledger.administer import administer
 from accountant.limits.applicable_limits import team_of
-from accountant.limits.apply import apply_record, is_possible, record_of
+from accountant.limits.apply import apply_record, is_possible, limit_record_of
 from accountant.limits.reserved_totals import plus
-from accountant.limits.state import Level
+from accountant.limits.state import LimitState
 from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.draft import Draft
@@ -122,7 +122,7 @@ def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember)
 
 def apply_limit(
     ledger: Ledger, levels: LimitStore, record: SetLimit, team: str, at: int
-) -> tuple[Ledger, Verdict, Level | None]:
+) -> tuple[Ledger, Verdict, LimitState | None]:
     """Return the ledger after a record, the verdict, and the level from then on.
 
     Args:
@@ -137,7 +137,7 @@ def apply_limit(
         return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
     rule = None if before is None else before.rule
     version = 1 if rule is None else rule.record.version + 1
-    stored = record_of(record, ledger.plan, version, team or None)
+    stored = limit_record_of(record, ledger.plan, version, team or None)
     sequence = ledger.sequence + 1
     level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
     if level.share and _is_over_reserved(ledger, levels, before, level):
@@ -164,7 +164,7 @@ def _limit_refusal(ledger: Ledger, record: SetLimit, is_in_force: bool) -> Reaso
 
 
 def _is_over_reserved(
-    ledger: Ledger, levels: LimitStore, before: Level | None, level: Level
+    ledger: Ledger, levels: LimitStore, before: LimitState | None, level: LimitState
 ) -> bool:
     """Tell whether more would be promised than is there, or to analysts than to their team."""
     after = reserved_after(levels, before, level)

@@ -196,13 +196,13 @@ def _grant(
     )
     draft.put(after, amounts)
     for each in verdict.charged:
-        draft.levels.put(each.level)
+        draft.levels.put(each.after)
     _remember(draft, identity, encoded, verdict.cost)
     return encoded
 
 
 def _crosses_limit(verdict: Verdict) -> bool:
-    return any(each.moved.crossed for each in verdict.charged)
+    return any(each.update.crossed for each in verdict.charged)
 
 
 def _ledger_decision(

@@ -15,7 +15,7 @@ import msgspec
 from accountant.amounts import Units
 from accountant.checksum import crc_of_row, text_of
 from accountant.ledger import Ledger
-from accountant.limits.store import LevelChanges
+from accountant.limits.store import LimitChanges
 from accountant.partition import NO_PREVIOUS, Partition
 from accountant.partition.fast_records import Amounts, row
 from accountant.partition.ids import (
@@ -38,7 +38,7 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
-from accountant.times import iso
+from accountant.times import ClockResets, iso
 
 _SPARED_MS: Final = 60_000
 """A full table of ids never forgets those of the last minute."""
@@ -69,7 +69,7 @@ class Draft:
         self.key = partition.key
         self.ledgers: dict[str, Ledger] = {}
         self.members = MemberChanges(partition.members)
-        self.levels = LevelChanges(partition.levels)
+        self.levels = LimitChanges(partition.levels)
         self.resets = partition.resets
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
@@ -144,7 +144,7 @@ class Draft:
     def set_back(self, at: int, floor: int) -> None:
         """Set clock and floor back; what is at or below the floor until now stays forgotten."""
         self.decided_at, self.floor, self._full = at, floor, None
-        self.resets = self.resets[0] + 1, at
+        self.resets = ClockResets(self.resets.number + 1, at)
 
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
@@ -256,8 +256,8 @@ class Draft:
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
-            resets=self.resets[0] or msgspec.UNSET,
-            reset_at=self.resets[1] or msgspec.UNSET,
+            resets=self.resets.number or msgspec.UNSET,
+            reset_at=self.resets.last_to or msgspec.UNSET,
         )
         return [*rows, *members, *levels, (partition_row_key(genesis.partition), encode(last))]
 

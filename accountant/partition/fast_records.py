@@ -15,7 +15,7 @@ from accountant.fractional import written
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
-from accountant.limits.charge import ChargedLevel
+from accountant.limits.charge import ChargedLimit
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
 
@@ -136,8 +136,8 @@ def _reading(value: float) -> bytes:
     return format_reading(value).encode()
 
 
-def _levels(charged: tuple[ChargedLevel, ...]) -> bytes:
-    return b',"levels":%b' % encode([each.moved for each in charged])
+def _levels(charged: tuple[ChargedLimit, ...]) -> bytes:
+    return b',"levels":%b' % encode([each.update for each in charged])
 
 
 def _cost(verdict: Verdict) -> bytes:

@@ -16,6 +16,7 @@ from accountant.limits.store import LimitStore
 from accountant.partition.permits import RequestParties, may_ask
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
+from accountant.times import ClockResets
 
 _NOT_PERMITTED: Final = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
 
@@ -39,14 +40,14 @@ def judge(
     members: Members,
     levels: LimitStore | None,
     at: int,
-    resets: tuple[int, int],
+    resets: ClockResets,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after a request on an open dataset, and the verdict.
 
     Args:
         levels: of the partition; None where the dataset has none.
         at: the decision's time, milliseconds since 1970.
-        resets: how often the partition's clock was set back, and to which time at last.
+        resets: those of the partition's clock.
     Precedence: not_permitted, then `adjudicate`'s.
     """
     plan, dataset = ledger.plan, ledger.dataset

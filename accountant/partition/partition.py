@@ -10,13 +10,14 @@ import msgspec
 from accountant.checksum import Checksum, crc_of_row, text_of
 from accountant.ledger import Ledger
 from accountant.limits.state import row_of
-from accountant.limits.store import LevelTable
+from accountant.limits.store import LimitTable
 from accountant.limits.wire import level_row_key
 from accountant.partition.fast_records import row
 from accountant.partition.ids import IdTable
 from accountant.partition.member_table import MemberTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
 from accountant.records.members import member_row_key
+from accountant.times import NO_RESETS
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
 """What the first decision of a log names as the one before it."""
@@ -37,7 +38,7 @@ class Partition:
         key: public half of the key that signs checkpoints, None while the log names none.
         full: floor and last second to forget at which the ids were counted and left no room.
         members, levels: of its datasets.
-        resets: how often the clock was set back, and to which time at last, in milliseconds.
+        resets: those of the clock.
         checksum: of the rows of datasets, members and levels, as far as those are known.
         moves: how often it began or ended to take in changes; an odd number within.
     """
@@ -76,8 +77,8 @@ class Partition:
         self.key: str | None = None
         self.full: tuple[int, int] | None = None
         self.members = MemberTable()
-        self.levels = LevelTable()
-        self.resets = 0, 0
+        self.levels = LimitTable()
+        self.resets = NO_RESETS
         self.checksum = Checksum()
         self.moves = 0
 
@@ -115,8 +116,8 @@ class Partition:
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
-            resets=self.resets[0] or msgspec.UNSET,
-            reset_at=self.resets[1] or msgspec.UNSET,
+            resets=self.resets.number or msgspec.UNSET,
+            reset_at=self.resets.last_to or msgspec.UNSET,
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from accountant.limits.wire import LevelMoved, LimitRecord, Scope
+from accountant.limits.wire import LimitRecord, LimitUpdate, Scope
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.records import NO_REQUEST, Origin
 from accountant.versions import Format, reader
@@ -42,7 +42,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     budget: dict[str, str] | None = None
     crossed: tuple[str, ...] = ()
     level: LevelScope | None = None
-    levels: tuple[LevelMoved, ...] = ()
+    levels: tuple[LimitUpdate, ...] = ()
     limit: LimitRecord | None = None
     member: MemberNamed | None = None
     source: Origin | None = None

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.limits.wire import LevelLeft, LevelMoved, LevelNamed, LimitRecord
+from accountant.limits.wire import LimitName, LimitRecord, LimitRemaining, LimitUpdate
 from accountant.policy import Policy
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
@@ -151,9 +151,9 @@ class Decision(
     member: Member | None = None
     administrator: bool = False
     limit: LimitRecord | None = None
-    level: LevelNamed | None = None
-    levels: tuple[LevelMoved, ...] = ()
-    left_at: tuple[LevelLeft, ...] = ()
+    level: LimitName | None = None
+    levels: tuple[LimitUpdate, ...] = ()
+    left_at: tuple[LimitRemaining, ...] = ()
 
     @property
     def granted(self) -> bool:

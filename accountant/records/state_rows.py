@@ -9,6 +9,7 @@ import msgspec
 from accountant.limits.wire import LevelRow, level_row_key
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
+from accountant.times import ClockResets
 from accountant.versions import Format, check_maker, reader
 
 
@@ -30,8 +31,8 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
             snapshot of a seal.
         branch: how many rollbacks the log has accepted; left out while there is none.
         key: public half of the key that signs checkpoints, where the log has changed it.
-        resets: how many times the clock was set back; left out while it never was.
-        reset_at: to which time at last, in milliseconds.
+        resets: number of clock resets; left out for none.
+        reset_at: the time that the last one set, in milliseconds.
     """
 
     version: Format
@@ -52,8 +53,13 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     reset_at: int | msgspec.UnsetType = msgspec.UNSET
 
     @property
+    def clock_resets(self) -> ClockResets:
+        """Both fields of the clock's resets."""
+        return ClockResets(self.resets or 0, self.reset_at or 0)
+
+    @property
     def rows(self) -> int:
-        """How many other rows of the partition there are."""
+        """Number of the partition's other rows."""
         return self.datasets + (self.members or 0) + (self.levels or 0)
 
 

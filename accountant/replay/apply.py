@@ -18,7 +18,7 @@ from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.members_and_limits import take_levels, take_members
-from accountant.times import from_iso, issued_at
+from accountant.times import ClockResets, from_iso, issued_at
 
 _REMEMBERED: Final = frozenset(
     {
@@ -44,7 +44,8 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
         # The floor falls. What it had made the partition forget must not come back with it.
         partition.ids.forget(partition.floor)
         partition.full = None
-        partition.resets = partition.resets[0] + 1, from_iso(decision.decided_at)
+        last_to = from_iso(decision.decided_at)
+        partition.resets = ClockResets(partition.resets.number + 1, last_to)
     if decision.rollback is not None:
         partition.branch = decision.rollback.branch
     if decision.key_change is not None:

@@ -13,7 +13,7 @@ from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import ledger_of_row
 from accountant.limits.apply import apply_record
-from accountant.limits.state import Key, Level, level_of, row_of
+from accountant.limits.state import Key, LimitState, limit_state_of, row_of
 from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
@@ -78,7 +78,7 @@ class _AdminState:
         self._datasets = dict[str, _Dataset]()
         self._sealed = dict[str, int]()  # number of a dataset's last decision before a seal
         self._members = dict[tuple[str, str], MemberRow]()
-        self._levels = dict[Key, Level]()
+        self._levels = dict[Key, LimitState]()
 
     def begin(self, row: object) -> None:
         """Take a row of a seal's snapshot."""
@@ -89,7 +89,7 @@ class _AdminState:
         elif isinstance(row, MemberRow):
             self._members[row.dataset, row.member] = row
         elif isinstance(row, LevelRow):
-            level = level_of(row)
+            level = limit_state_of(row)
             self._levels[level.key] = level
 
     def take(self, decision: Decision) -> None:
@@ -159,7 +159,7 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
             yield field, in_row, in_log
 
 
-def _limit(level: Level) -> str:
+def _limit(level: LimitState) -> str:
     """Return what a level's row has of its limit, without what was used under it."""
     row = row_of(level)
     return encode([row.limit, row.rule]).decode()

@@ -162,9 +162,9 @@ class ResetsRead(NamedTuple):
 def miscounted_resets(partition: Partition, row: PartitionRow, read: ResetsRead) -> str | None:
     """Return how a partition's row contradicts the log or the levels, in words.
 
-    By a row with other resets a pace that is used up might have room again.
+    With other resets in the row, a period limit that is used up might have room again.
     """
-    count, at = row.resets or 0, row.reset_at or 0
+    count, at = row.clock_resets
     fits = count == read.times if read.is_all else count >= read.times
     if not fits or (at != read.at if read.times else at and not count):
         since = "" if read.is_all else " or more"
@@ -173,8 +173,8 @@ def miscounted_resets(partition: Partition, row: PartitionRow, read: ResetsRead)
             f"decisions have {read.times}{since}, the last to {iso(read.at)}"
         )
     levels = partition.levels.levels.values()
-    paces = [level.paced.resets for level in levels if level.paced is not None]
-    maximum = max(paces, default=0)
+    usages = [level.period_usage for level in levels if level.period_usage is not None]
+    maximum = max((usage.resets for usage in usages), default=0)
     if maximum > count:
         return f"the partition's row has {count} clock resets, but the row of a limit has {maximum}"
     return None

@@ -9,8 +9,8 @@ from accountant.checksum import crc_of_row
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
 from accountant.limits.apply import apply_grant, apply_record
-from accountant.limits.state import Key, Level, level_of, texts_of
-from accountant.limits.wire import LevelMoved, LimitRecord, decode_level_row, level_row_key
+from accountant.limits.state import Key, LimitState, limit_state_of, texts_of
+from accountant.limits.wire import LimitRecord, LimitUpdate, decode_level_row, level_row_key
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision
@@ -107,7 +107,7 @@ def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tup
 
 def _levels_set(
     partition: Partition, ledger: Ledger, decision: Decision
-) -> list[tuple[Key, Level]]:
+) -> list[tuple[Key, LimitState]]:
     record, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
     if record is not None:
         key = dataset, record.scope, "", record.name or ""
@@ -118,8 +118,8 @@ def _levels_set(
 
 
 def _after_grant(
-    partition: Partition, ledger: Ledger, decision: Decision, moved: LevelMoved
-) -> tuple[Key, Level]:
+    partition: Partition, ledger: Ledger, decision: Decision, moved: LimitUpdate
+) -> tuple[Key, LimitState]:
     dataset, name = ledger.dataset, moved.name or ""
     key: Key = dataset, moved.scope, "", name
     rule_of = partition.levels.get(key)
@@ -131,8 +131,8 @@ def _after_grant(
     level = rule_of
     if moved.scope == "each":
         key = dataset, "each", name, decode_identity(decision.request).analyst
-        level = partition.levels.get(key) or Level(*key)
-    sequence, resets = int(decision.sequence or 0), partition.resets[0]
+        level = partition.levels.get(key) or LimitState(*key)
+    sequence, resets = int(decision.sequence or 0), partition.resets.number
     return key, apply_grant(level, rule_of, moved, sequence, resets)
 
 
@@ -142,7 +142,7 @@ def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> Non
     Raises: ValueError, msgspec.MsgspecError: it cannot be read, or is another's.
     """
     partition.checksum.forget(key.decode())
-    level = level_of(decode_level_row(value or b""))
+    level = limit_state_of(decode_level_row(value or b""))
     if level_row_key(*level.key) != key:
         raise ValueError(f"it holds the level {level.key}")
     partition.levels.put(level)
@@ -185,10 +185,10 @@ def differing_levels(
         if moved.scope == "each":
             analyst = decode_identity(decision.request).analyst
             key = dataset, "each", moved.name or "", analyst
-        level = partition.levels.get(key) or Level(*key)
+        level = partition.levels.get(key) or LimitState(*key)
         for field, count, due in (
             ("counted", level.counted, (moved.totals, moved.rounded_up)),
-            ("paced", level.paced, (moved.paced, moved.paced_rounded_up)),
+            ("paced", level.period_usage, (moved.paced, moved.paced_rounded_up)),
             ("used", level.used, (moved.used, moved.used_rounded_up)),
         ):
             held = None if count is None else texts_of(count.sums, count.amounts)
@@ -196,5 +196,5 @@ def differing_levels(
                 yield f"level {_named(moved)}: {field}", held, due
 
 
-def _named(record: LimitRecord | LevelMoved) -> str:
+def _named(record: LimitRecord | LimitUpdate) -> str:
     return f"{record.scope} {record.name}" if record.name else record.scope

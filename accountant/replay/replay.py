@@ -173,8 +173,7 @@ class Replay:
         wrong = wrong_member_counts(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
             raise StateMismatch(wrong)
-        resets = row.resets or 0, row.reset_at or 0
-        checksum = text_of(self._partition.checksum.total, resets)
+        checksum = text_of(self._partition.checksum.total, row.clock_resets)
         if row.checksum is not msgspec.UNSET and row.checksum != checksum:
             raise StateMismatch(
                 f"the rows of datasets, members and limits, and the clock resets, have the "
@@ -321,7 +320,7 @@ class Replay:
             partition.sequence, partition.head = row.partition_sequence, row.head
             partition.decided_at, partition.floor = row.decided_at, row.floor
             partition.branch, partition.key = row.branch or 0, row.key or None
-            partition.resets = row.resets or 0, row.reset_at or 0
+            partition.resets = row.clock_resets
             partition.next = {"requests": row.next.requests, "admin": row.next.admin}
         if partition.sequence < 0:
             raise LogDamaged(

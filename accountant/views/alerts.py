@@ -13,8 +13,8 @@ import msgspec
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import totals_from
 from accountant.limits.applicable_limits import team_of
-from accountant.limits.state import Level, LimitState, amounts_from
-from accountant.limits.wire import LevelMoved, LimitRecord, Scope, level_alert_id
+from accountant.limits.state import LimitRule, LimitState, amounts_from
+from accountant.limits.wire import LimitRecord, LimitUpdate, Scope, level_alert_id
 from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
@@ -30,7 +30,7 @@ MAX_USES_AGAIN: Final = 1_000
 """Analysts under defaults, of each dataset, that the state reports: those that used it
 last, since what they crossed is what may not have got out."""
 
-Rules = Callable[[Scope, str | None], LimitState | None]
+Rules = Callable[[Scope, str | None], LimitRule | None]
 """Returns the last record about a scope and name, None where that is not known."""
 
 _TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
@@ -89,7 +89,7 @@ def limit_alerts_of_grants(run: Iterable[CountedDecision]) -> list[Alert]:
     ]
 
 
-def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: LimitState | None) -> float | None:
+def _ratio(moved: LimitUpdate, plan: CompiledPolicy | None, rule: LimitRule | None) -> float | None:
     if plan is None or rule is None or rule.record.version != moved.version:
         return None
     limit = rule.under(plan).limit
@@ -98,7 +98,7 @@ def _ratio(moved: LevelMoved, plan: CompiledPolicy | None, rule: LimitState | No
     return limit.spent_ratio(amounts_from(moved.totals, moved.rounded_up))
 
 
-def _of_limit(ledger: Ledger, level: Level, rule: LimitState) -> list[Alert]:
+def _of_limit(ledger: Ledger, level: LimitState, rule: LimitRule) -> list[Alert]:
     """Return an alert for each threshold that what is used under a limit has reached."""
     plan, counted = ledger.plan, level.counted
     limit = rule.under(plan).limit
@@ -120,12 +120,12 @@ def rules_of(views: Iterable[LevelView]) -> Rules:
     """Return the limits of a dataset, for readers that have only views."""
     known = {(view.scope, view.name): view for view in views}
 
-    def rule_of(scope: Scope, name: str | None) -> LimitState | None:
+    def rule_of(scope: Scope, name: str | None) -> LimitRule | None:
         view = known.get((scope, name))
         if view is None:
             return None
         record = LimitRecord(scope, name, view.version, view.part, view.policy, view.budget)
-        return LimitState(record)
+        return LimitRule(record)
 
     return rule_of
 
@@ -158,7 +158,7 @@ def limit_alerts_of_state(
     if not partition.levels.levels:
         return []
     found: list[Alert] = []
-    uses: dict[str, list[Level]] = {}
+    uses: dict[str, list[LimitState]] = {}
     for level in partition.levels.levels.copy().values():
         if level.counted is None or dataset not in {None, level.dataset}:
             continue
@@ -176,14 +176,14 @@ def limit_alerts_of_state(
     return found
 
 
-def _of_uses(partition: Partition, ledger: Ledger, uses: Iterable[Level]) -> Iterator[Alert]:
+def _of_uses(partition: Partition, ledger: Ledger, uses: Iterable[LimitState]) -> Iterator[Alert]:
     for level in uses:
         rule = _default(partition, level)
         if rule is not None:
             yield from _of_limit(ledger, level, rule)
 
 
-def _default(partition: Partition, use: Level) -> LimitState | None:
+def _default(partition: Partition, use: LimitState) -> LimitRule | None:
     """Return the default that an analyst is under now, None where it is another or none."""
     dataset, analyst = use.dataset, use.name
     own = partition.levels.get((dataset, "analyst", "", analyst))
@@ -226,7 +226,7 @@ def _of_record(partition: Partition, ledger: Ledger, record: LimitRecord) -> lis
 
 
 def _rules(partition: Partition, dataset: str) -> Rules:
-    def rule_of(scope: Scope, name: str | None) -> LimitState | None:
+    def rule_of(scope: Scope, name: str | None) -> LimitRule | None:
         level = partition.levels.get((dataset, scope, "", name or ""))
         return None if level is None else level.rule
 
@@ -235,7 +235,7 @@ def _rules(partition: Partition, dataset: str) -> Rules:
 
 def _alert(
     place: tuple[str, int],
-    level: LevelMoved | LimitRecord,
+    level: LimitUpdate | LimitRecord,
     threshold: str,
     ratio: float,
     at: str,
@@ -257,7 +257,7 @@ def _alert(
     )
 
 
-def may_alert_of_limits(outcome: Outcome, levels: Sequence[LevelMoved]) -> bool:
+def may_alert_of_limits(outcome: Outcome, levels: Sequence[LimitUpdate]) -> bool:
     """Return whether a decision may have alerts of levels."""
     tells = outcome is Outcome.AMENDED or outcome is Outcome.LIMIT_SET
     return tells or any(level.crossed for level in levels)

@@ -1,49 +1,49 @@
 """The limits of datasets, by following decisions and rows of `state`.
 
-Rows and decisions may come twice and out of order: what a later decision of the dataset has left
-of a level holds. A grant by a limit that is not known yet is left out; the limit's row, which is
-read again until all are there, has it. A row has all of a level, where a decision may have been
-read by somebody who did not know the level before it: of the same decision, the row holds.
+Rows and decisions may come twice and out of order: the later decision of the dataset wins. The
+follower skips a grant under a limit that it does not know yet: the limit's row includes that grant,
+and is read until all rows are there. At the same decision the row wins: it is complete, while the
+decision may have been applied without the state before it.
 """
 
 from __future__ import annotations
 
 from accountant.limits.apply import apply_grant, apply_record
-from accountant.limits.state import Key, Level, level_of
-from accountant.limits.store import LevelTable
-from accountant.limits.wire import LevelMoved, LevelRow
+from accountant.limits.state import Key, LimitState, limit_state_of
+from accountant.limits.store import LimitTable
+from accountant.limits.wire import LevelRow, LimitUpdate
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
-from accountant.times import from_iso
+from accountant.times import ClockResets, from_iso
 from accountant.views.usage import analyst_in
 
 
 class LevelFollower:
-    """The levels of some partitions; each call is O(1).
+    """Follows the limits of some partitions; each call is O(1).
 
     Attributes:
-        table: the levels of all datasets.
+        table: the limits of all datasets.
     """
 
     def __init__(self) -> None:
-        self.table = LevelTable()
+        self.table = LimitTable()
         self._resets: dict[int, tuple[int, int, int]] = {}  # by partition, first the decision
 
-    def resets(self, partition: int) -> tuple[int, int]:
-        """Return how often a partition's clock was set back, and to which time at last."""
-        _, count, at = self._last_reset(partition)
-        return count, at
+    def resets(self, partition: int) -> ClockResets:
+        """Return the resets of a partition's clock."""
+        _, number, last_to = self._last_reset(partition)
+        return ClockResets(number, last_to)
 
     def take_row(self, row: LevelRow) -> None:
-        """Take in a level's row.
+        """Take in a limit's row.
 
-        Raises: ValueError: an amount in it is none.
+        Raises: ValueError: a text is not an amount.
         """
-        level = level_of(row)
-        known = self.table.get(level.key)
-        if known is None or known.sequence <= level.sequence:
-            self.table.put(level)
+        state = limit_state_of(row)
+        known = self.table.get(state.key)
+        if known is None or known.sequence <= state.sequence:
+            self.table.put(state)
 
     def take_resets(self, partition: int, sequence: int, count: int, at: int) -> None:
         """Take the clock resets of a partition's row, as of its decision `sequence`."""
@@ -69,25 +69,25 @@ class LevelFollower:
             key: Key = dataset, record.scope, "", record.name or ""
             before, at = self.table.get(key), from_iso(line.decided_at)
             self._put(apply_record(before, dataset, record, plan, at, line.sequence))
-        for moved in line.levels:
-            self._move(partition, line, moved)
+        for update in line.levels:
+            self._take_update(partition, line, update)
 
-    def _move(self, partition: int, line: DecisionHeader, moved: LevelMoved) -> None:
-        dataset, name, sequence = str(line.dataset), moved.name or "", line.sequence or 0
-        limit = self.table.get((dataset, moved.scope, "", name))
-        if limit is None or limit.rule is None or limit.rule.record.version != moved.version:
+    def _take_update(self, partition: int, line: DecisionHeader, update: LimitUpdate) -> None:
+        dataset, name, sequence = str(line.dataset), update.name or "", line.sequence or 0
+        limit = self.table.get((dataset, update.scope, "", name))
+        if limit is None or limit.rule is None or limit.rule.record.version != update.version:
             return
-        level = limit
-        if moved.scope == "each":
+        state = limit
+        if update.scope == "each":
             key: Key = dataset, "each", name, analyst_in(line.request) or ""
-            level = self.table.get(key) or Level(*key)
-        count = self.resets(partition)[0]
-        self._put(apply_grant(level, limit, moved, sequence, count))
+            state = self.table.get(key) or LimitState(*key)
+        resets = self.resets(partition).number
+        self._put(apply_grant(state, limit, update, sequence, resets))
 
     def _last_reset(self, partition: int) -> tuple[int, int, int]:
         return self._resets.get(partition, (-1, 0, 0))
 
-    def _put(self, level: Level) -> None:
-        known = self.table.get(level.key)
-        if known is None or known.sequence < level.sequence:
-            self.table.put(level)
+    def _put(self, state: LimitState) -> None:
+        known = self.table.get(state.key)
+        if known is None or known.sequence < state.sequence:
+            self.table.put(state)

@@ -20,10 +20,10 @@ from accountant.limits.applicable_limits import (
 )
 from accountant.limits.compiled_limit import CompiledLimit
 from accountant.limits.reserved_totals import Sums
-from accountant.limits.state import Level, LimitState
-from accountant.limits.store import LevelTable, LimitOverlay
+from accountant.limits.state import LimitRule, LimitState
+from accountant.limits.store import LimitOverlay, LimitTable
 from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts
-from accountant.times import iso
+from accountant.times import NO_RESETS, ClockResets, iso
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
 
@@ -117,13 +117,13 @@ class DatasetLimits(NamedTuple):
     Attributes:
         levels: of the whole partition.
         at: milliseconds since 1970.
-        resets: how often the partition's clock was set back, and to which time at last.
+        resets: those of the partition's clock.
     """
 
     ledger: Ledger
-    levels: LevelTable
+    levels: LimitTable
     at: int
-    resets: tuple[int, int] = (0, 0)
+    resets: ClockResets = NO_RESETS
 
     def applicable_to(self, analyst: str, team: str) -> ApplicableLimits | None:
         """Return the levels that an analyst's request is checked at, None if there are none.
@@ -134,7 +134,7 @@ class DatasetLimits(NamedTuple):
         return applicable_limits(self.ledger, self.levels, analyst, team, self.at, self.resets)
 
     def applicable_after(
-        self, ledger: Ledger, charged: Iterable[Level], analyst: str, team: str
+        self, ledger: Ledger, charged: Iterable[LimitState], analyst: str, team: str
     ) -> ApplicableLimits | None:
         """As `applicable_to`, after a grant that was not made.
 
@@ -178,7 +178,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
     )
 
 
-def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelView:
+def level_view(divided: DatasetLimits, level: LimitState, rule: LimitRule) -> LevelView:
     """Return one limit and its use.
 
     Args:
@@ -191,7 +191,7 @@ def level_view(divided: DatasetLimits, level: Level, rule: LimitState) -> LevelV
 
 
 def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
-    record, level, limit = each.rule.record, each.level, each.compiled.limit
+    record, level, limit = each.rule.record, each.state, each.compiled.limit
     used, left, ratio = None, None, None
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.remaining(each.counted)
@@ -213,21 +213,21 @@ def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
 
 
 def _pace_view(each: ApplicableLimit) -> PaceView | None:
-    record, pace, periods = each.rule.record.pace, each.compiled.pace, each.rule.periods
+    record, pace, periods = each.rule.record.pace, each.compiled.period_limit, each.rule.periods
     if record is None or pace is None or periods is None:
         return None
     return PaceView(
         part=record.part,
         period=record.period,
         budget=record.budget,
-        used=_texts(pace, each.paced),
-        left=pace.remaining(each.paced),
-        begins_at=iso(periods.begin(each.window)),
-        ends_at=iso(periods.end(each.window)),
+        used=_texts(pace, each.period_used),
+        left=pace.remaining(each.period_used),
+        begins_at=iso(periods.begin(each.period)),
+        ends_at=iso(periods.end(each.period)),
     )
 
 
-def _share_view(record: LimitRecord, level: Level) -> ShareView | None:
+def _share_view(record: LimitRecord, level: LimitState) -> ShareView | None:
     share = record.reserved
     if share is None:
         return None

@@ -11,7 +11,7 @@ import msgspec
 
 from accountant.amounts import precise
 from accountant.policy import guarantee_of
-from accountant.times import iso
+from accountant.times import ClockResets, iso
 from accountant.views.datasets import DatasetView
 from accountant.views.joint import JointGuarantee
 
@@ -26,22 +26,23 @@ def _everything(_: DatasetView) -> bool:
     return True
 
 
-def ordered_before(resets: Sequence[tuple[int, int]]) -> int | None:
+def ordered_before(resets: Sequence[ClockResets]) -> int | None:
     """Return the time, in milliseconds, before which times of decisions give their order.
 
     Of two decisions the one with the earlier time came first, if that time is before it. Of two
     later ones either may have come first.
 
     Args:
-        resets: of each partition, how often its clock was set back, and to which time at last.
+        resets: those of each partition's clock.
     Returns: None where no clock was set back, and 0 where nothing is known of the order.
     """
-    if not any(count for count, _ in resets):
+    if not any(number for number, _ in resets):
         return None
     # A clock only rises until its reset, and after that no decision has a time before the reset's.
     # The times of earlier resets are not known. Other partitions' times cannot be compared with
     # those of a clock that was ahead.
-    return resets[0][1] if len(resets) == 1 and resets[0][0] == 1 else 0
+    number, last_to = resets[0]
+    return last_to if len(resets) == 1 and number == 1 else 0
 
 
 def with_joint(

@@ -16,8 +16,8 @@ import apsw
 from accountant.advice.preview import Preview, preview
 from accountant.errors import LogDamaged
 from accountant.limits.applicable_limits import team_of
-from accountant.limits.state import level_of
-from accountant.limits.store import LevelTable
+from accountant.limits.state import limit_state_of
+from accountant.limits.store import LimitTable
 from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
@@ -36,7 +36,7 @@ from accountant.records.members import (
 from accountant.records.names import is_name
 from accountant.records.previews import PreviewRequest
 from accountant.replay.sealed_log import partition_row as sealed_partition_row
-from accountant.times import issued_at
+from accountant.times import NO_RESETS, issued_at
 from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
 from accountant.views.follow import counted_decision, fold_run, runs
 from accountant.views.heads import Head
@@ -296,7 +296,7 @@ class FileReader:
 
     def ordered_before(self) -> int | None:
         row = self._alone(self._partition_row)
-        return 0 if row is None else ordered_before([(row.resets or 0, row.reset_at or 0)])
+        return 0 if row is None else ordered_before([row.clock_resets])
 
     def events(self) -> AsyncIterator[Decision]:
         """Refuse: a file does not notify readers when it grows.
@@ -415,17 +415,17 @@ class FileReader:
                 key = member_row_key(view.dataset, name)
                 members += db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
             own = partition_row(db)
-        table = LevelTable()
+        table = LimitTable()
         for each in levels:
             row = decoded_row(each[0], sound_row(*each), decode_level_row)
             try:
-                table.put(level_of(row))
+                table.put(limit_state_of(row))
             except ValueError as error:
                 what = f"a row of a limit of {view.dataset} is damaged: {error}"
                 raise LogDamaged(what) from error
         # Do not use the dataset's last decision: after a clock reset it is in the future.
         decided = 0 if own is None else own.decided_at
-        resets = (0, 0) if own is None else (own.resets or 0, own.reset_at or 0)
+        resets = NO_RESETS if own is None else own.clock_resets
         at = max(self._clock.now(), decided)
         rows = [decoded_row(each[0], sound_row(*each), decode_member_row) for each in members]
         return DatasetLimits(ledger_of(view), table, at, resets), {row.member: row for row in rows}

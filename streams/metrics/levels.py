@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 from prometheus_client.core import GaugeMetricFamily, Metric
 
 from accountant.ledger import Ledger
-from accountant.limits.state import Level
+from accountant.limits.state import LimitState
 from accountant.limits.wire import Scope, Texts
 from accountant.partition import Partition
 from accountant.times import from_iso
@@ -29,7 +29,7 @@ class _LimitInForce(NamedTuple):
     dataset: str
     name: str
     scope: Scope
-    level: Level
+    level: LimitState
     ledger: Ledger
     partition: Partition
 

@@ -12,7 +12,7 @@ import pytest
 from accountant.advice.preview import Preview
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
-from accountant.limits.wire import LevelLeft, LevelMoved, LevelRow, LimitRecord, RuleRow
+from accountant.limits.wire import LevelRow, LimitRecord, LimitRemaining, LimitUpdate, RuleRow
 from accountant.policy import Policy, resolve
 from accountant.records import Decision, MechanismRequest
 from accountant.records.inputs import Source, check
@@ -42,7 +42,7 @@ STRUCTS = {
     "policy": [Policy],
     "decision": [
         *[Decision, First, Genesis, Seal, Rollback, KeyChange, LimitRecord],
-        *[LevelMoved, LevelLeft],
+        *[LimitUpdate, LimitRemaining],
     ],
     "alert": [Alert],
     "dataset": [DatasetView, JointGuarantee, UsageRow],

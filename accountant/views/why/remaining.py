@@ -8,8 +8,8 @@ from accountant.amounts import Units, parse_units
 from accountant.ledger.snapshots import totals_from
 from accountant.limits.applicable_limits import reserved_for_other_teams
 from accountant.limits.compiled_limit import amounts_of
-from accountant.limits.state import Level, LimitState
-from accountant.limits.store import LevelTable
+from accountant.limits.state import LimitRule, LimitState
+from accountant.limits.store import LimitTable
 from accountant.limits.wire import LimitRecord, ReservedRecord
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
@@ -67,16 +67,18 @@ def remaining_by_scope(
     return found
 
 
-def _shares(dataset: str, levels: Iterable[LevelView]) -> LevelTable:
+def _shares(dataset: str, levels: Iterable[LevelView]) -> LimitTable:
     """Return the shares of a dataset as a partition keeps them, with what is left of each."""
-    table = LevelTable()
+    table = LimitTable()
     for view in levels:
         share = view.reserved
         if share is not None:
             reserved = ReservedRecord(share.part, share.budget, share.team)
             record = LimitRecord(view.scope, view.name, view.version, reserved=reserved)
-            rule, unused = LimitState(record), amounts_of(share.left)
-            table.put(Level(dataset, view.scope, "", view.name or "", rule=rule, unused=unused))
+            rule, unused = LimitRule(record), amounts_of(share.left)
+            table.put(
+                LimitState(dataset, view.scope, "", view.name or "", rule=rule, unused=unused)
+            )
     return table
 
 

@@ -6,7 +6,7 @@ from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, left_amount, spent_amount, symbol
 from accountant.display.refusals import when_more
 from accountant.display.times import each_period
-from accountant.limits.wire import LevelLeft
+from accountant.limits.wire import LimitRemaining
 from accountant.records import Decision
 from streams.cli.demo.replay import DecidedRequest
 from streams.cli.demo.teams import DIVISIONS, Division
@@ -91,7 +91,7 @@ def _cost_and_left(decision: Decision) -> str:
     return f"It costs {symbol(name)} {spent}, and {rest} is left"
 
 
-def _at(decision: Decision) -> LevelLeft | None:
+def _at(decision: Decision) -> LimitRemaining | None:
     """Return what was left at the limit that refused a request."""
     level = decision.level
     for each in decision.left_at:

@@ -9,10 +9,10 @@ import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.limits.wire import (
-    LevelLeft,
-    LevelMoved,
-    LevelNamed,
+    LimitName,
     LimitRecord,
+    LimitRemaining,
+    LimitUpdate,
     PaceRecord,
     ReservedRecord,
 )
@@ -125,7 +125,7 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 
 # Responses leave out absent values of these types instead of sending null.
 _OF_LEVELS: Final = (
-    *(LimitRecord, PaceRecord, ReservedRecord, LevelNamed, LevelMoved, LevelLeft),
+    *(LimitRecord, PaceRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
     *(LevelView, PaceView, ShareView, AnalystBudget),
 )
 

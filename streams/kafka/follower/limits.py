@@ -56,8 +56,8 @@ class FollowerLimits:
 
     def take_partition_row(self, row: PartitionRow) -> None:
         """Apply a partition's own row: its clock, and the resets of that clock."""
-        partition, resets = row.genesis.partition, (row.resets or 0, row.reset_at or 0)
-        self._levels.take_resets(partition, row.partition_sequence, *resets)
+        partition = row.genesis.partition
+        self._levels.take_resets(partition, row.partition_sequence, *row.clock_resets)
         self._take_time(partition, row.partition_sequence, row.decided_at)
 
     def take_lines(

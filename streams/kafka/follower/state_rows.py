@@ -131,6 +131,6 @@ def is_complete(partition: PartitionRow, rows: Iterable[bytes]) -> bool:
     """Return whether these are all the rows that the partition's row counts."""
     sums = [crc_of_row(row) for row in rows]
     # Earlier versions wrote the partition's row without a checksum.
-    resets = partition.resets or 0, partition.reset_at or 0
-    same = partition.checksum in (msgspec.UNSET, text_of(sum(sums), resets))
+    checksum = text_of(sum(sums), partition.clock_resets)
+    same = partition.checksum in (msgspec.UNSET, checksum)
     return same and partition.rows == len(sums)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from accountant.display.limits import left_at_words, limit_sentence, scope_words
-from accountant.limits.wire import LevelLeft, LimitRecord, PaceRecord, ReservedRecord
+from accountant.limits.wire import LimitRecord, LimitRemaining, PaceRecord, ReservedRecord
 
 
 def test_the_scope_of_a_limit_in_words() -> None:
@@ -41,8 +41,8 @@ def test_what_an_owner_has_set(limit: LimitRecord, said: str) -> None:
 
 def test_what_was_left_at_each_level() -> None:
     left_at = (
-        LevelLeft("dataset", None, {"epsilon": "0.5"}),
-        LevelLeft("team", "red", {"epsilon": "0.29999"}, {"epsilon": "0"}),
+        LimitRemaining("dataset", None, {"epsilon": "0.5"}),
+        LimitRemaining("team", "red", {"epsilon": "0.29999"}, {"epsilon": "0"}),
     )
     assert left_at_words(left_at, {"epsilon": "0.7"}) == (
         "the whole dataset: ε 0.5 left and not reserved for others",

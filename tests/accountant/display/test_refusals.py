@@ -9,7 +9,7 @@ import pytest
 
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.refusals import refusal_words, when_more
-from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy import Policy
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
@@ -38,27 +38,27 @@ def refused(**given: Any) -> Decision:
     [
         (None, NO_ROOM, "a dataset's budget is fixed"),
         (
-            LevelNamed("team", "blue", "limit"),
+            LimitName("team", "blue", "limit"),
             "The limit of team blue has too little",
             "raise",
         ),
-        (LevelNamed("dataset", None, "reserved"), "The rest of the budget is reserved", "less"),
+        (LimitName("dataset", None, "reserved"), "The rest of the budget is reserved", "less"),
         (
-            LevelNamed("each", "blue", "pace"),
+            LimitName("each", "blue", "pace"),
             "The period limit of each analyst of team blue",
             "2026-12-01",
         ),
         (
-            LevelNamed("team", "blue", "pace"),
+            LimitName("team", "blue", "pace"),
             "The period limit of team blue",
             "a whole period is too small",
         ),
     ],
 )
 def test_a_refusal_says_which_level_and_when_more_comes(
-    level: LevelNamed | None, at: str, more: str
+    level: LimitName | None, at: str, more: str
 ) -> None:
-    decision = refused(level=level, left_at=(LevelLeft("each", "blue", more_at=AT),))
+    decision = refused(level=level, left_at=(LimitRemaining("each", "blue", more_at=AT),))
     assert refusal_words(decision).startswith(at)
     found = when_more(decision)
     assert found is not None

@@ -14,7 +14,7 @@ from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.limits.applicable_limits import ApplicableLimits, applicable_limits, team_of
-from accountant.limits.charge import LevelCharge, after_refund, charges_of, refund
+from accountant.limits.charge import LimitCharge, after_refund, charges_of, refund
 from accountant.limits.reserved_totals import Sums, minus, plus
 from accountant.limits.store import LimitOverlay
 from accountant.records.outcomes import Outcome
@@ -39,7 +39,7 @@ class Held(NamedTuple):
     """What one grant was charged."""
 
     totals: tuple[Units, ...]
-    levels: list[LevelCharge]
+    levels: list[LimitCharge]
 
 
 class Trial:
@@ -65,7 +65,7 @@ class Trial:
             return None
         charges = [] if limits is None else charges_of(limits, verdict.charged)
         for each in verdict.charged:
-            self.store.put(each.level)
+            self.store.put(each.after)
         self.ledger = after
         return Held(minus(after.totals, before.totals), charges)
 
@@ -88,7 +88,7 @@ class Trial:
             return None
         former = limits.former_team
         return (
-            [(each.counted, each.paced, each.window) for each in limits.limits],
+            [(each.counted, each.period_used, each.period) for each in limits.limits],
             (limits.reserved, limits.own_unused, former and former.unused),
         )
 

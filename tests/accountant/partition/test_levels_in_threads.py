@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from accountant.limits.state import Level, LimitState
-from accountant.limits.store import LevelTable
+from accountant.limits.state import LimitRule, LimitState
+from accountant.limits.store import LimitTable
 from accountant.limits.wire import LimitRecord
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
@@ -46,12 +46,16 @@ def both(*works: Callable[[], None]) -> None:
 
 
 def test_a_list_of_limits_is_of_one_moment() -> None:
-    table, done = LevelTable(), threading.Event()
+    table, done = LimitTable(), threading.Event()
 
     def put() -> None:
         for number in range(3_000):
-            table.put(Level("census", "analyst", "", f"a{number}", number, LimitState(REPORTED)))
-            table.put(Level(f"other{number}", "analyst", "", "ana", number, LimitState(REPORTED)))
+            table.put(
+                LimitState("census", "analyst", "", f"a{number}", number, LimitRule(REPORTED))
+            )
+            table.put(
+                LimitState(f"other{number}", "analyst", "", "ana", number, LimitRule(REPORTED))
+            )
         done.set()
 
     def read() -> None:
@@ -67,7 +71,7 @@ def test_a_list_of_limits_is_of_one_moment() -> None:
 
 
 def test_bounds_are_never_those_of_another_policy() -> None:
-    rule = LimitState(REPORTED)
+    rule = LimitRule(REPORTED)
     plans = [
         open_plan(Policy(filter="basic", epsilon="1", alert_at=(ratio,)))
         for ratio in ("0.1", "0.7")

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from msgspec import UNSET
 
-from accountant.limits.wire import LevelMoved
+from accountant.limits.wire import LimitUpdate
 from accountant.records.outcomes import Outcome
 from accountant.replay.sums import same
 
-MOVED = LevelMoved(scope="team", name="red", version=1)
+MOVED = LimitUpdate(scope="team", name="red", version=1)
 
 
 @pytest.mark.parametrize(

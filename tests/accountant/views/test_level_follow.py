@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from accountant.limits.state import row_of
-from accountant.limits.store import LevelTable
+from accountant.limits.store import LimitTable
 from accountant.limits.wire import LevelRow
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
@@ -92,7 +92,7 @@ class Reader:
             assert {level.key for level in table.limits_of(dataset)} == limits
 
 
-def reported(table: LevelTable) -> dict[str, object]:
+def reported(table: LimitTable) -> dict[str, object]:
     """Return every level as its row tells it, with what its share withholds."""
     return {str(level.key): (encode(row_of(level)), level.unused) for level in table}
 

@@ -9,7 +9,7 @@ import pytest
 
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable
-from accountant.limits.wire import LevelLeft, LevelNamed
+from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.records import FORMAT, RULES, Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.limit_views import LevelView
@@ -65,10 +65,10 @@ def test_want_of_the_datasets_budget() -> None:
 
 
 def test_a_pace_says_when_more_comes() -> None:
-    named = LevelNamed("team", "red", "pace")
+    named = LimitName("team", "red", "pace")
     left = (
-        LevelLeft("dataset", None, {"epsilon": "0.5"}),
-        LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
+        LimitRemaining("dataset", None, {"epsilon": "0.5"}),
+        LimitRemaining("team", "red", None, {"epsilon": "0"}, "2026-11-22T00:00:00.000Z"),
     )
     result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
     assert result.why == (
@@ -87,16 +87,16 @@ def test_a_pace_says_when_more_comes() -> None:
 
 
 def test_a_period_that_is_over_says_to_ask_again() -> None:
-    named = LevelNamed("team", "red", "pace")
-    left = (LevelLeft("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
+    named = LimitName("team", "red", "pace")
+    left = (LimitRemaining("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
     before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
     result = refusal_of(before, level("team", "red", pace=pace("0.1")))
     assert result.more == MoreAvailable("A new period has begun since: ask again.")
 
 
 def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
-    left = (LevelLeft("team", "red", None, {"epsilon": "0.1"}),)
-    named = LevelNamed("team", "red", "pace")
+    left = (LimitRemaining("team", "red", None, {"epsilon": "0.1"}),)
+    named = LimitName("team", "red", "pace")
     result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
     assert result.more is not None
     assert result.more.text.startswith("Waiting will not help: a whole period is too small")
@@ -107,7 +107,7 @@ def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
     ("what", "words"), [("limit", "raise the limit"), ("reserved", "reserve less")]
 )
 def test_what_only_an_owner_can_change(what: Any, words: str) -> None:
-    result = refusal_of(refused(level=LevelNamed("analyst", "ana", what)))
+    result = refusal_of(refused(level=LimitName("analyst", "ana", what)))
     assert result.more is not None
     assert words in result.more.text
 
@@ -116,7 +116,7 @@ def test_other_reasons_promise_nothing() -> None:
     result = refusal_of(decision(reason=Reason.UNIT_MISMATCH))
     assert result.why == str(REASONS[Reason.UNIT_MISMATCH])
     assert (result.fits, result.more) == ("", None)
-    own = refusal_of(decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LevelNamed("team", "red")))
+    own = refusal_of(decision(reason=Reason.CLAIM_NOT_ACCEPTED, level=LimitName("team", "red")))
     assert "The limit of team red decides this." in own.why
 
 
