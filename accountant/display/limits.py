@@ -6,8 +6,9 @@ from collections.abc import Iterable
 from typing import Final
 
 from accountant.advice.room import LimitRoom
-from accountant.display.numbers import Texts, exact_percent, left_line
+from accountant.display.numbers import Texts, counted, exact_percent, left_line
 from accountant.display.times import each_period
+from accountant.filters.base import DELTAS
 from accountant.limits.wire import LimitRecord, LimitRemaining, Pace, ReservedRecord, Scope
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
@@ -55,24 +56,36 @@ def limit_sentence(limit: LimitRecord) -> str:
     return f"{subject} {', '.join(parts)}" if parts else f"{subject} has no limit any more"
 
 
-def left_at_words(left_at: Iterable[LimitRemaining], left: Texts | None) -> tuple[str, ...]:
+def left_at_words(
+    left_at: Iterable[LimitRemaining], left: Texts | None, asked: Texts | None = None
+) -> tuple[str, ...]:
     """Return what was left at each level, a line each.
 
     Args:
-        left: of the dataset, where nothing is kept back for others.
+        left: of the dataset, where nothing is reserved for others.
+        asked: the cost of the request; a delta that it does not move is not shown as 0.
     """
-    return tuple(_left_at(each, left) for each in left_at)
+    return tuple(_left_at(each, left, asked or {}) for each in left_at)
 
 
-def _left_at(each: LimitRemaining, left: Texts | None) -> str:
+def _left_at(each: LimitRemaining, left: Texts | None, asked: Texts) -> str:
     parts = []
     if each.left is not None:
         reserves = each.scope == "dataset" and each.left != left
         beside = " and not reserved for others" if reserves else ""
-        parts.append(f"{left_line(each.left)} left{beside}")
+        parts.append(f"{_moved_line(each.left, asked)} left{beside}")
     if each.pace_left is not None:
-        parts.append(f"{left_line(each.pace_left)} left in this period")
+        parts.append(f"{_moved_line(each.pace_left, asked)} left in this period")
     return f"{scope_words(each.scope, each.name)}: {', '.join(parts)}"
+
+
+def _moved_line(left: Texts, asked: Texts) -> str:
+    unmoved = {
+        name: "0"
+        for name, text in left.items()
+        if name in DELTAS and text == "0" and asked.get(name, "0") == "0"
+    }
+    return left_line(counted(left, budget=unmoved))
 
 
 def room_words(room: LimitRoom) -> str:

@@ -21,7 +21,8 @@ _WHOLE: Final = 1_000  # tenths of a percent
 _RATIO_DIGITS: Final = 14
 _NEAR: Final = 0.8
 _EXACT: Final = Context(prec=100)  # more digits than a ratio, or two amounts, may have
-_TIED: Final = frozenset({"kl_mean"})  # a sum of advanced_2016, whose rule ties two sums together
+_TIME: Final = "epsilon_squared"
+_MEAN: Final = "kl_mean"  # a sum of advanced_2016, whose rule ties the two together
 _NO_BOUND: Final = "no bound"
 
 
@@ -72,24 +73,64 @@ def spent_amounts(texts: Texts | None) -> tuple[Amount, ...]:
     return tuple(Amount(symbol(name), spent_amount(text), text) for name, text in found)
 
 
-def counted(texts: Texts | None, totals: Mapping[str, str | int] | None) -> Texts:
+def counted(
+    left: Texts | None,
+    totals: Mapping[str, str | int] | None = None,
+    budget: Texts | None = None,
+) -> Texts:
     """Return the amounts of the sums that the filter still counts.
 
     Where basic composition stands beside a filter, one of the two may have ended: its sums have
-    nothing left and limit nothing. A Renyi order that a claim has used up is infinite. Neither is
-    shown as 0 or infinite, unless nothing else is there.
+    nothing left and limit nothing. A Renyi order that a claim has used up is infinite. A sum may
+    also have no budget at all, such as delta under a pure budget. None of these is shown, unless
+    nothing else is there.
 
     Args:
-        texts: such as `left`, in the order of the filter's sums.
-        totals: of the same decision or view.
+        left: in the order of the filter's sums.
+        totals: of the same decision or view; without them, a half with nothing left has ended.
+        budget: of the dataset, where it is known.
     """
-    found, after = texts or {}, totals or {}
+    found, after = left or {}, totals or {}
     ended = {name for name in found if after.get(name) == "inf"}
-    if str(after.get(ENDED, "0")) != "0":
-        ended |= {*takewhile(lambda name: name != EPSILON, found)} - DELTAS
-    if str(after.get(WITHOUT, "0")) != "0":
-        ended.add(EPSILON)
-    return {name: text for name, text in found.items() if name not in ended} or found
+    for name, text in found.items():
+        unused = text == "0" and str(after.get(name, "")) == "0"
+        if unused or (budget or {}).get(name) == "0":
+            ended.add(name)
+    own = [*takewhile(lambda name: name != EPSILON, found)] if EPSILON in found else []
+    own = [name for name in own if name not in DELTAS]
+    if own:  # basic composition counts beside the filter
+        if totals:
+            without = str(after.get(WITHOUT, "0")) != "0"
+            filter_ended = str(after.get(ENDED, "0")) != "0"
+        else:
+            without = found[EPSILON] == "0"
+            filter_ended = not without and all(found[name] == "0" for name in own)
+        ended |= {*own} if filter_ended else set()
+        ended |= {EPSILON} if without else set()
+    kept = {name: text for name, text in found.items() if name not in ended}
+    return kept or dict([*found.items()][:1])
+
+
+def counted_cost(
+    cost: Texts | None,
+    left: Texts | None,
+    totals: Mapping[str, str | int] | None = None,
+    budget: Texts | None = None,
+) -> Texts:
+    """Return a cost in the sums that the filter counts, without those that it does not move.
+
+    Args:
+        left, totals, budget: as of `counted`; without `left`, every sum that it moves.
+    """
+    whole = cost or {}
+    names = counted(left, totals, budget) if left else whole
+    shown = {
+        name: text
+        for name, text in whole.items()
+        if (name in names or (name in DELTAS and name in (left or whole)))
+        and text not in {"0", "inf"}
+    }
+    return shown or {name: whole[name] for name in list(names)[:1] if name in whole}
 
 
 def left_ratio(left: Texts | None, totals: Mapping[str, str | int] | None) -> Decimal | None:
@@ -101,20 +142,31 @@ def left_ratio(left: Texts | None, totals: Mapping[str, str | int] | None) -> De
         left, totals: of a decision.
     """
     after = totals or {}
-    ratios = {
-        name: part_of(text, _EXACT.add(Decimal(text), Decimal(str(after[name]))))
+    wholes = {
+        name: _EXACT.add(Decimal(text), Decimal(str(after[name])))
         for name, text in counted(left, after).items()
         if name in after and name not in DELTAS
-        if Decimal(text) or Decimal(str(after[name]))
     }
-    if not ratios or _TIED & ratios.keys():
+    ratios = {name: part_of((left or {})[name], whole) for name, whole in wholes.items() if whole}
+    if not ratios:
         return None
     # Of Renyi orders one is enough, and so is basic composition beside a filter. Else every sum
     # must admit a request.
     beside = [ratios.pop(EPSILON)] if ENDED in after and EPSILON in ratios else []
+    if _MEAN in ratios:
+        ratios = {_TIME: _advanced_2016_ratio(wholes, after)}
     orders = all(name.startswith("renyi_") for name in ratios)
     own = [max(ratios.values()) if orders else min(ratios.values())] if ratios else []
     return max(own + beside)
+
+
+def _advanced_2016_ratio(wholes: Mapping[str, Decimal], after: Mapping[str, str | int]) -> Decimal:
+    """Return the part that is left where one rule ties two sums: see the filter's `progress`."""
+    time, mean = Decimal(str(after[_TIME])), Decimal(str(after[_MEAN]))
+    above_least = max(Decimal(0), _EXACT.subtract(_EXACT.add(mean, mean), time))
+    part, twice = _EXACT.divide(time, wholes[_TIME]), _EXACT.add(wholes[_MEAN], wholes[_MEAN])
+    spent = _EXACT.add(part, _EXACT.divide(above_least, twice))
+    return max(Decimal(0), _EXACT.subtract(Decimal(1), spent))
 
 
 def left_headline(left: Texts | None, totals: Mapping[str, str | int] | None) -> str:

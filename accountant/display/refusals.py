@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from typing import Final, NamedTuple
 
@@ -10,25 +10,25 @@ import msgspec
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
+from accountant.display.binding_limits import binding_limits, binding_words, cost_and_left
 from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
-from accountant.limits.wire import LimitName, LimitRemaining, Scope
+from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Reason
 from accountant.times import from_iso, iso, issued_at
-from accountant.views.limit_views import PaceView
+from accountant.views.limit_views import LevelView, PaceView
 
-_TOO_LITTLE_AT: Final = {
-    "limit": "The limit of {scope} has too little left.",
-    "pace": "The period limit of {scope} has too little left in this period.",
-    "reserved": "The rest of the budget is reserved for others.",
-}
 _WAITING: Final = "Waiting will not help: "
 _SMALLER: Final = "Ask for less at a time."
+_NEEDS_OWNER: Final = {
+    "limit": "an owner would have to raise the limit.",
+    "reserved": "an owner would have to reserve less for others.",
+}
 
 Paces = Mapping[tuple[Scope, str | None], PaceView]
 """Current period limits, by the scope and name of the limit."""
@@ -61,7 +61,11 @@ _decode_request = msgspec.json.Decoder(_RefusedRequest).decode
 
 
 def refusal_words(
-    refused: Decision | Preview, policy: Policy | None = None, *, amounts: bool = True
+    refused: Decision | Preview,
+    policy: Policy | None = None,
+    levels: Sequence[LevelView] = (),
+    *,
+    amounts: bool = True,
 ) -> str:
     """Return why something was refused, and what to do next where `fits` does not say it.
 
@@ -69,6 +73,7 @@ def refusal_words(
 
     Args:
         policy: of the dataset, where it is known: a claim for another unit is compared with it.
+        levels: the limits of the request's analyst, where the reader may see them.
         amounts: also say what the request costs and what is left.
     """
     reason = refused.reason
@@ -78,10 +83,11 @@ def refusal_words(
         return too_much
     level = refused.level
     if level is not None and level.what is not None:
-        said = _TOO_LITTLE_AT[level.what].format(scope=scope_words(level.scope, level.name))
-        return _with_amounts(said, refused) if amounts else said
+        return binding_words(refused, levels, amounts=amounts)
     if reason is Reason.EXHAUSTED:
-        return _with_amounts(NO_ROOM, refused) if amounts else NO_ROOM
+        costs = cost_and_left(refused.asked or {}, refused.left or {}) if amounts else ""
+        said = f"{NO_ROOM[:-1]}: {costs}." if costs else NO_ROOM
+        return " ".join(filter(None, (said, binding_words(refused, levels, amounts=amounts))))
     words = REASONS[reason]
     by = (
         ""
@@ -90,31 +96,6 @@ def refusal_words(
     )
     meaning = _meaning(refused, policy) if isinstance(refused, Decision) else ""
     return f"{meaning or words.meaning}{by} {words.remedy}"
-
-
-def _with_amounts(sentence: str, refused: Decision | Preview) -> str:
-    """Return a sentence with what the request costs and what is left, of one sum."""
-    asked, left = refused.asked or {}, refused.left or {}
-    level = refused.level
-    if level is not None:
-        at = _left_at(refused, level)
-        left = {} if at is None else (at.pace_left if level.what == "pace" else at.left) or {}
-    over = [
-        name
-        for name, rest in left.items()
-        if name in asked and Decimal(asked[name]) > Decimal(rest)
-    ]
-    # Where basic composition stands beside a filter, a half that has ended has nothing left.
-    name = next((name for name in over if Decimal(left[name])), next(iter(over), None))
-    if name is None:
-        return sentence
-    cost, rest = spent_amount(asked[name]), left_amount(left[name])
-    return f"{sentence[:-1]}: the request costs {symbol(name)} {cost}, and {rest} is left."
-
-
-def _left_at(refused: Decision | Preview, level: LimitName) -> LimitRemaining | None:
-    place = level.scope, level.name
-    return next((each for each in refused.left_at if (each.scope, each.name) == place), None)
 
 
 def _meaning(decision: Decision, policy: Policy | None) -> str:
@@ -191,28 +172,36 @@ def when_more(
 ) -> MoreAvailable | None:
     """Return when more budget comes for a request that did not fit, None for any other.
 
+    Where several limits have too little left, waiting helps only if it helps with all of them.
+
     Args:
         paces: the current period limits, where the refusal may be of an earlier period.
         decided_at: milliseconds since 1970.
     """
-    level = refused.level
     if refused.reason is not Reason.EXHAUSTED:
         return None
-    if level is None:
+    if refused.level is None:
         return MoreAvailable(f"{_WAITING}a dataset's budget is fixed.")
-    if level.what == "limit":
-        return MoreAvailable(f"{_WAITING}an owner would have to raise the limit.")
-    if level.what == "reserved":
-        return MoreAvailable(f"{_WAITING}an owner would have to reserve less for others.")
-    found = _left_at(refused, level)
-    at = None if found is None else found.more_at
-    if at is None:
+    binding = binding_limits(refused)
+    for each in binding:
+        if each.what in _NEEDS_OWNER:
+            return MoreAvailable(f"{_WAITING}{_NEEDS_OWNER[each.what]}")
+    if any(each.more_at is None for each in binding):
         return MoreAvailable(f"{_WAITING}a whole period is too small for this request. {_SMALLER}")
+    ends = [each.more_at for each in binding if each.more_at is not None]
     if paces is not None:
-        pace = paces.get((level.scope, level.name))
-        if pace is None:
-            return MoreAvailable("That period limit was removed or replaced since: ask again.")
-        if not from_iso(pace.begins_at) <= decided_at < from_iso(pace.ends_at):
-            return MoreAvailable("A new period has begun since: ask again.")
-        at = pace.ends_at
+        ends = []
+        for each in binding:
+            pace = paces.get((each.level.scope, each.level.name))
+            if pace is None:
+                return MoreAvailable("That period limit was removed or replaced since: ask again.")
+            if not in_period(pace, decided_at):
+                return MoreAvailable("A new period has begun since: ask again.")
+            ends.append(pace.ends_at)
+    at = max(ends)
     return MoreAvailable(f"More comes at {moment(at)}.", at)
+
+
+def in_period(pace: PaceView, at: int) -> bool:
+    """Whether a time, in milliseconds since 1970, is within a limit's current period."""
+    return from_iso(pace.begins_at) <= at < from_iso(pace.ends_at)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
     from accountant.claims import Claim
     from accountant.policy import Neighbours
     from accountant.records import Decision
+    from accountant.views.limit_views import LevelView
     from streams.client import Accountant
 
 
@@ -116,9 +119,10 @@ def ask(
                 again = f"run the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
             then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
-            remaining = None if json else _remaining(ledger, dataset, reply.decision)
             meant = None if json else suggest_dataset(ledger, reply.decision)
-    print_decision(reply.decision, as_json=json, remaining=remaining, then=then, hint=meant)
+    # With the words of the limits; the suggestion of a similar name comes apart.
+    why = reply.why if reply.decision.level is not None else ""
+    print_decision(reply.decision, as_json=json, why=why, then=then, hint=meant)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)
@@ -147,8 +151,18 @@ def _dry_run(
         shown = ledger.cost(
             dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours, via=via
         )
-    print_preview(shown, view.budget, as_json=json)
+        levels = () if json or not shown.left_at else _levels(ledger, dataset, analyst)
+    print_preview(shown, view.budget, levels, as_json=json)
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
+
+
+def _levels(ledger: Accountant, dataset: str, analyst: str | None) -> Sequence[LevelView]:
+    """Return the limits of an analyst, none if they cannot be read."""
+    from accountant.errors import BudgetError
+
+    with suppress(BudgetError):
+        return ledger.budget(dataset, analyst).levels
+    return ()
 
 
 def _fail_without_analyst(ledger: Accountant) -> NoReturn:
@@ -167,20 +181,6 @@ def _fail_without_analyst(ledger: Accountant) -> NoReturn:
         "the request names no analyst",
         hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
     )
-
-
-def _remaining(ledger: Accountant, dataset: str, decision: Decision) -> str | None:
-    """Return the remaining part of the budget after a grant, None if it is not known."""
-    from accountant.display.remaining import remaining_after
-    from accountant.errors import BudgetError
-
-    if not decision.granted:
-        return None
-    try:
-        view = ledger.dataset(dataset)
-    except BudgetError:  # the grant is printed even if this second read fails
-        return None
-    return remaining_after(decision, view)
 
 
 def _then(

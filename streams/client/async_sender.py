@@ -7,13 +7,12 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.policy import Policy
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.client.connection import AsyncConnection
 from streams.client.lookups import unknown_dataset
-from streams.client.reply import Reply
+from streams.client.reply import RefusalDetails, Reply
 from streams.client.request_notes import NOT_SENT, note_request, noting_errors
 from streams.client.requests import (
     PreparedRequest,
@@ -57,8 +56,8 @@ class AsyncRequestSender:
                 self.matching.remember_unanswered(call)
                 raise
             if not call.is_own_repeat(decision):
-                policy, hint = await self._explain(call, decision)
-                return Reply(decision, call.request_id, record=record, policy=policy, hint=hint)
+                more = await self._explain(call, decision)
+                return Reply(decision, call.request_id, record=record, **more._asdict())
             first = await self._find_first_decision(call)
             if first is None:
                 return Reply(decision, call.request_id, own_repeat=True, record=record)
@@ -96,24 +95,27 @@ class AsyncRequestSender:
                 return answer
             await self._connection.pause(pause)
 
-    async def _explain(
-        self, call: PreparedRequest, decision: Decision
-    ) -> tuple[Policy | None, str]:
-        """Read what makes a refusal plain: the policy to compare with, or a similar name."""
+    async def _explain(self, call: PreparedRequest, decision: Decision) -> RefusalDetails:
+        """Read what makes a refusal plain: the policy, the limits, or a similar name."""
         if call.source != "requests":
-            return None, ""
+            return RefusalDetails()
         with suppress(TimeoutError, BudgetError):
             if decision.reason is Reason.UNIT_MISMATCH:
                 view = await self._connection.read(
                     lambda service: service.dataset(call.dataset), within=GRACE_S
                 )
-                return None if view is None else view.policy, ""
+                return RefusalDetails(None if view is None else view.policy)
             if decision.reason is Reason.UNKNOWN_DATASET:
                 unknown = await self._connection.read(
                     lambda service: unknown_dataset(service, call.dataset)
                 )
-                return None, unknown.hint[:1].upper() + unknown.hint[1:]
-        return None, ""
+                return RefusalDetails(hint=unknown.hint[:1].upper() + unknown.hint[1:])
+            if decision.left_at:
+                budget = await self._connection.read(
+                    lambda service: service.budget_for(call.dataset, call.caller), within=GRACE_S
+                )
+                return RefusalDetails(levels=() if budget is None else budget.levels)
+        return RefusalDetails()
 
     async def _find_first_decision(self, call: PreparedRequest) -> bytes | None:
         """Look up the first decision on a call that its own retry repeated; None if unknown."""

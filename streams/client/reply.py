@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Generator
+from collections.abc import Callable, Coroutine, Generator, Mapping, Sequence
 from decimal import Decimal
 from functools import wraps
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeVar
+from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-from accountant.display.numbers import counted, spent_line
+from accountant.display.numbers import counted_cost, spent_line
 from accountant.display.refusals import refusal_words
 from accountant.partition import hash_of
 from accountant.policy import Policy
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.receipts import Receipt
+from accountant.views.limit_views import LevelView
 from streams.client.notebooks.display import remaining_words, reply_html
 
 T = TypeVar("T")
@@ -24,6 +25,20 @@ _NO_TRUTH_VALUE: Final = (
     "a reply is neither true nor false. Read its `granted`, or use `ledger.grant(...)` or "
     "`ledger.release(...)`, which raise if the request is not granted"
 )
+
+
+class RefusalDetails(NamedTuple):
+    """What a client reads to explain a refusal.
+
+    Attributes:
+        policy: of the dataset, to compare the claim with.
+        levels: the limits of the request's analyst.
+        hint: the name of a similar dataset.
+    """
+
+    policy: Policy | None = None
+    levels: Sequence[LevelView] = ()
+    hint: str = ""
 
 
 class Reply:
@@ -49,6 +64,7 @@ class Reply:
         own_repeat: bool = False,
         record: bytes | None = None,
         policy: Policy | None = None,
+        levels: Sequence[LevelView] = (),
         hint: str = "",
     ) -> None:
         """Make a reply of a decision.
@@ -58,6 +74,7 @@ class Reply:
                 reply.
             record: the bytes of the log's record, if known.
             policy: of the dataset, to compare a refused claim with.
+            levels: the limits of the request's analyst, to explain a refusal.
             hint: to add to the reason of a refusal, such as the name of a similar dataset.
         """
         self.decision = decision
@@ -68,7 +85,7 @@ class Reply:
         own = self.first if again and own_repeat else decision
         self.granted = own is not None and own.granted
         self._record = record
-        self.why = " ".join(filter(None, (refusal_words(decision, policy), hint)))
+        self.why = " ".join(filter(None, (refusal_words(decision, policy, levels), hint)))
 
     def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots
         return {name: getattr(self, name) for name in self.__slots__}
@@ -167,10 +184,10 @@ class Reply:
     def _repr_html_(self) -> str:
         return reply_html(self)
 
-    def _counted_cost(self) -> dict[str, str]:
+    def _counted_cost(self) -> Mapping[str, str]:
         """Return the cost of the sums that the budget limits."""
-        limited = counted(self.decision.left, self.decision.totals)
-        return {name: f"{cost:f}" for name, cost in self.cost.items() if name in limited}
+        cost = {name: f"{amount:f}" for name, amount in self.cost.items()}
+        return counted_cost(cost, self.decision.left, self.decision.totals)
 
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"

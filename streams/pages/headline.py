@@ -75,7 +75,7 @@ class Headline(NamedTuple):
 def headline(view: DatasetView) -> Headline:
     """Return the top of a dataset's page."""
     # A half of the budget that has ended is no longer counted.
-    names = counted(view.left, view.totals)
+    names = counted(view.left, view.totals, view.budget)
     used = spent_amounts({name: str(view.totals[name]) for name in names})
     left, budget = left_amounts(names), left_amounts({name: view.budget[name] for name in names})
     return Headline(

@@ -66,12 +66,7 @@ def _urgency(view: DatasetView) -> tuple[bool, float, str]:
 
 
 def _row(view: DatasetView) -> _DatasetRow:
-    # Leave out sums with a budget of 0, such as delta under a pure budget.
-    left = {
-        name: text
-        for name, text in counted(view.left, view.totals).items()
-        if view.budget.get(name) != "0"
-    }
+    left = counted(view.left, view.totals, view.budget)
     return _DatasetRow(
         view.dataset,
         guarantee(view.policy),

@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.display.datasets import more_words
-from accountant.display.numbers import left_line, spent_line
+from accountant.display.numbers import counted, counted_cost, left_line, spent_line
 from accountant.display.texts import capital, cut
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -23,7 +23,7 @@ from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview, RecentRequests
 from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.preview_form import PreviewForm, PreviewResult, claim_of
-from streams.pages.request_rows import paces_of, refusal
+from streams.pages.request_rows import refusal
 from streams.pages.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.usage import RefusalCount, UsageRows, by_key, refusals
 from streams.service import LedgerService
@@ -142,14 +142,14 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
 def _preview_result(claim: str, preview: Preview, found: PageData) -> PreviewResult:
     levels = found.budget.levels if found.budget is not None else found.levels
     cost = (preview.cost if preview.granted else preview.asked) or {}
-    counted = {name: text for name, text in cost.items() if name in preview.left}
+    budget = found.view.budget
     return PreviewResult(
         claim=cut(claim),
         granted=preview.granted,
-        cost=spent_line(counted),
-        left=left_line(preview.left),
+        cost=spent_line(counted_cost(cost, preview.left, budget=budget)),
+        left=left_line(counted(preview.left, budget=budget)),
         more=f"{capital(more_words(preview.more))}." if preview.granted else "",
-        refusal=refusal(preview, paces_of(levels), found.now, found.now),
+        refusal=refusal(preview, levels, found.now, found.now),
     )
 
 

@@ -11,9 +11,9 @@ from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.display.limits import left_at_words
-from accountant.display.numbers import spent_line
+from accountant.display.numbers import counted_cost, spent_line
 from accountant.display.reasons import REASONS
-from accountant.display.refusals import MoreAvailable, Paces, refusal_words, when_more
+from accountant.display.refusals import MoreAvailable, in_period, refusal_words, when_more
 from accountant.display.texts import cut
 from accountant.display.times import from_now
 from accountant.limits.wire import Scope
@@ -92,9 +92,8 @@ def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> Re
     granted = decision.outcome is Outcome.GRANTED
     claim = _claim(request.claim)
     decided_at = from_iso(decision.decided_at)
-    refused = None if granted else refusal(decision, paces_of(levels), now, decided_at)
+    refused = None if granted else refusal(decision, levels, now, decided_at)
     cost = (decision.cost if granted else decision.asked) or {}
-    counted = decision.left or cost
     return RequestRow(
         number=decision.sequence or 0,
         request_id=request.request_id,
@@ -105,32 +104,42 @@ def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> Re
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
         purpose=cut(request.purpose),
         granted=granted,
-        cost=spent_line({name: cost[name] for name in counted if name in cost}),
+        cost=spent_line(counted_cost(cost, decision.left, decision.totals)),
         refusal=refused,
     )
 
 
 def refusal(
-    refused: Decision | Preview, paces: Paces, now: int, decided_at: int
+    refused: Decision | Preview, levels: Sequence[LevelView], now: int, decided_at: int
 ) -> RefusalText | None:
     """Return the explanation of a refusal, None without a reason.
 
     Args:
-        paces: the current period limits.
+        levels: the current limits of the analyst.
         now, decided_at: milliseconds since 1970.
     """
     reason = refused.reason
     if reason is None:
         return None
-    more = when_more(refused, paces, decided_at)
+    more = when_more(refused, paces_of(levels), decided_at)
     return RefusalText(
         title=REASONS[reason].title,
-        why=refusal_words(refused),
+        why=refusal_words(refused, levels=_current(levels, decided_at)),
         fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
-        left=left_at_words(refused.left_at, refused.left),
+        left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
         more_in="" if more is None or more.at is None else from_now(more.at, now),
     )
+
+
+def _current(levels: Sequence[LevelView], decided_at: int) -> list[LevelView]:
+    """Return limits without the period limits whose period began after a decision."""
+    return [
+        msgspec.structs.replace(each, pace=None)
+        if each.pace is not None and not in_period(each.pace, decided_at)
+        else each
+        for each in levels
+    ]
 
 
 def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:

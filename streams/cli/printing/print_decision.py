@@ -14,14 +14,14 @@ def print_decision(
     decision: Decision,
     *,
     as_json: bool,
-    remaining: str | None = None,
+    why: str = "",
     then: str | None = None,
     hint: str | None = None,
 ) -> None:
     """Print a decision; if that fails, report on stderr that it was made, with its id.
 
     Args:
-        remaining: percentage of the budget that is left after a grant.
+        why: the reason of a refusal, if it is known.
         then: how many more such requests fit.
         hint: what to do next.
     """
@@ -34,7 +34,7 @@ def print_decision(
     if as_json:
         write_lines([served_decision(encode(decision))])
     else:
-        for line in explain(decision, remaining=remaining):
+        for line in explain(decision, why=why):
             stdout().print(line, soft_wrap=True)
         if then is not None:
             stdout().print(f"  then  {then}", soft_wrap=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from msgspec import UNSET
@@ -15,15 +15,18 @@ from rich.text import Text
 from accountant.advice.preview import Preview, more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
-from accountant.display.counted_sums import counted_cost, counted_left
 from accountant.display.datasets import STATES, cap_words, filter_words, guarantee, more_words
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     Amount,
     Texts,
+    counted,
+    counted_cost,
     left_amounts,
     left_line,
+    left_percent,
+    left_ratio,
     line,
     odometer_amounts,
     percents,
@@ -37,6 +40,7 @@ from accountant.filters.beside import ENDED, WITHOUT
 from accountant.records import Decision, FieldError
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import LevelView
 from streams.cli.printing.output import outcome_text, spent_bar
 from streams.cli.reading.open_releases import OpenRelease
 
@@ -57,7 +61,7 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     table.add_column("odometers (nats)", overflow="fold")
     table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
-        left = left_amounts(counted_left(view.left, view.budget))[0]
+        left = left_amounts(counted(view.left, view.totals, view.budget))[0]
         table.add_row(
             Text(view.dataset).append(f"\n{view.state}", style="not bold dim"),
             Text(guarantee(view.policy)).append(f"\n{view.policy.filter}", style="dim"),
@@ -142,10 +146,10 @@ def dataset_details(
 
 def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
     """Yield what is spent and left of each sum that counts."""
-    count_progress = counted_left(view.left, view.budget)
-    used = spent_amounts({name: str(view.totals[name]) for name in count_progress})
-    budget = left_amounts({name: view.budget[name] for name in count_progress})
-    for spent, whole, rest in zip(used, budget, left_amounts(count_progress), strict=True):
+    left = counted(view.left, view.totals, view.budget)
+    used = spent_amounts({name: str(view.totals[name]) for name in left})
+    budget = left_amounts({name: view.budget[name] for name in left})
+    for spent, whole, rest in zip(used, budget, left_amounts(left), strict=True):
         yield f"  {spent.name}", f"{spent.text} of {whole.text} spent, {rest.text} left"
 
 
@@ -176,53 +180,53 @@ def broken_rule(error: FieldError) -> str:
 
 
 def amount_lines(
-    left: dict[str, str] | None, budget: Texts | None = None, **amounts: dict[str, str] | None
+    left: dict[str, str] | None,
+    totals: Mapping[str, str | int] | None = None,
+    budget: Texts | None = None,
+    **amounts: dict[str, str] | None,
 ) -> Iterator[Text]:
     """Yield a line for each named amount, then a line of what is left, in the sums that count.
 
     Args:
-        budget: of the dataset, if it is known.
+        totals: of the decision. `budget`: of the dataset, if it is known.
     """
     if not left:
         return
     for label, named in amounts.items():
         if named:
-            limited = {name: named[name] for name in left}
-            yield Text(f"  {label:<6}{line(spent_amounts(counted_cost(limited, left, budget)))}")
-    yield Text(f"  left  {left_line(counted_left(left, budget))}")
+            cost = counted_cost(named, left, totals, budget)
+            yield Text(f"  {label:<6}{line(spent_amounts(cost))}")
+    yield Text(f"  left  {left_line(counted(left, totals, budget))}")
 
 
-def _budget_of(decision: Decision) -> dict[str, str] | None:
-    """Return "0" for each sum of which a decision shows that its budget has nothing."""
-    totals = decision.totals
-    if totals is None or decision.left is None:
-        return None
-    return {
-        name: "0" if text == str(totals.get(name)) == "0" else "1"
-        for name, text in decision.left.items()
-    }
+def refusal_lines(
+    refused: Decision | Preview, levels: Sequence[LevelView] = (), why: str = ""
+) -> list[Text]:
+    """Return why a request is refused, and what is left at each limit, line by line.
 
-
-def refusal_lines(refused: Decision | Preview) -> list[Text]:
-    """Return why a request is refused, and what is left at each limit, line by line."""
-    words = refusal_words(refused)
+    Args:
+        levels: the limits of its analyst, if they are known.
+        why: the reason, if it is known.
+    """
+    words = why or refusal_words(refused, levels=levels)
     said = [words] if words else []
-    return [Text(f"  {each}") for each in (*said, *left_at_words(refused.left_at, refused.left))]
+    left = left_at_words(refused.left_at, refused.left, refused.asked)
+    return [Text(f"  {each}") for each in (*said, *left)]
 
 
-def explain(decision: Decision, *, remaining: str | None = None) -> list[Text]:
+def explain(decision: Decision, *, why: str = "") -> list[Text]:
     """Return the decision for people, line by line; a refusal says what would fit.
 
     Args:
-        remaining: percentage of the budget that is left, for the first line.
+        why: of a refusal, the reason, if it is known.
     """
     # Records of members and limits charge nothing.
     left = decision.left if decision.member is None and decision.limit is None else None
-    lines = [_outcome_line(decision, remaining)]
+    lines = [_outcome_line(decision)]
     if decision.error is not None:
         lines.append(Text(f"  {broken_rule(decision.error)}"))
-    lines += refusal_lines(decision)
-    lines += amount_lines(left, _budget_of(decision), cost=decision.cost, asked=decision.asked)
+    lines += refusal_lines(decision, why=why)
+    lines += amount_lines(left, decision.totals, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if (more := when_more(decision)) is not None:
@@ -246,10 +250,11 @@ def explain(decision: Decision, *, remaining: str | None = None) -> list[Text]:
     return lines
 
 
-def _outcome_line(decision: Decision, remaining: str | None) -> Text:
+def _outcome_line(decision: Decision) -> Text:
     line = outcome_text(decision.outcome)
+    remaining = left_ratio(decision.left, decision.totals) if decision.granted else None
     if remaining is not None:
-        line.append(f": {remaining} of the budget left", style="bold")
+        line.append(f": {left_percent(remaining)} of the budget left", style="bold")
     if decision.reason is not None:
         line.append(f" ({decision.reason})")
     if decision.member is not None:

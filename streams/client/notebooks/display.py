@@ -13,6 +13,7 @@ from accountant.display.limits import left_at_words, limit_sentence, room_words
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     counted,
+    counted_cost,
     left_amount,
     left_headline,
     left_line,
@@ -29,7 +30,6 @@ from accountant.display.numbers import (
 from accountant.display.odometers import odometers_of
 from accountant.display.refusals import refusal_words
 from accountant.display.times import moment
-from accountant.filters.base import DELTAS
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget
@@ -69,8 +69,8 @@ def reply_html(reply: Any) -> str:
         ("reason", str(reply.reason or "")),
         ("why", reply.why),
         ("dataset", reply.dataset or ""),
-        ("cost", spent_line(_texts(reply.cost))),
-        ("asked", spent_line(_texts(reply.asked))),
+        ("cost", _cost(_texts(reply.cost), reply.decision)),
+        ("asked", _cost(_texts(reply.asked), reply.decision)),
         ("fits", reply.fits or ""),
         ("thresholds reached", percents(reply.crossed)),
         ("request id", reply.request_id),
@@ -93,15 +93,12 @@ def _left_of_view(view: DatasetView) -> str:
 def _remaining(
     headline: str, left: Mapping[str, str] | None, totals: Mapping[str, str | int] | None
 ) -> str:
-    used = totals or {}
-    amounts = left_line(
-        {
-            name: text
-            for name, text in counted(left, totals).items()
-            if text != "0" or str(used.get(name, "0")) != "0" or name not in DELTAS
-        }
-    )
+    amounts = left_line(counted(left, totals))
     return f"{headline} ({amounts})" if headline and amounts else headline or amounts
+
+
+def _cost(amounts: Mapping[str, str] | None, decision: Decision) -> str:
+    return spent_line(counted_cost(amounts, decision.left, decision.totals))
 
 
 def _texts(amounts: Mapping[str, Decimal]) -> dict[str, str]:
@@ -117,11 +114,11 @@ def decision_html(decision: Decision) -> str:
         ("why", refusal_words(decision)),
         ("error", format_value(decision.error)),
         ("dataset", decision.dataset or ""),
-        ("cost", spent_line(decision.cost)),
-        ("asked", spent_line(decision.asked)),
+        ("cost", _cost(decision.cost, decision)),
+        ("asked", _cost(decision.asked, decision)),
         ("fits", decision.fits or ""),
         ("left", remaining_words(decision)),
-        ("left at", "; ".join(left_at_words(decision.left_at, decision.left))),
+        ("left at", "; ".join(left_at_words(decision.left_at, decision.left, decision.asked))),
         ("odometers", line(odometer_amounts(decision.odometers or {}))),
         ("thresholds reached", percents(decision.crossed)),
         ("first", "" if first is None else f"{first.outcome} at {moment(first.decided_at)}"),
@@ -163,18 +160,13 @@ def preview_html(preview: Preview) -> str:
         ("would be granted", "yes" if preview.granted else "no"),
         ("why", refusal_words(preview)),
         ("dataset", preview.dataset),
-        ("cost", spent_line(_limited(preview.cost, preview.left))),
-        ("asked", spent_line(_limited(preview.asked, preview.left))),
+        ("cost", spent_line(counted_cost(preview.cost, preview.left))),
+        ("asked", spent_line(counted_cost(preview.asked, preview.left))),
         ("fits", preview.fits or ""),
-        ("left after it" if preview.granted else "left", left_line(preview.left)),
+        ("left after it" if preview.granted else "left", left_line(counted(preview.left))),
         ("then", more_words(preview.more) if preview.granted else ""),
     )
     return table("Preview", rows)
-
-
-def _limited(amounts: Mapping[str, str] | None, left: Mapping[str, str]) -> dict[str, str]:
-    """Return the amounts of the sums that the budget limits."""
-    return {name: text for name, text in (amounts or {}).items() if name in left}
 
 
 def budget_html(budget: AnalystBudget) -> str:

@@ -40,7 +40,9 @@ def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> Non
     reported = census("ask", "census", "pure:0.2", "--analyst", "ben")
     assert reported.code == 1
     assert "The limit of team blue has too little left" in reported.out
-    assert "team blue: ε 0.1" in reported.out
+    assert "It allows 30 % of the budget; 20 % is used." in reported.out
+    assert "team blue: ε 0.1 left" in reported.out
+    assert "δ 0" not in reported.out
 
 
 def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:

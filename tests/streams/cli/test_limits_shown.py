@@ -140,9 +140,10 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
         "would be refused (exhausted); this was a dry run, nothing was recorded"
     )
     assert "The limit of each analyst of team blue has too little left" in done.out
-    assert "team blue: ε 0.4, δ 0 left" in done.out
-    assert "each analyst of team blue: ε 0.05, δ 0 left" in done.out
-    assert "ε 0.3, δ 0 left in this period" in done.out
+    assert "team blue: ε 0.4 left" in done.out
+    assert "each analyst of team blue: ε 0.05 left" in done.out
+    assert "ε 0.3 left in this period" in done.out
+    assert "It allows 25 % of the budget; 20 % is used." in done.out
     assert "fits  pure:0.05" in done.out
     dry = census("ask", "census", "pure:0.6", "--analyst", "ana", "--dry-run", "--json", *where)
     assert dry.json["level"] == {"scope": "dataset", "what": "pace"}
