@@ -21,7 +21,7 @@ from tests.streams.bodies import decision
 from tests.streams.gateway.local_server import TestClock
 
 
-def test_what_was_crossed_before_comes_in_pieces() -> None:
+def test_past_alerts_are_sent_in_small_pieces() -> None:
     world = World()
     world.open("census", epsilon="1", filter="basic", alert_at=["0.5", "0.8", "0.9"])
     world.ask("pure:0.95", dataset="census")
@@ -32,7 +32,7 @@ def test_what_was_crossed_before_comes_in_pieces() -> None:
     assert max(map(len, pieces)) < 2 * PIECE_BYTES
 
 
-async def test_long_decisions_come_in_pieces(file: Path, clock: TestClock) -> None:
+async def test_long_decisions_are_sent_in_small_pieces(file: Path, clock: TestClock) -> None:
     service = EmbeddedService.open(file, Settings(), clock=clock)
     ring = ReplayBuffer(service, asyncio.Event())
     try:

@@ -20,7 +20,7 @@ from streams.settings import Settings
 from tests.streams.gateway.local_server import TestClock
 
 
-class Watched(EmbeddedService):
+class ReadRecorder(EmbeddedService):
     """A ledger in a file that notes how much is read of its log."""
 
     reads: list[int]
@@ -38,16 +38,16 @@ class Watched(EmbeddedService):
 
 
 @pytest.fixture
-async def watched(file: Path, clock: TestClock) -> AsyncIterator[Watched]:
-    service = Watched.open(file, Settings(), clock=clock)
+async def recorder(file: Path, clock: TestClock) -> AsyncIterator[ReadRecorder]:
+    service = ReadRecorder.open(file, Settings(), clock=clock)
     service.reads = []
     yield service
     await service.close()
 
 
 @pytest.fixture
-async def ring(watched: Watched) -> AsyncIterator[ReplayBuffer]:
-    made = ReplayBuffer(watched, asyncio.Event())
+async def ring(recorder: ReadRecorder) -> AsyncIterator[ReplayBuffer]:
+    made = ReplayBuffer(recorder, asyncio.Event())
     await made.ready()
     yield made
     made.close()
@@ -64,94 +64,94 @@ async def numbers_of(stream: AsyncIterator[bytes], count: int) -> list[int]:
     return found
 
 
-async def test_who_is_behind_reads_slices_while_others_go_on(
-    watched: Watched, ring: ReplayBuffer
+async def test_a_late_stream_reads_the_log_in_slices_without_blocking_others(
+    recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
     begin = ring.position
-    await watched.submit_some(3_000)
+    await recorder.submit_some(3_000)
     await ring.reach((3_000,))
-    slow = EventStream(watched, ring, EVERYTHING, begin).pieces([])
-    other = EventStream(watched, ring, EVERYTHING, None).pieces([])
-    watched.reads.clear()
+    slow = EventStream(recorder, ring, EVERYTHING, begin).pieces([])
+    other = EventStream(recorder, ring, EVERYTHING, None).pieces([])
+    recorder.reads.clear()
     found = await numbers_of(slow, 1_000)
-    assert len(watched.reads) == 10, "no more is read than is sent"
-    assert max(watched.reads) == SLICE
+    assert len(recorder.reads) == 10, "no more is read than is sent"
+    assert max(recorder.reads) == SLICE
     assert b"from now on" in await anext(other)
     assert (await anext(other)).startswith(b"id: ")
-    await watched.submit_some(1)
+    await recorder.submit_some(1)
     assert await numbers_of(other, 1) == [3_001]
     found += await numbers_of(slow, 2_001)
     assert found == list(range(1, 3_002))
 
 
-async def test_a_reader_that_is_too_slow_gets_what_it_missed_from_the_log(
-    watched: Watched, ring: ReplayBuffer
+async def test_a_slow_stream_reads_missed_decisions_from_the_log(
+    recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
-    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
-    await watched.submit_some(10)
+    stream = EventStream(recorder, ring, EVERYTHING, None).pieces([])
+    await recorder.submit_some(10)
     found = await numbers_of(stream, 10)
-    assert watched.reads == [1], "the last decision of the log, when the ring began"
-    await watched.submit_some(3 * MAX_BUFFERED)  # far more than is kept, while it does not read
+    assert recorder.reads == [1], "the last decision of the log, when the ring began"
+    await recorder.submit_some(3 * MAX_BUFFERED)  # far more than is kept, while it does not read
     await ring.reach((3 * MAX_BUFFERED + 10,))
     found += await numbers_of(stream, 3 * MAX_BUFFERED)
-    assert len(watched.reads) > 1
-    await watched.submit_some(5)
+    assert len(recorder.reads) > 1
+    await recorder.submit_some(5)
     found += await numbers_of(stream, 5)
     assert found == list(range(1, 3 * MAX_BUFFERED + 16))
 
 
-async def test_what_is_kept_for_all_is_bounded(watched: Watched, ring: ReplayBuffer) -> None:
-    await watched.submit_some(5 * MAX_BUFFERED)
+async def test_the_replay_buffer_is_bounded(recorder: ReadRecorder, ring: ReplayBuffer) -> None:
+    await recorder.submit_some(5 * MAX_BUFFERED)
     await ring.reach((5 * MAX_BUFFERED,))
     assert MAX_BUFFERED <= len(ring._buffered) < 2 * MAX_BUFFERED + SLICE
 
 
-async def test_a_reader_that_is_ever_further_behind_is_let_go(
-    watched: Watched, ring: ReplayBuffer
+async def test_a_stream_over_20000_decisions_behind_is_ended(
+    recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
-    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
+    stream = EventStream(recorder, ring, EVERYTHING, None).pieces([])
     assert b"from now on" in await anext(stream)
     assert (await anext(stream)).startswith(b"id: ")
-    await watched.submit_some(22_000)
+    await recorder.submit_some(22_000)
     await ring.reach((22_000,))
     assert [piece async for piece in stream] == [], "the client reconnects, and gets the reason"
 
 
-async def test_decisions_that_did_not_reach_the_server_are_read_from_the_log(
-    watched: Watched, ring: ReplayBuffer
+async def test_decisions_missed_by_the_broadcast_are_read_from_the_log(
+    recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
-    stream = EventStream(watched, ring, EVERYTHING, None).pieces([])
-    heard: Any = watched._appended
-    watched._appended = type(heard)()  # of what follows nobody hears
-    await watched.submit_some(300)
-    watched._appended = heard
-    partition = watched._writer.partition
+    stream = EventStream(recorder, ring, EVERYTHING, None).pieces([])
+    broadcast: Any = recorder._appended
+    recorder._appended = type(broadcast)()  # of what follows nobody hears
+    await recorder.submit_some(300)
+    recorder._appended = broadcast
+    partition = recorder._writer.partition
     assert partition is not None
-    watched._begun(partition)  # as after a commit of which it was not known whether it was made
+    recorder._begun(partition)  # as after a commit of which it was not known whether it was made
     assert await numbers_of(stream, 300) == list(range(1, 301))
     # A decision that comes twice, or in part, is sent once.
-    log = await watched.read_log(0, 0, 1_000)
+    log = await recorder.read_log(0, 0, 1_000)
     for first, count in ((295, 6), (1, 300), (301, 0)):
-        heard.send([Appended(0, first, log[first : first + count])])
-    await watched.submit_some(2)
+        broadcast.send([Appended(0, first, log[first : first + count])])
+    await recorder.submit_some(2)
     assert await numbers_of(stream, 2) == [301, 302]
 
 
-async def test_a_server_that_is_behind_another_one_waits_until_it_is_there(
-    watched: Watched, ring: ReplayBuffer
+async def test_a_server_waits_until_it_reaches_the_position_of_another_server(
+    recorder: ReadRecorder, ring: ReplayBuffer
 ) -> None:
-    heard: Any = watched._appended
-    watched._appended = type(heard)()
-    await watched.submit_some(5)  # of which this server does not hear yet
-    watched._appended = heard
-    position = Position.of([await watched.last_decision(0)])
-    checking = asyncio.create_task(check_position(watched, ring, position))
+    broadcast: Any = recorder._appended
+    recorder._appended = type(broadcast)()
+    await recorder.submit_some(5)  # of which this server does not hear yet
+    recorder._appended = broadcast
+    position = Position.of([await recorder.last_decision(0)])
+    checking = asyncio.create_task(check_position(recorder, ring, position))
     await asyncio.wait([checking], timeout=0.3)
     assert not checking.done()
-    partition = watched._writer.partition
+    partition = recorder._writer.partition
     assert partition is not None
-    watched._begun(partition)
+    recorder._begun(partition)
     await checking
-    stream = EventStream(watched, ring, EVERYTHING, position).pieces([])
-    await watched.submit_some(1)
+    stream = EventStream(recorder, ring, EVERYTHING, position).pieces([])
+    await recorder.submit_some(1)
     assert await numbers_of(stream, 1) == [6]

@@ -16,12 +16,12 @@ Event = tuple[str, bytes]
 class Stream(threading.Thread):
     """Reads a server's events until there are so many."""
 
-    def __init__(self, server: LocalServer, most: int, query: str = "") -> None:
+    def __init__(self, server: LocalServer, count: int, query: str = "") -> None:
         super().__init__()
         self.url = f"{server.url}/events{query}"
-        self.most = most
+        self.count = count
         self.connected = threading.Event()
-        self.seen: list[Event] = []
+        self.received: list[Event] = []
         self.start()
         assert self.connected.wait(20)
 
@@ -33,19 +33,19 @@ class Stream(threading.Thread):
                 if line.startswith("event: "):
                     kind = line[7:]
                 if line.startswith("data: "):
-                    self.seen.append((kind, line[6:].encode()))
-                    if len(self.seen) == self.most:
+                    self.received.append((kind, line[6:].encode()))
+                    if len(self.received) == self.count:
                         return
 
 
-def test_alerts_come_beside_decisions_each_with_its_id(server: LocalServer) -> None:
+def test_the_event_stream_contains_decisions_and_alerts_with_ids(server: LocalServer) -> None:
     stream = Stream(server, 4)
     for epsilon in ("0.3", "0.6"):
         server.ask(claim={"type": "pure", "epsilon": epsilon})
     stream.join(20)
-    assert sorted(kind for kind, _ in stream.seen) == ["alert", "alert", "decision", "decision"]
-    crossed = [decode_alert(data) for kind, data in stream.seen if kind == "alert"]
-    crossing = [decode_decision(data) for kind, data in stream.seen if kind == "decision"][1]
+    assert sorted(kind for kind, _ in stream.received) == ["alert", "alert", "decision", "decision"]
+    crossed = [decode_alert(data) for kind, data in stream.received if kind == "alert"]
+    crossing = [decode_decision(data) for kind, data in stream.received if kind == "decision"][1]
     assert [alert.threshold for alert in crossed] == list(crossing.crossed) == ["0.5", "0.8"]
     assert crossed[0] == Alert(
         alert_id="census/1/0.5",
@@ -58,22 +58,24 @@ def test_alerts_come_beside_decisions_each_with_its_id(server: LocalServer) -> N
     assert 0.9 <= crossed[0].spent_ratio < 0.91
 
 
-def test_who_connects_again_can_begin_with_what_was_crossed_meanwhile(server: LocalServer) -> None:
+def test_a_stream_with_crossed_true_begins_with_past_alerts(server: LocalServer) -> None:
     server.ask(claim={"type": "pure", "epsilon": "0.6"})
     stream = Stream(server, 3, "?crossed=true")
     server.ask(claim={"type": "pure", "epsilon": "0.3"})
     stream.join(20)
-    kinds = [kind for kind, _ in stream.seen]
-    ids = [decode_alert(data).alert_id for kind, data in stream.seen if kind == "alert"]
+    kinds = [kind for kind, _ in stream.received]
+    ids = [decode_alert(data).alert_id for kind, data in stream.received if kind == "alert"]
     assert kinds[0] == "alert"
     assert set(ids) == {"census/1/0.5", "census/1/0.8"}
     plain = Stream(server, 1)
     server.ask(claim={"type": "pure", "epsilon": "0.001"})
     plain.join(20)
-    assert [kind for kind, _ in plain.seen] == ["decision"], "from now on, unless it is asked for"
+    assert [kind for kind, _ in plain.received] == ["decision"], (
+        "from now on, unless it is asked for"
+    )
 
 
-def test_a_client_over_http_tells_them_apart(server: LocalServer) -> None:
+def test_an_http_client_separates_decisions_from_alerts(server: LocalServer) -> None:
     with Accountant(server.url) as ledger:
         decided, crossed = ledger.events(), ledger.alerts()
         found: list[object] = []
@@ -96,15 +98,15 @@ def test_a_client_over_http_tells_them_apart(server: LocalServer) -> None:
 
 def test_decisions_are_streamed_as_they_become_visible(server: LocalServer) -> None:
     connected = threading.Event()
-    seen: list[bytes] = []
+    received: list[bytes] = []
 
     def read() -> None:
         with httpx.stream("GET", f"{server.url}/events", timeout=60, trust_env=False) as response:
             for line in response.iter_lines():
                 connected.set()
                 if line.startswith("data: "):
-                    seen.append(line[6:].encode())
-                    if len(seen) == 3:
+                    received.append(line[6:].encode())
+                    if len(received) == 3:
                         return
 
     reader = threading.Thread(target=read)
@@ -112,8 +114,8 @@ def test_decisions_are_streamed_as_they_become_visible(server: LocalServer) -> N
     assert connected.wait(20)
     sent = [server.ask().content for _ in range(3)]
     reader.join(20)
-    assert seen == sent
-    assert decode_decision(seen[0]).outcome == "granted"
+    assert received == sent
+    assert decode_decision(received[0]).outcome == "granted"
 
 
 def test_stopping_the_server_ends_the_streams(server: LocalServer) -> None:

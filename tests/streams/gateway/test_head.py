@@ -21,7 +21,9 @@ def test_head_returns_the_end_of_the_log(server: LocalServer, file: Path) -> Non
         assert (head["partition_sequence"], head["head"]) == (len(values) - 1, hash_of(values[-1]))
 
 
-def test_the_gauge_is_of_the_same_decision(server: LocalServer, file: Path) -> None:
+def test_the_head_metrics_match_the_last_decision_of_the_log(
+    server: LocalServer, file: Path
+) -> None:
     for _ in range(3):
         server.ask(claim={"type": "pure", "epsilon": "0.01"})
         text = server.http.get("/metrics").text
@@ -33,11 +35,11 @@ def test_the_gauge_is_of_the_same_decision(server: LocalServer, file: Path) -> N
         assert int(bits) == int(digest, 16) >> (256 - 52)
 
 
-def test_a_server_that_signs_gives_its_newest_checkpoint_out(
+def test_head_contains_the_newest_signed_checkpoint(
     file: Path, clock: TestClock, tmp_path: Path, monkeypatch
 ) -> None:
-    place = tmp_path / "kept"
-    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))
+    directory = tmp_path / "kept"
+    monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(directory))
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_SECONDS", "0.1")
     with LocalServer(file, clock) as server:
         server.open("census")
@@ -45,6 +47,6 @@ def test_a_server_that_signs_gives_its_newest_checkpoint_out(
         while note is None:
             (head,) = server.http.get("/head").json()
             note = head.get("note")
-        checkpoint = opened(note.encode(), [SigningKey.load(place / "key").verifier])
+        checkpoint = opened(note.encode(), [SigningKey.load(directory / "key").verifier])
     value = list(read_decisions(file))[checkpoint.sequence]
     assert (checkpoint.ledger, checkpoint.head) == (head["ledger"], hash_of(value))

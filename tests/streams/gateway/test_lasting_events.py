@@ -50,8 +50,8 @@ def expected(values: list[bytes]) -> Expected:
     for value in values:
         decision = json.loads(value)
         found.append(("decision", json.loads(served_decision(value))))
-        place = f"{decision.get('dataset')}/{decision.get('generation')}"
-        found += [("alert", f"{place}/{each}") for each in decision.get("crossed", ())]
+        generation_id = f"{decision.get('dataset')}/{decision.get('generation')}"
+        found += [("alert", f"{generation_id}/{each}") for each in decision.get("crossed", ())]
     return found
 
 
@@ -90,18 +90,18 @@ def asking(server: LocalServer, count: int) -> Iterator[threading.Event]:
     running.join()
 
 
-def is_last(events: list[Event]) -> bool:
+def is_complete(events: list[Event]) -> bool:
     return bool(events) and events[-1].kind == "decision" and '"dataset":"last"' in events[-1].data
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
+def test_a_stream_cut_anywhere_loses_and_repeats_no_event(
     server: LocalServer, file: Path, seed: int
 ) -> None:
     begin, first = now(server), server.last_sequence()
     with asking(server, 240):
         events, cuts = read_with_cuts(
-            [server.url], begin, is_last, chance=random.Random(seed), most=10_000
+            [server.url], begin, is_complete, chance=random.Random(seed), most=10_000
         )
     found = events_in(events)
     assert cuts > 20
@@ -109,7 +109,7 @@ def test_nothing_is_lost_or_doubled_wherever_a_stream_is_cut(
     assert sum(kind == "alert" for kind, _ in found) >= 20
     # Each id once more, from the beginning: what comes after it is the rest.
     for number in random.Random(seed).sample(range(len(events) - 1), 25):
-        rest = read_until(server.url, is_last, last=events[number].id)
+        rest = read_until(server.url, is_complete, last=events[number].id)
         assert events_in(rest) == found[number + 1 :]
 
 
@@ -131,7 +131,7 @@ def test_an_alert_follows_its_decision_live_and_replayed(
     assert alerts[0].json["spent_ratio"] == pytest.approx(0.85)
 
 
-def test_an_amendment_tells_which_of_its_thresholds_are_crossed(
+def test_an_amendment_sends_alerts_for_new_thresholds_already_reached(
     server: LocalServer, clock: TestClock
 ) -> None:
     begin = now(server)
@@ -145,7 +145,7 @@ def test_an_amendment_tells_which_of_its_thresholds_are_crossed(
     assert kinds == ["decision", "census/1/0.5", "decision", *amended, "decision", "decision"]
 
 
-def test_what_a_client_is_not_to_see_is_left_out_and_its_position_goes_on(
+def test_a_filtered_stream_omits_other_events_and_can_be_resumed(
     server: LocalServer, file: Path
 ) -> None:
     begin, first = now(server), server.last_sequence()
@@ -154,12 +154,12 @@ def test_what_a_client_is_not_to_see_is_left_out_and_its_position_goes_on(
     whole, total = expected(logged(file, after=first)), 0
     for query, is_wanted in (
         ("?dataset=d1", lambda kind, value: _dataset(kind, value) == "d1"),
-        ("?analyst=a1", lambda kind, value: kind == "alert" or _who(value) == "a1"),
-        ("?analyst=owner", lambda kind, value: kind == "alert" or _who(value) == "owner"),
+        ("?analyst=a1", lambda kind, value: kind == "alert" or _caller_of(value) == "a1"),
+        ("?analyst=owner", lambda kind, value: kind == "alert" or _caller_of(value) == "owner"),
         (
             "?dataset=d2&analyst=a2",
             lambda kind, value: (
-                _dataset(kind, value) == "d2" and (kind == "alert" or _who(value) == "a2")
+                _dataset(kind, value) == "d2" and (kind == "alert" or _caller_of(value) == "a2")
             ),
         ),
     ):
@@ -183,12 +183,12 @@ def _dataset(kind: str, value: Any) -> str | None:
     return value.get("dataset") if kind == "decision" else str(value).partition("/")[0]
 
 
-def _who(value: Any) -> str | None:
+def _caller_of(value: Any) -> str | None:
     asked = value.get("request", {})
     return asked.get("analyst") or asked.get("by")
 
 
-def test_a_client_whose_filter_matches_nothing_gets_positions(
+def test_a_stream_whose_filter_matches_nothing_still_sends_positions(
     server: LocalServer, file: Path
 ) -> None:
     connection = Connection(server.url, query="?dataset=quiet")
@@ -212,18 +212,16 @@ def add(service: EmbeddedService, count: int) -> None:
     """Have so many decisions made of bodies that are no JSON."""
 
     async def submit() -> None:
-        left = count
-        while left:
-            some = min(left, 2_000)
+        remaining = count
+        while remaining:
+            some = min(remaining, 2_000)
             await asyncio.gather(*[service.submit("requests", b"?", wait=60) for _ in range(some)])
-            left -= some
+            remaining -= some
 
     asyncio.run(submit())
 
 
-def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
-    server: LocalServer, file: Path
-) -> None:
+def test_a_position_more_than_20000_decisions_back_is_gone(server: LocalServer, file: Path) -> None:
     too_far = now(server)
     server.ask(claim=SMALL)
     begin, first = now(server), server.last_sequence()
@@ -241,7 +239,7 @@ def test_a_stream_begins_twenty_thousand_decisions_back_and_no_further(
     assert numbers == list(range(first + 1, first + 1 + MAX_BEHIND))
 
 
-def test_a_position_in_the_archive_is_gone(file: Path, clock: TestClock, tmp_path: Path) -> None:
+def test_a_position_in_an_archive_is_gone(file: Path, clock: TestClock, tmp_path: Path) -> None:
     with LocalServer(file, clock) as server:
         first = now(server)
     fill(file, clock)
@@ -294,7 +292,7 @@ def is_after_seal(events: list[Event]) -> bool:
         ("1-000000000000-999", "partition 0 has no decision 999 yet"),
     ],
 )
-def test_what_is_no_position_of_this_log_is_refused_in_words(
+def test_an_invalid_event_id_is_refused_with_the_reason(
     server: LocalServer, last: str, why: str
 ) -> None:
     answer = server.http.get("/events", headers={"Last-Event-ID": last})
@@ -306,7 +304,7 @@ def test_what_is_no_position_of_this_log_is_refused_in_words(
     assert not server.service._appended.has_readers
 
 
-def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
+def test_a_position_of_another_or_restored_ledger_is_refused(
     server: LocalServer, file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     copy = tmp_path / "copy.db"
@@ -322,22 +320,22 @@ def test_a_position_of_another_ledger_or_of_one_put_back_is_refused(
         (future,) = read_until(again.url, bool)
         with pytest.raises(Refusal, match="other decisions there"):
             read_until(again.url, bool, last=foreign)
-    with LocalServer(copy, clock) as put_back:
+    with LocalServer(copy, clock) as restored_server:
         with pytest.raises(Refusal, match="has no decision 5 yet"):
-            read_until(put_back.url, bool, last=future.id)
-        put_back.ask(claim=SMALL)
+            read_until(restored_server.url, bool, last=future.id)
+        restored_server.ask(claim=SMALL)
         with pytest.raises(Refusal, match="restored from a copy"):
-            read_until(put_back.url, bool, last=future.id)
+            read_until(restored_server.url, bool, last=future.id)
 
 
-def test_a_part_of_a_decision_that_is_not_there_is_refused(server: LocalServer) -> None:
+def test_a_position_within_a_missing_decision_is_refused(server: LocalServer) -> None:
     position = Position.parse(now(server))
     assert position is not None
     with pytest.raises(Refusal, match="has no decision 2 yet"):
         read_until(server.url, bool, last=str(position.within(0, 1)))
 
 
-def test_thresholds_crossed_before_come_without_id_and_not_again(server: LocalServer) -> None:
+def test_past_alerts_have_no_event_id_and_are_not_repeated(server: LocalServer) -> None:
     server.ask(claim={"type": "pure", "epsilon": "0.6"})
     server.open("other")
     server.ask(dataset="other", claim={"type": "pure", "epsilon": "0.6"})
@@ -355,7 +353,7 @@ def test_thresholds_crossed_before_come_without_id_and_not_again(server: LocalSe
 
 @pytest.mark.parametrize("name", ["a%20b", "", "x" * 200])
 @pytest.mark.parametrize("field", ["dataset", "analyst"])
-def test_a_filter_that_is_no_name_is_refused(server: LocalServer, field: str, name: str) -> None:
+def test_an_invalid_name_in_a_filter_is_refused(server: LocalServer, field: str, name: str) -> None:
     answer = server.http.get(f"/events?{field}={name}")
     assert answer.status_code == 422
     assert answer.json()["field"] == field

@@ -88,60 +88,60 @@ def connect(port: int, path: bytes = b"/events") -> socket.socket:
     return made
 
 
-def leave(connected: socket.socket, *, reset: bool) -> None:
+def disconnect(connected: socket.socket, *, reset: bool) -> None:
     if reset:
         connected.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, _RESET)
     connected.close()
 
 
 def read_until(connected: socket.socket, wanted: bytes) -> bytes:
-    seen = b""
-    while wanted not in seen:
+    received = b""
+    while wanted not in received:
         more = connected.recv(65_536)
-        assert more, f"closed after {seen!r}"
-        seen += more
-    return seen
+        assert more, f"closed after {received!r}"
+        received += more
+    return received
 
 
-async def nobody_reads(service: AnyService) -> None:
+async def broadcast_has_no_reader(service: AnyService) -> None:
     """Return once the broadcast has no reader."""
 
-    def gone() -> bool:
+    def has_no_reader() -> bool:
         return not service._appended.has_readers
 
-    await asyncio.to_thread(eventually, gone)
+    await asyncio.to_thread(eventually, has_no_reader)
 
 
 @pytest.mark.parametrize("reset", [False, True])
 @pytest.mark.parametrize("path", [b"/events", b"/events?crossed=true"])
-async def test_nothing_is_kept_for_clients_that_read_and_left(
+async def test_a_client_that_reads_and_disconnects_leaves_no_reader(
     service: AnyService, settings: Settings, path: bytes, reset: bool
 ) -> None:
     def read_and_leave() -> None:
         for _ in range(30):
             client = connect(port, path)
             read_until(client, b"from now on")
-            leave(client, reset=reset)
+            disconnect(client, reset=reset)
 
     async with served(service, settings) as port:
         await asyncio.to_thread(read_and_leave)
-        await nobody_reads(service)
+        await broadcast_has_no_reader(service)
 
 
 @pytest.mark.parametrize("reset", [False, True])
-async def test_nothing_is_kept_for_clients_that_left_before_their_stream_began(
+async def test_a_client_that_disconnects_before_its_stream_leaves_no_reader(
     service: AnyService, settings: Settings, reset: bool
 ) -> None:
     async with served(service, settings) as port:
         for _ in range(30):
             # In this loop's own thread: the server hears of the request and of its end at once.
-            leave(connect(port), reset=reset)
+            disconnect(connect(port), reset=reset)
         assert await answered(port)
-        await nobody_reads(service)
+        await broadcast_has_no_reader(service)
 
 
 @pytest.mark.parametrize("blocked", ["http.response.start", "http.response.body", "nothing"])
-async def test_nothing_is_kept_where_the_server_gives_a_stream_up(
+async def test_a_stream_cancelled_by_the_server_leaves_no_reader(
     service: AnyService, settings: Settings, blocked: str
 ) -> None:
     began = asyncio.Event()
@@ -186,7 +186,7 @@ def clients() -> Iterator[list[socket.socket]]:
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
-async def test_streams_beyond_the_most_are_refused_until_one_ends(
+async def test_streams_above_the_limit_are_refused_until_one_ends(
     service: AnyService, settings: Settings, clients: list[socket.socket]
 ) -> None:
     def fill() -> None:
@@ -209,7 +209,7 @@ async def test_streams_beyond_the_most_are_refused_until_one_ends(
             f"this server has {MAX_STREAMS} open streams of events, its limit: "
             "close one, or connect again later"
         )
-        leave(clients.pop(), reset=True)
+        disconnect(clients.pop(), reset=True)
         await asyncio.to_thread(eventually, lambda: b" 200 OK" in begin(port, clients))
 
 
@@ -219,7 +219,7 @@ def begin(port: int, clients: list[socket.socket]) -> bytes:
     return read_until(clients[-1], b"\r\n\r\n")
 
 
-async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
+async def test_waiting_decisions_are_sent_in_order_in_few_pieces(
     service: AnyService, settings: Settings, clients: list[socket.socket]
 ) -> None:
     def open_streams() -> None:
@@ -249,8 +249,8 @@ async def test_what_waits_already_is_sent_in_few_pieces_and_in_order(
             assert len(found) <= 3
 
 
-def test_a_decision_is_made_into_events_once_for_all_streams() -> None:
-    happened = LogEvent(0, encode(decision(7)), Position((6,), 0))
-    sent = happened.encoded(EVERYTHING)
-    assert happened.encoded(EVERYTHING) is sent
+def test_a_decision_is_encoded_once_for_all_streams() -> None:
+    log_event = LogEvent(0, encode(decision(7)), Position((6,), 0))
+    sent = log_event.encoded(EVERYTHING)
+    assert log_event.encoded(EVERYTHING) is sent
     assert b'"partition_sequence":7,' in sent

@@ -28,7 +28,7 @@ async def _open_all(service: EmbeddedService, clock: TestClock) -> None:
 
 
 @pytest.fixture(scope="module")
-def crowd(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
+def big_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
     """A server with 503 datasets; 007 has spent most, 005 is exhausted and 003 closed."""
     clock = TestClock()
     with LocalServer(tmp_path_factory.mktemp("ledger") / "ledger.db", clock) as server:
@@ -43,10 +43,10 @@ def _names(views: list[dict[str, Any]]) -> list[str]:
     return [view["dataset"] for view in views]
 
 
-def test_the_page_shows_the_500_nearest_to_exhaustion_and_how_many_are_left_out(
-    crowd: LocalServer,
+def test_the_page_shows_500_datasets_nearest_to_exhaustion_and_counts_the_rest(
+    big_server: LocalServer,
 ) -> None:
-    text = crowd.http.get("/").text
+    text = big_server.http.get("/").text
     shown = re.findall('<tr><th scope="row"><a href="[^"]*">([^<]*)</a></th>', text)
     assert shown[:4] == [NAMES[7], NAMES[9], NAMES[0], NAMES[1]]
     assert len(shown) == 500
@@ -54,7 +54,7 @@ def test_the_page_shows_the_500_nearest_to_exhaustion_and_how_many_are_left_out(
     assert "and 3 more: <code>GET /datasets</code> lists all" in text
 
 
-class _Watched(list[DatasetView]):
+class _ViewsThatRecordThreads(list[DatasetView]):
     """Views that note which thread goes through them."""
 
     threads: set[int]
@@ -64,7 +64,7 @@ class _Watched(list[DatasetView]):
         return super().__iter__()
 
 
-class _WatchedService:
+class _ServiceThatRecordsThreads:
     """A real service, but for the list that it hands out."""
 
     def __init__(self, service: EmbeddedService) -> None:
@@ -74,13 +74,13 @@ class _WatchedService:
         self.threads: set[int] = set()
 
     async def datasets(self) -> list[DatasetView]:
-        views = _Watched(await self._service.datasets())
+        views = _ViewsThatRecordThreads(await self._service.datasets())
         views.threads = self.threads
         return views
 
 
-def test_the_page_is_made_beside_the_loop(crowd: LocalServer) -> None:
-    service = _WatchedService(crowd.service)
+def test_the_dataset_list_page_is_rendered_in_another_thread(big_server: LocalServer) -> None:
+    service = _ServiceThatRecordsThreads(big_server.service)
     app = create_app(service, Settings(port=0))  # type: ignore[arg-type]  # the page asks for no more
 
     async def look() -> int:
@@ -94,10 +94,10 @@ def test_the_page_is_made_beside_the_loop(crowd: LocalServer) -> None:
     assert loop not in service.threads
 
 
-def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(
-    crowd: LocalServer,
+def test_the_dataset_list_is_sent_in_slices_that_let_other_tasks_run(
+    big_server: LocalServer,
 ) -> None:
-    app = create_app(crowd.service, Settings(port=0))
+    app = create_app(big_server.service, Settings(port=0))
     bodies: list[bytes] = []
     turns: list[int] = []
     turn = 0
@@ -131,29 +131,33 @@ def test_all_datasets_are_sent_in_slices_between_which_others_have_a_turn(
     assert turns == sorted(set(turns)), "a slice came without a turn after the one before"
 
 
-def test_pages_of_datasets_come_to_the_whole_list(crowd: LocalServer) -> None:
+def test_pages_of_datasets_add_up_to_the_whole_list(big_server: LocalServer) -> None:
     found: list[dict[str, Any]] = []
     sizes = []
     after = ""
     for _ in range(3):
-        page = crowd.http.get("/datasets", params={"after": after, "limit": "200"}).json()
+        page = big_server.http.get("/datasets", params={"after": after, "limit": "200"}).json()
         sizes.append(len(page))
         found += page
         after = page[-1]["dataset"]
     assert sizes == [200, 200, 103]
-    assert found == crowd.http.get("/datasets").json()
+    assert found == big_server.http.get("/datasets").json()
     assert _names(found) == NAMES
 
 
-def test_a_name_that_is_none_says_where_to_begin_as_well(crowd: LocalServer) -> None:
-    page = crowd.http.get("/datasets", params={"after": "dataset-4999", "limit": "10000"}).json()
+def test_a_page_can_begin_after_a_name_of_no_dataset(big_server: LocalServer) -> None:
+    page = big_server.http.get(
+        "/datasets", params={"after": "dataset-4999", "limit": "10000"}
+    ).json()
     assert _names(page) == NAMES[500:]
-    assert crowd.http.get("/datasets", params={"after": "e"}).json() == []
+    assert big_server.http.get("/datasets", params={"after": "e"}).json() == []
 
 
 @pytest.mark.parametrize("limit", ["0", "-1", "10001", "1.5", "x", "", "1" * 5000, "\u0661"])
-def test_a_wrong_limit_is_reported_by_field_rule_and_value(crowd: LocalServer, limit: str) -> None:
-    response = crowd.http.get("/datasets", params={"limit": limit})
+def test_a_wrong_limit_is_reported_by_field_rule_and_value(
+    big_server: LocalServer, limit: str
+) -> None:
+    response = big_server.http.get("/datasets", params={"limit": limit})
     result = response.json()
     assert (response.status_code, result["error"], result["field"]) == (
         422,
@@ -164,8 +168,8 @@ def test_a_wrong_limit_is_reported_by_field_rule_and_value(crowd: LocalServer, l
     assert result.get("value", "").startswith(limit[:80])
 
 
-def test_the_openapi_document_says_how_to_page(crowd: LocalServer) -> None:
-    document = crowd.http.get("/schema/openapi.json").json()
+def test_the_openapi_document_says_how_to_page(big_server: LocalServer) -> None:
+    document = big_server.http.get("/schema/openapi.json").json()
     parameters = {
         each["name"]: each for each in document["paths"]["/datasets"]["get"]["parameters"]
     }

@@ -22,12 +22,14 @@ GET_ROUTES = [
 
 
 @pytest.mark.parametrize("path", GET_ROUTES)
-def test_head_is_answered_as_get_without_a_body(shared_server: LocalServer, path: str) -> None:
+def test_a_head_request_gets_the_headers_of_get_without_a_body(
+    shared_server: LocalServer, path: str
+) -> None:
     got, head = shared_server.http.get(path), shared_server.http.head(path)
     assert (head.status_code, head.content) == (got.status_code, b"")
-    apart = {"date"} if path != "/metrics" else {"date", "content-length"}  # metrics move on
-    assert {name: head.headers[name] for name in head.headers if name not in apart} == {
-        name: got.headers[name] for name in got.headers if name not in apart
+    volatile = {"date"} if path != "/metrics" else {"date", "content-length"}  # metrics move on
+    assert {name: head.headers[name] for name in head.headers if name not in volatile} == {
+        name: got.headers[name] for name in got.headers if name not in volatile
     }
 
 
@@ -39,7 +41,7 @@ def test_every_get_route_of_the_document_answers_head(shared_server: LocalServer
         assert (status == 405) == ("get" not in item), path
 
 
-def test_head_of_a_stream_ends_and_keeps_no_place(server: LocalServer) -> None:
+def test_a_head_request_for_events_ends_and_opens_no_stream(server: LocalServer) -> None:
     for _ in range(MAX_STREAMS + 1):
         head = server.http.head("/events")
         assert (head.status_code, head.content) == (200, b"")

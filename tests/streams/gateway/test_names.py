@@ -45,15 +45,15 @@ def asked(named: LocalServer) -> list[tuple[dict[str, Any], str]]:
     return found
 
 
-def test_an_address_leads_to_its_decision_and_tells_whose_it_is(
+def test_the_url_of_a_decision_contains_its_names_and_returns_it(
     named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     assert len({address for _, address in asked}) == len(NAMES) ** 2
     for body, address in asked:
         parts = urlsplit(address)
         _, _, dataset, _, request_id = map(unquote, parts.path.split("/"))
-        who = parse_qs(parts.query)["analyst"]
-        assert (dataset, request_id, who) == (
+        named_analysts = parse_qs(parts.query)["analyst"]
+        assert (dataset, request_id, named_analysts) == (
             body["dataset"],
             body["request_id"],
             [body["analyst"]],
@@ -62,7 +62,7 @@ def test_an_address_leads_to_its_decision_and_tells_whose_it_is(
         assert named.http.get(address).json()["request"] == body
 
 
-async def test_a_client_finds_by_names_what_was_asked(
+async def test_a_client_finds_requests_datasets_and_usage_by_name(
     named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     service = HttpService(named.url)
@@ -80,7 +80,7 @@ async def test_a_client_finds_by_names_what_was_asked(
         await service.close()
 
 
-def test_metrics_tell_every_dataset_and_every_analyst_apart(
+def test_metrics_have_separate_series_for_every_dataset_and_analyst(
     named: LocalServer, asked: list[tuple[dict[str, Any], str]]
 ) -> None:
     assert asked
@@ -96,7 +96,7 @@ def test_metrics_tell_every_dataset_and_every_analyst_apart(
     assert len(set(found["privacy_analyst_spent"])) == len(found["privacy_analyst_spent"]) == 100
 
 
-def test_each_alert_has_an_id_of_its_own(file: Path, clock: TestClock, tmp_path: Path) -> None:
+def test_each_alert_has_its_own_id(file: Path, clock: TestClock, tmp_path: Path) -> None:
     ids: list[str] = []
     with LocalServer(file, clock) as server:
         for name in NAMES:
@@ -131,7 +131,7 @@ def an_alert(alert_id: str) -> Alert:
     )
 
 
-def test_a_server_shows_a_name_that_can_be_used(server: LocalServer) -> None:
+def test_an_invalid_name_gets_a_suggestion_of_a_valid_one(server: LocalServer) -> None:
     answer = server.ask(dataset="schema/table")
     assert answer.status_code == 422
     result = answer.json()

@@ -28,12 +28,12 @@ DAY_S = DAY_MS / 1000
 
 
 @pytest.fixture
-def known(tmp_path: Path) -> Iterator[RolesServer]:
+def roles(tmp_path: Path) -> Iterator[RolesServer]:
     with RolesServer(tmp_path) as made:
         yield made
 
 
-def test_datasets_of_one_population_are_added_up(server: LocalServer) -> None:
+def test_the_page_sums_the_guarantees_of_one_population(server: LocalServer) -> None:
     assert "Datasets about the same people" not in server.http.get("/").text
     server.open("city-1", epsilon="0.5", delta="1e-6", population="city")
     server.open("city-2", epsilon="0.25", population="city")
@@ -46,7 +46,7 @@ def test_datasets_of_one_population_are_added_up(server: LocalServer) -> None:
     assert f"<td>no guarantee: {why}</td>" in server.http.get("/").text
 
 
-def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
+def test_after_a_clock_reset_a_population_has_no_joint_guarantee(
     file: Path, clock: TestClock
 ) -> None:
     clock.pass_(seconds=2 * DAY_S)
@@ -81,40 +81,40 @@ def test_a_population_opened_after_a_reset_of_the_clock_has_no_sum(
                 assert json.loads(msgspec.json.encode(shown.joint_guarantee)) == joint
         asked = server.ask(dataset="town-2").json()
         assert asked["outcome"] == "granted"
-        held = server.http.get("/datasets/town-1").json()["joint_guarantee"]
-        assert "not known whether town-1 was opened after" in held["why"]
+        joint_before = server.http.get("/datasets/town-1").json()["joint_guarantee"]
+        assert "not known whether town-1 was opened after" in joint_before["why"]
 
 
 @pytest.mark.parametrize("visibility", ["own", "members"])
-def test_the_joint_guarantee_is_everybodys_and_names_no_hidden_dataset(
-    known: RolesServer, visibility: str
+def test_every_caller_gets_the_joint_guarantee_without_hidden_names(
+    roles: RolesServer, visibility: str
 ) -> None:
     policy = {"access": "members", "visibility": visibility, "population": "city"}
     for name, epsilon in (("city-1", "0.5"), ("city-2", "0.25"), ("city-3", "0.125")):
-        known.open_for_olga(name, **policy, epsilon=epsilon)
+        roles.open_for_olga(name, **policy, epsilon=epsilon)
     for name, role in (("ana", "analyst"), ("eng", "engine"), ("aud", "auditor")):
-        known.enrol("city-1", name, role)
+        roles.enrol("city-1", name, role)
     for name in ("ana", "eng", "aud", "olga", "root"):
-        assert joint_of(known, name) == ("0.875", None), name
-    assert "city" not in known.see("zoe", "/").text
-    known.clock.pass_(seconds=1)  # type: ignore[attr-defined]
-    known.enrol("city-3", "ben", "analyst")
-    known.granted("city-3", "ben")
-    known.open_for_olga("city-4", **policy)
+        assert joint_of(roles, name) == ("0.875", None), name
+    assert "city" not in roles.see("zoe", "/").text
+    roles.clock.pass_(seconds=1)  # type: ignore[attr-defined]
+    roles.enrol("city-3", "ben", "analyst")
+    roles.granted("city-3", "ben")
+    roles.open_for_olga("city-4", **policy)
     for name in ("ana", "eng", "aud"):
         why = "another dataset was opened after something was granted on another dataset"
-        assert joint_of(known, name) == (None, why), name
+        assert joint_of(roles, name) == (None, why), name
     for name in ("olga", "root"):
         why = "city-4 was opened after something was granted on city-3"
-        assert joint_of(known, name) == (None, why), name
+        assert joint_of(roles, name) == (None, why), name
 
 
-def joint_of(known: RolesServer, name: str) -> tuple[str | None, str | None]:
+def joint_of(roles: RolesServer, name: str) -> tuple[str | None, str | None]:
     """Return the sum of epsilon, or why there is none: as every way of reading tells it."""
-    result = known.see(name, "/datasets/city-1").json()["joint_guarantee"]
+    result = roles.see(name, "/datasets/city-1").json()["joint_guarantee"]
     (listed, *_) = [
         row["joint_guarantee"]
-        for row in known.see(name, "/datasets").json()
+        for row in roles.see(name, "/datasets").json()
         if "joint_guarantee" in row
     ]
     assert listed == result
@@ -122,25 +122,25 @@ def joint_of(known: RolesServer, name: str) -> tuple[str | None, str | None]:
     hidden = result.get("others", 0)
     assert hidden == (0 if name in {"olga", "root"} else 2 if why is None else 3)
     texts = [
-        known.see(name, "/").text,
-        known.see(name, dataset_page("city-1")).text,
-        command(known, name, "show", "city-1"),
-        command(known, name, "list"),
+        roles.see(name, "/").text,
+        roles.see(name, dataset_page("city-1")).text,
+        command(roles, name, "show", "city-1"),
+        command(roles, name, "list"),
     ]
     for text in texts:
-        said = " ".join(text.split())
-        assert str(epsilon or why) in said
-        assert "0.875" in said or why is not None
+        text_read = " ".join(text.split())
+        assert str(epsilon or why) in text_read
+        assert "0.875" in text_read or why is not None
         if hidden:
-            assert f"city-1 and {hidden} other datasets" in said
-            assert not {"city-2", "city-3", "city-4"} & set(re.findall(r"[a-z0-9-]+", said))
+            assert f"city-1 and {hidden} other datasets" in text_read
+            assert not {"city-2", "city-3", "city-4"} & set(re.findall(r"[a-z0-9-]+", text_read))
     return epsilon, why
 
 
-def command(known: RolesServer, name: str, *arguments: str) -> str:
+def command(roles: RolesServer, name: str, *arguments: str) -> str:
     """Return what `accountant dataset` prints for somebody."""
-    token = {"ACCOUNTANT_TOKEN": known.tokens[name], "COLUMNS": "300"}
-    command = [sys.executable, "-m", "streams.cli", "dataset", *arguments, "--url", known.url]
+    token = {"ACCOUNTANT_TOKEN": roles.tokens[name], "COLUMNS": "300"}
+    command = [sys.executable, "-m", "streams.cli", "dataset", *arguments, "--url", roles.url]
     done = subprocess.run(
         command, env=os.environ | token, capture_output=True, text=True, check=False
     )

@@ -22,5 +22,7 @@ from streams.gateway.submit import wait_of
         ("wait=99999999999999", 5),
     ],
 )
-def test_the_wait_is_read_from_the_header_and_capped(header: str | None, seconds: int) -> None:
+def test_the_wait_is_read_from_the_prefer_header_and_capped(
+    header: str | None, seconds: int
+) -> None:
     assert wait_of(header) == seconds

@@ -20,7 +20,7 @@ SMALL = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbo
 LARGE = SMALL | {"claim": {"type": "pure", "epsilon": "2"}}
 
 
-def test_a_preview_tells_and_nothing_is_written(server: LocalServer) -> None:
+def test_a_preview_shows_the_decision_and_writes_nothing(server: LocalServer) -> None:
     before = server.http.get("/datasets/census").json()
     shown = server.post("/datasets/census/preview", SMALL)
     assert shown.status_code == 200
@@ -49,7 +49,7 @@ def test_a_refused_preview_shows_what_would_fit(server: LocalServer) -> None:
     assert (shown["asked"], shown["fits"]) == ({"epsilon": "2", "delta": "0"}, "pure:1")
 
 
-def test_a_request_above_the_cap_is_refused_in_the_preview(server: LocalServer) -> None:
+def test_a_preview_above_the_request_cap_is_refused(server: LocalServer) -> None:
     server.open("capped", most_per_request="0.25")
     shown = server.post("/datasets/capped/preview", LARGE).json()
     assert (shown["reason"], shown["fits"]) == ("above_cap", "pure:0.25")
@@ -66,14 +66,14 @@ def test_a_request_above_the_cap_is_refused_in_the_preview(server: LocalServer) 
         ("census", SMALL | {"unit": "x" * 70_000}, 413, "body"),
     ],
 )
-def test_preview_errors_are_those_of_a_request(
+def test_an_invalid_preview_gets_the_errors_of_a_request(
     server: LocalServer, path: str, body: Any, status: int, field: str
 ) -> None:
     result = server.post(f"/datasets/{path}/preview", body)
     assert (result.status_code, result.json()["field"]) == (status, field)
 
 
-def test_only_plain_json_is_read(server: LocalServer) -> None:
+def test_a_preview_accepts_only_valid_json(server: LocalServer) -> None:
     text = server.http.post(
         "/datasets/census/preview", content=b"{", headers={"Content-Type": "a/b"}
     )
@@ -88,7 +88,7 @@ async def shown_by(service: Service, dataset: str, claim: str) -> Preview | None
     return await service.preview(dataset, asked)
 
 
-async def test_the_client_s_service_tells_what_the_ledger_s_own_does(server: LocalServer) -> None:
+async def test_the_http_client_previews_as_the_ledger_does(server: LocalServer) -> None:
     remote = HttpService(server.url)
     try:
         for claim in ("pure:0.1", "gaussian:sigma=1,sensitivity=1", "pure:3", "2*pure:0.3"):
@@ -111,7 +111,7 @@ def _broken() -> PreviewRequest:
     return PreviewRequest(Pure("-1"), "person", "add_remove")
 
 
-def test_a_file_that_nobody_made_has_nothing_to_preview(tmp_path: Path) -> None:
+def test_a_preview_of_a_missing_ledger_file_raises(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path / 'none.db'}", analyst="ana") as ledger:
         for _ in range(2):
             with pytest.raises(NoSuchLedger):

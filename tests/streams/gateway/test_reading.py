@@ -4,7 +4,7 @@ from accountant.views.datasets import decode_dataset_view
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id, request
 
 
-def test_datasets_are_listed_by_name_and_shown_one_by_one(server: LocalServer) -> None:
+def test_datasets_are_listed_by_name_and_shown_singly(server: LocalServer) -> None:
     server.open("adult", filter="zcdp_tight", delta="1e-6")
     server.ask()
     listed = server.http.get("/datasets").json()
@@ -15,14 +15,14 @@ def test_datasets_are_listed_by_name_and_shown_one_by_one(server: LocalServer) -
     assert 0.1 <= view.spent_ratio < 0.11
 
 
-def test_a_dataset_never_opened_is_404_with_its_name(server: LocalServer) -> None:
+def test_an_unknown_dataset_gets_404_with_its_name(server: LocalServer) -> None:
     for path in ("/datasets/nowhere", "/datasets/nowhere/usage"):
         response = server.http.get(path)
         assert response.status_code == 404
         assert response.json()["value"] == "nowhere"
 
 
-def test_usage_is_by_analyst(server: LocalServer) -> None:
+def test_usage_is_summed_by_analyst(server: LocalServer) -> None:
     server.ask()
     server.ask(analyst="ben")
     server.ask(analyst="ben", claim={"type": "pure", "epsilon": "2"})
@@ -34,7 +34,7 @@ def test_usage_is_by_analyst(server: LocalServer) -> None:
     assert usage[1]["spent"] == "0.1"
 
 
-def test_an_id_not_in_the_index_is_404_and_names_the_command(
+def test_an_unknown_request_id_gets_404_with_the_command_to_search(
     server: LocalServer, clock: TestClock
 ) -> None:
     request_id = new_id(clock)
@@ -46,7 +46,7 @@ def test_an_id_not_in_the_index_is_404_and_names_the_command(
     assert server.http.get("/datasets/census/requests/x?analyst=ana").status_code == 404
 
 
-def test_decisions_are_found_by_whoever_made_the_request_alone(
+def test_a_decision_is_found_only_under_the_analyst_of_its_request(
     server: LocalServer, clock: TestClock
 ) -> None:
     asked = request(clock)
@@ -91,7 +91,7 @@ def test_the_openapi_document_names_every_route_and_body(server: LocalServer) ->
     )
 
 
-def test_a_parameter_that_is_missing_or_no_such_type_is_named(
+def test_a_missing_or_mistyped_query_parameter_is_named(
     server: LocalServer, clock: TestClock
 ) -> None:
     missing = server.http.get(f"/datasets/census/requests/{new_id(clock)}")
@@ -103,7 +103,7 @@ def test_a_parameter_that_is_missing_or_no_such_type_is_named(
     assert "bool" in wrong.json()["rule"]
 
 
-def test_an_unknown_path_or_method_is_a_problem(server: LocalServer) -> None:
+def test_an_unknown_path_or_method_gets_an_error(server: LocalServer) -> None:
     assert server.http.get("/nothing").json()["error"] == "http_error"
     assert server.http.delete("/datasets").status_code == 405
 

@@ -12,7 +12,7 @@ from tests.streams.embedded.archived import archive_file, fill, ledger_of
 from tests.streams.gateway.local_server import LocalServer, TestClock, request
 
 
-def test_pages_follow_one_another_to_an_empty_one(server: LocalServer) -> None:
+def test_pages_of_decisions_end_with_an_empty_page(server: LocalServer) -> None:
     sent = [server.ask(claim={"type": "pure", "epsilon": "0.01"}) for _ in range(5)]
     shown, after, pages = [], 0, 0
     while found := server.http.get(f"/datasets/census/requests?limit=2&after={after}").json():
@@ -42,7 +42,7 @@ def test_a_page_has_a_hundred_decisions_by_default(server: LocalServer) -> None:
     assert (len(whole["decisions"]), whole["next"]) == (102, 102)
 
 
-def test_what_has_no_number_in_the_dataset_is_in_no_page(
+def test_pages_omit_repeated_and_conflicting_requests(
     server: LocalServer, clock: TestClock
 ) -> None:
     body = request(clock)
@@ -53,7 +53,7 @@ def test_what_has_no_number_in_the_dataset_is_in_no_page(
     assert [each["outcome"] for each in shown] == ["opened", "granted"]
 
 
-def test_a_dataset_that_was_never_opened_is_not_found(server: LocalServer) -> None:
+def test_requests_of_an_unknown_dataset_get_404(server: LocalServer) -> None:
     problem = server.http.get("/datasets/nowhere/requests")
     assert problem.status_code == 404
     assert problem.json()["error"] == "unknown_dataset"
@@ -71,7 +71,7 @@ def test_a_dataset_that_was_never_opened_is_not_found(server: LocalServer) -> No
         ("after=%C2%B2", "after"),
     ],
 )
-def test_a_number_out_of_bounds_is_refused_with_the_rule(
+def test_a_page_parameter_out_of_bounds_gets_422_with_the_rule(
     server: LocalServer, query: str, field: str
 ) -> None:
     problem = server.http.get(f"/datasets/census/requests?{query}")
@@ -81,7 +81,7 @@ def test_a_number_out_of_bounds_is_refused_with_the_rule(
 
 
 @pytest.mark.parametrize("index", ["older", "rebuilt"])
-def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
+def test_archived_decisions_get_410_with_the_first_readable_number(
     file: Path, clock: TestClock, tmp_path: Path, index: str
 ) -> None:
     fill(file, clock)
@@ -108,14 +108,14 @@ def test_an_archived_beginning_is_gone_and_says_from_where_on_to_read(
             with pytest.raises(Gone, match="read on after=") as raised:
                 next(client.requests("survey"))
             assert raised.value.after == first
-            kept = [each.sequence for each in client.requests("survey", after=first)]
-            assert kept == [each["sequence"] for each in before[first:]]
+            readable = [each.sequence for each in client.requests("survey", after=first)]
+            assert readable == [each["sequence"] for each in before[first:]]
     with ledger_of(file, clock) as ledger, pytest.raises(Gone) as raised:
         next(ledger.requests("survey"))
     assert raised.value.after == first
 
 
-def test_a_dataset_of_which_everything_is_archived_says_so(
+def test_a_fully_archived_dataset_gets_410_with_its_end(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with LocalServer(file, clock) as server:
@@ -133,7 +133,7 @@ def test_a_dataset_of_which_everything_is_archived_says_so(
         assert end == {"decisions": [], "next": 2}
 
 
-async def test_clients_iterate_over_the_pages(server: LocalServer) -> None:
+async def test_a_client_iterates_over_all_pages(server: LocalServer) -> None:
     for _ in range(3):
         server.ask(claim={"type": "pure", "epsilon": "0.01"})
     async with AsyncAccountant(server.url) as client:

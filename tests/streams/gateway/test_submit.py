@@ -33,14 +33,16 @@ def outcome(response: httpx.Response) -> tuple[int, str, str | None]:
     return response.status_code, body["outcome"], body.get("reason")
 
 
-def test_a_grant_is_answered_with_the_bytes_in_the_log(server: LocalServer) -> None:
+def test_the_response_to_a_grant_equals_the_decision_in_the_log(server: LocalServer) -> None:
     response = server.ask()
     assert outcome(response) == (200, "granted", None)
     where = response.headers["content-location"]
     assert server.http.get(where).content == response.content
 
 
-def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(server: LocalServer) -> None:
+def test_ten_tenths_are_granted_and_the_eleventh_shows_nothing_remaining(
+    server: LocalServer,
+) -> None:
     assert {server.ask().json()["outcome"] for _ in range(10)} == {"granted"}
     refused = server.ask()
     assert outcome(refused) == (200, "refused", "exhausted")
@@ -59,13 +61,13 @@ def test_ten_tenths_fit_and_the_eleventh_is_refused_with_what_is_left(server: Lo
         ),
     ],
 )
-def test_refusals_are_answers_and_not_errors(
+def test_a_refusal_gets_status_200_with_its_reason(
     server: LocalServer, change: dict[str, Any], expected: tuple[int, str, str]
 ) -> None:
     assert outcome(server.ask(**change)) == expected
 
 
-def test_same_id_gets_its_first_decision_again_and_is_never_charged_twice(
+def test_a_repeated_id_gets_its_first_decision_and_is_charged_once(
     file: Path, clock: TestClock
 ) -> None:
     with LocalServer(file, clock) as server:
@@ -96,7 +98,7 @@ def test_same_id_gets_its_first_decision_again_and_is_never_charged_twice(
         assert left == "0.8"
 
 
-def test_an_id_from_a_clock_ahead_is_invalid_and_can_be_used_once_its_time_has_come(
+def test_an_id_issued_in_the_future_is_invalid_until_its_time(
     server: LocalServer, clock: TestClock
 ) -> None:
     asked = request(clock, request_id=new_id(clock, ahead_ms=400_000))
@@ -121,7 +123,7 @@ def test_an_id_from_a_clock_ahead_is_invalid_and_can_be_used_once_its_time_has_c
         b'{"a":' * 10_000,
     ],
 )
-def test_what_is_not_a_json_object_is_400_and_never_appended(
+def test_a_body_that_is_not_json_gets_400_and_is_not_appended(
     shared_server: LocalServer, body: bytes
 ) -> None:
     before = shared_server.last_sequence()
@@ -132,7 +134,7 @@ def test_what_is_not_a_json_object_is_400_and_never_appended(
 
 
 @pytest.mark.parametrize("body", [b"[1]", b"1", b"null", b'"%s"' % (b"9" * 50_000)])
-def test_what_is_json_but_no_object_is_422(shared_server: LocalServer, body: bytes) -> None:
+def test_a_json_body_that_is_no_object_gets_422(shared_server: LocalServer, body: bytes) -> None:
     response = shared_server.post("/requests", body)
     assert (response.status_code, response.json()["field"]) == (422, "body")
 
@@ -155,7 +157,7 @@ def test_what_is_json_but_no_object_is_422(shared_server: LocalServer, body: byt
         ({"version": 2}, "version"),
     ],
 )
-def test_a_broken_rule_is_422_with_field_rule_and_value_and_never_appended(
+def test_an_invalid_field_gets_422_with_rule_and_value_and_is_not_appended(
     shared_server: LocalServer, change: dict[str, Any], field: str
 ) -> None:
     before = shared_server.last_sequence()
@@ -169,7 +171,7 @@ def test_a_broken_rule_is_422_with_field_rule_and_value_and_never_appended(
     assert shared_server.last_sequence() == before
 
 
-def test_admin_records_go_to_datasets_and_requests_to_requests(
+def test_each_route_accepts_only_its_own_type_of_record(
     server: LocalServer, clock: TestClock
 ) -> None:
     assert server.post("/datasets", request(clock)).status_code == 422
@@ -177,7 +179,7 @@ def test_admin_records_go_to_datasets_and_requests_to_requests(
     assert server.post("/datasets", closing(clock)).json()["field"] == "type"
 
 
-def test_thresholds_and_horizon_are_amended_and_the_budget_is_not(
+def test_an_amendment_changes_thresholds_and_horizon_but_not_the_budget(
     server: LocalServer, clock: TestClock
 ) -> None:
     before = server.http.get("/datasets/census").json()
@@ -197,7 +199,7 @@ def test_thresholds_and_horizon_are_amended_and_the_budget_is_not(
     assert server.ask().json()["crossed"] == ["0.25"]
 
 
-def test_a_closed_dataset_grants_nothing_more(server: LocalServer, clock: TestClock) -> None:
+def test_a_closed_dataset_refuses_requests(server: LocalServer, clock: TestClock) -> None:
     wrong = server.post("/datasets/sales/close", closing(clock))
     assert (wrong.status_code, wrong.json()["field"]) == (422, "dataset")
     closed = closing(clock)
@@ -207,7 +209,7 @@ def test_a_closed_dataset_grants_nothing_more(server: LocalServer, clock: TestCl
     assert outcome(server.post("/datasets", opening(clock))) == (200, "refused", "already_opened")
 
 
-def test_a_body_above_64_kib_is_refused_before_it_is_read(
+def test_a_body_above_64_kib_gets_413_before_it_is_read(
     server: LocalServer, clock: TestClock
 ) -> None:
     before = server.last_sequence()
@@ -225,7 +227,7 @@ def test_a_body_above_64_kib_is_refused_before_it_is_read(
     assert server.last_sequence() == before
 
 
-def test_what_is_compressed_is_not_expanded(server: LocalServer) -> None:
+def test_a_compressed_body_gets_415_without_expansion(server: LocalServer) -> None:
     bomb = gzip.compress(b" " * 50_000_000)
     assert len(bomb) < 65_536
     response = server.post("/requests", bomb, content_encoding="gzip")
@@ -235,7 +237,7 @@ def test_what_is_compressed_is_not_expanded(server: LocalServer) -> None:
 
 
 @pytest.mark.parametrize("declared", ["text/plain", "application/x-www-form-urlencoded", ""])
-def test_what_a_web_page_could_post_by_itself_is_refused(
+def test_a_content_type_that_a_foreign_page_can_post_gets_415(
     shared_server: LocalServer, declared: str
 ) -> None:
     body = msgspec.json.encode(request(shared_server.clock))
@@ -245,13 +247,15 @@ def test_what_a_web_page_could_post_by_itself_is_refused(
     assert response.status_code == 415
 
 
-def test_another_host_name_that_points_here_is_refused(server: LocalServer) -> None:
+def test_a_foreign_host_name_gets_421(server: LocalServer) -> None:
     response = server.http.get("/datasets", headers={"host": "evil.example:80"})
     assert response.status_code == 421
     assert server.http.get("/datasets", headers={"host": "localhost:1"}).status_code == 200
 
 
-def test_without_waiting_the_answer_is_where_to_look(server: LocalServer, clock: TestClock) -> None:
+def test_without_waiting_the_response_is_202_with_the_location(
+    server: LocalServer, clock: TestClock
+) -> None:
     asked = request(clock)
     response = server.post("/requests", asked, prefer="wait=0")
     assert response.status_code == 202
@@ -261,7 +265,7 @@ def test_without_waiting_the_answer_is_where_to_look(server: LocalServer, clock:
     assert outcome(server.post("/requests", asked)) == (200, "repeated", None)
 
 
-def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestClock) -> None:
+def test_a_slow_decision_gets_202_and_is_found_later(file: Path, clock: TestClock) -> None:
     go = threading.Event()
 
     def slow(draft: Draft, record: Input, now: int) -> EncodedDecision:
@@ -278,15 +282,15 @@ def test_a_decision_that_takes_too_long_is_found_later(file: Path, clock: TestCl
         eventually(lambda: server.http.get(response.headers["location"]).status_code == 200)
 
 
-def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
+def test_an_input_that_fails_in_adjudication_gets_422_and_later_ones_are_decided(
     file: Path, clock: TestClock
 ) -> None:
-    def planted(draft: Draft, record: Input, now: int) -> EncodedDecision:
+    def decide_or_fail(draft: Draft, record: Input, now: int) -> EncodedDecision:
         if record.value is not None and b"boom" in record.value:
             raise ZeroDivisionError
         return decide(draft, record, now)
 
-    with LocalServer(file, clock, decide=planted) as server:
+    with LocalServer(file, clock, decide=decide_or_fail) as server:
         server.open()
         response = server.ask(purpose="boom")
         assert (response.status_code, response.json()["error"]) == (422, "internal_error")
@@ -295,7 +299,7 @@ def test_an_input_that_breaks_adjudication_is_answered_and_the_rest_goes_on(
         assert server.metric(series) == "1.0"
 
 
-def test_many_at_once_are_each_decided_once(server: LocalServer, clock: TestClock) -> None:
+def test_concurrent_requests_are_each_decided_once(server: LocalServer, clock: TestClock) -> None:
     server.open("big", epsilon="100")
     bodies = [msgspec.json.encode(request(clock, dataset="big")) for _ in range(200)]
     answers: list[str] = []

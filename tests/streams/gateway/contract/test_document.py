@@ -68,7 +68,7 @@ def schema_of(whole: dict[str, Any], schema: dict[str, Any]) -> jsonschema_rs.Va
     )
 
 
-def is_taken(check: Callable[[str], object], text: str) -> bool:
+def is_accepted(check: Callable[[str], object], text: str) -> bool:
     try:
         check(text)
     except RequestInvalid:
@@ -78,38 +78,40 @@ def is_taken(check: Callable[[str], object], text: str) -> bool:
 
 @pytest.mark.parametrize("name", AMOUNTS)
 @given(number=st.decimals(0, 2), exponent=st.integers(-42, 10), data=st.data())
-def test_the_bounds_beside_an_amount_are_those_of_its_check(
+def test_the_documented_bounds_of_an_amount_match_its_check(
     name: str, number: Decimal, exponent: int, data: st.DataObject
 ) -> None:
     schema = SCHEMAS[name]
-    least = Decimal(schema["x-minimum"])
-    most = Decimal(schema.get("x-maximum", schema.get("x-exclusive-maximum")))
-    near = st.sampled_from([least, most, Decimal(0), least * Decimal("0.9"), most * Decimal("1.1")])
+    lower = Decimal(schema["x-minimum"])
+    upper = Decimal(schema.get("x-maximum", schema.get("x-exclusive-maximum")))
+    near = st.sampled_from(
+        [lower, upper, Decimal(0), lower * Decimal("0.9"), upper * Decimal("1.1")]
+    )
     value = data.draw(near | st.just(round(number, 6).scaleb(exponent)))
     text = f"{value:f}"
-    allowed = least <= value <= most and (value < most or "x-maximum" in schema)
+    allowed = lower <= value <= upper and (value < upper or "x-maximum" in schema)
     allowed = allowed or (not value and schema["x-zero"])
     if re.search(schema["pattern"], text) is None:
         allowed = False
-    assert is_taken(CHECKS[name], text) == allowed
+    assert is_accepted(CHECKS[name], text) == allowed
 
 
 @given(st.from_regex(SCHEMAS["Name"]["pattern"]) | st.text(max_size=4))
-def test_names_and_ids_are_what_the_processor_takes(text: str) -> None:
+def test_the_documented_patterns_of_names_and_ids_match_the_processor(text: str) -> None:
     for name, check in (("Name", is_name), ("RequestId", lambda t: issued_at(t) is not None)):
         is_valid = jsonschema_rs.validator_for(SCHEMAS[name]).is_valid(text)
         assert is_valid == bool(check(text)), name
 
 
 @given(days=st.integers(0, 99_999) | st.integers(36_490, 36_510))
-def test_a_period_is_what_the_processor_takes(days: int) -> None:
+def test_the_documented_pattern_of_a_period_matches_the_processor(days: int) -> None:
     text = f"P{days}D"
     limit = SetLimit(1, "id", "census", "olga", "dataset", pace=Pace("0.5", text))
     is_valid = jsonschema_rs.validator_for(SCHEMAS["Period"]).is_valid(text)
-    assert is_valid == is_taken(lambda _: check_limit(limit), text)
+    assert is_valid == is_accepted(lambda _: check_limit(limit), text)
 
 
-def test_every_reference_of_the_document_leads_somewhere(server: LocalServer) -> None:
+def test_every_reference_in_the_document_resolves(server: LocalServer) -> None:
     whole = document(server)
     named = set(references(whole))
     assert len(named) > 50
@@ -138,7 +140,7 @@ def test_every_operation_states_each_status_and_its_body(server: LocalServer) ->
                 assert all(content["schema"] for content in answer["content"].values())
 
 
-def test_one_route_answers_csv(server: LocalServer) -> None:
+def test_only_the_why_route_returns_csv(server: LocalServer) -> None:
     """Another one would have to be sent by `csv_file`, too: as an attachment, never sniffed."""
     answers = {
         path: str(method.get("responses", {}))
@@ -156,12 +158,12 @@ def test_every_route_of_the_server_is_in_the_document(server: LocalServer) -> No
     assert of_the_app <= described
 
 
-def test_events_are_what_the_document_says(server: LocalServer) -> None:
+def test_events_match_the_document(server: LocalServer) -> None:
     whole = document(server)
     decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
     alert = schema_of(whole, {"$ref": "#/components/schemas/Alert"})
     kinds = {"decision": decision, "alert": alert}
-    seen: list[str] = []
+    received: list[str] = []
     with server.http.stream("GET", "/events") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         lines = response.iter_lines()
@@ -174,8 +176,8 @@ def test_events_are_what_the_document_says(server: LocalServer) -> None:
                 event = line[7:]
             elif line.startswith("data: "):
                 kinds[event].validate(json.loads(line[6:]))
-                seen.append(event)
-            if set(seen) == set(kinds):
+                received.append(event)
+            if set(received) == set(kinds):
                 break
     far = "1-000000000000-1"
     for query, headers, status in (
@@ -232,7 +234,7 @@ def answers(server: LocalServer, clock: TestClock) -> list[tuple[str, str, httpx
     ]
 
 
-def test_answers_are_what_the_document_says(server: LocalServer, clock: TestClock) -> None:
+def test_responses_match_the_document(server: LocalServer, clock: TestClock) -> None:
     whole = document(server)
     statuses = set()
     for method, path, response in answers(server, clock):
@@ -246,17 +248,17 @@ def test_answers_are_what_the_document_says(server: LocalServer, clock: TestCloc
 
 def test_limits_match_the_document(server: LocalServer, clock: TestClock) -> None:
     whole = document(server)
-    takes = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
+    accepts = schema_of(whole, {"$ref": "#/components/schemas/SetLimit"})
     decision = schema_of(whole, {"$ref": "#/components/schemas/Decision"})
     pace = {"part": "1", "period": "P36500D"}
-    for name, said in (
+    for name, fields_set in (
         ("ana", {"policy": {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}}),
         ("ana", {"part": "0.15", "pace": pace, "reserved": "0.15"}),
         ("ben", {"part": None, "policy": None, "pace": None, "reserved": "0.5"}),
     ):
         fields = {"type": "limit", "scope": "analyst", "name": name, "dataset": "census"}
-        body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **said}
-        takes.validate(body)
+        body = {"version": 1, "request_id": new_id(clock), "by": "owner", **fields, **fields_set}
+        accepts.validate(body)
         result = server.post("/datasets/census/limits", body).json()
         assert result.get("outcome") == "limit_set", result
         decision.validate(result)
@@ -267,14 +269,12 @@ def test_limits_match_the_document(server: LocalServer, clock: TestClock) -> Non
     assert refused["level"]
     assert refused["left_at"]
     for wrong in ({"period": "P36501D"}, {"part": "half"}, {"more": 1}):
-        assert not takes.is_valid({**body, "pace": {**pace, **wrong}}), wrong
+        assert not accepts.is_valid({**body, "pace": {**pace, **wrong}}), wrong
     for wrong in ({"unit": "person"}, {"filter": None}, {"filter": "none"}, {"beside": "basic"}):
-        assert not takes.is_valid({**body, "policy": wrong}), wrong
+        assert not accepts.is_valid({**body, "policy": wrong}), wrong
 
 
-def test_a_problem_has_the_members_of_rfc_9457_beside_its_own(
-    server: LocalServer, clock: TestClock
-) -> None:
+def test_a_problem_has_the_members_of_rfc_9457(server: LocalServer, clock: TestClock) -> None:
     result = 0
     for _, _, response in answers(server, clock):
         problem = response.json()

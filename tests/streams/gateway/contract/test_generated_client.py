@@ -16,12 +16,14 @@ _PROGRAM = Path(__file__).with_name("generated_program.py")
 
 
 @pytest.mark.slow
-def test_a_client_made_from_the_document_opens_asks_and_lists(file: Path, tmp_path: Path) -> None:
+def test_a_generated_client_opens_a_dataset_sends_requests_and_lists(
+    file: Path, tmp_path: Path
+) -> None:
     clock = SystemClock()
     document = tmp_path / "openapi.json"
     with LocalServer(file, clock) as server:
         document.write_bytes(server.http.get("/schema/openapi.json").content)
-        made = subprocess.run(
+        generated = subprocess.run(
             [
                 str(Path(sys.executable).with_name("openapi-python-client")),
                 *("generate", "--path", str(document), "--meta", "none"),
@@ -31,9 +33,9 @@ def test_a_client_made_from_the_document_opens_asks_and_lists(file: Path, tmp_pa
             text=True,
             cwd=tmp_path,
         )
-        assert made.returncode == 0, made.stdout + made.stderr
+        assert generated.returncode == 0, generated.stdout + generated.stderr
         # The generator leaves out what it does not understand, and says so.
-        assert "Unable to" not in made.stdout, made.stdout
+        assert "Unable to" not in generated.stdout, generated.stdout
         ids = [new_id(clock) for _ in range(3)]
         used = subprocess.run(
             [sys.executable, str(_PROGRAM), server.url, *ids],
