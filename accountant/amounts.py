@@ -13,10 +13,12 @@ import re
 from contextlib import AbstractContextManager
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal, localcontext
 from fractions import Fraction
+from functools import partial
 from typing import Final
 
 from accountant.errors import RequestInvalid
 from accountant.fractional import whole_parts
+from accountant.values_to_write import decimal_to_write, part_to_write
 
 Units = int | float
 """A non-negative amount in units of 1e-40, a `Fractional` where it is no whole number of them, or
@@ -47,13 +49,24 @@ def parse(text: str, *, field: str) -> Decimal:
         characters; or neither 0 nor between 1e-40 and 1e9.
     """
     if not is_wire(text):
-        raise RequestInvalid(
-            field, "must be a plain decimal without a sign, such as 0.05 or 1e-6", text
-        )
+        rule = "must be a plain decimal without a sign, such as 0.05 or 1e-6"
+        raise RequestInvalid(field, rule, text, hint=partial(decimal_to_write, text))
     value = Decimal(text)
     if value and not SMALLEST <= value <= LARGEST:
         raise RequestInvalid(field, "must be 0 or between 1e-40 and 1e9", text)
     return value
+
+
+def parse_part(text: str, *, field: str) -> Decimal:
+    """Return the exact value of a part of something, as `parse`; any error says how to write it.
+
+    Raises: RequestInvalid.
+    """
+    try:
+        return parse(text, field=field)
+    except RequestInvalid as error:
+        hint = partial(part_to_write, text)
+        raise RequestInvalid(field, error.rule, text, hint=hint) from None
 
 
 def is_wire(text: str) -> bool:

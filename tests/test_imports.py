@@ -20,7 +20,7 @@ MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accoun
 # earlier line, and nothing else. A dotted name is one module that stands below its room.
 LAYERS = {
     "accountant": (
-        {"foreign_text", "suggest", "times"},
+        {"foreign_text", "suggest", "times", "values_to_write"},
         {"checksum"},
         {"errors"},
         {"versions"},

@@ -10,12 +10,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from functools import partial
 from statistics import NormalDist
 from typing import Final
 
-from accountant.amounts import below, parse, precise
+from accountant.amounts import below, parse, parse_part, precise
 from accountant.claims import Claim, Gaussian, Laplace, RandomizedResponse, checked
 from accountant.errors import RequestInvalid
+from accountant.values_to_write import part_to_write
 
 _DIGITS: Final = 6
 _DOWN: Final = Context(prec=_DIGITS, rounding=ROUND_FLOOR)
@@ -68,15 +70,20 @@ def wanted(
 
     Raises: RequestInvalid: a field breaks its rule.
     """
-    maximum = parse(error, field="error")
-    sure = parse(confidence, field="confidence")
+    is_part = people is not None
+    maximum = (parse_part if is_part else parse)(error, field="error")
+    sure = parse_part(confidence, field="confidence")
     if not maximum:
         raise RequestInvalid("error", "must be greater than 0", error)
     if not 0 < sure < 1:
         rule = "must be between 0 and 1, such as 0.95"
-        raise RequestInvalid("confidence", rule, confidence)
+        hint = partial(part_to_write, confidence)
+        raise RequestInvalid("confidence", rule, confidence, hint=hint)
     if people is not None and maximum >= 1:
-        raise RequestInvalid("error", "must be below 1, being one of a proportion", error)
+        hint = partial(part_to_write, error)
+        raise RequestInvalid(
+            "error", "must be below 1, being one of a proportion", error, hint=hint
+        )
     if sensitivity is None:
         if people is None:
             raise RequestInvalid("sensitivity", "must be given, or --proportion-of", None)

@@ -6,13 +6,13 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from decimal import Decimal
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final, Literal
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.amounts import format_units, parse, parse_in, precise, units_down
+from accountant.amounts import format_units, parse_in, parse_part, precise, units_down
 from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, BesideBasic, Filter, Guarantee
@@ -20,6 +20,7 @@ from accountant.filters.beside import BESIDE
 from accountant.odometers import AnyOdometer
 from accountant.odometers.one_sided_mixture import OneSidedMixture
 from accountant.suggest import did_you_mean
+from accountant.values_to_write import part_to_write, period_to_write
 
 Neighbours = Literal["add_remove", "replace"]
 """Which data sets count as neighbours: one unit added or removed, or one replaced."""
@@ -264,13 +265,15 @@ def horizon_seconds(policy: Policy) -> int | None:
 def check_horizon(text: str, *, field: str) -> None:
     """Raise RequestInvalid unless `text` is a number of days such as P365D."""
     if _HORIZON.fullmatch(text) is None:
-        raise RequestInvalid(field, "must be a number of days such as P365D", text)
+        rule = "must be a number of days such as P365D"
+        raise RequestInvalid(field, rule, text, hint=partial(period_to_write, text))
 
 
 def check_ratio(text: str, *, field: str) -> None:
     """Raise RequestInvalid unless `text` is a number in (0, 1]."""
-    if not 0 < parse(text, field=field) <= 1:
-        raise RequestInvalid(field, "must be above 0 and at most 1", text)
+    if not 0 < parse_part(text, field=field) <= 1:
+        rule = "must be above 0 and at most 1"
+        raise RequestInvalid(field, rule, text, hint=partial(part_to_write, text))
 
 
 def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:
@@ -279,10 +282,10 @@ def check_alerts(alert_at: tuple[str, ...], *, field: str) -> None:
         raise RequestInvalid(field, f"must hold at most {MAX_ALERTS} ratios", len(alert_at))
     before = Decimal(0)
     for i, text in enumerate(alert_at):
-        ratio = parse(text, field=f"{field}[{i}]")
+        ratio = parse_part(text, field=f"{field}[{i}]")
         if not before < ratio <= 1:
             rule = "must be above the one before it, above 0 and at most 1"
-            raise RequestInvalid(f"{field}[{i}]", rule, text)
+            raise RequestInvalid(f"{field}[{i}]", rule, text, hint=partial(part_to_write, text))
         before = ratio
 
 

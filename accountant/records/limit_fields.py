@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 import msgspec
@@ -16,6 +16,7 @@ from accountant.policy.compiled_policy import open_plan
 from accountant.records.names import check_name
 from accountant.records.requests import SetLimit
 from accountant.records.translate import translate
+from accountant.values_to_write import period_to_write
 
 BUDGET_FIELDS: Final = (
     *("filter", "epsilon", "rho", "delta", "delta_for_claims"),
@@ -72,7 +73,9 @@ def _check_period(pace: Pace) -> None:
     found = _PERIOD.fullmatch(pace.period)
     if found is None or int(found[1]) > MAX_DAYS:
         rule = f"must be a number of days such as P30D, at most P{MAX_DAYS}D"
-        raise RequestInvalid("pace.period", rule, pace.period)
+        raise RequestInvalid(
+            "pace.period", rule, pace.period, hint=partial(period_to_write, pace.period)
+        )
 
 
 def own_policy(given: LimitPolicy) -> Policy:

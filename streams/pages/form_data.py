@@ -17,9 +17,12 @@ from accountant.records import VERSION, encode
 from accountant.records.coerce import coerce_until
 from accountant.records.inputs import Checked, check_body
 from accountant.records.members import ROLES, Member
+from accountant.values_to_write import period_to_write
 from accountant.views.limit_views import LevelView
 
 _PERCENT: Final = re.compile(r"([0-9]{1,3}(?:\.[0-9]{1,36})?)\s*%?")
+_COMMA: Final = re.compile(r"([0-9]{1,3}),([0-9]{1,36})\s*%?")
+_WHOLE: Final = Decimal(100)
 _LONGEST: Final = 2_000
 _EXACT: Final = Context(prec=100)  # more digits than a part may have
 _BEYOND: Final = (
@@ -86,10 +89,10 @@ def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormDat
     values |= {"scope": limit.scope, "name": limit.name or "", "part": _percent(limit.part)}
     values |= _budget(limit.policy)
     if limit.pace is not None:
-        values["pace_part"] = percent_digits(limit.pace.part)
+        values["pace_part"] = _percent(limit.pace.part)
         values["pace_days"] = str(days_of(limit.pace.period))
     if limit.reserved is not None:
-        values["reserved"] = percent_digits(limit.reserved.part)
+        values["reserved"] = _percent(limit.reserved.part)
     errors = {"": _BEYOND} if limit.policy and not limit.policy.keys() <= {*_BUDGET} else {}
     return FormData(request_id, values, errors=errors, changes=True)
 
@@ -116,7 +119,11 @@ def _budget(policy: Mapping[str, Any] | None) -> dict[str, str]:
 
 
 def _percent(ratio: str | None) -> str:
-    return "" if ratio is None else percent_digits(ratio)
+    if ratio is None:
+        return ""
+    # With its sign, so that the form does not ask whether a part is meant.
+    sign = " %" if _WHOLE * Decimal(ratio) < 1 else ""
+    return f"{percent_digits(ratio)}{sign}"
 
 
 def member_record(
@@ -178,9 +185,20 @@ def _ratio(value: Mapping[str, str], name: str) -> str | None:
     if not text:
         return None
     found = _PERCENT.fullmatch(text)
-    ratio = None if found is None else _EXACT.divide(Decimal(found[1]), Decimal(100))
-    if ratio is None or not 0 < ratio <= 1:
-        raise RequestInvalid(name, "must be a percentage above 0 and at most 100, such as 20", text)
+    percent = Decimal(found[1]) if found else Decimal(0)
+    if not 0 < percent <= _WHOLE:
+        rule = "must be a percentage above 0 and at most 100, such as 20"
+        if comma := _COMMA.fullmatch(text):
+            rule = f"must have a point, not a comma: write {comma[1]}.{comma[2]}"
+        raise RequestInvalid(name, rule, text)
+    if percent < 1 and not text.endswith("%"):
+        meant = f"{_EXACT.multiply(percent, _WHOLE).normalize(_EXACT):f}"
+        rule = (
+            f"may be a part instead of a percentage: write {meant} for {meant} %, or {text} % for "
+            "less than one percent"
+        )
+        raise RequestInvalid(name, rule, text)
+    ratio = _EXACT.divide(percent, _WHOLE)
     return f"{ratio.normalize(_EXACT):f}"
 
 
@@ -192,6 +210,8 @@ def _pace(value: Mapping[str, str]) -> dict[str, str] | None:
         raise RequestInvalid("pace_part", "must be set together with its days, such as 1", "")
     if not re.fullmatch(r"[1-9][0-9]{0,4}", days) or int(days) > MAX_DAYS:
         rule = f"must be a whole number of days from 1 to {MAX_DAYS:,}"
+        if period := period_to_write(days):
+            rule = f"{rule}: {period.replace('P', '').removesuffix('D')}"
         raise RequestInvalid("pace_days", rule, days)
     return {"part": part, "period": f"P{days}D"}
 

@@ -141,3 +141,21 @@ def test_a_share_beside_basic_composition_is_refused_by_name(accountant: Command
 def test_a_refusal_says_when_more_comes(census: Command) -> None:
     assert census("limit", "set", "census", "--team", "blue", "--part", "0.1", *BY).code == 0
     assert "raise the limit" in census("ask", "census", "pure:0.2", "--analyst", "ana").out
+
+
+@pytest.mark.parametrize(
+    ("words", "hint"),
+    [
+        (("--part", "35 %"), "write 0.35"),
+        (("--part", "35"), "write 0.35 for 35 %"),
+        (("--pace", "0,05"), "write 0.05"),
+        (("--reserved", "10%"), "write 0.1"),
+        (("--pace", "0.05", "--period", "7d"), "write P7D"),
+    ],
+)
+def test_another_form_of_a_part_is_refused_with_the_line_to_write(
+    census: Command, words: tuple[str, ...], hint: str
+) -> None:
+    done = census("limit", "set", "census", "--team", "blue", *words, *BY)
+    assert done.code == 2
+    assert done.err.rstrip().endswith(f": {hint}")

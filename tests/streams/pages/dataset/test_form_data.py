@@ -258,3 +258,43 @@ def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:
     part = "0.0" + "123456789" * 4
     shown = limit_form(_ID, level(scope="team", name="red", part=part))
     assert limited(limit(**shown.values))["part"] == part
+
+
+def test_a_part_typed_for_a_percentage_is_asked_back() -> None:
+    with pytest.raises(RequestInvalid) as error:
+        limited(limit(scope="team", name="red", part="0.35"))
+    form = with_error(limit(scope="team", name="red", part="0.35"), error.value)
+    assert form.errors["part"].startswith(
+        "May be a part instead of a percentage: write 35 for 35 %, or 0.35 % for less than one"
+    )
+    for name in ("pace_part", "reserved"):
+        with pytest.raises(RequestInvalid) as error:
+            limited(
+                limit(
+                    scope="team",
+                    name="red",
+                    **({"pace_part": "5", "pace_days": "1"} | {name: "0.1"}),
+                )
+            )
+        assert error.value.field == name
+    assert limited(limit(scope="team", name="red", part="0.35 %"))["part"] == "0.0035"
+    # The form that changes such a limit is not asked back.
+    shown = limit_form(_ID, level("team", "red", part="0.0035", pace=pace("0")))
+    assert shown.values["part"] == "0.35 %"
+    assert limited(shown)["part"] == "0.0035"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "said"),
+    [
+        ("part", "0,35", "write 0.35"),
+        ("pace_days", "7d", "write 7"),
+        ("pace_days", "1 week", "write 7"),
+    ],
+)
+def test_another_form_of_a_number_is_refused_with_the_one_to_write(
+    name: str, text: str, said: str
+) -> None:
+    with pytest.raises(RequestInvalid) as error:
+        limited(limit(scope="team", name="red", **{"pace_part": "5", "pace_days": "1", name: text}))
+    assert error.value.rule.endswith(said)
