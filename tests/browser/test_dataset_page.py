@@ -36,9 +36,9 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]
         yield made
 
 
-def shown(opens: Opens, server: PagesServer, name: str, query: str = "", **how: Any) -> Page:
+def shown(opens: Opens, server: PagesServer, name: str, query: str = "", **options: Any) -> Page:
     """Return the page of the dataset, of somebody who signs in by the form that comes first."""
-    page = opens(server.url, **{"width": DESK, **how})
+    page = opens(server.url, **{"width": DESK, **options})
     page.goto(f"/pages/datasets/survey{query}")
     page.get_by_label("Token").fill(server.tokens[name])
     page.keyboard.press("Enter")
@@ -46,17 +46,19 @@ def shown(opens: Opens, server: PagesServer, name: str, query: str = "", **how: 
     return page
 
 
-def tab_to(page: Page, selector: str, most: int = 150) -> None:
+def tab_to(page: Page, selector: str, maximum: int = 150) -> None:
     """Reach something by the key that moves on, as who has no pointer does."""
-    for _ in range(most):
+    for _ in range(maximum):
         page.keyboard.press("Tab")
         if page.evaluate("chosen => document.activeElement.matches(chosen)", selector):
             return
-    pytest.fail(f"{selector} is not reached by {most} times Tab")
+    pytest.fail(f"{selector} is not reached by {maximum} times Tab")
 
 
 @pytest.mark.parametrize(("name", "query"), [("olga", EDITING), ("ana", PREVIEW), ("root", "")])
-def test_every_page_passes_axe(opens: Opens, read_only: PagesServer, name: str, query: str) -> None:
+def test_the_dataset_page_passes_axe_in_every_scheme_and_width(
+    opens: Opens, read_only: PagesServer, name: str, query: str
+) -> None:
     page = shown(opens, read_only, name, query)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
@@ -107,19 +109,19 @@ def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagesServer
     assert page.get_by_role("link", name="Change ben").count() == 0
 
 
-def test_a_click_too_many_is_one_record(opens: Opens, survey: PagesServer) -> None:
+def test_a_double_click_writes_one_record(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga")
     page.locator("#set-member > summary").click()
     page.locator("#m-member").fill("opie")
     page.get_by_role("button", name="Set the member").dblclick()
     page.wait_for_selector("#flash")
     assert "opie is analyst" in page.locator("#flash").inner_text()
-    seen = survey.see("olga", "/datasets/survey/requests", limit=1_000).json()["decisions"]
-    of_opie = [each for each in seen if each.get("member", {}).get("member") == "opie"]
+    all_decisions = survey.see("olga", "/datasets/survey/requests", limit=1_000).json()["decisions"]
+    of_opie = [each for each in all_decisions if each.get("member", {}).get("member") == "opie"]
     assert [each["outcome"] for each in of_opie] == ["member_set"]
 
 
-def test_an_analyst_learns_in_one_look_and_by_keyboard(
+def test_an_analyst_reads_the_budget_first_and_previews_by_keyboard(
     opens: Opens, read_only: PagesServer
 ) -> None:
     page = shown(opens, read_only, "ana")
@@ -150,7 +152,7 @@ def test_only_the_fields_of_the_chosen_claim_are_shown(
     assert not page.locator("#p-pure-epsilon").is_visible()
 
 
-def test_it_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
+def test_the_dataset_page_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
     page = shown(opens, survey, "olga", EDITING, java_script_enabled=False)
     page.locator("#l-part").fill("10")
     page.get_by_role("button", name="Save").first.click()
@@ -158,7 +160,7 @@ def test_it_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "who", "query", "how"),
+    ("name", "caller", "query", "options"),
     [
         ("analyst-light", "ana", "", {"height": 1_300}),
         ("analyst-dark-phone", "ana", "", {"width": PHONE, "height": 1_500, "scheme": "dark"}),
@@ -166,14 +168,14 @@ def test_it_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
         ("owner-dark", "olga", "", {"height": 1_500, "scheme": "dark"}),
     ],
 )
-def test_pages_are_photographed(
-    opens: Opens, read_only: PagesServer, name: str, who: str, query: str, how: Any
+def test_pictures_of_the_dataset_page_are_taken(
+    opens: Opens, read_only: PagesServer, name: str, caller: str, query: str, options: Any
 ) -> None:
-    page = shown(opens, read_only, who, query, **how)
+    page = shown(opens, read_only, caller, query, **options)
     picture(page, f"dataset-{name}")
 
 
-def test_the_limit_form_is_photographed(opens: Opens, read_only: PagesServer) -> None:
+def test_a_picture_of_the_limit_form_is_taken(opens: Opens, read_only: PagesServer) -> None:
     page = shown(opens, read_only, "olga", EDITING, height=1_250)
     page.locator("#limits").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('limits').scrollIntoView()")

@@ -20,7 +20,7 @@ PHONE, DESK = 320, 1_280
 
 @pytest.mark.parametrize("scheme", SCHEMES)
 @pytest.mark.parametrize("name", PAGES)
-def test_axe_finds_nothing_at_a_desk_or_on_a_phone(
+def test_pages_pass_axe_at_a_desk_and_on_a_phone(
     server: RolesServer, opens: Opens, name: str, scheme: str
 ) -> None:
     for width in (DESK, PHONE):
@@ -38,7 +38,7 @@ def test_axe_finds_nothing_at_a_desk_or_on_a_phone(
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-def test_axe_finds_nothing_where_a_token_was_wrong(
+def test_the_sign_in_page_passes_axe_after_a_wrong_token(
     server: RolesServer, opens: Opens, scheme: str
 ) -> None:
     page = opens(server.url, scheme=scheme)
@@ -47,7 +47,7 @@ def test_axe_finds_nothing_where_a_token_was_wrong(
     assert not violations(page)
 
 
-def test_a_page_asks_for_nothing_but_its_own(server: RolesServer, opens: Opens) -> None:
+def test_a_page_loads_only_files_of_its_own_server(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     asked: list[str] = []
     result: list[str] = []
@@ -66,7 +66,7 @@ def test_a_page_asks_for_nothing_but_its_own(server: RolesServer, opens: Opens) 
     assert scripts == 0
 
 
-def test_text_of_twice_the_size_still_fits(server: RolesServer, opens: Opens) -> None:
+def test_a_page_fits_at_a_zoom_of_200_percent(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url, width=640)
     sign_in(page, server.tokens["ana"])
     # What a browser's zoom of 200 % leaves of a window of 1280 pixels: WCAG 1.4.10.

@@ -36,7 +36,7 @@ def test_a_wrong_token_is_reported_and_a_valid_one_signs_in(
     assert page.get_by_text("Signed in as ana").is_visible()
 
 
-def test_one_goes_on_to_where_one_was_going(server: RolesServer, opens: Opens) -> None:
+def test_signing_in_continues_to_the_requested_page(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     page.goto("/pages/datasets/census")
     assert page.url.startswith(f"{server.url}/sign-in?next=")
@@ -45,9 +45,7 @@ def test_one_goes_on_to_where_one_was_going(server: RolesServer, opens: Opens) -
     page.wait_for_url(f"{server.url}/pages/datasets/census")
 
 
-def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
-    server: RolesServer, opens: Opens
-) -> None:
+def test_the_session_cookie_is_httponly_and_same_site(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     sign_in(page, server.tokens["ana"])
     cookie = session(page)
@@ -58,7 +56,7 @@ def test_no_script_reads_the_cookie_and_no_other_site_sends_it(
     assert page.evaluate("fetch('/datasets').then(r => r.status).catch(() => 0)") in {0, 401}
 
 
-def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path, opens: Opens) -> None:
+def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path, opens: Opens) -> None:
     files = certificate(tmp_path)
     settings = {"tls_certificate": files.certificate, "tls_key": files.key}
 
@@ -76,7 +74,7 @@ def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path, opens: Opens)
         assert session(page) is None
 
 
-def test_after_signing_out_the_way_back_shows_nothing(server: RolesServer, opens: Opens) -> None:
+def test_after_signing_out_the_back_button_shows_nothing(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     sign_in(page, server.tokens["ana"])
     page.get_by_role("button", name="Sign out").click()
@@ -97,7 +95,7 @@ def test_a_revoked_token_ends_the_session(server: RolesServer, opens: Opens) -> 
     assert session(page) is None
 
 
-def test_a_page_of_another_origin_cannot_send_our_forms(
+def test_a_page_of_another_origin_cannot_submit_forms(
     server: RolesServer, opens: Opens, evil: str
 ) -> None:
     page = opens(server.url)
@@ -111,7 +109,7 @@ def test_a_page_of_another_origin_cannot_send_our_forms(
     assert page.get_by_text("Signed in as ana").is_visible()
 
 
-def test_a_form_with_another_proof_does_nothing(server: RolesServer, opens: Opens) -> None:
+def test_a_form_with_a_wrong_csrf_token_does_nothing(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     sign_in(page, server.tokens["ana"])
     for value in ("", "0" * 64):
@@ -124,7 +122,7 @@ def test_a_form_with_another_proof_does_nothing(server: RolesServer, opens: Open
     assert session(page) is not None
 
 
-def test_nobody_needs_a_mouse(server: RolesServer, opens: Opens) -> None:
+def test_signing_in_and_out_works_by_keyboard(server: RolesServer, opens: Opens) -> None:
     page = opens(server.url)
     page.goto("/sign-in")
     page.keyboard.press("Tab")

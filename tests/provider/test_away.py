@@ -1,4 +1,4 @@
-"""The provider is away: known keys go on for the stated time, and nobody's does after it."""
+"""A server whose provider is unreachable: known keys work for the outage limit and no longer."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ def assert_closed(answer: httpx.Response, provider: RealProvider) -> None:
     assert provider.issuer not in answer.text
 
 
-@pytest.mark.parametrize("how", ["killed", "paused"])
-def test_known_keys_go_on_for_the_stated_time_and_again_once_it_is_back(
-    tmp_path: Path, provider: RealProvider, first: Key, how: str
+@pytest.mark.parametrize("way", ["killed", "paused"])
+def test_known_keys_work_for_the_outage_limit_and_after_the_providers_return(
+    tmp_path: Path, provider: RealProvider, first: Key, way: str
 ) -> None:
     provider.restart(Key.rsa("second"))
     unknown = provider.token("olga")
@@ -31,30 +31,30 @@ def test_known_keys_go_on_for_the_stated_time_and_again_once_it_is_back(
         olga = provider.token("olga")
         asked = time.monotonic()
         assert server.open("census", olga).status_code == 200
-        if how == "killed":
+        if way == "killed":
             provider.stop()
         else:
             provider.pause()
         away = time.monotonic()
-        seen: list[Answered] = []
+        answers: list[Answered] = []
 
         def is_closed() -> bool:
-            seen.append(server.asked(olga))
-            return seen[-1].status != 200
+            answers.append(server.asked(olga))
+            return answers[-1].status != 200
 
         is_closed()
         assert_closed(server.open("survey", unknown), provider)  # nobody can tell now
         until("the end of the stated time", is_closed)
-        assert [each.status for each in seen] == [200] * (len(seen) - 1) + [503]
+        assert [each.status for each in answers] == [200] * (len(answers) - 1) + [503]
         # Its keys were read between these moments, and never again.
-        assert seen[-1].received >= asked + OUTAGE_S
-        assert all(each.sent < away + OUTAGE_S for each in seen[:-1])
+        assert answers[-1].received >= asked + OUTAGE_S
+        assert all(each.sent < away + OUTAGE_S for each in answers[:-1])
         for token in (olga, unknown):
             assert_closed(server.open("survey", token), provider)
         assert_closed(server.request("olga", "census", olga), provider)
         assert server.health() == (200, 200)
 
-        if how == "killed":
+        if way == "killed":
             provider.start(first)
         else:
             provider.resume()
@@ -65,7 +65,7 @@ def test_known_keys_go_on_for_the_stated_time_and_again_once_it_is_back(
         assert server.open("survey", olga).json()["outcome"] == "opened"
 
 
-def test_a_server_that_starts_while_its_provider_is_away_waits_for_it(
+def test_a_server_started_during_an_outage_recovers_with_its_provider(
     tmp_path: Path, provider: RealProvider, first: Key
 ) -> None:
     olga = provider.token("olga")

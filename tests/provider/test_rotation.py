@@ -12,7 +12,7 @@ def of(token: str, seen: list[Answered]) -> list[Answered]:
     return [each for each in list(seen) if each.token == token]
 
 
-def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
+def test_key_rotation_ends_old_tokens_and_accepts_new_ones_at_once(
     tmp_path: Path, provider: RealProvider, first: Key
 ) -> None:
     second, third = Key.rsa("second"), Key.ec("third")
@@ -48,7 +48,7 @@ def test_old_tokens_hold_until_their_key_is_gone_and_new_ones_at_once(
             assert all(each.status == 401 for each in answers if each.sent > shown.received)
 
 
-def test_a_key_that_was_taken_back_is_refused_though_nobody_shows_another(
+def test_a_withdrawn_key_is_refused_without_a_token_of_another_key(
     tmp_path: Path, provider: RealProvider
 ) -> None:
     # Keys are refreshed after half that time.

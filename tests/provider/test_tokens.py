@@ -20,7 +20,7 @@ def server(tmp_path: Path, provider: RealProvider) -> Iterator[AccountantServer]
         yield running
 
 
-def test_an_administrator_who_has_logged_in_opens_and_a_program_asks(
+def test_login_tokens_and_program_tokens_authenticate_their_callers(
     server: AccountantServer, provider: RealProvider
 ) -> None:
     olga = provider.login("olga")["access_token"]
@@ -40,7 +40,7 @@ def test_an_administrator_who_has_logged_in_opens_and_a_program_asks(
 
 
 @pytest.mark.parametrize("allowed", ["RS256,ES256", EVERY, "ES256"])
-def test_of_its_algorithms_the_allowed_ones_hold(
+def test_only_tokens_of_allowed_algorithms_are_accepted(
     provider: RealProvider, first: Key, tmp_path: Path, allowed: str
 ) -> None:
     provider.restart(first, Key.ec("elliptic"), Key.ed25519("edwards"))
@@ -49,11 +49,11 @@ def test_of_its_algorithms_the_allowed_ones_hold(
             service = SERVICES[name]
             token = provider.token("ana", service)
             assert header(token)["alg"] == service.algorithm
-            holds = service.algorithm in allowed.split(",")
-            assert server.status(token) == (200 if holds else 401), name
+            is_allowed = service.algorithm in allowed.split(",")
+            assert server.status(token) == (200 if is_allowed else 401), name
 
 
-def test_what_the_provider_made_for_somebody_else_is_refused_and_appended_nowhere(
+def test_tokens_for_other_uses_get_401_and_append_nothing(
     server: AccountantServer, provider: RealProvider
 ) -> None:
     olga = provider.token("olga")
@@ -93,25 +93,25 @@ def test_a_token_of_another_issuer_with_the_same_keys_is_refused(
     assert server.status(provider.token("olga")) == 200
 
 
-def test_a_token_holds_until_it_expires(provider: RealProvider, tmp_path: Path) -> None:
+def test_a_token_is_accepted_until_it_expires(provider: RealProvider, tmp_path: Path) -> None:
     with AccountantServer(tmp_path / "server", provider, oidc_skew_seconds=1) as server:
         token = provider.token("ana", SERVICES["soon over"])
-        expires, seen = claims(token)["exp"], []
+        expires, results = claims(token)["exp"], []
 
         def has_expired() -> bool:
             sent = time.time()
-            seen.append((server.status(token), sent, time.time()))
-            return seen[-1][0] != 200
+            results.append((server.status(token), sent, time.time()))
+            return results[-1][0] != 200
 
         until("its end", has_expired)
-        assert [status for status, _, _ in seen] == [200] * (len(seen) - 1) + [401]
+        assert [status for status, _, _ in results] == [200] * (len(results) - 1) + [401]
         # To its end and the difference of clocks that is allowed, and no longer.
-        assert seen[-1][2] >= expires + 1
-        assert all(sent < expires + 1 for status, sent, _ in seen if status == 200)
+        assert results[-1][2] >= expires + 1
+        assert all(sent < expires + 1 for status, sent, _ in results if status == 200)
         assert server.status(provider.token("ana")) == 200
 
 
-def test_a_subject_that_is_no_name_is_escaped_or_another_field_names_the_person(
+def test_a_special_subject_is_escaped_or_replaced_by_another_claim(
     provider: RealProvider, tmp_path: Path
 ) -> None:
     token = provider.token("lab|ana")
@@ -123,7 +123,9 @@ def test_a_subject_that_is_no_name_is_escaped_or_another_field_names_the_person(
 
 
 @pytest.mark.parametrize("path", ["/", "/realms/lab"])
-def test_an_issuer_may_have_a_path(modules: Path, tmp_path: Path, first: Key, path: str) -> None:
+def test_an_issuer_url_may_have_a_path(
+    modules: Path, tmp_path: Path, first: Key, path: str
+) -> None:
     with RealProvider(modules, tmp_path / "provider", path=path) as provider:
         provider.start(first, Key.ec("elliptic"))
         token = provider.token("ana", ES256)

@@ -38,15 +38,15 @@ class Signing(RecordingObserver):
         super().committed(committed)
 
 
-def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -> None:
+def test_an_uncommitted_decision_is_never_signed(tmp_path: Path) -> None:
     async def story() -> None:
         stage = Stage()
         stage.open()
-        kept = CheckpointStore(
+        checkpoint_store = CheckpointStore(
             tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census")
         )
         heads = Checkpointer(
-            lambda: kept,
+            lambda: checkpoint_store,
             lambda number: hash_of(stage.log.decisions[number]),
             stage.clock,
             seconds=0,
@@ -63,7 +63,7 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
         await asyncio.sleep(1)
         assert points.paused == "commit_begun"
         heads.close()  # signs the last reported head
-        newest = kept.load().checkpoints[-1]
+        newest = checkpoint_store.load().checkpoints[-1]
         assert (newest.sequence, newest.head) == (1, hash_of(stage.log.decisions[1]))
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
@@ -71,16 +71,18 @@ def test_a_head_is_signed_of_no_decision_that_is_not_committed(tmp_path: Path) -
     play(story())
 
 
-def test_a_log_that_ends_too_early_is_refused_though_it_cannot_be_read(tmp_path: Path) -> None:
+def test_a_log_shorter_than_its_checkpoints_is_refused_unread(tmp_path: Path) -> None:
     def unreadable(number: int) -> str:
         raise Unavailable(f"decision {number} cannot be read")
 
-    kept = CheckpointStore(
+    checkpoint_store = CheckpointStore(
         tmp_path / "kept", 0, LEDGER, SigningKey.create(tmp_path / "key", "census")
     )
     for sequence in (1, 9):
-        kept.put(sequence, hash_of(b"%d" % sequence), 0, 1)
-    heads = Checkpointer(lambda: kept, unreadable, SystemClock(), seconds=0, required=False)
+        checkpoint_store.put(sequence, hash_of(b"%d" % sequence), 0, 1)
+    heads = Checkpointer(
+        lambda: checkpoint_store, unreadable, SystemClock(), seconds=0, required=False
+    )
     log = SimpleNamespace(sequence=3, head=hash_of(b"3"), branch=0, key=None)
     with pytest.raises(Refused, match="ends at decision 3, but decision 9 was there"):
         heads.begin(log)

@@ -25,7 +25,7 @@ def other(sequence: int, branch: int = 0) -> Checkpoint:
 
 
 @pytest.mark.parametrize(
-    ("kept", "first", "newest", "fork"),
+    ("stored", "first", "newest", "fork"),
     [
         ([of_log(5), other(9)], 6, 9, None),
         ([other(9)], 1, 9, None),
@@ -35,10 +35,10 @@ def other(sequence: int, branch: int = 0) -> Checkpoint:
         ([of_log(5), other(7), of_log(8), other(9), of_log(END)], 6, 9, 8),
     ],
 )
-def test_a_checkpoint_that_the_log_does_not_have_is_found_wherever_it_stands(
-    kept, first, newest, fork
+def test_a_checkpoint_missing_from_the_log_is_found_at_any_position(
+    stored, first, newest, fork
 ) -> None:
-    lost = find_lost(END, 0, kept, own)
+    lost = find_lost(END, 0, stored, own)
     assert lost is not None
     assert (lost.first, lost.newest.sequence, lost.is_shorter) == (first, newest, False)
     assert lost.newest.head == other(newest).head
@@ -46,18 +46,18 @@ def test_a_checkpoint_that_the_log_does_not_have_is_found_wherever_it_stands(
 
 
 @pytest.mark.parametrize(
-    "kept", [[], [of_log(5), of_log(9)], [other(9), other(END + 3), of_log(END, branch=1)]]
+    "stored", [[], [of_log(5), of_log(9)], [other(9), other(END + 3), of_log(END, branch=1)]]
 )
-def test_nothing_is_lost_where_the_log_goes_on(kept) -> None:
-    assert find_lost(END, max([each.branch for each in kept], default=0), kept, own) is None
+def test_a_log_that_contains_its_checkpoints_has_lost_nothing(stored) -> None:
+    assert find_lost(END, max([each.branch for each in stored], default=0), stored, own) is None
 
 
-def test_what_cannot_be_looked_at_is_believed() -> None:
+def test_a_checkpoint_of_an_unreadable_decision_counts_as_present() -> None:
     assert find_lost(END, 0, [other(5), of_log(END)], {END: own(END)}.get) is None
 
 
 @pytest.mark.parametrize(
-    ("end", "kept", "earliest", "first", "latest"),
+    ("end", "stored", "earliest", "first", "latest"),
     [
         # The log is of an older branch: what it lacks begins where the newer one does.
         ((8, 0), [of_log(8), other(3, 1), other(8, 1), other(11, 1)], 1, 3, 3),
@@ -72,16 +72,16 @@ def test_what_cannot_be_looked_at_is_believed() -> None:
         ((9, 0), [of_log(5), other(7), other(9)], 6, 6, 7),
     ],
 )
-def test_what_is_lost_begins_no_later_than_a_checkpoint_shows_it(
-    end, kept, earliest, first, latest
+def test_the_lost_range_begins_no_later_than_its_checkpoints_show(
+    end, stored, earliest, first, latest
 ) -> None:
-    lost = find_lost(*end, kept, own)
+    lost = find_lost(*end, stored, own)
     assert lost is not None
     assert (lost.earliest, lost.first, lost.latest) == (earliest, first, latest)
-    assert lost.newest == kept[-1]
+    assert lost.newest == stored[-1]
 
 
-def test_a_newer_branch_is_lost_though_no_decision_is_looked_at() -> None:
+def test_a_missing_newer_branch_is_lost_even_if_no_decision_can_be_read() -> None:
     lost = find_lost(8, 0, [other(3, 1), other(11, 1)], lambda _: None)
     assert lost is not None
     assert (lost.first, lost.newest.sequence) == (3, 11)

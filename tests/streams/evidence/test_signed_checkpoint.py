@@ -35,7 +35,7 @@ checkpoints = st.builds(
 
 
 @given(checkpoints)
-def test_what_was_signed_is_read(checkpoint: Checkpoint) -> None:
+def test_a_signed_checkpoint_is_read_unchanged(checkpoint: Checkpoint) -> None:
     assert opened(signed(checkpoint, KEY), [OTHER.verifier, KEY.verifier]) == checkpoint
 
 
@@ -44,7 +44,7 @@ def test_different_checkpoints_have_different_texts(one: Checkpoint, two: Checkp
     assert (one == two) == (text_of(one) == text_of(two))
 
 
-def test_the_form_is_that_of_signed_notes() -> None:
+def test_a_signed_checkpoint_has_the_format_of_signed_notes() -> None:
     """By the format's own description, with nothing of ours."""
     note = signed(ONE, KEY)
     text, line = note.split("\n\n— ".encode())
@@ -62,7 +62,7 @@ def test_the_form_is_that_of_signed_notes() -> None:
 
 
 @given(st.data())
-def test_no_changed_byte_is_believed(data: st.DataObject) -> None:
+def test_a_changed_byte_makes_a_checkpoint_invalid(data: st.DataObject) -> None:
     note = bytearray(signed(ONE, KEY))
     at = data.draw(st.integers(0, len(note) - 1))
     note[at] ^= data.draw(st.integers(1, 255))
@@ -71,12 +71,12 @@ def test_no_changed_byte_is_believed(data: st.DataObject) -> None:
 
 
 @pytest.mark.parametrize("keys", [[], [OTHER.verifier]])
-def test_an_unknown_key_is_not_believed(keys: list[Verifier]) -> None:
+def test_a_checkpoint_signed_by_an_unknown_key_is_refused(keys: list[Verifier]) -> None:
     with pytest.raises(CheckpointInvalid, match="no known key has signed it"):
         opened(signed(ONE, KEY), keys)
 
 
-def test_a_witness_may_sign_too() -> None:
+def test_a_checkpoint_may_have_a_second_signature_of_a_witness() -> None:
     witness = SigningKey("witness", b"w" * 32)
     second = signed(ONE, witness).split(b"\n\n")[1]
     assert opened(signed(ONE, KEY) + second, [KEY.verifier]) == ONE
@@ -97,7 +97,7 @@ def test_a_witness_may_sign_too() -> None:
         ("accountant/", "accountants/"),
     ],
 )
-def test_a_text_that_this_program_does_not_write_is_refused(old: str, new: str) -> None:
+def test_a_signed_text_in_another_format_is_refused(old: str, new: str) -> None:
     text = text_of(ONE).decode()
     assert old in text
     forged = text.replace(old, new, 1).encode()
@@ -108,12 +108,12 @@ def test_a_text_that_this_program_does_not_write_is_refused(old: str, new: str) 
 
 
 @given(st.binary(max_size=5000))
-def test_garbage_is_no_note(garbage: bytes) -> None:
+def test_random_bytes_are_no_checkpoint(garbage: bytes) -> None:
     with pytest.raises(CheckpointInvalid):
         opened(garbage, [KEY.verifier])
 
 
-def test_a_key_is_kept_for_its_user_alone(tmp_path: Path) -> None:
+def test_a_key_file_is_private_and_never_replaced(tmp_path: Path) -> None:
     file = tmp_path / "key"
     key = SigningKey.create(file, "census")
     assert file.stat().st_mode & 0o777 == 0o600
@@ -127,7 +127,7 @@ def test_a_key_is_kept_for_its_user_alone(tmp_path: Path) -> None:
         SigningKey.load(file)
 
 
-def test_a_secret_is_in_no_text(tmp_path: Path) -> None:
+def test_texts_and_errors_contain_no_private_key(tmp_path: Path) -> None:
     file = tmp_path / "key"
     key = SigningKey.create(file, "census")
     secret = file.read_text().strip().rsplit("+", 1)[-1]
@@ -151,29 +151,29 @@ def test_a_secret_is_in_no_text(tmp_path: Path) -> None:
         "a b+" + KEY.verifier.text.partition("+")[2],
     ],
 )
-def test_what_is_no_public_key_is_refused(text: str) -> None:
+def test_an_invalid_public_key_is_refused(text: str) -> None:
     with pytest.raises(Refused):
         Verifier.parse(text)
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a+b", "x" * 101, "-a", "a\n"])
-def test_names_hold_nothing_that_a_note_needs(name: str, tmp_path: Path) -> None:
+def test_a_key_name_without_separators_is_required(name: str, tmp_path: Path) -> None:
     with pytest.raises(Refused, match="the name of a key"):
         SigningKey.create(tmp_path / "key", name)
     assert not (tmp_path / "key").exists()
 
 
-def test_a_directory_keeps_both_heads_of_a_fork(tmp_path: Path) -> None:
-    kept = Directory(tmp_path / "kept")
+def test_a_directory_stores_both_checkpoints_of_a_fork(tmp_path: Path) -> None:
+    directory = Directory(tmp_path / "kept")
     fork = ONE._replace(head="sha256:" + "cd" * 32)
     notes = [signed(each, KEY) for each in (ONE, fork)]
-    files = [kept.put(each, note) for each, note in zip((ONE, fork), notes, strict=True)]
-    assert kept.put(ONE, b"other") == files[0]
-    assert sorted(note for _, note in kept.notes()) == sorted(notes)
+    files = [directory.put(each, note) for each, note in zip((ONE, fork), notes, strict=True)]
+    assert directory.put(ONE, b"other") == files[0]
+    assert sorted(note for _, note in directory.notes()) == sorted(notes)
     assert not [*(tmp_path / "kept").rglob(".*")]
 
 
-def test_a_place_that_is_away_is_said(tmp_path: Path) -> None:
+def test_a_missing_directory_raises(tmp_path: Path) -> None:
     with pytest.raises(Unavailable, match="cannot be read"):
         [*Directory(tmp_path / "nowhere").notes()]
     (tmp_path / "file").touch()
@@ -181,7 +181,7 @@ def test_a_place_that_is_away_is_said(tmp_path: Path) -> None:
         Directory(tmp_path / "file").put(ONE, b"")
 
 
-def test_a_link_is_not_followed_to_write_a_key(tmp_path: Path) -> None:
+def test_a_key_is_not_written_through_a_symbolic_link(tmp_path: Path) -> None:
     target = tmp_path / "target"
     (tmp_path / "link").symlink_to(target)
     with pytest.raises(Refused):

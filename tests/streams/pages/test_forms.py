@@ -25,7 +25,7 @@ def refused(person: Person, form: dict[str, str], **headers: str) -> None:
     assert person.look("/").status_code == 200  # the session goes on
 
 
-def test_a_form_needs_its_proof(ana: Person) -> None:
+def test_a_form_needs_its_csrf_token(ana: Person) -> None:
     token = ana.form_token("/")
     refused(ana, {"other": "1"})
     refused(ana, {"form_token": ""})
@@ -34,7 +34,7 @@ def test_a_form_needs_its_proof(ana: Person) -> None:
     refused(ana, {"form_token": token.upper()})
 
 
-def test_the_proof_of_another_s_session_is_none(census: RolesServer, ana: Person) -> None:
+def test_the_csrf_token_of_another_session_is_refused(census: RolesServer, ana: Person) -> None:
     for name in ("olga", "ana"):  # even of another session of the same name
         with Person(census) as other:
             other.sign_in(census.tokens[name])
@@ -47,7 +47,7 @@ def test_a_form_of_another_site_is_refused(ana: Person, site: str) -> None:
 
 
 @pytest.mark.parametrize("origin", ["", "null", "https://evil.example", "http://[", "http://h:1"])
-def test_an_older_browser_says_its_origin(ana: Person, origin: str) -> None:
+def test_without_sec_fetch_site_the_origin_decides(ana: Person, origin: str) -> None:
     form = {"form_token": ana.form_token("/")}
     del ana.http.headers["sec-fetch-site"]
     refused(ana, form, origin=origin)
@@ -56,7 +56,7 @@ def test_an_older_browser_says_its_origin(ana: Person, origin: str) -> None:
     assert answer.status_code == 303
 
 
-def test_a_sign_in_of_another_browser_s_form_is_refused(
+def test_the_sign_in_form_of_another_browser_is_refused(
     census: RolesServer, anybody: Person
 ) -> None:
     with Person(census) as attacker:
@@ -75,7 +75,7 @@ def test_a_sign_in_from_another_site_is_refused(census: RolesServer, anybody: Pe
     assert anybody.session is None
 
 
-def test_no_get_signs_out(ana: Person) -> None:
+def test_a_get_request_does_not_sign_out(ana: Person) -> None:
     assert ana.look("/sign-out").status_code == 405
     assert ana.look("/").status_code == 200
 
@@ -112,7 +112,7 @@ def plain() -> Iterator[TestClient[Litestar]]:
         yield client
 
 
-def test_where_nobody_is_known_forms_have_a_proof_all_the_same(
+def test_without_authentication_forms_need_a_csrf_token(
     plain: TestClient[Litestar],
 ) -> None:
     own = {"sec-fetch-site": "same-origin"}

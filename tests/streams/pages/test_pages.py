@@ -16,7 +16,7 @@ PAGES = ("/", "/sign-in", "/pages/nowhere", "/sign-out")
 
 
 @pytest.mark.parametrize("path", PAGES)
-def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesServer, path: str) -> None:
+def test_every_page_forbids_scripts_frames_and_caching(census: RolesServer, path: str) -> None:
     with Person(census) as person:
         if path != "/sign-in":
             person.sign_in(census.tokens["ana"])
@@ -34,7 +34,7 @@ def test_a_page_lets_nothing_in_and_stays_nowhere(census: RolesServer, path: str
     assert not re.search(r"<script|<style|\sstyle=|\son\w+=|http-equiv|https?://", page.text)
 
 
-def test_an_error_is_a_page_to_who_looks_and_a_problem_to_a_program(ana: Person) -> None:
+def test_an_error_is_a_page_for_browsers_and_json_for_programs(ana: Person) -> None:
     page = ana.look("/pages/nowhere")
     assert page.status_code == 404
     assert "Page not found" in page.text
@@ -42,7 +42,7 @@ def test_an_error_is_a_page_to_who_looks_and_a_problem_to_a_program(ana: Person)
     assert (problem.status_code, problem.json()["status"]) == (404, 404)
 
 
-def test_what_is_open_to_strangers_is_no_secret(anybody: Person) -> None:
+def test_the_sign_in_page_shows_no_dataset(anybody: Person) -> None:
     page = anybody.look("/sign-in").text
     assert "census" not in page
     for address in re.findall(r'href="(/pages/static/[^"]+)"', page):
@@ -53,7 +53,7 @@ def test_what_is_open_to_strangers_is_no_secret(anybody: Person) -> None:
     assert anybody.look("/pages/static/../render.py").status_code in {303, 404}
 
 
-def test_no_value_of_any_template_acts() -> None:
+def test_templates_escape_markup_and_control_characters() -> None:
     made = environment.from_string("{{ text }}<b title='{{ text }}'>{{ text|upper }}</b>")
     shown = made.render(text="<i>a\x1b\u202e\u2028</i>")
     result = "&lt;i&gt;a\\u001b\\u202e\\u2028&lt;/i&gt;"
@@ -61,13 +61,13 @@ def test_no_value_of_any_template_acts() -> None:
     assert shown.isprintable()
 
 
-def test_a_name_leads_to_the_dataset_s_page(server: LocalServer) -> None:
+def test_the_list_links_a_dataset_to_its_page(server: LocalServer) -> None:
     server.open("a:b@c")
     page = server.http.get("/").text
     assert '<a href="/pages/datasets/a%3Ab%40c">a:b@c</a>' in page
 
 
-def test_what_is_spent_is_shown_as_a_bar_and_in_words(server: LocalServer) -> None:
+def test_the_list_shows_spending_as_a_bar_and_in_words(server: LocalServer) -> None:
     server.ask(claim={"type": "pure", "epsilon": "0.25"})
     page = server.http.get("/").text
     assert 'aria-label="The budget of census: 25 % used"' in page
@@ -75,7 +75,7 @@ def test_what_is_spent_is_shown_as_a_bar_and_in_words(server: LocalServer) -> No
     assert '<data value="0.75" title="0.75">0.75</data>' in page
 
 
-def test_templates_escape_and_know_every_name_that_they_use() -> None:
+def test_templates_escape_quotes_and_reject_undefined_names() -> None:
     template = environment.from_string("{{ shown }}")
     assert template.render(shown="<b>\"'&") == "&lt;b&gt;&#34;&#39;&amp;"
     with pytest.raises(UndefinedError):

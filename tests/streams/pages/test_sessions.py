@@ -8,7 +8,7 @@ from streams.pages.sessions import IDLE_S, LIFETIME_S, MAX_SESSIONS, MAX_SESSION
 ANA = Principal("ana", "token", administrator=False)
 
 
-class Hand:
+class ManualClock:
     """A clock that is moved by hand."""
 
     def __init__(self) -> None:
@@ -18,15 +18,15 @@ class Hand:
         return self.at
 
 
-def test_a_name_has_its_latest_sessions() -> None:
-    sessions = Sessions(Hand())
+def test_a_caller_keeps_only_the_latest_sessions() -> None:
+    sessions = Sessions(ManualClock())
     ids = [sessions.begin(ANA, "t") for _ in range(MAX_SESSIONS_OF_ONE + 3)]
     found = [sessions.find(each) is not None for each in ids]
     assert found == [False] * 3 + [True] * MAX_SESSIONS_OF_ONE
 
 
-def test_all_together_are_bounded_and_the_longest_unused_goes() -> None:
-    sessions = Sessions(Hand())
+def test_above_the_session_limit_the_longest_unused_one_ends() -> None:
+    sessions = Sessions(ManualClock())
     ids = [
         sessions.begin(Principal(f"a{number}", "token", administrator=False), "t")
         for number in range(MAX_SESSIONS)
@@ -38,24 +38,24 @@ def test_all_together_are_bounded_and_the_longest_unused_goes() -> None:
     assert sessions.find(ids[0]) is not None
 
 
-def test_what_is_over_is_forgotten_with_its_token() -> None:
-    now = Hand()
+def test_an_expired_session_is_deleted_with_its_token() -> None:
+    now = ManualClock()
     sessions = Sessions(now)
     sessions.begin(ANA, "t")
     now.at += IDLE_S
     assert sessions.find("x") is None
     assert len(sessions) == 0
-    kept = sessions.begin(ANA, "t")
+    session_id = sessions.begin(ANA, "t")
     for _ in range(3):
         now.at += LIFETIME_S / 4
-        assert sessions.find(kept) is not None
+        assert sessions.find(session_id) is not None
     now.at += LIFETIME_S / 4
-    assert sessions.find(kept) is None
+    assert sessions.find(session_id) is None
     assert len(sessions) == 0
 
 
-def test_a_session_shows_no_token() -> None:
-    sessions = Sessions(Hand())
+def test_the_repr_of_a_session_shows_no_token() -> None:
+    sessions = Sessions(ManualClock())
     found = sessions.find(sessions.begin(ANA, "a-secret"))
     assert found is not None
     assert found.token == "a-secret"

@@ -23,7 +23,7 @@ def cookies_of(answer: httpx.Response, name: str) -> list[str]:
     return [line for line in answer.headers.get_list("set-cookie") if line.startswith(f"{name}=")]
 
 
-def test_a_browser_is_sent_to_sign_in_and_back(census: RolesServer, anybody: Person) -> None:
+def test_a_browser_is_redirected_to_sign_in_and_back(census: RolesServer, anybody: Person) -> None:
     sent = anybody.look("/pages/datasets/census?of=ana")
     assert sent.status_code == 303
     where = sent.headers["location"]
@@ -39,13 +39,13 @@ def test_a_browser_is_sent_to_sign_in_and_back(census: RolesServer, anybody: Per
     assert "<b>ana</b>" in listed.text
 
 
-def test_programs_get_problems_instead_of_pages(anybody: Person) -> None:
+def test_programs_get_json_errors_instead_of_pages(anybody: Person) -> None:
     answer = anybody.look("/", accept="*/*")
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert anybody.look("/datasets").status_code == 401
 
 
-def test_a_wrong_token_begins_nothing_and_is_shown_nowhere(anybody: Person) -> None:
+def test_a_wrong_token_begins_no_session_and_is_not_shown(anybody: Person) -> None:
     for wrong in ("", "x" * 40, "a b", "é", "x\r\ny", "spa_" + "A" * 8_000):
         answer = anybody.sign_in(wrong)
         assert answer.status_code == 401
@@ -55,7 +55,7 @@ def test_a_wrong_token_begins_nothing_and_is_shown_nowhere(anybody: Person) -> N
     assert anybody.look("/").status_code == 303
 
 
-def test_the_cookie_is_no_token_and_no_script_reads_it(
+def test_the_session_cookie_is_httponly_and_contains_no_token(
     census: RolesServer, anybody: Person
 ) -> None:
     done = anybody.sign_in(census.tokens["ana"])
@@ -66,7 +66,7 @@ def test_the_cookie_is_no_token_and_no_script_reads_it(
     assert len(anybody.session or "") == 43
 
 
-def test_over_tls_the_cookie_is_of_this_host_alone(tmp_path: Path) -> None:
+def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     settings = {"tls_certificate": files.certificate, "tls_key": files.key}
 
@@ -150,7 +150,7 @@ def test_a_session_survives_an_outage_of_the_token_check(census: RolesServer, an
     eventually(lambda: ana.look("/").status_code == 200)
 
 
-def test_a_session_ends_when_nobody_looks_and_in_any_case(tmp_path: Path) -> None:
+def test_a_session_ends_when_idle_and_after_its_lifetime(tmp_path: Path) -> None:
     clock = TestClock()
     with RolesServer(tmp_path, clock=clock) as server:
         with Person(server) as idle:
@@ -166,9 +166,7 @@ def test_a_session_ends_when_nobody_looks_and_in_any_case(tmp_path: Path) -> Non
             assert busy.look("/").status_code == 303
 
 
-def test_a_new_session_has_a_new_id_and_the_old_one_is_over(
-    census: RolesServer, ana: Person
-) -> None:
+def test_a_new_session_has_a_new_id(census: RolesServer, ana: Person) -> None:
     before = ana.session
     token = ana.http.get("/sign-in")
     assert token.status_code == 303  # who has signed in goes on
@@ -177,7 +175,7 @@ def test_a_new_session_has_a_new_id_and_the_old_one_is_over(
     assert ana.session != before
 
 
-def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesServer, ana: Person) -> None:
+def test_a_wrong_token_does_not_end_the_current_session(census: RolesServer, ana: Person) -> None:
     with Person(census) as other:
         token = other.form_token()
         ana.http.cookies.update(other.http.cookies)
@@ -189,13 +187,15 @@ def test_a_wrong_token_beside_a_session_ends_nothing(census: RolesServer, ana: P
     assert "<b>olga</b>" in ana.look("/").text
 
 
-def test_a_browser_cannot_choose_its_id(census: RolesServer, anybody: Person) -> None:
+def test_a_browser_cannot_choose_its_session_id(census: RolesServer, anybody: Person) -> None:
     anybody.http.cookies.set("accountant-session", "A" * 43, domain="127.0.0.1", path="/")
     anybody.sign_in(census.tokens["ana"])
     assert anybody.session != "A" * 43
 
 
-def test_a_header_goes_before_a_cookie(census: RolesServer, ana: Person) -> None:
+def test_an_authorization_header_takes_precedence_over_the_cookie(
+    census: RolesServer, ana: Person
+) -> None:
     page = ana.look("/", authorization=f"Bearer {census.tokens['olga']}")
     assert "<b>olga</b>" in page.text
     assert "Sign out" not in page.text  # the proxy that adds the header would sign in again
@@ -220,20 +220,22 @@ def test_a_header_goes_before_a_cookie(census: RolesServer, ana: Person) -> None
         "/pages/" + "x" * 3_000,
     ],
 )
-def test_nobody_is_sent_to_another_site(census: RolesServer, anybody: Person, address: str) -> None:
+def test_sign_in_never_redirects_to_another_site(
+    census: RolesServer, anybody: Person, address: str
+) -> None:
     assert local(address) == "/"
     done = anybody.sign_in(census.tokens["ana"], next_=address)
     assert (done.status_code, done.headers["location"]) == (303, "/")
 
 
-def test_from_another_site_s_link_one_can_go_on(ana: Person) -> None:
+def test_a_link_from_another_site_gets_a_page_to_continue(ana: Person) -> None:
     ana.http.cookies.clear()  # which a browser does not send along
     page = ana.look("/sign-in?next=/pages/datasets/census", sec_fetch_site="cross-site")
     assert '<a href="/pages/datasets/census">continue</a>' in page.text
     assert "go on</a>" not in ana.look("/sign-in?next=/pages/datasets/census").text
 
 
-def test_no_log_has_a_token_or_an_id(
+def test_the_log_contains_no_token_and_no_session_id(
     census: RolesServer, anybody: Person, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level("DEBUG")
@@ -252,7 +254,7 @@ def test_no_log_has_a_token_or_an_id(
         assert secret not in written
 
 
-def test_without_authentication_there_is_nothing_to_sign_in_to(server: LocalServer) -> None:
+def test_without_authentication_sign_in_redirects_to_the_list(server: LocalServer) -> None:
     with Person(server) as person:
         assert person.look("/sign-in").headers["location"] == "/"
         assert person.http.post("/sign-in").headers["location"] == "/"

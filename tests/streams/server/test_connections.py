@@ -29,7 +29,7 @@ pytestmark = pytest.mark.slow  # they wait for a bound on waiting to be reached
 
 HEAD = b"%s HTTP/1.1\r\nHost: here\r\n"
 REQUEST = HEAD % b"GET /at-once" + b"\r\n"
-REQUEST_S_HERE = 1.0  # a connection is looked at each second, so it may be nearly twice that
+TEST_REQUEST_S = 1.0  # a connection is looked at each second, so it may be nearly twice that
 PATIENCE_S = 20.0
 
 
@@ -40,7 +40,7 @@ async def at_once() -> str:
 
 @get("/slow")
 async def slow() -> str:
-    await asyncio.sleep(4 * REQUEST_S_HERE)
+    await asyncio.sleep(4 * TEST_REQUEST_S)
     return "done"
 
 
@@ -49,7 +49,7 @@ async def events() -> Stream:
     async def beats() -> AsyncIterator[bytes]:
         for _ in range(5):
             yield b"beat\n"
-            await asyncio.sleep(REQUEST_S_HERE)
+            await asyncio.sleep(TEST_REQUEST_S)
 
     return Stream(beats())
 
@@ -71,7 +71,7 @@ async def body(request: Request[Any, Any, Any]) -> str:
 async def served(**bounds: Any) -> AsyncIterator[int]:
     """Serve on a free port; the log has no error in the end."""
     app = Litestar([at_once, slow, events, large, body], openapi_config=None)
-    bounds = {"request_s": REQUEST_S_HERE, **bounds}
+    bounds = {"request_s": TEST_REQUEST_S, **bounds}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = BoundedServer(app, timeout_graceful_shutdown=1, **bounds)
         serving = asyncio.create_task(server.serve(sockets=[listening]))
@@ -113,7 +113,7 @@ async def answered(connection: Connection, request: bytes = REQUEST) -> bytes:
         return await reader.readexactly(length)
 
 
-async def another_is_answered(port: int) -> None:
+async def assert_another_is_answered(port: int) -> None:
     """Connect until there is room for one more, and ask."""
     async with asyncio.timeout(PATIENCE_S):
         while True:
@@ -136,7 +136,7 @@ async def another_is_answered(port: int) -> None:
     ],
     ids=["silent", "half a line", "half a head", "half a body", "half a body nobody reads"],
 )
-async def test_a_connection_that_sends_no_whole_request_ends(
+async def test_a_connection_without_a_complete_request_is_ended(
     sent: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     async with served() as port, connected(port) as (reader, writer):
@@ -146,26 +146,26 @@ async def test_a_connection_that_sends_no_whole_request_ends(
             async with asyncio.timeout(PATIENCE_S):
                 await reader.read()
         else:
-            assert await ended(reader) >= REQUEST_S_HERE
+            assert await ended(reader) >= TEST_REQUEST_S
     assert not [record for record in caplog.records if record.levelname == "ERROR"]
 
 
-async def test_so_does_one_that_stops_in_the_middle_of_its_second_request() -> None:
+async def test_a_connection_that_stops_in_its_second_request_is_ended() -> None:
     async with served() as port, connected(port) as connection:
         assert await answered(connection) == b"done"
         connection[1].write(b"GET /at-")
         await ended(connection[0])
 
 
-async def test_one_that_asks_again_and_again_stays() -> None:
+async def test_a_connection_with_regular_requests_stays_open() -> None:
     async with served() as port, connected(port) as connection:
-        until = time.monotonic() + 5 * REQUEST_S_HERE
+        until = time.monotonic() + 5 * TEST_REQUEST_S
         while time.monotonic() < until:
             assert await answered(connection) == b"done"
-            await asyncio.sleep(REQUEST_S_HERE / 4)
+            await asyncio.sleep(TEST_REQUEST_S / 4)
 
 
-async def test_an_answer_may_take_longer_than_its_request() -> None:
+async def test_a_response_may_take_longer_than_the_request_time_limit() -> None:
     async with served() as port, connected(port) as connection, connected(port) as stream:
         stream[1].write(HEAD % b"GET /events" + b"\r\n")
         assert await answered(connection, HEAD % b"GET /slow" + b"\r\n") == b"done"
@@ -174,31 +174,31 @@ async def test_an_answer_may_take_longer_than_its_request() -> None:
             assert (await stream[0].readuntil(b"0\r\n\r\n")).count(b"beat") == 5
 
 
-async def test_a_body_that_comes_in_pieces_in_time_is_answered() -> None:
+async def test_a_body_sent_in_pieces_within_the_time_limit_is_answered() -> None:
     async with served(request_s=30.0) as port, connected(port) as connection:
         connection[1].write(HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf")
         await asyncio.sleep(2.0)
         assert await answered(connection, b"again") == b"9 bytes"
 
 
-async def test_connections_beyond_the_most_end_at_once_and_the_others_stay() -> None:
+async def test_connections_above_the_limit_are_ended_and_the_others_stay() -> None:
     proxies = [ipaddress.ip_network("127.0.0.1")]  # which has no share, so that all count alike
     bounds = {"max_connections": 3, "proxies": proxies, "request_s": 30.0}
     async with served(**bounds) as port, contextlib.AsyncExitStack() as opened:
-        kept = [await opened.enter_async_context(connected(port)) for _ in range(3)]
-        for connection in kept:
+        open_connections = [await opened.enter_async_context(connected(port)) for _ in range(3)]
+        for connection in open_connections:
             assert await answered(connection) == b"done"
         for _ in range(5):
             async with connected(port) as (reader, _writer):
                 assert await ended(reader) < 10.0
-        for connection in kept:
+        for connection in open_connections:
             assert await answered(connection) == b"done"
-        kept[0][1].close()
-        await kept[0][1].wait_closed()
-        await another_is_answered(port)
+        open_connections[0][1].close()
+        await open_connections[0][1].wait_closed()
+        await assert_another_is_answered(port)
 
 
-async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
+async def test_half_sent_requests_of_one_peer_do_not_block_others() -> None:
     async with (
         served(max_connections=40, request_s=60.0) as port,
         contextlib.AsyncExitStack() as opened,
@@ -221,7 +221,7 @@ async def test_half_sent_headers_of_one_peer_keep_nobody_out() -> None:
         assert 0 < ends.count(False) <= 30  # the newest of them
 
 
-async def test_idle_connections_end_to_new_ones_that_ask() -> None:
+async def test_idle_connections_end_in_favour_of_new_requests() -> None:
     async with (
         served(max_connections=40, request_s=60.0) as port,
         contextlib.AsyncExitStack() as opened,
@@ -244,7 +244,7 @@ async def test_an_address_with_many_idle_connections_is_answered_on_a_new_one() 
             assert await answered(connection) == b"done"
 
 
-async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_path: Path) -> None:
+async def test_a_client_that_ignores_tls_close_does_not_stop_the_server(tmp_path: Path) -> None:
     files = certificate(tmp_path)
     tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     tls.load_cert_chain(files.certificate, files.key)
@@ -258,7 +258,7 @@ async def test_a_client_that_ignores_the_end_of_tls_does_not_end_the_server(tmp_
     async with served(tls=tls) as port:
         _, silent = await ask(port)
         cast("asyncio.Transport", silent.transport).pause_reading()
-        await asyncio.sleep(5 * REQUEST_S_HERE)  # closed by two timers, and looked at again
+        await asyncio.sleep(5 * TEST_REQUEST_S)  # closed by two timers, and looked at again
         _, other = await ask(port)
         other.close()
         silent.transport.abort()
@@ -271,8 +271,8 @@ async def test_keep_alive_names_the_idle_time() -> None:
 
 
 @pytest.mark.parametrize("asked", [1, 3])
-async def test_a_client_that_takes_no_answer_gives_its_place_to_another(asked: int) -> None:
-    async with served(max_connections=1, unread_s=REQUEST_S_HERE) as port:
+async def test_a_client_that_reads_no_response_loses_its_connection(asked: int) -> None:
+    async with served(max_connections=1, unread_s=TEST_REQUEST_S) as port:
         silent = socket.create_connection(("127.0.0.1", port))
         silent.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         silent.setblocking(False)
@@ -280,25 +280,25 @@ async def test_a_client_that_takes_no_answer_gives_its_place_to_another(asked: i
         sending = asyncio.create_task(
             loop.sock_sendall(silent, (HEAD % b"GET /large" + b"\r\n") * asked)
         )
-        await asyncio.sleep(REQUEST_S_HERE / 2)
+        await asyncio.sleep(TEST_REQUEST_S / 2)
         try:
-            await another_is_answered(port)
+            await assert_another_is_answered(port)
         finally:
             sending.cancel()
             await asyncio.wait([sending])
             silent.close()
 
 
-async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
-    async with served(unread_s=2 * REQUEST_S_HERE) as port, connected(port) as (reader, writer):
+async def test_a_client_that_reads_slowly_gets_the_whole_response() -> None:
+    async with served(unread_s=2 * TEST_REQUEST_S) as port, connected(port) as (reader, writer):
         started = time.monotonic()
         writer.write(HEAD % b"GET /large" + b"\r\n")
         await reader.readuntil(b"\r\n\r\n")
-        left = LARGE
-        while left:
-            left -= len(await reader.readexactly(min(left, LARGE // 50)))
-            await asyncio.sleep(REQUEST_S_HERE / 10)
-        assert time.monotonic() - started > 4 * REQUEST_S_HERE
+        remaining = LARGE
+        while remaining:
+            remaining -= len(await reader.readexactly(min(remaining, LARGE // 50)))
+            await asyncio.sleep(TEST_REQUEST_S / 10)
+        assert time.monotonic() - started > 4 * TEST_REQUEST_S
 
 
 @pytest.mark.parametrize(
@@ -310,7 +310,7 @@ async def test_one_that_takes_its_answer_slowly_gets_all_of_it() -> None:
         (resource.RLIM_INFINITY, ConnectionRoom(1280, 124)),
     ],
 )
-def test_connections_never_take_all_files(files: int, found: ConnectionRoom) -> None:
+def test_connections_never_use_all_file_descriptors(files: int, found: ConnectionRoom) -> None:
     assert room(files) == found
 
 
@@ -342,7 +342,7 @@ def _is_healthy(client: httpx.Client) -> bool:
         return client.get("/healthz").status_code == 200
 
 
-def test_silent_connections_keep_nobody_from_a_ledger_for_long(tmp_path: Path) -> None:
+def test_400_silent_connections_do_not_block_the_ledger_for_long(tmp_path: Path) -> None:
     with contextlib.ExitStack() as stack:
         url = stack.enter_context(_a_ledger_with_few_files(tmp_path))
         known = stack.enter_context(httpx.Client(base_url=url, trust_env=False, timeout=20))

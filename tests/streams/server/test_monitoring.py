@@ -10,13 +10,13 @@ from streams.settings import Settings
 from tests.streams.gateway.local_server import LocalServer, TestClock, eventually, request
 
 
-def test_a_ledger_that_decides_is_ready(server: LocalServer) -> None:
+def test_a_running_ledger_is_ready(server: LocalServer) -> None:
     assert server.http.get("/healthz").status_code == 200
     assert server.http.get("/readyz").json() == {"ready": True, "reasons": []}
 
 
 @pytest.mark.parametrize("seconds", [900, -900])
-def test_a_clock_that_jumps_stops_decisions_until_it_is_right_again(
+def test_a_clock_jump_stops_decisions_until_it_is_corrected(
     server: LocalServer, clock: TestClock, seconds: int
 ) -> None:
     asked = request(clock)
@@ -42,7 +42,7 @@ def test_a_clock_behind_the_log_decides_nothing(file: Path, clock: TestClock) ->
         assert server.ask().status_code == 503
 
 
-def test_another_owner_of_the_file_ends_decisions_and_says_so(
+def test_a_server_fenced_by_another_owner_stops_and_reports_it(
     server: LocalServer, file: Path
 ) -> None:
     before = server.last_sequence()
@@ -59,7 +59,7 @@ def test_another_owner_of_the_file_ends_decisions_and_says_so(
     assert server.metric('privacy_filter_spent_ratio{dataset="census"}') is None
 
 
-def test_too_many_waiting_are_sent_away(file: Path, clock: TestClock) -> None:
+def test_requests_above_the_queue_limit_get_503(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock, Settings(port=0, most_waiting=1)) as server:
         server.open()
         blocker = apsw.Connection(str(file))
@@ -106,7 +106,7 @@ def test_metrics_show_budgets_odometers_and_decisions(server: LocalServer) -> No
     assert "made-up" not in server.http.get("/metrics").text
 
 
-def test_metrics_speak_openmetrics_to_who_asks_for_it(server: LocalServer) -> None:
+def test_metrics_are_openmetrics_if_the_caller_accepts_it(server: LocalServer) -> None:
     accept = {"accept": "application/openmetrics-text; version=1.0.0"}
     response = server.http.get("/metrics", headers=accept)
     assert response.headers["content-type"].startswith("application/openmetrics-text")

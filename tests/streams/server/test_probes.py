@@ -50,7 +50,7 @@ async def test_the_probe_port_serves_health_only() -> None:
         await probes.stop()
 
 
-async def test_with_authentication_probes_see_ready_alone(tmp_path: Path) -> None:
+async def test_with_authentication_probes_get_only_the_ready_state(tmp_path: Path) -> None:
     tokens = tmp_path / "tokens.json"
     token_file.create(tokens, "ana", now=time.time_ns() // 1_000_000)
     settings = Settings(probe_port=0, tokens=tokens)
@@ -62,7 +62,7 @@ async def test_with_authentication_probes_see_ready_alone(tmp_path: Path) -> Non
         await probes.stop()
 
 
-async def test_without_the_setting_nothing_listens_and_a_taken_port_is_refused() -> None:
+async def test_probes_need_the_setting_and_a_free_port() -> None:
     probes = Probes(Settings(), waiting, None)
     await probes.start()
     assert probes.port is None
@@ -99,11 +99,11 @@ def serving(directory: Path) -> Iterator[tuple[str, str]]:
         process.wait(30)
 
 
-def half_sent(held: contextlib.ExitStack, url: str, count: int) -> None:
+def send_halves(stack: contextlib.ExitStack, url: str, count: int) -> None:
     """Hold so many connections whose requests never end."""
     address = httpx.URL(url)
     for _ in range(count):
-        half = held.enter_context(socket.socket())
+        half = stack.enter_context(socket.socket())
         half.settimeout(0.2)
         with contextlib.suppress(OSError):
             half.connect((address.host, address.port))
@@ -116,7 +116,7 @@ def status(url: str) -> int:
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-def test_1500_half_sent_requests_keep_out_neither_probes_nor_an_honest_client(
+def test_1500_half_sent_requests_block_neither_probes_nor_clients(
     tmp_path: Path,
 ) -> None:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -124,9 +124,9 @@ def test_1500_half_sent_requests_keep_out_neither_probes_nor_an_honest_client(
         pytest.skip("needs 4,096 files")
     resource.setrlimit(resource.RLIMIT_NOFILE, (4_096, hard))
     try:
-        with serving(tmp_path) as (url, probes), contextlib.ExitStack() as held:
+        with serving(tmp_path) as (url, probes), contextlib.ExitStack() as stack:
             for _ in range(5):
-                half_sent(held, url, 300)
+                send_halves(stack, url, 300)
                 assert status(f"{probes}/healthz") == status(f"{probes}/readyz") == 200
             until = time.monotonic() + REQUEST_S / 2  # before the half ones end by themselves
             while True:
@@ -135,7 +135,7 @@ def test_1500_half_sent_requests_keep_out_neither_probes_nor_an_honest_client(
                     break
                 assert time.monotonic() < until
             # The listener of probes has the same bounds.
-            half_sent(held, probes, 3 * MAX_PROBES)
+            send_halves(stack, probes, 3 * MAX_PROBES)
             assert status(f"{probes}/healthz") == 200
             assert status(f"{url}/datasets") == 200
     finally:

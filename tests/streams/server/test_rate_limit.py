@@ -28,7 +28,7 @@ def admitted(limit: RateLimiter, key: str, times: int) -> int:
     return sum(limit.wait(key) == 0 for _ in range(times))
 
 
-def test_an_address_may_send_ten_seconds_worth_at_once_and_then_its_share() -> None:
+def test_an_address_may_send_a_burst_and_then_its_rate() -> None:
     clock = TestClock()
     limit = RateLimiter(5, clock.monotonic)
     assert admitted(limit, "a", 100) == 5 * AT_ONCE
@@ -40,7 +40,7 @@ def test_an_address_may_send_ten_seconds_worth_at_once_and_then_its_share() -> N
     assert admitted(limit, "a", 100) == 5 * AT_ONCE
 
 
-def test_a_small_share_admits_one_at_a_time() -> None:
+def test_a_rate_below_one_admits_single_requests() -> None:
     clock = TestClock()
     limit = RateLimiter(0.01, clock.monotonic)
     assert admitted(limit, "a", 3) == 1
@@ -49,7 +49,7 @@ def test_a_small_share_admits_one_at_a_time() -> None:
     assert admitted(limit, "a", 3) == 1
 
 
-def test_what_is_remembered_is_bounded() -> None:
+def test_the_number_of_remembered_addresses_is_bounded() -> None:
     limited = RateLimiter(0.01, TestClock().monotonic)
     for number in range(rate_limit.MOST_ADDRESSES + 100):
         limited.wait(str(number))
@@ -65,7 +65,7 @@ def of(peer: str | None, by: str | None, **headers: str) -> str | None:
     return address_of(scope, by)
 
 
-def test_who_is_counted_where_nothing_is_said() -> None:
+def test_without_the_setting_only_direct_remote_peers_are_counted() -> None:
     assert of(ONE, None) == ONE
     assert of("127.0.0.1", None) is None
     assert of("::1", None) is None
@@ -76,7 +76,7 @@ def test_who_is_counted_where_nothing_is_said() -> None:
     assert of("2001:db8:1:2:3::4", None) == of("2001:db8:1:2:ffff::1", None) == "2001:db8:1:2::/64"
 
 
-def test_who_is_counted_by_the_peer_alone() -> None:
+def test_limiting_by_peer_ignores_forwarding_headers() -> None:
     assert of(ONE, "peer", x_forwarded_for=OTHER) == ONE
     assert of("127.0.0.1", "peer", x_forwarded_for=OTHER) is None
 
@@ -95,12 +95,12 @@ def test_who_is_counted_by_the_peer_alone() -> None:
         ("\xff", ONE),
     ],
 )
-def test_who_is_counted_by_a_trusted_header(result: str, counted: str) -> None:
+def test_limiting_by_a_header_counts_its_last_address(result: str, counted: str) -> None:
     assert of(ONE, FORWARDED, x_forwarded_for=result) == counted
     assert of(ONE, FORWARDED, x_real_ip=result) == ONE
 
 
-def test_the_last_of_several_headers_is_the_proxys() -> None:
+def test_of_several_forwarding_headers_the_last_one_counts() -> None:
     headers = [(b"x-forwarded-for", b"198.51.100.1"), (b"x-forwarded-for", OTHER.encode())]
     scope: Any = {"client": (ONE, 1), "headers": headers}
     assert address_of(scope, FORWARDED) == OTHER
@@ -142,7 +142,7 @@ def test_a_preview_counts_as_a_request(server: LocalServer) -> None:
     assert server.post("/requests", request(server.clock), X_Forwarded_For=ONE).status_code == 429
 
 
-def test_a_body_of_a_refused_request_is_not_waited_for(server: LocalServer) -> None:
+def test_a_rate_limited_request_gets_429_before_its_body(server: LocalServer) -> None:
     headers = {"X-Forwarded-For": ONE, "content-type": "application/json"}
     server.http.get("/datasets", headers=headers)
     host, port = server.url.removeprefix("http://").split(":")
@@ -155,7 +155,7 @@ def test_a_body_of_a_refused_request_is_not_waited_for(server: LocalServer) -> N
         assert sent.recv(4096).startswith(b"HTTP/1.1 429 ")
 
 
-def test_every_path_is_limited_but_those_of_supervisors(server: LocalServer) -> None:
+def test_every_path_is_rate_limited_but_health_routes(server: LocalServer) -> None:
     headers = {"X-Forwarded-For": ONE}
     assert server.http.get("/nothing", headers=headers).status_code == 404
     for path in (
@@ -182,7 +182,7 @@ def test_every_path_is_limited_but_those_of_supervisors(server: LocalServer) -> 
         Settings(port=0, limit_per_second=0, limit_by="peer"),
     ],
 )
-def test_on_this_machine_alone_and_without_a_number_nothing_is_limited(
+def test_local_callers_and_a_rate_of_zero_have_no_rate_limit(
     tmp_path: Path, settings: Settings
 ) -> None:
     with LocalServer(tmp_path / "ledger.db", TestClock(), settings) as server:
@@ -242,20 +242,22 @@ def test_a_client_waits_for_retry_after_and_sends_the_same_bytes_again(
 
 
 @pytest.mark.parametrize("value", ["X Forwarded", "", "a:b", "Forwarded", "x" * 101, "Ünter"])
-def test_a_header_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_name_of_the_forwarding_header_is_refused(
+    value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ACCOUNTANT_LIMIT_BY", value)
     with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_BY"):
         load()
 
 
 @pytest.mark.parametrize("value", ["-1", "1e-300", "0.0009", "nan", "inf", "100001"])
-def test_a_limit_that_is_none_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_invalid_rate_is_refused(value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_LIMIT_PER_SECOND", value)
     with pytest.raises(Refused, match="ACCOUNTANT_LIMIT_PER_SECOND"):
         load()
 
 
-def test_the_document_names_the_limit_where_there_is_one(server: LocalServer) -> None:
+def test_the_openapi_document_has_429_if_a_rate_limit_is_set(server: LocalServer) -> None:
     paths = server.http.get("/schema/openapi.json").json()["paths"]
     operations = [each for item in paths.values() for each in item.values()]
     assert len(operations) > 10

@@ -13,8 +13,8 @@ from streams.server.connection_limits import MOST_HEAD
 from streams.server.strict_http import StrictConnection
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
-AHEAD = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
-BEHIND = AHEAD[:-2] + b"Connection: close\r\n\r\n"
+FIRST_REQUEST = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
+NEXT_REQUEST = FIRST_REQUEST[:-2] + b"Connection: close\r\n\r\n"
 """What a proxy that reads otherwise takes for somebody else's request; the last in any case."""
 CHUNKED = b"Transfer-Encoding: chunked"
 LENGTH = b"Content-Length: 4"
@@ -30,19 +30,19 @@ def exchanged(server: LocalServer, *pieces: bytes) -> bytes:
     """Return all that a connection answers until the server ends it."""
     host, _, port = server.url.removeprefix("http://").partition(":")
     with socket.create_connection((host, int(port)), timeout=20) as connection:
-        said = b""
+        response = b""
         try:
             for piece in pieces:
                 connection.sendall(piece)
             while piece := connection.recv(65_536):
-                said += piece
+                response += piece
         except (ConnectionResetError, BrokenPipeError):
             pass
-        return said
+        return response
 
 
-def statuses(said: bytes) -> list[int]:
-    return [int(each) for each in re.findall(rb"HTTP/1\.1 (\d{3}) ", said)]
+def statuses(response: bytes) -> list[int]:
+    return [int(each) for each in re.findall(rb"HTTP/1\.1 (\d{3}) ", response)]
 
 
 def post(*headers: bytes, body: bytes = b"0\r\n\r\n", version: bytes = b"1.1") -> bytes:
@@ -87,13 +87,13 @@ AMBIGUOUS = {
     "a length that seems folded": post(b"X-Other: a\r\n Content-Length: 4"),
     "folded with a bare line feed": post(b"X-Other: a\n Content-Length: 4"),
     "first header folded": post(b"Accept: a").replace(b"\r\nHost", b"\r\n Host"),
-    "a second request behind two bare line feeds": BEHIND[:-2] + b"X-Other: a\n\n",
-    "headers ended by a bare line feed and CRLF": BEHIND[:-2] + b"X-Other: a\n\r\n",
-    "headers ended by a bare line feed": BEHIND[:-2] + b"\n",
-    "request line ended by a bare line feed": BEHIND.replace(b"1.1\r\n", b"1.1\n"),
-    "two headers divided by a bare line feed": BEHIND[:-2] + b"X-Other: a\nX-More: b\r\n\r\n",
-    "nothing but bare line feeds": BEHIND.replace(b"\r\n", b"\n"),
-    "a bare line feed before the request": b"\n" + BEHIND,
+    "a second request behind two bare line feeds": NEXT_REQUEST[:-2] + b"X-Other: a\n\n",
+    "headers ended by a bare line feed and CRLF": NEXT_REQUEST[:-2] + b"X-Other: a\n\r\n",
+    "headers ended by a bare line feed": NEXT_REQUEST[:-2] + b"\n",
+    "request line ended by a bare line feed": NEXT_REQUEST.replace(b"1.1\r\n", b"1.1\n"),
+    "two headers divided by a bare line feed": NEXT_REQUEST[:-2] + b"X-Other: a\nX-More: b\r\n\r\n",
+    "nothing but bare line feeds": NEXT_REQUEST.replace(b"\r\n", b"\n"),
+    "a bare line feed before the request": b"\n" + NEXT_REQUEST,
     "trailers ended by bare line feeds": post(CHUNKED, body=b"0\r\nX-Other: a\n\n"),
     "no trailers and a bare line feed": post(CHUNKED, body=b"0\r\n\n"),
     "bare carriage return": post(b"X-Other: a\rContent-Length: 4"),
@@ -103,9 +103,9 @@ AMBIGUOUS = {
     "a chunk's length with a sign": post(CHUNKED, body=b"+4\r\nabcd\r\n0\r\n\r\n"),
     "a chunk's length with 0x": post(CHUNKED, body=b"0x4\r\nabcd\r\n0\r\n\r\n"),
     "a chunk of another length": post(CHUNKED, body=b"3\r\nabcd\r\n0\r\n\r\n"),
-    "a target with a user": BEHIND.replace(b"/healthz", b"http://ana@localhost/healthz"),
+    "a target with a user": NEXT_REQUEST.replace(b"/healthz", b"http://ana@localhost/healthz"),
     **{
-        f"host {host!r}": BEHIND.replace(b"Host: localhost", b"Host: " + host)
+        f"host {host!r}": NEXT_REQUEST.replace(b"Host: localhost", b"Host: " + host)
         for host in (
             b"127.0.0.1/evil",
             b"localhost#.evil.example",
@@ -123,36 +123,36 @@ AMBIGUOUS = {
             b"\xff",
         )
     },
-    "a target without a host": BEHIND.replace(b"/healthz", b"http:///healthz"),
+    "a target without a host": NEXT_REQUEST.replace(b"/healthz", b"http:///healthz"),
 }
 
 
 @pytest.mark.parametrize("case", AMBIGUOUS)
-def test_what_can_be_read_in_two_ways_is_refused_once_and_ends_the_connection(
+def test_an_ambiguous_request_gets_400_and_ends_the_connection(
     server: LocalServer, case: str
 ) -> None:
-    said = exchanged(server, AMBIGUOUS[case] + BEHIND)
-    assert statuses(said) == [400], said
-    assert b"connection: close" in said.lower()
-    assert b'"error":"malformed_request"' in said
+    response = exchanged(server, AMBIGUOUS[case] + NEXT_REQUEST)
+    assert statuses(response) == [400], response
+    assert b"connection: close" in response.lower()
+    assert b'"error":"malformed_request"' in response
 
 
-def test_what_comes_behind_a_refused_request_in_another_piece_is_not_read(
+def test_bytes_after_a_refused_request_are_not_read(
     server: LocalServer,
 ) -> None:
     # The answer itself may be lost: a connection that is closed with something unread is reset.
-    said = exchanged(server, AMBIGUOUS["length and chunked"], BEHIND, BEHIND)
-    assert statuses(said) in ([400], []), said
+    response = exchanged(server, AMBIGUOUS["length and chunked"], NEXT_REQUEST, NEXT_REQUEST)
+    assert statuses(response) in ([400], []), response
 
 
 def test_a_bad_request_behind_a_good_one_is_refused_after_its_answer(server: LocalServer) -> None:
-    said = exchanged(server, AHEAD + AMBIGUOUS["chunked and length"] + BEHIND)
-    assert statuses(said) == [200, 400]
+    response = exchanged(server, FIRST_REQUEST + AMBIGUOUS["chunked and length"] + NEXT_REQUEST)
+    assert statuses(response) == [200, 400]
 
 
 def headed(length: int) -> bytes:
     """Return a request whose line and headers have so many bytes."""
-    head = BEHIND[:-2] + b"X-Other: "
+    head = NEXT_REQUEST[:-2] + b"X-Other: "
     return head + b"x" * (length - len(head) - 4) + b"\r\n\r\n"
 
 
@@ -169,24 +169,25 @@ def test_too_long_headers_get_431_however_they_arrive(length: int, pieces: int) 
 
 
 @pytest.mark.parametrize("end", [b"", b"\r\n\r\n"])
-def test_headers_of_just_the_most_are_served_and_a_byte_more_is_not(
+def test_headers_at_the_limit_are_served_and_one_byte_more_gets_431(
     server: LocalServer, end: bytes
 ) -> None:
     assert statuses(exchanged(server, headed(MOST_HEAD))) == [200]
-    said = exchanged(server, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
-    assert statuses(said) == [431]
-    assert b"longer than 65536 bytes" in said
+    response = exchanged(server, headed(MOST_HEAD + 1 + len(end)).removesuffix(end))
+    assert statuses(response) == [431]
+    assert b"longer than 65536 bytes" in response
 
 
-def test_trailers_that_are_too_long_are_refused(server: LocalServer) -> None:
+def test_too_long_trailers_get_431(server: LocalServer) -> None:
     trailer = b"0\r\nX-Other: " + b"x" * MOST_HEAD + b"\r\n\r\n"
-    assert statuses(exchanged(server, post(CHUNKED, body=trailer) + BEHIND)) == [431]
+    assert statuses(exchanged(server, post(CHUNKED, body=trailer) + NEXT_REQUEST)) == [431]
 
 
-def test_one_length_and_chunks_alone_are_served(server: LocalServer) -> None:
+def test_a_single_length_or_chunked_body_is_read(server: LocalServer) -> None:
     for sound in (post(LENGTH, body=b"abcd"), post(CHUNKED, body=b"4\r\nabcd\r\n0\r\n\r\n")):
-        said = exchanged(server, sound + BEHIND)
-        assert statuses(said) == [415, 200]  # no kind of body is named, and the connection goes on
+        response = exchanged(server, sound + NEXT_REQUEST)
+        # The body has no content type; the connection stays open.
+        assert statuses(response) == [415, 200]
 
 
 @pytest.mark.parametrize(
@@ -199,17 +200,17 @@ def test_one_length_and_chunks_alone_are_served(server: LocalServer) -> None:
         "http://[::1]/healthz?x=http://elsewhere/",
     ],
 )
-def test_a_target_that_is_an_address_is_served(server: LocalServer, target: str) -> None:
+def test_an_absolute_url_as_target_is_served(server: LocalServer, target: str) -> None:
     address = target.format(host=server.url.removeprefix("http://")).encode()
-    assert statuses(exchanged(server, BEHIND.replace(b"/healthz", address))) == [200]
+    assert statuses(exchanged(server, NEXT_REQUEST.replace(b"/healthz", address))) == [200]
 
 
-def test_the_address_of_a_target_goes_before_host(server: LocalServer) -> None:
-    named = BEHIND.replace(b"/healthz", b"http://evil.example/healthz")
+def test_the_host_of_an_absolute_target_overrides_the_host_header(server: LocalServer) -> None:
+    named = NEXT_REQUEST.replace(b"/healthz", b"http://evil.example/healthz")
     assert statuses(exchanged(server, named)) == [421]
-    named = BEHIND.replace(b"/healthz", b"http://localhost/healthz")
+    named = NEXT_REQUEST.replace(b"/healthz", b"http://localhost/healthz")
     assert statuses(exchanged(server, named.replace(b"Host: localhost", b"Host: evil"))) == [200]
-    root = BEHIND.replace(b"/healthz", b"http://localhost")
+    root = NEXT_REQUEST.replace(b"/healthz", b"http://localhost")
     assert statuses(exchanged(server, root)) == [200]
     assert statuses(exchanged(server, root.replace(b"localhost ", b"localhost?a=1 "))) == [200]
 
@@ -219,8 +220,8 @@ def test_the_address_of_a_target_goes_before_host(server: LocalServer) -> None:
 def test_other_forms_of_a_target_are_refused(
     server: LocalServer, method: bytes, target: bytes
 ) -> None:
-    said = exchanged(server, BEHIND.replace(b"GET /healthz", method + b" " + target))
-    assert statuses(said)[0] in {400, 404, 405}
+    response = exchanged(server, NEXT_REQUEST.replace(b"GET /healthz", method + b" " + target))
+    assert statuses(response)[0] in {400, 404, 405}
 
 
 @pytest.mark.parametrize(
@@ -244,8 +245,8 @@ def test_other_forms_of_a_target_are_refused(
         (b"", 421),
     ],
 )
-def test_this_machine_may_be_called_in_any_letters(
+def test_only_names_of_this_machine_are_accepted_in_the_host_header(
     server: LocalServer, host: bytes, status: int
 ) -> None:
-    said = exchanged(server, BEHIND.replace(b"Host: localhost", b"Host: " + host))
-    assert statuses(said) == [status]
+    response = exchanged(server, NEXT_REQUEST.replace(b"Host: localhost", b"Host: " + host))
+    assert statuses(response) == [status]

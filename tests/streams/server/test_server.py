@@ -15,19 +15,19 @@ from streams.server.serve import address_of, bind, serve, serve_kafka
 from streams.settings import Settings
 
 
-def test_it_listens_to_this_machine_alone_and_says_where() -> None:
+def test_a_server_listens_on_127_0_0_1_by_default() -> None:
     with bind(Settings(port=0)) as bound:
         assert bound.getsockname()[0] == "127.0.0.1"
         assert address_of(bound) == f"http://127.0.0.1:{bound.getsockname()[1]}"
 
 
-def test_answers_do_not_wait_for_more_bytes() -> None:
+def test_the_listening_socket_disables_nagles_algorithm() -> None:
     # asyncio turns Nagle's algorithm off only for sockets that say they are TCP.
     with bind(Settings(port=0)) as bound:
         assert bound.proto == socket.IPPROTO_TCP
 
 
-def test_a_port_that_is_taken_is_a_refused_start() -> None:
+def test_a_port_in_use_refuses_the_start() -> None:
     with bind(Settings(port=0)) as bound:
         bound.listen()
         with pytest.raises(Refused, match="ACCOUNTANT_PORT") as refused:
@@ -36,7 +36,7 @@ def test_a_port_that_is_taken_is_a_refused_start() -> None:
         assert "--bind" in str(refused.value)
 
 
-def test_each_command_needs_its_own_kind_of_address() -> None:
+def test_each_serve_command_needs_its_own_kind_of_url() -> None:
     with pytest.raises(Refused, match="ledger in a file"):
         serve(Settings(url="http://127.0.0.1:1"))
     with pytest.raises(Refused, match="kafka://"):
@@ -56,7 +56,7 @@ serve(settings, listening=lambda url: print(url, flush=True))
 
 @pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_cleanly_and_says_before_who_is_the_owner(
+def test_a_signal_stops_the_server_and_releases_the_lock(
     file: Path, number: signal.Signals
 ) -> None:
     with subprocess.Popen(

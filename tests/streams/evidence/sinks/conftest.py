@@ -1,4 +1,4 @@
-"""Each kind of place, for the tests of all."""
+"""Each kind of sink, for the tests of all."""
 
 from __future__ import annotations
 

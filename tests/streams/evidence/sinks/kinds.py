@@ -1,4 +1,4 @@
-"""One place of each kind, that a test can take away and bring back."""
+"""One sink of each kind, which a test can make unreachable."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from tests.streams.evidence.sinks.receiver import NoteReceiver
 
 
 class Kind(Protocol):
-    """A place, and the world around it."""
+    """A sink, and the server or directory behind it."""
 
     @property
-    def place(self) -> Sink: ...
+    def sink(self) -> Sink: ...
 
     @property
     def address(self) -> str:
@@ -44,16 +44,16 @@ class Kind(Protocol):
 
 
 class InDirectory:
-    """A directory that a file takes the place of."""
+    """A directory that a file can replace."""
 
     def __init__(self, directory: Path) -> None:
         self._path = directory / "elsewhere"
         self._path.mkdir()
-        self.place = Directory(self._path)
+        self.sink = Directory(self._path)
         self.address = str(self._path)
 
     def notes(self) -> list[bytes]:
-        return [note for _, note in self.place.notes()]
+        return [note for _, note in self.sink.notes()]
 
     @contextmanager
     def gone(self) -> Iterator[None]:
@@ -73,11 +73,11 @@ class OnTopic:
     def __init__(self, proxy: FaultProxy, topic: str, **settings: str) -> None:
         self._proxy = proxy
         make_topic(proxy.bootstrap, topic, **settings)
-        self.place = Topic(Cluster(proxy.bootstrap), topic)
+        self.sink = Topic(Cluster(proxy.bootstrap), topic)
         self.address = f"kafka://{proxy.bootstrap}/{topic}"
 
     def notes(self) -> list[bytes]:
-        return [note for _, note in self.place.notes()]
+        return [note for _, note in self.sink.notes()]
 
     @contextmanager
     def gone(self) -> Iterator[None]:
@@ -90,7 +90,7 @@ class OnWebhook:
 
     def __init__(self, receiver: NoteReceiver) -> None:
         self.receiver = receiver
-        self.place = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret")
+        self.sink = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret")
         self.address = receiver.url
 
     def notes(self) -> list[bytes]:

@@ -1,4 +1,4 @@
-"""What names a place, and what does not; nothing that may be secret is repeated."""
+"""The addresses of sinks: valid ones are parsed, errors repeat no secret."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ GOOD = {
 
 
 @pytest.mark.parametrize("text", GOOD)
-def test_an_address_names_a_place(text: str) -> None:
+def test_an_address_is_parsed_into_kind_and_target(text: str) -> None:
     assert tuple(address_of(text)) == GOOD[text]
 
 
@@ -64,7 +64,7 @@ def test_an_address_names_a_place(text: str) -> None:
         "sqlite:///SECRET",
     ],
 )
-def test_what_names_none_is_refused_without_a_secret(text: str) -> None:
+def test_an_invalid_sink_address_is_refused_without_its_secret(text: str) -> None:
     for parse in (address_of, addresses_of):
         with pytest.raises(Refused) as refused:
             parse(text)
@@ -76,7 +76,7 @@ def test_http_to_other_machines_needs_the_setting() -> None:
     assert address_of(text, unencrypted=True).name == "http://h.example.org"
 
 
-def test_a_list_is_taken_apart_at_its_commas_but_not_within_a_place() -> None:
+def test_a_list_of_sinks_is_split_only_between_addresses() -> None:
     text = "/mnt/kept, kafka://a:1,b:2/notes,https://h/x?y=1,2,/srv/other"
     assert [each.target for each in addresses_of(text)] == [
         "/mnt/kept",

@@ -1,4 +1,4 @@
-"""One contract for every place that takes checkpoints, and what each kind adds to it."""
+"""One contract for every sink of checkpoints, and the extra rules of each kind."""
 
 from __future__ import annotations
 
@@ -31,61 +31,61 @@ def note_of(checkpoint: Checkpoint) -> bytes:
     return signed(checkpoint, KEY)
 
 
-def put(place: Sink, checkpoint: Checkpoint) -> str:
-    return place.put(checkpoint, note_of(checkpoint))
+def put(sink: Sink, checkpoint: Checkpoint) -> str:
+    return sink.put(checkpoint, note_of(checkpoint))
 
 
-def test_what_is_put_is_there_byte_for_byte(kind: Kind) -> None:
-    assert put(kind.place, ONE).startswith(kind.place.name)
+def test_a_sink_stores_a_checkpoint_byte_for_byte(kind: Kind) -> None:
+    assert put(kind.sink, ONE).startswith(kind.sink.name)
     assert kind.notes() == [note_of(ONE)]
 
 
-def test_what_is_put_again_is_still_there(kind: Kind) -> None:
+def test_storing_a_checkpoint_again_keeps_it(kind: Kind) -> None:
     for _ in range(2):
-        put(kind.place, ONE)
+        put(kind.sink, ONE)
     assert {*kind.notes()} == {note_of(ONE)}
 
 
-def test_nothing_takes_the_place_of_another(kind: Kind) -> None:
+def test_a_checkpoint_never_replaces_another(kind: Kind) -> None:
     each = [ONE, FORK, *OTHERS]
     for checkpoint in each:
-        put(kind.place, checkpoint)
+        put(kind.sink, checkpoint)
     assert sorted(kind.notes()) == sorted(map(note_of, each))
 
 
-def test_a_place_that_is_away_says_so_and_takes_what_comes_later(kind: Kind) -> None:
-    put(kind.place, ONE)
+def test_an_unreachable_sink_raises_and_accepts_later_checkpoints(kind: Kind) -> None:
+    put(kind.sink, ONE)
     with kind.gone(), pytest.raises(Unavailable) as away:
-        put(kind.place, LATER)
-    assert kind.place.name in str(away.value)
-    put(kind.place, LATER)
+        put(kind.sink, LATER)
+    assert kind.sink.name in str(away.value)
+    put(kind.sink, LATER)
     assert {*kind.notes()} == {note_of(ONE), note_of(LATER)}
 
 
-def test_a_full_disk_is_said_and_leaves_nothing_half_written(tmp_path: Path) -> None:
-    place = Directory(tmp_path)
-    file = Path(put(place, ONE))
+def test_a_full_disk_raises_and_leaves_no_partial_file(tmp_path: Path) -> None:
+    sink = Directory(tmp_path)
+    file = Path(put(sink, ONE))
     file.unlink()
     # The file that becomes the note: /dev/full takes no byte, as a disk without room.
     file.with_name(f".{file.stem}.{os.getpid()}").symlink_to("/dev/full")
     with pytest.raises(Unavailable, match="No space left on device"):
-        put(place, ONE)
+        put(sink, ONE)
     assert not [*file.parent.iterdir()]
-    put(place, ONE)
-    assert [note for _, note in place.notes()] == [note_of(ONE)]
+    put(sink, ONE)
+    assert [note for _, note in sink.notes()] == [note_of(ONE)]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 404, 413, 429, 500, 503])
-def test_a_webhook_keeps_nothing_but_by_a_2xx(receiver: NoteReceiver, status: int) -> None:
+def test_a_webhook_status_other_than_2xx_raises(receiver: NoteReceiver, status: int) -> None:
     receiver.answer(status)
     receiver.location = f"{receiver.name}/elsewhere"
-    place = CheckpointWebhook(receiver.url, receiver.name)
+    sink = CheckpointWebhook(receiver.url, receiver.name)
     with pytest.raises(Unavailable, match=f"status {status}"):
-        put(place, ONE)
+        put(sink, ONE)
     assert len(receiver.posts) == 1  # no redirection is followed
 
 
-def test_a_webhook_is_posted_the_note_as_text(receiver: NoteReceiver) -> None:
+def test_a_webhook_receives_the_checkpoint_as_text(receiver: NoteReceiver) -> None:
     put(CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret"), ONE)
     ((path, headers, body),) = receiver.posts
     assert path == f"/notes/{SECRET}?token={SECRET}"
@@ -102,16 +102,16 @@ def hanging(kind: str, port: int) -> Sink:
 
 
 @pytest.mark.parametrize("kind", ["topic", "webhook"])
-def test_a_place_that_says_nothing_is_not_waited_for_longer(kind: str) -> None:
+def test_a_sink_that_does_not_respond_raises_after_its_time_limit(kind: str) -> None:
     # Without a bound the test's own time limit ends it.
     with deaf() as port, pytest.raises(Unavailable, match="answer"):
         put(hanging(kind, port), ONE)
 
 
-def test_what_fails_shows_no_secret(
+def test_errors_of_a_webhook_contain_no_secret(
     receiver: NoteReceiver, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
 ) -> None:
-    place = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
+    sink = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
     result = ""
     with caplog.at_level("DEBUG"):
         receiver.answer(500)
@@ -121,7 +121,7 @@ def test_what_fails_shows_no_secret(
             if way == "away":
                 receiver.down()
             try:
-                put(place, ONE)
+                put(sink, ONE)
             except LedgerFault as error:
                 result += "".join(traceback.format_exception(error))
     result += caplog.text + "".join(capfd.readouterr())
@@ -131,33 +131,33 @@ def test_what_fails_shows_no_secret(
 
 
 @pytest.mark.kafka
-def test_a_missing_topic_is_not_made(proxy: FaultProxy, application: str) -> None:
-    place = Topic(Cluster(proxy.bootstrap), application)
+def test_a_missing_topic_is_refused_and_not_created(proxy: FaultProxy, application: str) -> None:
+    sink = Topic(Cluster(proxy.bootstrap), application)
     for _ in range(2):
         with pytest.raises(Refused, match="there is no such topic"):
-            put(place, ONE)
+            put(sink, ONE)
         with pytest.raises(Refused, match="there is no such topic"):
-            [*place.notes()]
+            [*sink.notes()]
 
 
 @pytest.mark.kafka
-def test_a_topic_that_is_compacted_is_refused(proxy: FaultProxy, application: str) -> None:
+def test_a_compacted_topic_is_refused(proxy: FaultProxy, application: str) -> None:
     kind = OnTopic(proxy, application, **{"cleanup.policy": "compact"})
     with pytest.raises(Refused, match="compacted"):
-        put(kind.place, ONE)
+        put(kind.sink, ONE)
 
 
 @pytest.mark.kafka
-def test_a_topic_is_read_whole_whatever_else_stands_there(
+def test_a_topic_is_read_to_its_end_despite_foreign_records(
     proxy: FaultProxy, application: str
 ) -> None:
     from confluent_kafka import Producer
 
     make_topic(proxy.bootstrap, application, partitions=3)
-    place = Topic(Cluster(proxy.bootstrap), application)
+    sink = Topic(Cluster(proxy.bootstrap), application)
     many = [ONE._replace(partition=number % 3, sequence=number) for number in range(9)]
     for checkpoint in many[:5]:
-        put(place, checkpoint)
+        put(sink, checkpoint)
     stranger = Producer(
         {"bootstrap.servers": proxy.bootstrap, "compression.type": "gzip", "linger.ms": 50}
     )
@@ -171,8 +171,8 @@ def test_a_topic_is_read_whole_whatever_else_stands_there(
     endless.produce(application, note_of(LATER), partition=0)
     endless.flush(30)
     for checkpoint in many[5:]:
-        put(place, checkpoint)
-    found = [*place.notes()]
+        put(sink, checkpoint)
+    found = [*sink.notes()]
     endless.abort_transaction(30)
     assert len({name for name, _ in found}) == len(found) == 9 + 4 + 1
     assert {note for _, note in found} >= {*map(note_of, [*many, LATER])}

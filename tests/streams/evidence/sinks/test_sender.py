@@ -1,4 +1,4 @@
-"""The newest checkpoint that was kept goes to every place, whatever becomes of one of them."""
+"""The newest checkpoint goes to every sink, even if one of them fails."""
 
 from __future__ import annotations
 
@@ -46,15 +46,15 @@ def overdue(senders: Senders) -> float:
     return max(sample.value for sample in family.samples)
 
 
-def test_the_newest_is_there_after_a_place_was_away(kind: Kind) -> None:
-    senders = Senders([kind.place], 1)
+def test_a_sink_that_returns_receives_the_newest_checkpoint(kind: Kind) -> None:
+    senders = Senders([kind.sink], 1)
     sent(senders, 1)
     until(lambda: 1 in numbers(kind.notes()))
     with kind.gone():
         sent(senders, *range(2, 500))
         until(lambda: senders.notes)
         assert senders.notes[0].startswith("checkpoint sink 1: ")
-        assert kind.place.name in senders.notes[0]
+        assert kind.sink.name in senders.notes[0]
         until(lambda: overdue(senders) > 0)
         sent(senders, *range(500, 1_000))
     until(lambda: 999 in numbers(kind.notes()))
@@ -65,8 +65,8 @@ def test_the_newest_is_there_after_a_place_was_away(kind: Kind) -> None:
     senders.close()
 
 
-def test_every_partition_s_newest_is_sent_and_the_last_at_the_end(kind: Kind) -> None:
-    senders = Senders([kind.place], 3_600)
+def test_closing_sends_the_newest_checkpoint_of_every_partition(kind: Kind) -> None:
+    senders = Senders([kind.sink], 3_600)
     for partition in range(5):
         sent(senders, 1, partition=partition)
     until(lambda: len(kind.notes()) == 5)
@@ -77,7 +77,7 @@ def test_every_partition_s_newest_is_sent_and_the_last_at_the_end(kind: Kind) ->
         assert numbers(kind.notes(), partition) == [1, 3]
 
 
-def test_a_late_one_of_an_earlier_owner_takes_nobodys_place(tmp_path: Path) -> None:
+def test_an_older_checkpoint_does_not_replace_a_waiting_newer_one(tmp_path: Path) -> None:
     senders = Senders([Directory(tmp_path)], 3_600)
     sent(senders, 1)
     until(lambda: [*Directory(tmp_path).notes()])
@@ -86,7 +86,7 @@ def test_a_late_one_of_an_earlier_owner_takes_nobodys_place(tmp_path: Path) -> N
     assert numbers([note for _, note in Directory(tmp_path).notes()]) == [1, 7]
 
 
-def test_one_that_refuses_a_partition_gets_the_others(receiver: NoteReceiver) -> None:
+def test_a_sink_that_refuses_one_partition_receives_the_others(receiver: NoteReceiver) -> None:
     receiver.answer(*[400] * 3)
     senders = Senders([CheckpointWebhook(receiver.url, receiver.name)], 1)
     for partition in range(3):
@@ -95,20 +95,24 @@ def test_one_that_refuses_a_partition_gets_the_others(receiver: NoteReceiver) ->
     senders.close()
 
 
-def test_places_that_hang_hold_up_no_other_and_not_the_end(tmp_path: Path) -> None:
-    hanging, well = tmp_path / "hanging", tmp_path / "well"
-    well.mkdir()
+def test_hanging_sinks_delay_neither_other_sinks_nor_closing(tmp_path: Path) -> None:
+    hanging, working = tmp_path / "hanging", tmp_path / "well"
+    working.mkdir()
     # A directory that hangs: the file that becomes the note is a pipe that nobody reads.
-    kept = Path(Directory(hanging).put(of(1), note_of(of(1))))
-    kept.unlink()
-    os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
+    stored_file = Path(Directory(hanging).put(of(1), note_of(of(1))))
+    stored_file.unlink()
+    os.mkfifo(pipe := stored_file.with_name(f".{stored_file.stem}.{os.getpid()}"))
     with deaf() as port:
         url = f"http://127.0.0.1:{port}/{SECRET}"
-        places = [Directory(hanging), CheckpointWebhook(url, "http://127.0.0.1"), Directory(well)]
-        senders = Senders(places, 1)
+        all_sinks = [
+            Directory(hanging),
+            CheckpointWebhook(url, "http://127.0.0.1"),
+            Directory(working),
+        ]
+        senders = Senders(all_sinks, 1)
         for number in range(1, 4):
             sent(senders, number)
-            until(lambda last=number: last in numbers([n for _, n in Directory(well).notes()]))  # type: ignore[misc]
+            until(lambda last=number: last in numbers([n for _, n in Directory(working).notes()]))  # type: ignore[misc]
         until(lambda: overdue(senders) > 0)
         senders.close(0.2)  # returns, though two of them still hang
     assert pipe.exists()
@@ -116,9 +120,9 @@ def test_places_that_hang_hold_up_no_other_and_not_the_end(tmp_path: Path) -> No
 
 
 def test_a_sink_that_hangs_is_reported(tmp_path: Path) -> None:
-    kept = Path(Directory(tmp_path).put(of(1), note_of(of(1))))
-    kept.unlink()
-    os.mkfifo(pipe := kept.with_name(f".{kept.stem}.{os.getpid()}"))
+    stored_file = Path(Directory(tmp_path).put(of(1), note_of(of(1))))
+    stored_file.unlink()
+    os.mkfifo(pipe := stored_file.with_name(f".{stored_file.stem}.{os.getpid()}"))
     sender = Sender(Directory(tmp_path), 2, 1, slow=0.1)
     sender.take(of(1), note_of(of(1)))
     until(lambda: sender.trouble)

@@ -29,21 +29,21 @@ from tests.streams.pages.dataset.shown_views import level, pace
 _ID = "0199a000-0000-7000-8000-000000000000"
 
 
-def member(*roles: str, **given: str) -> FormData:
+def member(*roles: str, **inputs: str) -> FormData:
     ticked = {f"role_{role}": "yes" for role in roles}
-    return parse_form("member", {"request_id": _ID, **given, **ticked})
+    return parse_form("member", {"request_id": _ID, **inputs, **ticked})
 
 
-def limit(**given: str) -> FormData:
-    return parse_form("limit", {"request_id": _ID, **given})
+def limit(**inputs: str) -> FormData:
+    return parse_form("limit", {"request_id": _ID, **inputs})
 
 
-def made(form: FormData, **how: Any) -> Any:
-    more = {"removes": False, "as_administrator": False} | how
+def member_made(form: FormData, **options: Any) -> Any:
+    more = {"removes": False, "as_administrator": False} | options
     return json.loads(member_record(form, "census", "olga", **more).body)
 
 
-def limited(form: FormData, *, removes: bool = False) -> Any:
+def limit_made(form: FormData, *, removes: bool = False) -> Any:
     return json.loads(limit_record(form, "census", "olga", removes=removes).body)
 
 
@@ -51,7 +51,7 @@ def by_client(kind: str, fields: dict[str, object]) -> Any:
     return json.loads(AdminRequest(kind, "census", fields, _ID).prepare("olga").body)
 
 
-def test_a_member_as_a_client_sends_it() -> None:
+def test_a_member_form_makes_the_record_of_a_client() -> None:
     form = member("analyst", "owner", member=" ana ", team="red", reason="joins")
     sent = member_fields(
         "ana",
@@ -62,24 +62,24 @@ def test_a_member_as_a_client_sends_it() -> None:
         follows=None,
         reason="joins",
     )
-    assert made(form, as_administrator=True) == by_client("member", sent)
+    assert member_made(form, as_administrator=True) == by_client("member", sent)
 
 
-def test_a_day_begins_in_utc() -> None:
+def test_a_day_in_a_member_form_begins_at_midnight_utc() -> None:
     form = member("analyst", member="ana", until="2027-01-01")
-    assert made(form)["until"] == "2027-01-01T00:00:00.000Z"
+    assert member_made(form)["until"] == "2027-01-01T00:00:00.000Z"
 
 
-def test_a_removal_says_nothing_else() -> None:
+def test_a_removal_has_no_team_and_no_end() -> None:
     form = member("analyst", member="ana", team="red", until="2027-01-01", reason="left")
-    record = made(form, removes=True)
+    record = member_made(form, removes=True)
     assert record["roles"] == []
     assert record["reason"] == "left"
     assert "team" not in record
     assert "until" not in record
 
 
-def test_a_limit_as_a_client_sends_it() -> None:
+def test_a_limit_form_makes_the_record_of_a_client() -> None:
     form = limit(
         scope="team", name="red", part="12.5 %", pace_part="1", pace_days="30", reserved="5"
     )
@@ -93,26 +93,26 @@ def test_a_limit_as_a_client_sends_it() -> None:
         follows=None,
         reason="",
     )
-    assert limited(form) == by_client("limit", sent)
+    assert limit_made(form) == by_client("limit", sent)
 
 
-def test_a_budget_of_its_own() -> None:
+def test_a_limit_form_sets_a_separate_budget() -> None:
     form = limit(scope="analyst", name="ana", filter="basic", epsilon="0.5")
-    assert limited(form)["policy"] == {"filter": "basic", "epsilon": "0.5"}
+    assert limit_made(form)["policy"] == {"filter": "basic", "epsilon": "0.5"}
 
 
-def test_a_limit_that_is_lifted_says_nothing_else() -> None:
-    record = limited(limit(scope="team", name="red", part="20"), removes=True)
+def test_a_lifted_limit_has_no_other_fields() -> None:
+    record = limit_made(limit(scope="team", name="red", part="20"), removes=True)
     assert not {"part", "policy", "pace", "reserved"} & record.keys()
 
 
-def test_the_whole_dataset_has_no_name() -> None:
-    record = limited(limit(scope="dataset", pace_part="10", pace_days="1"))
+def test_a_limit_of_the_whole_dataset_has_no_name() -> None:
+    record = limit_made(limit(scope="dataset", pace_part="10", pace_days="1"))
     assert "name" not in record
 
 
 @pytest.mark.parametrize(
-    ("given", "field"),
+    ("inputs", "field"),
     [
         ({"scope": "team", "name": "red"}, "part"),
         ({"scope": "team", "name": "red", "filter": "basic"}, "part"),
@@ -134,19 +134,17 @@ def test_the_whole_dataset_has_no_name() -> None:
         ({"scope": "team", "name": "red", "filter": "none", "epsilon": "1"}, "filter"),
     ],
 )
-def test_what_is_wrong_with_a_limit_stands_beside_its_field(
-    given: dict[str, str], field: str
-) -> None:
-    form = limit(**given)
+def test_an_error_in_a_limit_form_belongs_to_its_field(inputs: dict[str, str], field: str) -> None:
+    form = limit(**inputs)
     with pytest.raises(RequestInvalid) as found:
-        limited(form)
+        limit_made(form)
     again = with_error(form, found.value)
     assert list(again.errors) == [field]
     assert again.values == form.values
 
 
 @pytest.mark.parametrize(
-    ("roles", "given", "field"),
+    ("roles", "inputs", "field"),
     [
         ((), {"member": "ana"}, "roles"),
         (("king",), {"member": "ana"}, "roles"),
@@ -158,35 +156,35 @@ def test_what_is_wrong_with_a_limit_stands_beside_its_field(
         (("analyst",), {"member": "ana", "reason": "x" * 1_001}, "reason"),
     ],
 )
-def test_what_is_wrong_with_a_member_stands_beside_its_field(
-    roles: tuple[str, ...], given: dict[str, str], field: str
+def test_an_error_in_a_member_form_belongs_to_its_field(
+    roles: tuple[str, ...], inputs: dict[str, str], field: str
 ) -> None:
-    form = member(*roles, **given)
+    form = member(*roles, **inputs)
     with pytest.raises(RequestInvalid) as found:
-        made(form)
+        member_made(form)
     assert list(with_error(form, found.value).errors) == [field]
 
 
-def test_a_broken_id_belongs_to_no_field() -> None:
+def test_an_invalid_form_id_belongs_to_no_field() -> None:
     form = member("analyst", member="ana")._replace(request_id="mine")
     with pytest.raises(RequestInvalid) as found:
-        made(form)
+        member_made(form)
     assert list(with_error(form, found.value).errors) == [""]
 
 
-def test_a_form_of_what_holds_makes_the_same_again() -> None:
+def test_a_form_filled_from_current_values_makes_the_same_record() -> None:
     known = Member("ana", ("analyst",), "red", "2027-01-01T00:00:00.000Z")
     form = member_form(_ID, known)
     assert form.changes
     assert form.values["until"] == "2027-01-01"
-    record = made(form)
+    record = member_made(form)
     assert (record["team"], record["until"]) == ("red", "2027-01-01T00:00:00.000Z")
-    held = level("team", "red", "0.05", pace=pace("0.1"))
-    again = limited(limit_form(_ID, held))
+    current = level("team", "red", "0.05", pace=pace("0.1"))
+    again = limit_made(limit_form(_ID, current))
     assert (again["part"], again["pace"]) == ("0.2", {"part": "0.1", "period": "P1D"})
 
 
-def test_a_form_says_what_it_cannot_say() -> None:
+def test_a_form_warns_that_it_replaces_a_filter_it_cannot_show() -> None:
     own = level("team", "red", policy={"filter": "basic", "epsilon": "1"})
     assert not limit_form(_ID, own).errors
     more = level("team", "red", policy={"filter": "renyi", "order": "8", "epsilon": "1"})
@@ -201,8 +199,8 @@ def test_a_refused_record_fills_its_form_again() -> None:
     again = refill("limit", body, "other")
     assert again is not None
     assert again.request_id == "other"
-    kept = {name: text for name, text in again.values.items() if text}
-    assert kept == {name: text for name, text in form.values.items() if text}
+    filled = {name: text for name, text in again.values.items() if text}
+    assert filled == {name: text for name, text in form.values.items() if text}
     assert refill("member", body, "other") is None
 
 
@@ -215,7 +213,7 @@ def test_a_refused_record_fills_its_form_again() -> None:
         ({"kind": "zcdp", "zcdp_rho": "0.1", "times": "3"}, "3*zcdp:0.1"),
     ],
 )
-def test_a_claim_as_it_is_typed(query: dict[str, str], text: str) -> None:
+def test_a_typed_claim_is_read_from_the_query(query: dict[str, str], text: str) -> None:
     found = claim_of(preview_typed(query))[1]
     assert found == text or not text
 
@@ -235,41 +233,41 @@ def test_a_claim_as_it_is_typed(query: dict[str, str], text: str) -> None:
         ({"kind": "pure", "pure_epsilon": "0.1", "times": "many"}, "times"),
     ],
 )
-def test_what_is_wrong_with_a_claim_names_its_input(query: dict[str, str], field: str) -> None:
+def test_an_error_in_a_typed_claim_names_its_input(query: dict[str, str], field: str) -> None:
     with pytest.raises(RequestInvalid) as found:
         claim_of(preview_typed(query))
     assert found.value.field == field
 
 
-def test_an_unknown_kind_is_the_first() -> None:
+def test_an_unknown_kind_of_claim_falls_back_to_pure() -> None:
     assert preview_typed({"kind": "<script>"}).kind == "pure"
 
 
 @pytest.mark.parametrize("digits", [26, 27, 28, 34, 36])
 def test_a_percentage_is_never_rounded(digits: int) -> None:
     typed_in = "99." + "9" * digits
-    record = limited(limit(scope="team", name="red", part=typed_in, reserved=typed_in))
+    record = limit_made(limit(scope="team", name="red", part=typed_in, reserved=typed_in))
     assert record["part"] == record["reserved"] == "0.99" + "9" * digits
     assert percent_digits(record["part"]) == typed_in
     assert exact_percent(record["part"]) == f"{typed_in} %"
 
 
-def test_to_save_a_limit_as_it_is_shown_changes_nothing() -> None:
+def test_saving_a_limit_form_unchanged_keeps_the_exact_part() -> None:
     part = "0.0" + "123456789" * 4
     shown = limit_form(_ID, level(scope="team", name="red", part=part))
-    assert limited(limit(**shown.values))["part"] == part
+    assert limit_made(limit(**shown.values))["part"] == part
 
 
 def test_a_part_typed_for_a_percentage_is_asked_back() -> None:
     with pytest.raises(RequestInvalid) as error:
-        limited(limit(scope="team", name="red", part="0.35"))
+        limit_made(limit(scope="team", name="red", part="0.35"))
     form = with_error(limit(scope="team", name="red", part="0.35"), error.value)
     assert form.errors["part"].startswith(
         "May be a part instead of a percentage: write 35 for 35 %, or 0.35 % for less than one"
     )
     for name in ("pace_part", "reserved"):
         with pytest.raises(RequestInvalid) as error:
-            limited(
+            limit_made(
                 limit(
                     scope="team",
                     name="red",
@@ -277,11 +275,11 @@ def test_a_part_typed_for_a_percentage_is_asked_back() -> None:
                 )
             )
         assert error.value.field == name
-    assert limited(limit(scope="team", name="red", part="0.35 %"))["part"] == "0.0035"
+    assert limit_made(limit(scope="team", name="red", part="0.35 %"))["part"] == "0.0035"
     # The form that changes such a limit is not asked back.
     shown = limit_form(_ID, level("team", "red", part="0.0035", pace=pace("0")))
     assert shown.values["part"] == "0.35 %"
-    assert limited(shown)["part"] == "0.0035"
+    assert limit_made(shown)["part"] == "0.0035"
 
 
 @pytest.mark.parametrize(
@@ -296,5 +294,7 @@ def test_another_form_of_a_number_is_refused_with_the_one_to_write(
     name: str, text: str, said: str
 ) -> None:
     with pytest.raises(RequestInvalid) as error:
-        limited(limit(scope="team", name="red", **{"pace_part": "5", "pace_days": "1", name: text}))
+        limit_made(
+            limit(scope="team", name="red", **{"pace_part": "5", "pace_days": "1", name: text})
+        )
     assert error.value.rule.endswith(said)

@@ -27,13 +27,13 @@ def limit(server: PagesServer, scope: str, name: str | None) -> Any:
     return next(found, None)
 
 
-def decided(server: PagesServer) -> Any:
+def last_decision(server: PagesServer) -> Any:
     """Return the last decision of the log."""
     value = server.see("root", "/datasets/survey/requests", limit=1_000)
     return value.json()["decisions"][-1]
 
 
-def test_a_member_is_set(paged: PagesServer) -> None:
+def test_the_member_form_sets_a_member(paged: PagesServer) -> None:
     answer = paged.fill(
         "olga",
         "members",
@@ -52,12 +52,12 @@ def test_a_member_is_set(paged: PagesServer) -> None:
         "team": "red",
         "until": until,
     }
-    record = decided(paged)["request"]
+    record = last_decision(paged)["request"]
     assert (record["by"], record["reason"]) == ("olga", "joins the team")
     assert "as" not in record
 
 
-def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagesServer) -> None:
+def test_the_form_of_an_existing_member_changes_it(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     assert (shown["member"], shown["team"], shown["role_analyst"]) == ("ana", "red", "yes")
     changed = {**shown, "team": "blue", "role_auditor": "yes", "action": "set"}
@@ -69,7 +69,7 @@ def test_a_member_is_changed_by_a_form_of_what_holds(paged: PagesServer) -> None
     }
 
 
-def test_a_team_that_nothing_else_names_is_noted(paged: PagesServer) -> None:
+def test_a_new_team_name_gets_a_note_with_a_suggestion(paged: PagesServer) -> None:
     note = "Note: no limit and no other member of survey names team bleu; did you mean blue?"
     for team, shown in (("bleu", True), ("blue", False)):
         answer = paged.fill("olga", "members", member="opie", team=team, role_analyst="yes")
@@ -79,7 +79,7 @@ def test_a_team_that_nothing_else_names_is_noted(paged: PagesServer) -> None:
     assert note in words(paged.followed("olga", answer).text)
 
 
-def test_a_member_is_removed(paged: PagesServer) -> None:
+def test_the_member_form_removes_a_member(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga", member="ana").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
     assert "ana is no member any more" in words(paged.followed("olga", answer).text)
@@ -87,7 +87,7 @@ def test_a_member_is_removed(paged: PagesServer) -> None:
     assert paged.page("ana").status_code == 404
 
 
-def test_a_limit_is_set_changed_and_lifted(paged: PagesServer) -> None:
+def test_the_limit_form_sets_changes_and_lifts_a_limit(paged: PagesServer) -> None:
     answer = paged.fill(
         "olga", "limits", scope="analyst", name="zoe", part="12.5", pace_part="1", pace_days="7"
     )
@@ -109,18 +109,18 @@ def test_a_limit_is_set_changed_and_lifted(paged: PagesServer) -> None:
     assert limit(paged, "analyst", "zoe") is None
 
 
-def test_a_new_limit_takes_nothing_away_unseen(paged: PagesServer) -> None:
+def test_a_new_limit_over_an_existing_one_asks_for_confirmation(paged: PagesServer) -> None:
     given = {"scope": "team", "name": "green"}
     shown = form_of(paged.page("olga").text, "limits")
     first = {**shown, **given, "part": "50", "reserved": "10", "action": "set"}
     paged.followed("olga", paged.post_form("olga", "limits", first))
     before = limit(paged, "team", "green")
-    sequence = decided(paged)["sequence"]
+    sequence = last_decision(paged)["sequence"]
     shown = form_of(paged.page("olga").text, "limits")
     answer = paged.post_form("olga", "limits", {**shown, **given, "part": "40", "action": "set"})
     assert answer.status_code == 409
     assert "This scope has a limit already" in words(answer.text)
-    assert (decided(paged)["sequence"], limit(paged, "team", "green")) == (sequence, before)
+    assert (last_decision(paged)["sequence"], limit(paged, "team", "green")) == (sequence, before)
     again = form_of(answer.text, "limits")
     assert (again["part"], again["reserved"]) == ("40", "10")
     paged.followed("olga", paged.post_form("olga", "limits", {**again, "action": "set"}))
@@ -128,24 +128,24 @@ def test_a_new_limit_takes_nothing_away_unseen(paged: PagesServer) -> None:
     assert (after["part"], after["reserved"]["part"]) == ("0.4", "0.1")
 
 
-def test_a_new_limit_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
+def test_a_limit_form_sent_twice_writes_one_record(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "limits")
     fields = {**shown, "scope": "team", "name": "green", "part": "50", "action": "set"}
     first = paged.post_form("olga", "limits", fields)
-    sequence = decided(paged)["sequence"]
+    sequence = last_decision(paged)["sequence"]
     second = paged.post_form("olga", "limits", fields)
     assert first.headers["location"] == second.headers["location"]
-    assert decided(paged)["sequence"] == sequence
+    assert last_decision(paged)["sequence"] == sequence
 
 
-def test_a_form_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
+def test_a_member_form_sent_twice_writes_one_record(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_analyst": "yes", "action": "set"}
     first = paged.post_form("olga", "members", fields)
-    sequence = decided(paged)["sequence"]
+    sequence = last_decision(paged)["sequence"]
     second = paged.post_form("olga", "members", fields)
     assert first.headers["location"] == second.headers["location"]
-    assert decided(paged)["sequence"] == sequence
+    assert last_decision(paged)["sequence"] == sequence
     assert "opie is analyst" in words(paged.followed("olga", second).text)
 
 
@@ -187,7 +187,7 @@ def test_a_form_open_for_too_long_is_shown_again(paged: PagesServer) -> None:
         ("limits", {"scope": "team", "name": "red", "part": "9" * 5_000}, "Must be a percentage"),
     ],
 )
-def test_what_is_wrong_stands_beside_its_field_and_nothing_is_written(
+def test_an_invalid_form_shows_the_error_and_writes_nothing(
     paged: PagesServer, kind: str, fields: dict[str, str], said: str
 ) -> None:
     before = paged.kept()
@@ -215,7 +215,9 @@ def test_a_refused_record_stays_in_the_form(paged: PagesServer) -> None:
 
 @pytest.mark.parametrize("name", ["ana", "aud", "eng"])
 @pytest.mark.parametrize("kind", ["members", "limits"])
-def test_who_is_no_owner_writes_nothing(paged: PagesServer, name: str, kind: str) -> None:
+def test_a_form_of_a_caller_who_is_no_owner_writes_nothing(
+    paged: PagesServer, name: str, kind: str
+) -> None:
     shown = form_of(paged.page("olga").text, kind)
     own_token = paged.token_of(name)
     before = paged.kept()
@@ -230,7 +232,7 @@ def test_who_is_no_owner_writes_nothing(paged: PagesServer, name: str, kind: str
     assert paged.kept() == before
 
 
-def test_an_address_tells_of_no_record_but_ones_own(paged: PagesServer) -> None:
+def test_the_done_parameter_shows_only_records_of_the_caller(paged: PagesServer) -> None:
     answer = paged.fill("olga", "members", member="opie", role_analyst="yes")
     done = answer.headers["location"].partition("done=")[2]
     assert "opie is analyst" in words(paged.page("olga", done=done).text)
@@ -241,7 +243,7 @@ def test_an_address_tells_of_no_record_but_ones_own(paged: PagesServer) -> None:
     assert "Not decided yet" in page
 
 
-def test_a_hidden_decision_is_not_shown_as_flash(paged: PagesServer) -> None:
+def test_a_form_for_a_hidden_dataset_gets_the_404_of_a_missing_one(paged: PagesServer) -> None:
     fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
     before = paged.kept()
     unseen = paged.post_form("opie", "members", fields)
@@ -251,10 +253,10 @@ def test_a_hidden_decision_is_not_shown_as_flash(paged: PagesServer) -> None:
     assert paged.kept() == before
 
 
-def test_administrators_help_is_in_the_log(paged: PagesServer) -> None:
+def test_a_member_form_of_an_administrator_is_logged_as_such(paged: PagesServer) -> None:
     answer = paged.fill("root", "members", member="opie", role_owner="yes")
     paged.followed("root", answer)
-    last = decided(paged)
+    last = last_decision(paged)
     assert last["administrator"] is True
     assert (last["request"]["as"], last["request"]["by"]) == ("administrator", "root")
     fields = {"form_token": paged.token_of("root"), "scope": "team", "name": "red", "part": "50"}
@@ -263,7 +265,7 @@ def test_administrators_help_is_in_the_log(paged: PagesServer) -> None:
     assert paged.kept() == before
 
 
-def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagesServer) -> None:
+def test_a_form_without_token_or_from_another_site_is_refused(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_owner": "yes", "action": "set"}
     path, before = "/pages/datasets/survey/members", paged.kept()
@@ -288,7 +290,7 @@ def test_a_form_of_another_site_or_of_nobody_is_refused(paged: PagesServer) -> N
     assert paged.kept() == before
 
 
-def test_an_owner_who_leaves_goes_on_to_the_list(paged: PagesServer) -> None:
+def test_an_owner_who_removes_themselves_is_redirected_to_the_list(paged: PagesServer) -> None:
     paged.enrol("survey", "opie", "owner")
     shown = form_of(paged.page("olga", member="olga").text, "members")
     answer = paged.post_form("olga", "members", {**shown, "action": "remove"})
@@ -310,7 +312,7 @@ def sent_openly(server: LocalServer, kind: str, **fields: str) -> Any:
     return server.http.post(path, data=data, headers={"origin": server.url})
 
 
-def test_without_authentication_a_name_is_typed(open_server: LocalServer) -> None:
+def test_without_authentication_a_form_asks_for_the_name(open_server: LocalServer) -> None:
     shown = form_of(open_server.http.get("/pages/datasets/census").text, "members")
     assert shown["by"] == "owner", "the only owner is proposed"
     answer = sent_openly(open_server, "members", member="ana", role_analyst="yes")
@@ -325,7 +327,7 @@ def test_without_authentication_a_name_is_typed(open_server: LocalServer) -> Non
     assert 'id="l-by-error"' in nobody.text
 
 
-def test_without_authentication_everything_is_visible(open_server: LocalServer) -> None:
+def test_without_authentication_the_page_shows_all_requests(open_server: LocalServer) -> None:
     sent_openly(open_server, "members", member="ana", role_analyst="yes")
     open_server.ask(purpose="a look")
     page = open_server.http.get("/pages/datasets/census").text

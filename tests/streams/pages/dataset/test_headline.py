@@ -11,7 +11,7 @@ from streams.pages.odometers import odometer_rows
 from tests.streams.pages.dataset.shown_views import dataset
 
 
-def test_the_promise_is_the_policys_constant() -> None:
+def test_the_promise_states_the_guarantee_of_the_policy() -> None:
     view = dataset(policy={"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"})
     head = headline(view)
     assert head.guarantee == "ε = 1, δ = 1e-6"
@@ -36,20 +36,22 @@ def test_a_rho_budget_is_shown_as_rho() -> None:
         ({"closed": True, "halted": True}, "closed"),
     ],
 )
-def test_the_state_is_the_last_word(flags: dict[str, bool], state: str) -> None:
+def test_the_headline_shows_the_strongest_state(flags: dict[str, bool], state: str) -> None:
     assert headline(dataset(**flags)).state == state
 
 
-def test_people_of_several_datasets() -> None:
-    held = JointGuarantee(population="city", datasets=("a", "b"), others=1, epsilon="2", delta="0")
-    said = headline(replace(dataset(), joint_guarantee=held)).joint
+def test_the_headline_states_the_joint_guarantee_of_a_population() -> None:
+    joint_guarantee_view = JointGuarantee(
+        population="city", datasets=("a", "b"), others=1, epsilon="2", delta="0"
+    )
+    said = headline(replace(dataset(), joint_guarantee=joint_guarantee_view)).joint
     assert "are in a, b and 1 other dataset. Together they guarantee ε = 2, δ = 0." in said
     broken = JointGuarantee(population="city", datasets=("a",), why="b was opened after a look")
     said = headline(replace(dataset(), joint_guarantee=broken)).joint
     assert said.endswith("Together they have no guarantee: b was opened after a look.")
 
 
-def test_what_one_request_may_take() -> None:
+def test_the_headline_states_the_limit_of_one_request() -> None:
     facts = dict(headline(dataset()).facts)
     assert facts["One request"] == "may take all that is left"
     capped = dataset(policy={"most_per_request": "0.05", "access": "members"})
@@ -58,7 +60,7 @@ def test_what_one_request_may_take() -> None:
     assert facts["Who may ask"] == "members with the role analyst"
 
 
-def test_an_odometer_says_how_to_read_it() -> None:
+def test_an_odometer_row_explains_its_value() -> None:
     policy = {"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6"}
     (reading,) = odometer_rows(dataset(policy=policy, odometers={"one_sided_mixture": "0.4321987"}))
     assert reading.value == "0.4322"

@@ -8,7 +8,7 @@ from streams.pages.headline import own_budget
 from tests.streams.pages.dataset.shown_views import NOW, budget, level, pace
 
 
-def test_without_limits_all_that_is_left_may_be_used() -> None:
+def test_without_limits_an_analyst_may_use_the_remaining_budget() -> None:
     result = own_budget(budget(left="0.25"), "open", NOW)
     assert (result.percent, result.amount) == ("25 %", "ε 0.25")
     assert result.by == "what is left of the dataset, and not reserved for others"
@@ -25,7 +25,7 @@ def test_the_tightest_limit_is_named() -> None:
     assert result.more_at is None
 
 
-def test_more_comes_when_the_pace_ends_that_holds_back() -> None:
+def test_a_deciding_period_limit_shows_when_more_is_available() -> None:
     own = level("analyst", "ana", "0.15", pace=pace("0.02"))
     result = own_budget(budget(own), "open", NOW)
     assert (result.percent, result.by) == ("2 %", "the period limit of analyst ana")
@@ -33,14 +33,14 @@ def test_more_comes_when_the_pace_ends_that_holds_back() -> None:
     assert result.more_in == "in 12 hours"
 
 
-def test_a_pace_that_holds_nobody_back_promises_no_more() -> None:
+def test_a_period_limit_that_does_not_decide_shows_no_time() -> None:
     own = level("analyst", "ana", "0.01", pace=pace("0.05"))
     result = own_budget(budget(own), "open", NOW)
     assert result.by == "the limit of analyst ana"
     assert result.more_at is None
 
 
-def test_of_two_empty_paces_the_later_one_counts() -> None:
+def test_of_two_exhausted_period_limits_the_later_end_counts() -> None:
     team = level("team", "red", pace=pace("0", ends_at="2026-11-25T00:00:00.000Z"))
     own = level("analyst", "ana", pace=pace("0"))
     result = own_budget(budget(team, own), "open", NOW)
@@ -48,21 +48,21 @@ def test_of_two_empty_paces_the_later_one_counts() -> None:
     assert result.more_at == "2026-11-25T00:00:00.000Z"
 
 
-def test_a_pace_beside_a_limit_that_is_as_empty_promises_no_more() -> None:
+def test_an_exhausted_limit_beside_a_period_limit_shows_no_time() -> None:
     team, own = level("team", "red", pace=pace("0")), level("analyst", "ana", "0")
     result = own_budget(budget(team, own), "open", NOW)
     assert result.by == "the limit of analyst ana"
     assert result.more_at is None
 
 
-def test_of_a_closed_dataset_nothing_may_be_used() -> None:
+def test_a_closed_dataset_leaves_an_analyst_nothing_to_use() -> None:
     result = own_budget(budget(level("analyst", "ana", pace=pace("0"))), "closed", NOW)
     assert (result.percent, result.amount) == ("0 %", "ε 0")
     assert result.by == "nothing more is granted: the dataset is closed"
     assert result.more_at is None
 
 
-def test_a_separate_budget_is_shown_in_its_own_sum() -> None:
+def test_a_separate_budget_is_shown_in_its_own_unit() -> None:
     own = level(
         "analyst",
         "ana",
@@ -80,11 +80,13 @@ def test_a_separate_budget_is_shown_in_its_own_sum() -> None:
     assert shown.limit.said == "a budget of its own, ρ 0.5"
 
 
-def test_bars_of_each_kind() -> None:
-    kept = ShareView(part="0.4", budget={"epsilon": "0.4"}, left={"epsilon": "0.1"}, team="red")
+def test_each_kind_of_limit_has_its_bar() -> None:
+    reserved_share = ShareView(
+        part="0.4", budget={"epsilon": "0.4"}, left={"epsilon": "0.1"}, team="red"
+    )
     views = [
         level("dataset", pace=pace("0")),
-        level("analyst", "ana", "0.03", reserved=kept),
+        level("analyst", "ana", "0.03", reserved=reserved_share),
         level("each", "red", part="0.1", budget={"epsilon": "0.1"}),
     ]
     whole, own, each = levels_of(views, NOW)

@@ -26,7 +26,7 @@ def words(page: str) -> str:
 
 
 @pytest.mark.parametrize(
-    ("name", "seen"),
+    ("name", "visible"),
     [
         ("ana", {"ana"}),
         ("ben", {"ben"}),
@@ -39,16 +39,16 @@ def words(page: str) -> str:
         ("root", ANALYSTS | {"aud", "eng", "olga"}),
     ],
 )
-def test_another_name_is_on_no_page_that_is_not_for_it(
-    shared_pages: PagesServer, name: str, seen: set[str]
+def test_the_page_contains_only_names_that_the_caller_may_see(
+    shared_pages: PagesServer, name: str, visible: set[str]
 ) -> None:
     answer = shared_pages.page(name)
     assert answer.status_code == 200
-    assert names_in(answer.text) == seen
+    assert names_in(answer.text) == visible
 
 
 @pytest.mark.parametrize("name", ["ana", "otto", "zoe", "eng"])
-def test_what_others_asked_is_on_no_page_of_an_analyst(
+def test_the_page_of_an_analyst_hides_requests_of_others(
     shared_pages: PagesServer, name: str
 ) -> None:
     page = words(shared_pages.page(name).text)
@@ -60,14 +60,16 @@ def test_what_others_asked_is_on_no_page_of_an_analyst(
         assert part not in page
 
 
-def test_the_page_of_a_hidden_dataset_looks_like_an_unknown_ones(shared_pages: PagesServer) -> None:
+def test_the_page_of_a_hidden_dataset_equals_that_of_a_missing_one(
+    shared_pages: PagesServer,
+) -> None:
     unseen, unknown = shared_pages.page("opie"), shared_pages.page("opie", "nowhere")
     assert unseen.status_code == unknown.status_code == 404
     assert unseen.text.replace("survey", "nowhere") == unknown.text
     assert "ε" not in unseen.text
 
 
-def test_a_refused_analyst_reads_why_what_fits_and_when_more_comes(
+def test_the_page_explains_a_refusal_with_what_fits_and_when_more_comes(
     shared_pages: PagesServer,
 ) -> None:
     page = words(shared_pages.page("ana").text)
@@ -96,7 +98,7 @@ def test_an_auditor_sees_all_and_gets_no_form(shared_pages: PagesServer) -> None
     assert 'method="post" action="/pages' not in page
 
 
-def test_an_administrator_helps_with_members_alone(shared_pages: PagesServer) -> None:
+def test_an_administrator_gets_only_the_member_form(shared_pages: PagesServer) -> None:
     page = shared_pages.page("root").text
     assert 'action="/pages/datasets/survey/members"' in page
     assert 'action="/pages/datasets/survey/limits"' not in page
@@ -109,13 +111,13 @@ def test_an_analyst_gets_no_form_that_writes(shared_pages: PagesServer) -> None:
     assert "would_not" not in page
 
 
-def test_what_is_typed_by_others_is_text(shared_pages: PagesServer) -> None:
+def test_text_typed_by_others_is_escaped(shared_pages: PagesServer) -> None:
     page = shared_pages.page("olga").text
     assert "<script" not in page
     assert "&lt;script&gt;alert(" in page
 
 
-def test_hostile_queries_are_text(shared_pages: PagesServer) -> None:
+def test_hostile_query_parameters_are_escaped(shared_pages: PagesServer) -> None:
     query = {"kind": "text", "text_claim": HOSTILE, "member": HOSTILE, "scope": HOSTILE}
     page = shared_pages.page("olga", **query, done=HOSTILE, analyst=HOSTILE, times=HOSTILE)
     assert page.status_code == 200
@@ -132,7 +134,7 @@ def test_the_chart_has_a_description_for_screen_readers(shared_pages: PagesServe
     assert words(page).count("2026-11-30 ε 0.054 ε 0.314 31.4 % 2 2") == 1
 
 
-def test_looking_writes_nothing(paged: PagesServer) -> None:
+def test_reading_the_page_writes_nothing(paged: PagesServer) -> None:
     before = paged.kept()
     for name in ("olga", "ana", "root", "aud", "eng", "opie"):
         paged.page(name, kind="pure", pure_epsilon="0.1", member="ana", scope="team", name="red")
@@ -141,7 +143,7 @@ def test_looking_writes_nothing(paged: PagesServer) -> None:
     assert paged.kept() == before
 
 
-def test_a_preview_counts_ones_own_limits(shared_pages: PagesServer) -> None:
+def test_a_preview_on_the_page_applies_the_limits_of_the_caller(shared_pages: PagesServer) -> None:
     page = words(shared_pages.page("ana", kind="pure", pure_epsilon="0.05").text)
     assert "It would be refused: Did not fit , at a cost of ε 0.05." in page
     assert "Would fit: pure:0.006" in page
@@ -169,7 +171,7 @@ def test_an_owner_may_preview_for_an_analyst(shared_pages: PagesServer) -> None:
         ({"kind": "pure", "pure_epsilon": "0.1", "analyst": "a b"}, "not a b"),
     ],
 )
-def test_a_preview_says_beside_its_field_what_is_wrong(
+def test_an_invalid_preview_shows_the_error_beside_its_field(
     shared_pages: PagesServer, query: dict[str, str], said: str
 ) -> None:
     answer = shared_pages.page("olga", **query)
@@ -179,7 +181,7 @@ def test_a_preview_says_beside_its_field_what_is_wrong(
     assert "It would be" not in answer.text
 
 
-def test_odd_names_and_long_values(paged: PagesServer) -> None:
+def test_the_page_shows_odd_names_and_long_values(paged: PagesServer) -> None:
     name = "a:b@c.d_e-" + "x" * 90
     paged.open_for_olga(name, access="members")
     paged.enrol(name, "ana", "analyst", team="t:" + "y" * 98)
@@ -193,7 +195,7 @@ def test_odd_names_and_long_values(paged: PagesServer) -> None:
     assert paged.page("olga", name).status_code == 200
 
 
-def test_the_last_requests_are_found_behind_those_of_others(paged: PagesServer) -> None:
+def test_the_page_finds_own_requests_behind_150_of_others(paged: PagesServer) -> None:
     for _ in range(150):
         paged.ask("zoe", "0.0001")
     page = words(paged.page("ana").text)
@@ -203,7 +205,7 @@ def test_the_last_requests_are_found_behind_those_of_others(paged: PagesServer) 
 
 
 @pytest.mark.parametrize("access", ["anyone", "members"])
-def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
+def test_with_members_visibility_the_page_shows_all_usage_but_own_requests(
     roles_server: RolesServer, access: str
 ) -> None:
     roles_server.open_for_olga("shared", access=access, visibility="members")
@@ -221,7 +223,7 @@ def test_with_visibility_of_members_requests_are_ones_own_and_usage_all(
     ("state", "said"),
     [("closed", "An owner has closed it"), ("halted", "this policy grants nothing after that")],
 )
-def test_a_dataset_that_grants_no_more_says_so(
+def test_the_page_of_a_closed_or_halted_dataset_explains_why(
     roles_server: RolesServer, state: str, said: str
 ) -> None:
     roles_server.open_for_olga("over", access="anyone", halt_on_refusal=True)
@@ -240,7 +242,7 @@ def test_a_dataset_that_grants_no_more_says_so(
     assert "You may still use 0 % of the budget" in page
 
 
-def test_the_answer_runs_nothing_and_is_kept_nowhere(shared_pages: PagesServer) -> None:
+def test_the_page_forbids_scripts_and_caching(shared_pages: PagesServer) -> None:
     answer = shared_pages.page("olga")
     assert answer.headers["cache-control"] == "no-store"
     assert "default-src 'none'" in answer.headers["content-security-policy"]

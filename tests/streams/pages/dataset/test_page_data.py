@@ -13,7 +13,7 @@ from tests.streams.pages.dataset.pages_server import PagesServer
 from tests.streams.pages.dataset.shown_views import NOW
 
 
-class Behind:
+class ServiceWithLateIndex:
     """A real ledger whose index is behind, so that nobody reads decisions or usage."""
 
     def __init__(self, service: Any) -> None:
@@ -29,7 +29,7 @@ class Behind:
         raise Unavailable(f"the index of {dataset} is behind")
 
 
-class Archived:
+class ServiceWithArchive:
     """A ledger whose decisions up to number 5 are in an archive."""
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
@@ -40,7 +40,7 @@ def caller(name: str) -> Caller:
     return Caller(name, is_administrator=name == "root")
 
 
-class DecisionTally:
+class CallRecorder:
     """A real ledger that counts the calls of a page."""
 
     def __init__(self, service: Any) -> None:
@@ -52,14 +52,16 @@ class DecisionTally:
         return getattr(self._service, name)
 
 
-async def test_a_page_is_one_call_of_the_service(shared_pages: PagesServer) -> None:
-    service: Any = DecisionTally(shared_pages.service)
+async def test_a_page_makes_one_call_to_the_service(shared_pages: PagesServer) -> None:
+    service: Any = CallRecorder(shared_pages.service)
     assert await read_page(service, "survey", caller("root"), NOW) is not None
     assert service.calls == ["overview"]
 
 
-async def test_an_index_that_is_behind_leaves_out_its_part_alone(shared_pages: PagesServer) -> None:
-    behind: Any = Behind(shared_pages.service)
+async def test_a_page_with_a_late_index_omits_only_requests_and_usage(
+    shared_pages: PagesServer,
+) -> None:
+    behind: Any = ServiceWithLateIndex(shared_pages.service)
     overview = await overview_of(behind, "survey", caller("root"), shared_pages.clock)
     assert overview is not None
     found = page_data(overview, caller("root"), NOW)
@@ -70,13 +72,13 @@ async def test_an_index_that_is_behind_leaves_out_its_part_alone(shared_pages: P
     assert len(found.members) == 7
 
 
-async def test_archived_requests_are_reported() -> None:
-    found = await recent_requests(Archived(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
+async def test_a_page_reports_archived_requests() -> None:
+    found = await recent_requests(ServiceWithArchive(), "survey", WHOLE, 5, own=None)  # type: ignore[arg-type]
     assert found.archived
     assert not found.is_whole
 
 
-async def test_the_newest_come_first_and_no_more_than_wanted(shared_pages: PagesServer) -> None:
+async def test_recent_requests_are_newest_first_up_to_the_limit(shared_pages: PagesServer) -> None:
     view = await shared_pages.service.dataset("survey")
     assert view is not None
     whole = await recent_requests(shared_pages.service, "survey", WHOLE, view.sequence, own=None)
@@ -92,7 +94,9 @@ async def test_the_newest_come_first_and_no_more_than_wanted(shared_pages: Pages
     assert len(own.decisions) == 2
 
 
-async def test_of_what_others_asked_nothing_is_read(shared_pages: PagesServer) -> None:
+async def test_the_page_data_of_an_analyst_has_no_requests_of_others(
+    shared_pages: PagesServer,
+) -> None:
     found = await read_page(shared_pages.service, "survey", caller("ana"), NOW)
     assert found is not None
     assert found.usage.analysts is None

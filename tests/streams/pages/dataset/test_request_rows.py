@@ -48,7 +48,7 @@ def refusal_of(decision: Decision, *levels: LevelView) -> RefusalText:
     return result
 
 
-def test_a_grant_is_its_cost() -> None:
+def test_a_granted_request_row_shows_its_cost() -> None:
     result = request_row(
         decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW
     )
@@ -56,7 +56,7 @@ def test_a_grant_is_its_cost() -> None:
     assert (result.claim, result.cost, result.refusal) == ("pure:0.3", "ε 0.3", None)
 
 
-def test_want_of_the_datasets_budget() -> None:
+def test_an_exhausted_budget_shows_what_fits_and_that_waiting_will_not_help() -> None:
     result = refusal_of(refused(fits="pure:0.1"))
     assert result.title == "Did not fit"
     assert result.fits == "pure:0.1"
@@ -64,7 +64,7 @@ def test_want_of_the_datasets_budget() -> None:
     assert request_row(refused(), (), NOW).cost == "ε 0.3"
 
 
-def test_a_pace_says_when_more_comes() -> None:
+def test_a_refusal_by_a_period_limit_shows_when_more_comes() -> None:
     named = LimitName("team", "red", "pace")
     left = (
         LimitRemaining("dataset", None, {"epsilon": "0.5"}),
@@ -87,7 +87,7 @@ def test_a_pace_says_when_more_comes() -> None:
     assert result.fits == "nothing of this kind"
 
 
-def test_a_period_that_is_over_says_to_ask_again() -> None:
+def test_a_refusal_in_an_earlier_period_says_to_ask_again() -> None:
     named = LimitName("team", "red", "pace")
     left = (LimitRemaining("team", "red", None, {"epsilon": "0"}, "2026-11-20T00:00:00.000Z"),)
     before = refused(level=named, left_at=left, decided_at="2026-11-19T11:00:00.000Z")
@@ -95,7 +95,7 @@ def test_a_period_that_is_over_says_to_ask_again() -> None:
     assert result.more == MoreAvailable("A new period has begun since: ask again.")
 
 
-def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
+def test_a_request_above_a_whole_period_is_not_promised_more() -> None:
     left = (LimitRemaining("team", "red", None, {"epsilon": "0.1"}),)
     named = LimitName("team", "red", "pace")
     result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
@@ -107,13 +107,13 @@ def test_what_no_whole_period_has_room_for_is_not_promised() -> None:
 @pytest.mark.parametrize(
     ("what", "words"), [("limit", "raise the limit"), ("reserved", "reserve less")]
 )
-def test_what_only_an_owner_can_change(what: Any, words: str) -> None:
+def test_a_refusal_by_a_limit_says_what_an_owner_can_change(what: Any, words: str) -> None:
     result = refusal_of(refused(level=LimitName("analyst", "ana", what)))
     assert result.more is not None
     assert words in result.more.text
 
 
-def test_other_reasons_promise_nothing() -> None:
+def test_other_refusals_show_their_reason_and_nothing_that_fits() -> None:
     result = refusal_of(decision(reason=Reason.UNIT_MISMATCH))
     assert result.why == str(REASONS[Reason.UNIT_MISMATCH])
     assert (result.fits, result.more) == ("", None)
@@ -121,7 +121,7 @@ def test_other_reasons_promise_nothing() -> None:
     assert "The limit of team red decides this." in own.why
 
 
-def test_a_long_claim_is_cut_and_kept() -> None:
+def test_a_long_claim_is_shortened_with_its_full_text() -> None:
     claim = {"type": "all_of", "claims": [{"type": "pure", "epsilon": "0.1"}] * 50}
     result = request_row(decision(claim, purpose="x" * 1_000, outcome=Outcome.GRANTED), (), NOW)
     assert len(result.claim) == 81
@@ -129,7 +129,7 @@ def test_a_long_claim_is_cut_and_kept() -> None:
     assert len(result.purpose) == 301
 
 
-def test_an_input_that_is_no_request_is_shown_without_claim() -> None:
+def test_a_malformed_request_is_shown_without_a_claim() -> None:
     odd = msgspec.Raw(b'{"analyst": 7, "claim": "none"}')
     result = request_row(decision(reason=Reason.INVALID_FIELD, request=odd), (), NOW)
     assert (result.claim, result.analyst) == ("", "")

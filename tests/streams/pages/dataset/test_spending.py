@@ -17,7 +17,7 @@ def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageSum:
     return UsageSum(key=key, granted=granted, refused=refused, spent=spent)
 
 
-def test_a_step_for_each_day_of_which_something_was_spent() -> None:
+def test_the_chart_has_a_step_for_each_day_with_spending() -> None:
     days = [row("2026-11-03", "0.25"), row("2026-11-10", "0.5", 2, 1)]
     result = spending(dataset(), days, "2026-11-10")
     ends = [tuple(map(float, point.split(","))) for point in result.line.split()]
@@ -30,14 +30,14 @@ def test_a_step_for_each_day_of_which_something_was_spent() -> None:
     assert "75 % of the budget by the end of 2026-11-10" in result.about
 
 
-def test_nothing_asked_is_a_line_along_the_bottom() -> None:
+def test_without_requests_the_chart_is_a_line_along_the_bottom() -> None:
     result = spending(dataset(), [], "2026-11-01")
     assert result.line == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT:.1f}"
     assert result.about == "No requests yet."
     assert len(result.marks) == 1
 
 
-def test_an_even_pace_leads_to_the_horizon() -> None:
+def test_the_line_of_even_spending_ends_at_the_horizon() -> None:
     view = dataset(horizon_ends_at="2026-11-21T09:30:00.000Z")
     result = spending(view, [], "2026-11-10")
     assert result.even == f"0.0,{HEIGHT:.1f} {WIDTH:.1f},{HEIGHT / 2:.1f}"
@@ -45,7 +45,7 @@ def test_an_even_pace_leads_to_the_horizon() -> None:
     assert beyond.even.split()[-1].endswith(",0.0"), "the whole budget at the horizon, no further"
 
 
-def test_a_clock_that_was_reset_draws_nothing_outside() -> None:
+def test_days_outside_the_period_stay_within_the_chart() -> None:
     result = spending(dataset(), [row("2026-10-30", "0.5"), row("2026-12-01", "9")], "2026-11-10")
     for point in result.line.split():
         x, y = map(float, point.split(","))
@@ -53,7 +53,7 @@ def test_a_clock_that_was_reset_draws_nothing_outside() -> None:
         assert 0 <= y <= HEIGHT
 
 
-def test_the_table_is_of_the_latest_days() -> None:
+def test_the_spending_table_has_the_latest_60_days() -> None:
     days = [row(f"2026-{month:02}-{day:02}", "0.001") for month in (9, 10) for day in range(1, 31)]
     result = spending(
         dataset(opened_at="2026-09-01T00:00:00.000Z"), [*days, row("2026-11-01", "0")], "2026-11-21"
@@ -62,7 +62,7 @@ def test_the_table_is_of_the_latest_days() -> None:
     assert result.left_out == 1
 
 
-def test_those_who_used_most_come_first_and_the_rest_together() -> None:
+def test_usage_rows_are_sorted_by_use_and_end_with_a_sum_of_the_rest() -> None:
     rows = [row(f"p{number:02}", f"0.{number:03}", 1, 2) for number in range(1, 26)]
     result = by_key(dataset(), [*rows, row("", "0.9")], unnamed="(none given)")
     assert [each.key for each in result.rows[:2]] == ["(none given)", "p25"]
@@ -78,7 +78,7 @@ def test_usage_rows_name_the_analysts() -> None:
     assert (only.key, only.spent, only.bar.used, only.granted) == ("ana", "ε 0.5", "50 %", 3)
 
 
-def test_refusals_tell_of_which_limit_they_are() -> None:
+def test_refusal_rows_name_the_deciding_limit() -> None:
     result = why(
         refusals=(
             RefusalsByReason(reason="exhausted", level="team", refused=4),
