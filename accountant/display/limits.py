@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.advice.room import LimitRoom
+from accountant.advice.room import LimitRoom, Tightest
 from accountant.display.numbers import Texts, counted, exact_percent, left_line
 from accountant.display.times import each_period
 from accountant.filters.base import DELTAS
@@ -35,6 +35,17 @@ def budget_words(limit: LimitRecord | LevelView) -> str:
 def pace_words(pace: Pace | PaceView) -> str:
     """Return what may be used in a period: `1 % of the budget each day`."""
     return f"{exact_percent(pace.part)} of the budget {each_period(pace.period)}"
+
+
+def is_default(limit: LevelView) -> bool:
+    """Whether a limit is the default of a team's analysts: each of them has its own usage."""
+    return limit.scope == "each" and limit.analyst is None
+
+
+SEPARATELY: Final = "for each analyst separately"
+"""How a default applies."""
+SEE_EACH: Final = "`accountant mine --analyst NAME` shows what one analyst has used of it."
+"""Where the usage under a default is."""
 
 
 def share_words(share: ReservedRecord | ShareView) -> str:
@@ -94,3 +105,16 @@ def room_words(room: LimitRoom) -> str:
         return "what is left of the dataset, and not reserved for others"
     what = "period limit" if room.what == "pace" else room.what
     return f"the {what} of {scope_words(room.level.scope, room.level.name)}"
+
+
+def waiting_words(found: Tightest) -> str:
+    """Return why waiting does not help an analyst, in a sentence; "" where it does."""
+    if found.more_at is not None:
+        return ""
+    room = found.room
+    if room.level is None:
+        return "Waiting will not help: a dataset's budget is fixed."
+    whose = scope_words(room.level.scope, room.level.name)
+    if room.what == "pace":
+        return f"Waiting will not help: a whole period allows {whose} no more."
+    return f"Waiting will not help: the limit of {whose} does not reset."

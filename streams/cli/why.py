@@ -50,13 +50,13 @@ def why(
     """
     from accountant.views.why import columns, rows
     from streams.cli.printing.output import print_csv, print_json, stdout
-    from streams.cli.printing.why import overview, sentences, table_by
+    from streams.cli.printing.why import hidden_table, overview, sentences, table_by
     from streams.cli.reading.why_reader import read_why
 
     if csv and json:
         fail(Exit.USAGE, "--csv and --json exclude one another")
     with explain_errors():
-        found = read_why(url, name, me, token_file)
+        found = read_why(url, name, me, token_file, reasons=by is _WhyTable.REASON and not json)
     if json:
         print_json(found)
     elif csv:
@@ -66,6 +66,9 @@ def why(
         out = stdout()
         for line in sentences(found, me):
             out.print(line, soft_wrap=True)
+        if by is not None and (note := hidden_table(found, by.value)):
+            out.print(note, soft_wrap=True)
+            return
         tables = overview(found, me) if by is None else [table_by(found, by.value, me)]
         for table in tables:
             out.print(table)

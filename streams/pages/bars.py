@@ -6,7 +6,15 @@ from collections.abc import Sequence
 from decimal import Decimal
 from typing import NamedTuple
 
-from accountant.display.limits import budget_words, pace_words, scope_words, share_words
+from accountant.display.limits import (
+    SEE_EACH,
+    SEPARATELY,
+    budget_words,
+    is_default,
+    pace_words,
+    scope_words,
+    share_words,
+)
 from accountant.display.numbers import (
     Amount,
     Tone,
@@ -114,17 +122,22 @@ def first_of(texts: Texts) -> str:
 
 
 def _level(view: LevelView, now: int) -> LevelBars:
-    is_default = view.scope == "each" and view.analyst is None
     return LevelBars(
         scope=view.scope,
         name=view.name or "",
         whose=scope_words(view.scope, view.name),
-        about="" if view.analyst is None else f"as used by {view.analyst}",
+        about=_about(view),
         version=view.version,
         limit=_limit(view),
-        pace=None if view.pace is None else _pace(view.pace, now, is_default=is_default),
+        pace=None if view.pace is None else _pace(view.pace, now, has_usage=not is_default(view)),
         share=None if view.reserved is None else _share(view.reserved),
     )
+
+
+def _about(view: LevelView) -> str:
+    if is_default(view):
+        return f"{SEPARATELY}; {SEE_EACH[:-1]}"
+    return "" if view.analyst is None else f"as used by {view.analyst}"
 
 
 def _limit(view: LevelView) -> LimitBar | None:
@@ -135,8 +148,8 @@ def _limit(view: LevelView) -> LimitBar | None:
     return LimitBar(budget_words(view), bar, used, left_amounts(view.left))
 
 
-def _pace(view: PaceView, now: int, *, is_default: bool) -> PaceBar:
-    bar = None if is_default else bar_of(part_of(first_of(view.used), first_of(view.budget)))
+def _pace(view: PaceView, now: int, *, has_usage: bool) -> PaceBar:
+    bar = bar_of(part_of(first_of(view.used), first_of(view.budget))) if has_usage else None
     limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), left_amounts(view.left))
     return PaceBar(limit, view.ends_at, from_now(view.ends_at, now))
 

@@ -13,7 +13,7 @@ from accountant.display.datasets import (
     guarantee,
     joint_sentence,
 )
-from accountant.display.limits import room_words, scope_words
+from accountant.display.limits import room_words, scope_words, waiting_words
 from accountant.display.numbers import (
     Amount,
     counted,
@@ -128,6 +128,7 @@ class OwnBudget(NamedTuple):
         own: for each limit with a separate budget, what is left of it.
         team: what the team has left, "" without a team or a limit for it.
         more_at, more_in: when more is available, None if waiting does not help.
+        waiting: why it does not help, "" if it does.
     """
 
     analyst: str
@@ -139,6 +140,7 @@ class OwnBudget(NamedTuple):
     team: str
     more_at: str | None
     more_in: str
+    waiting: str
     levels: tuple[LevelBars, ...]
 
 
@@ -164,6 +166,9 @@ def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
         team=_team(budget, name, whole),
         more_at=more_at,
         more_in="" if more_at is None else from_now(more_at, now),
+        waiting=f"Waiting will not help: the dataset is {state}."
+        if is_over
+        else waiting_words(found),
         levels=levels_of(budget.levels, now),
     )
 

@@ -10,8 +10,18 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.advice.room import tightest
-from accountant.display.limits import budget_words, pace_words, room_words, scope_words, share_words
+from accountant.display.limits import (
+    SEE_EACH,
+    SEPARATELY,
+    budget_words,
+    is_default,
+    pace_words,
+    room_words,
+    scope_words,
+    share_words,
+)
 from accountant.display.numbers import left_amount, left_line, left_percent, part_of, symbol
+from accountant.display.texts import capital
 from accountant.display.times import each_period, moment
 from streams.cli.printing.output import spent_bar
 
@@ -25,10 +35,11 @@ _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
 
 def limit_table(levels: Iterable[LevelView]) -> Table:
     """Return the table of limits, without empty columns."""
+    levels = list(levels)
     rows = [
         (
             scope_words(level.scope, level.name),
-            budget_words(level),
+            _budget(level),
             "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
             left_line(level.left, level.budget),
             _pace(level),
@@ -43,6 +54,8 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
         table.add_column(column, overflow="fold", no_wrap=column in {"used", "pace"})
     for row in rows:
         table.add_row(*(row[place] for place in shown))
+    if any(map(is_default, levels)):
+        table.caption, table.caption_justify = f"{capital(SEPARATELY)}: {SEE_EACH}", "left"
     return table
 
 
@@ -90,10 +103,17 @@ def _may_still(budget: AnalystBudget, caller: str) -> str:
     return f"{caller} may still use {percent} of the budget ({left}), by {room}{then}"
 
 
+def _budget(level: LevelView) -> str:
+    words = budget_words(level)
+    return f"{words}\n{SEPARATELY}" if words and is_default(level) else words
+
+
 def _pace(level: LevelView) -> str:
     pace = level.pace
     if pace is None:
         return ""
+    if is_default(level):
+        return f"{pace_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
     left = left_line(pace.left, pace.budget)
     return f"{pace_words(pace)}\nleft {left}\nuntil {moment(pace.ends_at)}"
 

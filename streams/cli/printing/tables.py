@@ -48,6 +48,7 @@ _DECIDED_BEFORE = {
     Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
     Outcome.CONFLICT: "to see the other request with this id, run `accountant log export",
 }
+_REFUSED = "refused counts requests and owners' records; `accountant usage` counts requests alone"
 _SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
 
@@ -71,6 +72,8 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
                 f"\n{_count(view, Outcome.REFUSED)}", style="red"
             ),
         )
+    if any(view.outcomes.get(Outcome.REFUSED) for view in views):
+        table.caption, table.caption_justify = _REFUSED, "left"
     return table
 
 

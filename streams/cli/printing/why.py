@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 _MOST: Final = 30  # rows; the rest is in --csv
 _FEW: Final = 5
+_NOTHING: Final = {"reason": "refused request", "forecast": "forecast"}
 _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
     "analyst": (("analyst", "analyst"), ("team", "team")),
     "team": (("team", "team"), ("analysts", "analysts")),
@@ -96,6 +97,18 @@ def table_by(why: Why, by: WhyBy, me: str | None, *, limit: int = _MOST) -> Tabl
     if len(found) > limit:
         table.caption = f"and {len(found) - limit:,} more; --csv prints all"
     return table
+
+
+def hidden_table(why: Why, by: WhyBy) -> str:
+    """Return why a table has no rows for a caller who sees only their own requests, else ""."""
+    if why.only is None or rows(why, by):
+        return ""
+    if by in {"reason", "forecast", "analyst"}:
+        return f"{why.only} has no {_NOTHING.get(by, 'request')} on {why.dataset}"
+    return (
+        f"no table by {by}: {why.dataset} shows {why.only} only their own requests, and such a "
+        "table shows how others ask. `accountant why --by analyst` has your own sums"
+    )
 
 
 def _table(title: str, columns: Iterable[str]) -> Table:

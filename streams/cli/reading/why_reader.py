@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
+from accountant.records.outcomes import Outcome
+from accountant.records.request_names import names_in_request
+from accountant.views.why.report import RefusalsByReason
 from streams.cli.reading.dataset_reader import (
     fail_unknown_dataset,
     find_dataset,
@@ -26,9 +32,18 @@ if TYPE_CHECKING:
     from streams.index import UsageIndex
 
 
-def read_why(url: str, dataset: str, analyst: str | None, token_file: Path | None = None) -> Why:
+def read_why(
+    url: str,
+    dataset: str,
+    analyst: str | None,
+    token_file: Path | None = None,
+    *,
+    reasons: bool = False,
+) -> Why:
     """Return what used a dataset's budget; end the command if it was never opened.
 
+    Args:
+        reasons: count a caller's own refusals, where the server does not show those of others.
     Raises: AddressInvalid, Unavailable, Refused, LogDamaged.
     """
     from streams.clock import SystemClock
@@ -38,6 +53,8 @@ def read_why(url: str, dataset: str, analyst: str | None, token_file: Path | Non
         get_dataset(ledger, dataset)
         if not reads_log(url):
             found: Why | None = ledger.why(dataset, analyst=analyst)
+            if found is not None and found.only is not None and reasons:
+                found = replace(found, refusals=_own_refusals(ledger, dataset, found.only))
         else:
             index, _ = build_index(url, dataset)
             with contextlib.closing(index):
@@ -46,6 +63,25 @@ def read_why(url: str, dataset: str, analyst: str | None, token_file: Path | Non
     if found is None:
         fail_unknown_dataset(dataset, ())
     return found
+
+
+def _own_refusals(ledger: Accountant, dataset: str, name: str) -> tuple[RefusalsByReason, ...]:
+    """Count the refusals among an analyst's own requests; the largest number first.
+
+    A server sends a caller only the decisions that they may see.
+    """
+    counts = Counter[tuple[str, str | None]]()
+    for decision in ledger.requests(dataset):
+        if decision.reason is None or decision.outcome is not Outcome.REFUSED:
+            continue
+        if names_in_request(decision.request).analyst == name:
+            level = None if decision.level is None else decision.level.scope
+            counts[str(decision.reason), level] += 1
+    ordered = sorted(counts.items(), key=lambda each: (-each[1], each[0][0]))
+    return tuple(
+        RefusalsByReason(reason=reason, level=level, refused=count)
+        for (reason, level), count in ordered
+    )
 
 
 class _PrivateIndex:

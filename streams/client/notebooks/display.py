@@ -9,7 +9,7 @@ from typing import Any, Final
 from accountant.advice.preview import Preview
 from accountant.advice.room import tightest
 from accountant.display.datasets import guarantee, more_words
-from accountant.display.limits import left_at_words, limit_sentence, room_words
+from accountant.display.limits import left_at_words, limit_sentence, room_words, waiting_words
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     counted,
@@ -180,7 +180,7 @@ def budget_html(budget: AnalystBudget) -> str:
         ("team", budget.team or ""),
         ("may still use", f"{percent} of the budget ({amount})"),
         ("decided by", room_words(found.room)),
-        ("more comes at", "" if found.more_at is None else moment(found.more_at)),
+        ("more comes at", moment(found.more_at) or waiting_words(found)),
     )
     return table("AnalystBudget", rows)
 

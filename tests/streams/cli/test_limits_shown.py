@@ -60,6 +60,9 @@ def test_the_limits_are_listed_with_what_is_used_and_left(
     assert re.search(r"the whole .* 50 % of the budget every 7 days", done.out), done.out
     assert re.search(r"team blue +60 % of .* ε 0\.4 ", done.out), done.out
     assert re.search(r" until \d{4}-\d\d-\d\d \d\d:\d\d UTC ", done.out), done.out  # not broken
+    # A default has no usage of its own, and nothing is left of it as if it were one limit.
+    assert "For each analyst separately: `accountant mine" in done.out
+    assert "ε 0.25" not in done.out
     narrow = census("limit", "list", "census", *where, COLUMNS="80")
     assert narrow.code == 0
     found = census("limit", "list", "census", "--json", *where).rows
@@ -325,3 +328,21 @@ def test_a_server_applies_the_limits_of_the_token_s_name(known: KnownServe) -> N
     others = known.by("ana", *fits, "--analyst", "ben")
     assert others.code == 1
     assert "what others have left" in others.err
+
+
+def test_an_analyst_sees_their_own_refusals_by_reason(known: KnownServe) -> None:
+    at = ("--url", known.url)
+    why = ("why", "census", "--by")
+    assert "ana has no refused request on census" in known.done("ana", *why, "reason", *at).out
+    assert known.by("ana", "ask", "census", "pure:0.3", *at).code == 1
+    known.by("ben", "ask", "census", "pure:0.6", *at)
+    shown = known.done("ana", *why, "reason", *at).out
+    assert re.search(r"exhausted .* 1 *$", shown, re.MULTILINE), shown
+    assert "the limit of each analyst of a team" in shown
+    assert "a team's limit" not in shown  # that is the refusal of another analyst
+    assert "only their own requests" in known.done("ana", *why, "week", *at).out
+
+
+def test_a_refused_record_of_an_owner_is_not_called_a_request(census: Command) -> None:
+    assert census("member", "remove", "census", "zoe", "--by", "ana").code == 1
+    assert "refused counts requests and owners' records" in census("dataset", "list").out

@@ -75,3 +75,9 @@ def test_an_odometer_above_the_guarantee_is_explained() -> None:
     (endless,) = odometer_rows(dataset(policy=policy, odometers={"one_sided_mixture": "inf"}))
     assert endless.value == "no bound"
     assert "The guarantee above still holds." in endless.read
+
+
+def test_a_sum_without_a_budget_has_no_row() -> None:
+    assert [each.budget.name for each in headline(dataset()).sums] == ["ε"]
+    with_delta = dataset(policy={"delta": "1e-6", "delta_for_claims": "1e-6"})
+    assert [each.budget.name for each in headline(with_delta).sums] == ["ε", "δ"]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from accountant.views.limit_views import ShareView
+import pytest
+
+from accountant.views.limit_views import AnalystBudget, ShareView
 from streams.pages.bars import levels_of
 from streams.pages.headline import own_budget
 from tests.streams.pages.dataset.shown_views import NOW, budget, level, pace
@@ -103,3 +105,34 @@ def test_each_kind_of_limit_has_its_bar() -> None:
     assert own.share.bar.left == "25 %"
     assert each.limit is not None
     assert each.limit.bar is None, "nobody uses a default"
+
+
+@pytest.mark.parametrize(
+    ("found", "waiting"),
+    [
+        (budget(left="0.25"), "a dataset's budget is fixed."),
+        (budget(level("analyst", "ana", "0.05")), "the limit of analyst ana does not reset."),
+        # Nothing is used of this period: the next one allows no more.
+        (
+            budget(level("dataset", pace=pace("0.1"))),
+            "a whole period allows the whole dataset no more.",
+        ),
+        (budget(level("dataset", pace=pace("0.02"))), ""),
+        (budget(level("analyst", "ana", "0.01", pace=pace("0.05"))), "ana does not reset."),
+    ],
+)
+def test_why_waiting_does_not_help_agrees_with_what_holds_back(
+    found: AnalystBudget, waiting: str
+) -> None:
+    result = own_budget(found, "open", NOW)
+    assert result.waiting.endswith(waiting)
+    assert (result.waiting == "") is (result.more_at is not None)
+    assert ("period" in result.by) is ("period" in result.waiting or result.more_at is not None)
+    closed = own_budget(found, "closed", NOW)
+    assert closed.waiting == "Waiting will not help: the dataset is closed."
+
+
+def test_a_default_says_that_it_applies_to_each_analyst_separately() -> None:
+    default, used = levels_of([level("each", "red"), level("each", "red", analyst="ana")], NOW)
+    assert default.about.startswith("for each analyst separately; `accountant mine --analyst NAME`")
+    assert used.about == "as used by ana"
