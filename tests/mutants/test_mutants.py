@@ -80,11 +80,11 @@ def test_every_patch_names_existing_tests() -> None:
             if file not in tests:
                 source = ROOT / file
                 assert source.is_file(), f"{bug.path.name} names {file}, which does not exist"
-                tests[file] = tests_in(source)
+                tests[file] = names_of_tests(source)
             assert test in tests[file], f"{bug.path.name} names {named}, which does not exist"
 
 
-def tests_in(source: Path) -> set[str]:
+def names_of_tests(source: Path) -> set[str]:
     """Return the names of the tests in a file, those in a class as `Class::test`."""
     found = set[str]()
     for node in ast.parse(source.read_text("utf-8")).body:
