@@ -104,7 +104,7 @@ async def events_until(server: Gateway, name: str, until: str) -> list[str]:
     return found
 
 
-async def test_a_gateway_on_kafka_allows_each_caller_what_the_log_says(
+async def test_a_gateway_on_kafka_applies_the_roles_of_the_log(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with (

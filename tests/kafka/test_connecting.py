@@ -104,7 +104,7 @@ async def test_a_hanging_broker_does_not_delay_connections_to_others(
         await client.close()
 
 
-async def test_each_attempt_has_its_time_however_many_wait_for_it(
+async def test_each_connection_attempt_has_its_own_time_limit(
     broker: LocalBroker, silent: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     connect, attempts = aiokafka.client.create_conn, list[int]()

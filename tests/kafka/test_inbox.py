@@ -65,7 +65,7 @@ async def take(inbox: Inbox, tp: TopicPartition, count: int) -> list[bytes]:
     return values
 
 
-async def test_a_partition_whose_records_nobody_takes_delays_no_other(
+async def test_a_partition_with_unread_records_delays_no_other(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (busy, other)):

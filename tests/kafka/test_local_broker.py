@@ -140,7 +140,7 @@ def test_its_heap_has_its_full_size_from_the_beginning(broker: LocalBroker) -> N
     assert {b"-Xms1024m", b"-Xmx1024m"} <= set(words)
 
 
-def test_it_listens_on_loopback_only(broker: LocalBroker) -> None:
+def test_the_local_broker_listens_on_loopback_only(broker: LocalBroker) -> None:
     tables = [Path(f"/proc/{broker.pid}/net/{name}") for name in ("tcp", "tcp6")]
     rows = [row.split() for table in tables for row in table.read_text().splitlines()[1:]]
     listening = {row[1].rsplit(":", 1)[0] for row in rows if row[3] == "0A" and ours(broker, row)}
@@ -177,7 +177,7 @@ def test_two_processes_start_brokers_at_once_without_java_or_maven(tmp_path: Pat
     assert codes == [0, 0]
 
 
-def test_it_ends_with_a_parent_that_is_killed() -> None:
+def test_the_local_broker_ends_with_a_killed_parent() -> None:
     program = (
         "from streams.testing import LocalBroker\n"
         "broker = LocalBroker()\n"

@@ -57,7 +57,7 @@ async def by_the_client(
     return found
 
 
-async def test_it_finds_the_same_records_as_the_client(
+async def test_a_raw_fetch_finds_the_same_records_as_the_client(
     broker: LocalBroker, application: str
 ) -> None:
     async with reading(broker, application) as (consumer, tp):
@@ -83,7 +83,7 @@ async def test_it_finds_the_same_records_as_the_client(
             await fetch(consumer, tp, 1_000)
 
 
-async def test_it_uses_the_brokers_offsets_and_skips_markers(
+async def test_a_raw_fetch_uses_the_brokers_offsets_and_skips_markers(
     broker: LocalBroker, application: str
 ) -> None:
     async with reading(broker, application) as (consumer, tp):

@@ -17,7 +17,7 @@ async def read(bootstrap: str, tp: TopicPartition) -> list[bytes | None]:
         return [record.value async for record in reader.read(tp, reader.spans[tp].begin)]
 
 
-async def test_it_waits_for_open_transactions_and_skips_aborted_ones(
+async def test_a_stable_reader_waits_for_open_transactions_and_skips_aborted_ones(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

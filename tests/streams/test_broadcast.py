@@ -13,7 +13,7 @@ from streams.broadcast import Broadcast, Subscription
 from tests.streams.bodies import decision
 
 
-async def test_a_slow_reader_loses_the_oldest_and_delays_nobody() -> None:
+async def test_a_slow_reader_loses_the_oldest_decisions_and_delays_no_other() -> None:
     broadcast = Broadcast(max_behind=3)
     slow, quick = broadcast.subscribe(), broadcast.subscribe()
     for number in range(5):
@@ -29,7 +29,7 @@ async def test_decisions_may_come_from_another_thread() -> None:
     assert (await anext(reader)).partition_sequence == 7
 
 
-async def test_a_reader_that_left_is_sent_nothing() -> None:
+async def test_a_closed_reader_receives_nothing() -> None:
     broadcast = Broadcast()
     reader = broadcast.subscribe()
     assert broadcast.has_readers
@@ -94,7 +94,7 @@ def elsewhere() -> Iterator[Callable[[], Elsewhere]]:
         each.leave()
 
 
-def test_a_loop_is_called_once_however_many_read_in_it(
+def test_an_event_loop_with_50_readers_is_called_once_a_send(
     elsewhere: Callable[[], Elsewhere],
 ) -> None:
     broadcast = Broadcast[int]()
@@ -130,7 +130,7 @@ def test_a_closed_loop_is_forgotten_and_the_others_are_sent_everything(
     assert not broadcast.has_readers
 
 
-def test_what_only_a_closed_loop_read_is_heard_no_more(
+def test_readers_of_a_closed_event_loop_are_removed(
     elsewhere: Callable[[], Elsewhere],
 ) -> None:
     broadcast = Broadcast[int]()

@@ -87,7 +87,7 @@ async def test_decisions_become_visible_in_order(ledger: Opened) -> None:
     assert found == [log[count:] for log, count in zip(after, before, strict=True)]
 
 
-async def test_the_heads_are_those_of_the_log(ledger: Opened) -> None:
+async def test_the_reported_heads_equal_those_of_the_log(ledger: Opened) -> None:
     kept, service = ledger
     for _ in range(2):
         await ask(service, 3)

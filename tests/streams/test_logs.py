@@ -50,7 +50,7 @@ for form in ("console", "json"):
 """
 
 
-def test_nothing_that_others_wrote_acts_in_a_log_or_begins_a_line_of_it() -> None:
+def test_text_written_by_others_is_escaped_in_log_lines() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _HOSTILE], capture_output=True, text=True, check=True
     )
@@ -99,7 +99,7 @@ if len(sys.argv) > 1:
 """
 
 
-def test_a_library_says_warnings_alone_and_nothing_on_the_programs_output() -> None:
+def test_a_library_logs_only_warnings_and_prints_nothing() -> None:
     command = [sys.executable, "-c", _AS_LIBRARY]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert (done.stdout, done.stderr) == ("", "event='ended' why='disk' body='(left out)'\n")
@@ -122,7 +122,7 @@ def test_a_program_with_a_ledger_has_its_output_for_itself(file: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
-def test_a_server_tells_which_variables_it_ignores() -> None:
+def test_a_server_logs_the_variables_it_ignores() -> None:
     wrong = {
         "ACCOUNTANT_PROT": "1",
         "ACOUNTANT_ALERT_WEBHOK": "SECRET",

@@ -118,7 +118,7 @@ async def test_pages_are_the_log_of_a_dataset(ledger: tuple[Kept, Service]) -> N
         assert await page(service, name, after=2**53 - 1, most=10) == []
 
 
-async def test_who_was_answered_finds_the_decision_in_the_next_page(
+async def test_an_answered_decision_is_in_the_next_page(
     ledger: tuple[Kept, Service],
 ) -> None:
     from tests.faults.ledger import request

@@ -190,7 +190,7 @@ async def test_usage_is_of_every_decision(kept: Kept) -> None:
         await service.close()
 
 
-async def test_who_was_answered_sees_it_in_usage(kept: Kept) -> None:
+async def test_an_answered_decision_is_in_usage(kept: Kept) -> None:
     from tests.faults.ledger import request
 
     service = await kept.open()
@@ -219,9 +219,7 @@ async def test_usage_survives_a_restart(kept: Kept) -> None:
 
 
 @pytest.mark.parametrize("what", ["foreign", "directory", "deleted", "damaged", "not writable"])
-async def test_decisions_and_usage_go_on_whatever_became_of_the_index(
-    kept: Kept, what: str
-) -> None:
+async def test_decisions_and_usage_continue_without_a_working_index(kept: Kept, what: str) -> None:
     service = await kept.open()
     try:
         await open_two(service)

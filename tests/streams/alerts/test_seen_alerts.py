@@ -31,7 +31,7 @@ def test_a_repeated_alert_in_one_call_is_new_once() -> None:
     assert once.take([half, most]) == []
 
 
-def test_it_continues_from_stored_ids() -> None:
+def test_delivered_alerts_continue_from_stored_ids() -> None:
     first = SeenAlerts()
     first.add(alert("0.5"))
     again = SeenAlerts(first.ids)

@@ -166,7 +166,7 @@ def older(opened, tmp_path: Path):
     return run
 
 
-def test_on_an_older_branch_all_that_the_newer_one_had_is_lost(older):
+def test_on_an_older_branch_every_decision_of_the_newer_one_is_lost(older):
     refused = older("ask", "census", "pure:0.001", "--analyst", "ana")
     assert refused.code == 4
     said = " ".join(refused.err.split())
@@ -233,7 +233,7 @@ def test_a_newer_branch_that_ended_earlier_is_named(lost, tmp_path):
     assert partition["agree"] + partition["given_up"] == len(kept)
 
 
-def test_on_kafka_a_partition_and_a_place_are_named(opened):
+def test_on_kafka_the_command_names_partition_and_sink(opened):
     kafka = ("--url", "kafka://127.0.0.1:9")
     lost = ("accept-rollback", "--lost", "1-2", "--reason", "x")
     for done in (opened(*lost, *kafka), opened(*lost, "--partition", "0")):
@@ -247,7 +247,7 @@ def test_on_kafka_a_partition_and_a_place_are_named(opened):
     assert "--partition must be at most 3" in high.err
 
 
-def test_of_a_fork_one_log_goes_on_and_gives_the_other_up(opened, tmp_path):
+def test_after_a_fork_one_log_continues_and_the_other_is_given_up(opened, tmp_path):
     def run(*arguments: str):
         return opened(*arguments, ACCOUNTANT_CHECKPOINTS=PLACE)
 

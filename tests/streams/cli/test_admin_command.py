@@ -40,13 +40,13 @@ def test_an_owners_command_has_the_common_options(command: Any) -> None:
             assert (option.default, option.envvar) == (same.default, same.envvar)
 
 
-def test_what_follows_the_place_stands_behind_by() -> None:
-    seen: dict[str, Any] = {}
+def test_options_of_a_command_follow_the_option_by() -> None:
+    received: dict[str, Any] = {}
 
     @admin_command
     def command(name: str, *, admin: AdminOptions, more: bool = False) -> None:
-        seen.update(name=name, admin=admin, more=more)
+        received.update(name=name, admin=admin, more=more)
 
     assert [*inspect.signature(command).parameters][:4] == ["name", "by", "more", "reason"]
     command(name="census", more=True, **AdminOptions(by="olga")._asdict())
-    assert seen == {"name": "census", "admin": AdminOptions(by="olga"), "more": True}
+    assert received == {"name": "census", "admin": AdminOptions(by="olga"), "more": True}

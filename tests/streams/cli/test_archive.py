@@ -115,7 +115,7 @@ def test_a_head_that_is_archived_needs_the_archive(accountant, used, before):
     assert accountant("audit", "--head", other, "--archive", "old.jsonl.gz").code == 1
 
 
-def test_what_it_refuses(accountant, used, before):
+def test_the_archive_command_refuses_invalid_arguments(accountant, used, before):
     def error(*arguments: str) -> str:
         done = accountant("log", "archive", *arguments)
         assert done.code in {2, 4}, done

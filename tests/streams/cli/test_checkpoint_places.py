@@ -76,7 +76,7 @@ def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
         assert SECRET not in reported.err + reported.out
 
 
-def test_a_webhook_is_given_the_authorization_of_the_settings(opened, key, receiver):
+def test_a_webhook_receives_the_authorization_of_the_settings(opened, key, receiver):
     secret = {"ACCOUNTANT_CHECKPOINT_PLACES_AUTHORIZATION": "Bearer header-secret"}
     done = opened("head", "--key", "key", "--to", receiver.url, "--json", **secret)
     assert json.loads(done.out)["kept"] == receiver.name
@@ -84,7 +84,7 @@ def test_a_webhook_is_given_the_authorization_of_the_settings(opened, key, recei
     assert headers["authorization"] == "Bearer header-secret"
 
 
-def test_what_is_no_place_is_said(opened, key):
+def test_an_invalid_sink_is_reported(opened, key):
     for place, why in {
         "http://192.0.2.7/x": "is another machine: use https://",
         "kafka://h:1": "must be followed by /TOPIC",
@@ -99,7 +99,7 @@ def test_what_is_no_place_is_said(opened, key):
     assert "is a topic of a ledger" in own.err
 
 
-def test_a_server_tells_of_a_place_that_is_away_and_shows_no_secret(accountant, receiver, tmp_path):
+def test_a_server_reports_an_unreachable_sink_without_its_secret(accountant, receiver, tmp_path):
     receiver.down()
     env = environment(
         ACCOUNTANT_CHECKPOINTS=str(tmp_path / "kept"),

@@ -112,7 +112,7 @@ def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tm
     assert f"expected {old} found {new}" in " ".join(wrong.out.split())
 
 
-def test_what_another_key_signs_of_another_ledger_fails_nothing(opened, accountant, kept, tmp_path):
+def test_checkpoints_of_another_ledger_fail_no_audit(opened, accountant, kept, tmp_path):
     assert accountant("key", "create", "theirs").code == 0
     other = f"sqlite:///{tmp_path}/other.db"
     accountant(
@@ -159,7 +159,7 @@ TAMPERED: dict[str, tuple[Callable[[Log], Log], str]] = {
 
 
 @pytest.mark.parametrize("how", TAMPERED)
-def test_what_was_done_to_a_log_is_named(opened, kept, tmp_path, how):
+def test_an_audit_names_each_kind_of_tampering(opened, kept, tmp_path, how):
     change, named = TAMPERED[how]
     log = opened("log", "export").out.encode().splitlines()
     (tmp_path / "log.jsonl").write_bytes(b"\n".join(change(log)))
@@ -224,7 +224,7 @@ def test_another_ledgers_log_is_named(opened, kept):
     assert "no checkpoint of this ledger was found" in done.out
 
 
-def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
+def test_a_checkpoint_without_a_valid_signature_fails_the_audit(opened, kept, tmp_path):
     other = opened("key", "create", "other").out.strip()
     assert run_audit(opened, other).code == 1
     both = opened("audit", "--checkpoints", "kept", "--key", other, "--key", kept)
@@ -236,7 +236,7 @@ def test_what_nobody_signed_is_not_believed(opened, kept, tmp_path):
     assert "no known key has signed it" in done.out
 
 
-def test_a_receipt_is_found_or_said_to_be_lacking(opened, kept, tmp_path):
+def test_a_receipt_is_found_or_reported_as_missing(opened, kept, tmp_path):
     asked = opened("ask", "census", "pure:0.001", "--analyst", "ana", "--json")
     (tmp_path / "receipt.json").write_text(asked.out)
     found = opened("audit", "--receipt", "receipt.json")
@@ -325,7 +325,7 @@ def test_a_receipt_is_compared_with_archive_and_log(accountant, sealed, tmp_path
         assert reported in " ".join(done.out.split())
 
 
-def test_what_is_wrongly_typed_is_said(opened, key):
+def test_an_invalid_argument_of_an_audit_is_reported(opened, key):
     assert "needs the public key" in opened("audit", "--checkpoints", ".").err
     assert "--key needs --checkpoints" in opened("audit", "--key", key).err
     assert "must be NAME+ID+BASE64" in opened("audit", "--checkpoints", ".", "--key", "x").err

@@ -44,7 +44,7 @@ def rows(done, kind: str, dataset: str = "census", *, code: int = 0) -> dict[str
     return {r["name"]: {name: r[name] for name in r if name != "left_out"} for r in found}
 
 
-def test_every_filter_admits_what_fits_says(compare, accountant):
+def test_every_filter_admits_the_number_that_fits_reports(compare, accountant):
     done = compare(*[request(i) for i in range(600)])
     filters = rows(done, "filter")
     for name in ("basic", "advanced_2016", "fully_adaptive", "zcdp_tight"):
@@ -93,7 +93,7 @@ def test_a_decision_log_asks_its_requests_again(compare, accountant):
     assert rows(again, "filter") == rows(asked, "filter")
 
 
-def test_a_claim_that_a_filter_cannot_take_is_said_to_be_not_taken(compare):
+def test_a_claim_that_a_filter_rejects_is_marked_in_the_table(compare):
     done = compare(*[request(i, claim=GAUSSIAN) for i in range(5)])
     basic = rows(done, "filter")["basic"]
     assert (basic["admitted"], basic["refused"], basic["not_taken"]) == (0, 5, 5)
@@ -101,7 +101,7 @@ def test_a_claim_that_a_filter_cannot_take_is_said_to_be_not_taken(compare):
     assert rows(done, "odometer")["basic"]["reading"] == "inf"
 
 
-def test_the_table_names_the_own_filter_and_what_is_no_alternative(compare):
+def test_the_table_names_the_own_filter_and_unsuitable_filters(compare):
     opening = json.dumps({"type": "open", "dataset": "census"}).encode()
     done = compare(opening, *[request(i) for i in range(3)], as_json=False)
     assert done.code == 0
@@ -215,13 +215,13 @@ def test_each_line_is_in_one_column(compare):
             assert row["admitted"] + row["refused"] == 5, row
 
 
-def test_where_all_is_valid_it_is_said_as_such(compare):
+def test_valid_requests_print_no_message_and_are_all_decided(compare):
     done = compare(request(0))
     assert (done.code, done.err) == (0, "")
     assert all(row["not_decided"] == {} for row in done.rows)
 
 
-def test_the_optimum_of_requests_fixed_in_advance_stands_beside_them(compare):
+def test_the_table_shows_the_optimum_of_requests_fixed_in_advance(compare):
     done = compare(*[request(i) for i in range(600)])
     (best,) = rows(done, "comparator").values()
     assert (best["name"], best["admitted"], best["refused"]) == ("optimal_mixed", 562, 38)

@@ -80,7 +80,7 @@ def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(aske
     assert "`accountant audit` names the first record that disagrees" in done.err
 
 
-def test_a_decision_that_holds_the_id_looked_for_is_named_where_it_cannot_be_read(asked):
+def test_an_unreadable_decision_is_named_when_its_id_is_searched(asked):
     wanted = json.loads(asked("log", "export").out.splitlines()[2])["request"]["request_id"]
     damage(asked, "UPDATE decisions SET value = CAST(value || x'ff' AS BLOB) WHERE sequence = 2")
     done = asked("log", "export", "--id", wanted)

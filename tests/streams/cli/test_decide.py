@@ -65,7 +65,7 @@ def test_the_result_is_a_log_that_audit_accepts_and_the_same_every_time(decide, 
     assert exported.out == first.out
 
 
-def test_each_line_gets_one_decision_whatever_it_holds(decide):
+def test_each_input_line_gets_exactly_one_decision(decide):
     lines = [
         request(0),
         b"nonsense",

@@ -16,7 +16,7 @@ def served(opened):
         yield address
 
 
-def test_a_dry_run_tells_the_price_and_writes_nothing(opened):
+def test_a_dry_run_shows_the_cost_and_writes_nothing(opened):
     before = opened("log", "export").out
     done = opened(*ASK, "--dry-run")
     assert (done.code, done.err) == (6, "")
@@ -69,7 +69,7 @@ def test_a_grant_says_how_many_more_like_it(request, opened, server):
     assert dry["more"] == counted["fits"] - 1
 
 
-def test_the_last_one_says_that_no_more_fits(accountant):
+def test_the_last_grant_says_that_no_more_fits(accountant):
     opening = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
     accountant("dataset", "open", "census", *opening)
     done = accountant("ask", "census", "pure:0.6", "--analyst", "ana")
@@ -96,7 +96,7 @@ def test_an_unopened_dataset_is_named(opened, command):
     assert "dataset sensus was never opened; did you mean census?" in done.err
 
 
-def test_what_is_left_of_a_dataset_is_counted(opened):
+def test_the_remaining_grants_of_a_dataset_are_counted(opened):
     whole = opened("fits", "--epsilon", "1", "--delta", "1e-6", "--claim", "pure:0.01")
     assert opened("fits", "--dataset", "census", "--claim", "pure:0.01").out.split()[0] == "487"
     assert whole.out == "487\n"
@@ -117,7 +117,7 @@ def test_a_dataset_excludes_a_budget(opened):
     assert (done.code, "--dataset excludes --epsilon" in done.err) == (2, True)
 
 
-def test_show_tells_how_many_more_like_the_last_grant(opened):
+def test_show_prints_how_many_more_grants_fit(opened):
     assert "more like this" not in opened("dataset", "show", "census").out
     opened("ask", "census", "pure:0.02", "--analyst", "ana")
     opened("ask", "census", "pure:0.01", "--analyst", "ana")
@@ -130,12 +130,12 @@ def test_show_tells_how_many_more_like_the_last_grant(opened):
     assert f"about {fits} more like this: pure:0.1" in other
 
 
-def test_show_tells_of_a_claim_through_a_server(opened, served):
+def test_show_previews_a_claim_through_a_server(opened, served):
     shown = opened("dataset", "show", "census", "--url", served, "--like", "pure:0.01").out
     assert "about 487 more like this: pure:0.01" in shown
 
 
-def test_a_dry_run_says_who_may_not_ask(accountant):
+def test_a_dry_run_names_an_analyst_who_may_not_send_requests(accountant):
     opening = ("--filter", "basic", "--epsilon", "1", "--access", "members", "--by", "olga")
     accountant("dataset", "open", "census", *opening)
     dry = ("ask", "census", "pure:0.01", "--dry-run")

@@ -84,7 +84,7 @@ class TestWhatIsProposed:
             found[size] = done["fits"]
         assert found == {"0.01": 487, "0.1": 10}
 
-    def test_says_that_one_request_may_not_take_so_much(self, accountant):
+    def test_the_output_says_that_a_claim_exceeds_the_cap_of_one_request(self, accountant):
         done = accountant("fits", *BUDGET, "--claim", "pure:0.2")
         assert (done.code, done.out) == (1, "0\n")
         assert "--most-per-request 1 removes the cap" in done.err
@@ -93,7 +93,7 @@ class TestWhatIsProposed:
         done = accountant("fits", *BUDGET, "--claim", "pure:0.1", "--json").json
         assert (done["ends"], done["ends_after"]) == ("zcdp_tight", 4)
 
-    def test_a_typed_filter_stands_alone(self, accountant):
+    def test_a_filter_option_compares_that_filter_only(self, accountant):
         done = accountant("fits", "--filter", "zcdp_tight", *BUDGET, "--claim", "pure:0.1")
         assert (done.code, done.out, done.err) == (0, "4\n", "")
 
@@ -101,7 +101,7 @@ class TestWhatIsProposed:
 class TestAMix:
     MIX = ("--claim", "pure:0.01", "--claim", "gaussian:sigma=100,sensitivity=1")
 
-    def test_rounds_are_counted_and_cost_what_their_parts_cost(self, accountant):
+    def test_rounds_are_counted_and_cost_the_sum_of_their_parts(self, accountant):
         done = accountant("fits", *BUDGET, *self.MIX)
         alone = ("fits", *BUDGET, "--claim")
         pure, gaussian = accountant(*alone, "pure:0.01"), accountant(*alone, self.MIX[3])
@@ -113,7 +113,7 @@ class TestAMix:
         more = accountant(*whole, f"{rounds + 1}*(pure:0.01+{self.MIX[3]})")
         assert (both.out, more.out) == ("1\n", "0\n")
 
-    def test_a_claim_given_n_times_over_is_in_that_ratio(self, accountant):
+    def test_a_claim_repeated_n_times_is_counted_in_that_ratio(self, accountant):
         done = accountant("fits", *BUDGET, "--claim", "3*pure:0.01", "--claim", "pure:0.02")
         once = accountant("fits", *BUDGET, "--claim", "3*pure:0.01+pure:0.02")
         assert done.out == once.out
@@ -142,7 +142,7 @@ class TestAMix:
 
 
 class TestEveryFilterSideBySide:
-    def test_the_table_names_each_and_what_it_admits(self, accountant):
+    def test_the_table_names_each_filter_with_the_number_it_admits(self, accountant):
         done = accountant("fits", "--filter", "all", *BUDGET, "--claim", "pure:0.01")
         assert done.code == 0
         rows = [line.split() for line in done.out.splitlines() if line.strip()]
@@ -204,7 +204,7 @@ class TestEveryFilterSideBySide:
     @pytest.mark.parametrize(
         "budget", [(), ("--epsilon", "nan"), ("--epsilon", "1", "--delta", "2"), ("--rho", "-1")]
     )
-    def test_a_budget_that_is_wrong_for_all_ends_it(self, accountant, budget):
+    def test_a_budget_invalid_for_all_filters_ends_the_command(self, accountant, budget):
         done = accountant("fits", "--filter", "all", *budget, "--claim", "pure:0.1")
         assert (done.code, done.out) == (2, "")
         assert "--" in done.err

@@ -244,7 +244,7 @@ def test_audit_of_a_log_that_is_empty_or_wrong_fails_without_a_traceback(account
 
 
 @pytest.mark.parametrize("content", [b"# Read me\n", b"\x00" * 100, b"[" * 100_000])
-def test_what_is_no_log_at_all_is_wrong_usage(accountant, content):
+def test_a_file_that_is_no_log_is_wrong_usage(accountant, content):
     (accountant.directory / "file").write_bytes(content)
     done = accountant("audit", "file")
     assert (done.code, done.out) == (2, "")
@@ -298,7 +298,7 @@ def crossing(command, dataset, *claims):
         assert command("ask", dataset, claim, "--analyst", "ana").code == 0
 
 
-def test_watch_gives_what_is_crossed_and_only_that_where_alerts_are_asked_for(accountant):
+def test_watch_with_alerts_prints_only_alerts(accountant):
     crossing(accountant, "survey", "pure:0.6", "pure:0.3")
     shown = accountant("watch", "--alerts", "--once", "--json").rows
     assert [row["alert_id"] for row in shown] == ["survey/1/0.5", "survey/1/0.8"]

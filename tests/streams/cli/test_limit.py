@@ -29,7 +29,7 @@ def asked(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
     return found
 
 
-def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> None:
+def test_a_team_limit_refuses_and_shows_what_would_fit(census: Command) -> None:
     done = census("limit", "set", "census", "--team", "blue", "--part", "0.3", *BY)
     assert done.code == 0, done.out + done.err
     assert "limit_set: team blue may use 30 % of the budget (version 1)" in done.out + done.err
@@ -45,7 +45,7 @@ def test_a_team_s_limit_refuses_and_what_fits_is_offered(census: Command) -> Non
     assert "δ 0" not in reported.out
 
 
-def test_a_pace_and_a_share_refuse_each_in_its_words(census: Command) -> None:
+def test_a_period_limit_and_a_reserved_share_refuse_with_their_own_message(census: Command) -> None:
     assert census("limit", "set", "census", "--each", "blue", "--pace", "0.1", *BY).code == 0
     assert census("limit", "set", "census", "--analyst", "zoe", "--reserved", "0.95", *BY).code == 0
     paced = census("ask", "census", "pure:0.11", "--analyst", "ana").out
@@ -81,7 +81,7 @@ def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     assert "There is no such limit to remove" in done.out + done.err
 
 
-def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
+def test_a_change_of_a_limit_notes_what_it_removes(census: Command) -> None:
     def noted(*words: str) -> str:
         done = census("limit", "set", "census", *words, *BY)
         assert done.code == 0, done.out + done.err
@@ -111,7 +111,7 @@ def test_what_a_limit_takes_away_is_noted(census: Command) -> None:
     assert "zoe is not a member yet" in noted("--analyst", "zoe", "--part", "0.2")
 
 
-def test_a_team_that_nothing_else_names_is_noted(accountant: Command) -> None:
+def test_a_new_team_name_gets_a_note_with_a_suggestion(accountant: Command) -> None:
     def added(name: str, *words: str) -> str:
         done = accountant("member", "set", "wages", name, "--role", "analyst", *words, *BY)
         assert done.code == 0, done.out + done.err

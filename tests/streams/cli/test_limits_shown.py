@@ -102,7 +102,9 @@ def test_a_dataset_is_shown_with_its_limits(census: Command, where: tuple[str, .
     assert "limit of" not in census("dataset", "show", "census", "--json", *where).out
 
 
-def test_one_sees_what_is_left_for_oneself(census: Command, where: tuple[str, ...]) -> None:
+def test_an_analyst_sees_their_own_remaining_budget(
+    census: Command, where: tuple[str, ...]
+) -> None:
     done = census("mine", "--analyst", "ana", *where)
     assert (done.code, done.err) == (0, "")
     reported = [" ".join(line.split()) for line in done.out.splitlines()]
@@ -270,7 +272,7 @@ def test_mine_of_a_removed_or_expired_member_shows_no_amount(
     assert ended.obstacles["census"].startswith("the membership of eng in census ended at 2099")
 
 
-def test_a_hidden_and_an_unknown_dataset_have_the_same_words(
+def test_a_hidden_and_an_unknown_dataset_get_the_same_message(
     known: KnownServe, tmp_path: Path
 ) -> None:
     file = tmp_path / "members.csv"

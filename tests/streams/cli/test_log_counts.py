@@ -7,7 +7,7 @@ from tests.streams.cli.shown import counts_shown
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
-def test_who_has_not_seen_the_opening_knows_of_no_zero(accountant):
+def test_without_the_opening_no_count_of_zero_is_shown(accountant):
     clock = TestClock(SystemClock().now())
     file = accountant.directory / "server.db"
     with LocalServer(file, clock) as server:

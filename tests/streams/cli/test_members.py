@@ -100,7 +100,9 @@ def test_a_caller_without_a_token_learns_how_to_pass_one(
         assert accountant(*command, "--url", server.url).code == 4
 
 
-def test_what_is_typed_goes_before_the_environment(server: KnownServe, accountant: Command) -> None:
+def test_a_typed_option_takes_precedence_over_the_environment(
+    server: KnownServe, accountant: Command
+) -> None:
     mine = accountant.directory / "mine"
     mine.write_text(server.tokens["ana"] + "\n")
     typed = ("me", "--json", "--token-file", "mine")
@@ -118,7 +120,7 @@ def test_what_is_typed_goes_before_the_environment(server: KnownServe, accountan
     assert "a token is not sent over http to another machine" in plain.err
 
 
-def test_members_of_a_file_are_listed_with_nobody_serving_it(owned: Command) -> None:
+def test_members_of_a_file_are_listed_without_a_server(owned: Command) -> None:
     done = owned("member", "set", "census", "ana", "--role", "analyst", "--until", "P1D", "--by",
                  "olga")  # fmt: skip
     assert done.code == 0, done.err
@@ -343,7 +345,7 @@ def test_a_policy_of_a_file_is_closed_by_a_token_too(
     server.done("ben", "ask", "survey", "pure:0.1")
 
 
-def test_through_a_server_the_sum_is_of_all_and_names_what_is_seen(server: KnownServe) -> None:
+def test_a_server_shows_the_joint_guarantee_with_visible_names_only(server: KnownServe) -> None:
     for name in ("city-1", "city-2"):
         server.done("root", "dataset", "open", name, *POLICY, "--population", "city")
     server.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))

@@ -159,7 +159,9 @@ def test_no_command_prints_past_the_functions_that_escape() -> None:
 
 
 @pytest.mark.parametrize("arguments", MORE)
-def test_what_others_wrote_acts_in_no_output(run: Any, arguments: tuple[str, ...]) -> None:
+def test_text_written_by_others_is_escaped_in_every_output(
+    run: Any, arguments: tuple[str, ...]
+) -> None:
     assert_plain(run(*arguments, stdin=LINES))
 
 
@@ -169,9 +171,7 @@ def assert_plain(done: Any) -> None:
 
 
 @pytest.mark.parametrize("name", RUNS)
-def test_a_command_ends_as_it_is_decided_whatever_becomes_of_its_output(
-    run: Any, name: str
-) -> None:
+def test_the_exit_code_does_not_depend_on_the_output_pipe(run: Any, name: str) -> None:
     arguments = (*name.split(), *RUNS[name])
     normal = run(*arguments, stdin=LINES)
     assert_plain(normal)

@@ -56,7 +56,7 @@ def test_a_mechanism_that_the_filter_cannot_take_is_never_counted(accountant):
     )
 
 
-def test_what_is_left_of_a_dataset_is_the_budget(opened):
+def test_a_plan_for_a_dataset_uses_its_remaining_budget(opened):
     claim = "gaussian:sigma=25.5106,sensitivity=1"
     before = by_mechanism(opened("plan", *WISH, "--dataset", "census", "--json"))
     assert before["gaussian"]["fits"] == 31

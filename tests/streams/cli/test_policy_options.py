@@ -39,7 +39,7 @@ def test_a_file_and_an_option_of_the_policy_exclude_one_another(accountant, opti
     assert [path.name for path in accountant.directory.iterdir()] == ["policy.json"]
 
 
-def test_what_describes_no_policy_may_stand_beside_the_file(accountant):
+def test_options_outside_the_policy_may_be_used_with_a_policy_file(accountant):
     write(accountant, POLICY)
     done = accountant(*OPEN, "--reason", "a trial", "--wait", "5", "--json", ACCOUNTANT_OWNER="ana")
     assert (done.code, done.err) == (0, "")

@@ -11,7 +11,7 @@ def test_a_preview_opens_nothing(accountant):
     assert not list(accountant.directory.iterdir())
 
 
-def test_what_is_previewed_is_what_is_opened(accountant):
+def test_a_previewed_policy_equals_the_opened_one(accountant):
     policy = {"filter": "fully_adaptive", "epsilon": "2", "delta": "2e-6"}
     policy["delta_for_claims"] = "1e-6"
     (accountant.directory / "policy.json").write_text(json.dumps(policy))
@@ -41,7 +41,7 @@ def test_a_policy_that_would_be_refused_is_refused(accountant):
     assert "--delta" in done.err
 
 
-def test_what_one_request_may_take_is_shown(accountant):
+def test_a_preview_shows_the_cap_of_one_request(accountant):
     arguments = ("dataset", "open", "x", "--epsilon", "1", "--filter", "basic")
     assert "may take 10 % of the budget" in accountant(*arguments, "--preview").out
     assert accountant(*arguments).code == 0

@@ -235,7 +235,7 @@ def minute(iso: str) -> str:
     return f"{iso[:10]} {iso[11:16]} UTC"
 
 
-def test_what_a_state_means_reads_the_same(render_page: Rendered) -> None:
+def test_the_meaning_of_a_state_reads_the_same_wherever_it_is_shown(render_page: Rendered) -> None:
     for surface in ("page, shut", "show, shut"):
         assert CLOSED.partition(": ")[2] in render_page.shown[surface]
 

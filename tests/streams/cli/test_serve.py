@@ -74,7 +74,7 @@ def test_the_demo_runs_through_a_server_on_datasets_of_its_own(accountant):
         ("worker",),
     ],
 )
-def test_what_cannot_be_served_like_this_says_so(accountant, arguments):
+def test_serve_refuses_an_unsuitable_url_with_an_error(accountant, arguments):
     done = accountant(*arguments)
     assert done.code in {2, 4}
     assert done.err
@@ -94,7 +94,7 @@ def test_a_setting_that_the_file_was_not_made_with_is_a_refused_start(opened):
     ],
     ids=["no HTTP", "another protocol"],
 )
-def test_strangers_do_not_fill_the_log(accountant, sent):
+def test_unauthenticated_callers_do_not_fill_the_log(accountant, sent):
     with known_serve(accountant) as server:
         host, _, port = server.url.removeprefix("http://").partition(":")
         for _ in range(50):

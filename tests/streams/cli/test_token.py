@@ -99,7 +99,7 @@ def test_a_token_may_expire(accountant: Command, text: str, hours: int) -> None:
         (("--name", "ana", "--tokens", "nowhere/tokens.json"), 4, "cannot be changed"),
     ],
 )
-def test_what_cannot_be_a_token_is_refused_in_words(
+def test_an_invalid_token_is_refused_with_a_message(
     accountant: Command, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
     done = accountant("token", "create", "--tokens", FILE, *arguments)
@@ -107,7 +107,7 @@ def test_what_cannot_be_a_token_is_refused_in_words(
     assert not (accountant.directory / FILE).exists()
 
 
-def test_a_second_token_of_a_name_is_made_on_purpose_alone(accountant: Command) -> None:
+def test_a_second_token_of_a_name_needs_an_option(accountant: Command) -> None:
     made(accountant, "--name", "ana")
     done = accountant("token", "create", "--name", "ana", "--tokens", FILE)
     assert done.code == 4

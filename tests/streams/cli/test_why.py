@@ -38,7 +38,7 @@ def asked(opened):
     return opened
 
 
-def test_the_first_look_says_who_used_most_and_when_it_runs_out(asked):
+def test_why_shows_the_largest_users_and_when_the_budget_runs_out(asked):
     done = asked("why", "plain", "--me", "ana")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
@@ -146,7 +146,7 @@ def test_an_index_is_read_and_never_written(asked, tmp_path):
     assert path.read_bytes() == kept
 
 
-def test_through_a_server_it_is_the_same_as_beside_it(accountant, tmp_path):
+def test_why_through_a_server_equals_why_of_the_file(accountant, tmp_path):
     clock = TestClock()
     with LocalServer(tmp_path / "accountant.db", clock) as server:
         server.open("plain", filter="basic", epsilon="1")

@@ -278,7 +278,7 @@ def test_a_server_that_cannot_authenticate_is_retried(server: RolesServer) -> No
         assert ledger.ask("closed-own", CLAIM).granted
 
 
-def test_without_authentication_a_token_names_nobody(tmp_path: Path) -> None:
+def test_without_authentication_a_token_has_no_name(tmp_path: Path) -> None:
     from tests.streams.gateway.local_server import LocalServer
 
     with LocalServer(tmp_path / "ledger.db", TestClock()) as server:
@@ -292,7 +292,7 @@ def test_without_authentication_a_token_names_nobody(tmp_path: Path) -> None:
                 ledger.close_dataset("census")
 
 
-def test_a_file_takes_no_token_and_names_nobody(tmp_path: Path) -> None:
+def test_a_ledger_file_ignores_a_token(tmp_path: Path) -> None:
     with Accountant(f"sqlite:///{tmp_path}/own.db", token="acct_x") as ledger:
         opened = ledger.open(
             "census", {"epsilon": "1", "filter": "basic"}, by="olga", as_given=True

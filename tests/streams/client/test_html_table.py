@@ -119,7 +119,7 @@ def test_text_of_senders_is_escaped() -> None:
         assert not re.search("<(?!/?(table|caption|thead|tbody|tr|th|td)[ >])", made)
 
 
-def test_the_repr_of_a_decision_leaves_out_what_says_nothing() -> None:
+def test_the_repr_of_a_decision_omits_empty_fields() -> None:
     text = repr(opened().ask("pure:0.1"))
     assert "GRANTED" in text
     assert "None" not in text

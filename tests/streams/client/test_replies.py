@@ -51,7 +51,7 @@ def test_a_reply_has_no_truth_value(ledger: Accountant) -> None:
         bool(ledger.open("survey", ONE, by="owner", as_given=True))
 
 
-def test_a_reply_has_what_a_program_compares(ledger: Accountant) -> None:
+def test_a_reply_has_typed_fields_for_comparisons(ledger: Accountant) -> None:
     granted = ledger.ask("census", "pure:0.3")
     assert (granted.outcome, granted.reason) == (Outcome.GRANTED, None)
     assert granted.cost["epsilon"] == Decimal("0.3")
@@ -177,7 +177,7 @@ def test_fields_that_a_server_adds_are_removed_exactly() -> None:
     assert {Outcome.GRANTED, Outcome.REPEATED, Outcome.REFUSED, Outcome.INVALID} <= {*outcomes}
 
 
-def test_the_hash_is_of_the_record_that_the_log_holds() -> None:
+def test_the_hash_of_a_reply_is_that_of_the_logged_record() -> None:
     world = World()
     world.open(epsilon="1")
     decision = world.ask("pure:0.1")

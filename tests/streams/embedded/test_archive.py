@@ -176,7 +176,9 @@ def test_an_archive_follows_the_other(used: Path, target: Path, clock: TestClock
     assert audit(log_of(used), sealed=found[0]).right
 
 
-def test_what_may_still_be_repeated_stays(used: Path, target: Path, clock: TestClock) -> None:
+def test_decisions_that_may_be_repeated_are_not_archived(
+    used: Path, target: Path, clock: TestClock
+) -> None:
     with pytest.raises(RequestInvalid, match=r"--before must be at most 20.*may still be repeated"):
         archive_file(used, clock, target, latest(used) + 1)
     with pytest.raises(RequestInvalid, match="--before must be after the first decision"):
@@ -190,7 +192,9 @@ def read_of(file: Path) -> object:
         return read_sealed(db)
 
 
-def test_a_file_that_exists_is_left_alone(used: Path, target: Path, clock: TestClock) -> None:
+def test_an_existing_file_is_not_overwritten_by_an_archive(
+    used: Path, target: Path, clock: TestClock
+) -> None:
     target.write_text("somebody's")
     with pytest.raises(Refused, match="exists: name another file"):
         archive_file(used, clock, target)

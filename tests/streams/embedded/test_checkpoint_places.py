@@ -64,7 +64,9 @@ def head_of(file: Path) -> tuple[int, str]:
     return len(values) - 1, hash_of(values[-1])
 
 
-def test_what_is_kept_is_sent_within_the_interval(file: Path, kept: Path, elsewhere: Path) -> None:
+def test_a_new_checkpoint_is_sent_to_the_sink_within_the_interval(
+    file: Path, kept: Path, elsewhere: Path
+) -> None:
     service = owning.opened(file)
     for number in range(1, 5):
         ask(service, number)
@@ -73,7 +75,7 @@ def test_what_is_kept_is_sent_within_the_interval(file: Path, kept: Path, elsewh
     service.close_sync()
 
 
-def test_the_last_head_is_sent_before_the_end(
+def test_closing_sends_the_last_checkpoint_to_the_sink(
     file: Path, kept: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "86400")
@@ -84,7 +86,9 @@ def test_the_last_head_is_sent_before_the_end(
     assert newest(kept, elsewhere) == head_of(file)
 
 
-def test_nothing_is_sent_that_could_not_be_kept(file: Path, kept: Path, elsewhere: Path) -> None:
+def test_a_checkpoint_that_cannot_be_stored_is_not_sent(
+    file: Path, kept: Path, elsewhere: Path
+) -> None:
     service = owning.opened(file)
     until(lambda: newest(kept, elsewhere) == head_of(file))
     before = head_of(file)
@@ -102,7 +106,7 @@ def test_nothing_is_sent_that_could_not_be_kept(file: Path, kept: Path, elsewher
     service.close_sync()
 
 
-def test_a_place_that_is_away_is_noted_and_stops_nothing(
+def test_an_unreachable_sink_is_reported_and_decisions_continue(
     file: Path, kept: Path, receiver: NoteReceiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", receiver.url)
@@ -123,9 +127,7 @@ def test_a_place_that_is_away_is_noted_and_stops_nothing(
     service.close_sync()
 
 
-def test_a_directory_that_is_not_mounted_is_not_made(
-    file: Path, kept: Path, elsewhere: Path
-) -> None:
+def test_a_missing_sink_directory_is_not_created(file: Path, kept: Path, elsewhere: Path) -> None:
     elsewhere.rmdir()
     service = owning.opened(file)
     until(lambda: service.readiness().notes)
@@ -159,7 +161,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
 
 
 @pytest.mark.parametrize("how", WRONG)
-def test_a_start_with_wrong_places_is_refused_without_a_secret(
+def test_invalid_sinks_refuse_the_start_without_showing_a_secret(
     file: Path, kept: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, why = WRONG[how]
@@ -174,7 +176,7 @@ def test_a_start_with_wrong_places_is_refused_without_a_secret(
     owning.opened(file).close_sync()  # the file is free
 
 
-def test_an_empty_setting_names_no_place(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_empty_setting_configures_no_sink(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", " ")
     service = owning.opened(file)
     assert service.checkpoint_places is None

@@ -78,7 +78,7 @@ def test_a_year_of_rest_is_no_wrong_clock(used: Path, clock: TestClock) -> None:
     assert ask(used, clock) is Outcome.GRANTED
 
 
-def test_a_running_ledger_whose_clock_comes_to_be_ahead_stops(used: Path, clock: TestClock) -> None:
+def test_a_running_ledger_stops_when_its_clock_is_ahead(used: Path, clock: TestClock) -> None:
     with Accountant(f"sqlite:///{used}", clock=clock, analyst="ana") as ledger:
         assert ledger.ask("census", "pure:0.1").granted
         clock.pass_(seconds=401 * DAY_S)

@@ -65,7 +65,7 @@ def with_backup(file: Path) -> Path:
 
 
 @pytest.mark.parametrize("away", AWAY)
-def test_nothing_is_granted_once_the_file_went_away(
+def test_nothing_is_granted_after_the_file_is_removed(
     file: Path, away: Callable[[Path, Path], None]
 ) -> None:
     backup = with_backup(file)
@@ -154,7 +154,7 @@ def test_a_file_that_goes_away_during_a_commit_answers_none_of_it(
 
 
 @pytest.mark.parametrize("name_after", ["ledger.db", "renamed.db"])
-def test_what_was_answered_survives_the_loss_of_a_name(file: Path, name_after: str) -> None:
+def test_answered_decisions_survive_the_removal_of_a_name(file: Path, name_after: str) -> None:
     service = opened(file)
     ask(service, 1, 2, 3)
     # A reader of this process keeps SQLite from bringing the WAL back when the writer ends.

@@ -102,7 +102,7 @@ def test_a_change_of_a_file_shows_in_its_stillness(tmp_path: Path) -> None:
     assert file_stamp(file) not in (None, before)
 
 
-def test_a_file_of_a_newer_program_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_file_of_a_newer_program_is_refused_with_a_message(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
     made(file)
     with apsw.Connection(str(file)) as db:

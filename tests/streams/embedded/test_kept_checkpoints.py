@@ -89,7 +89,9 @@ def test_a_checkpoint_follows_each_commit_and_the_end(file: Path, kept: Path) ->
     assert service.readiness().notes == []
 
 
-def test_a_key_of_the_owners_own_signs(file: Path, kept: Path, tmp_path: Path, monkeypatch) -> None:
+def test_a_configured_key_signs_checkpoints(
+    file: Path, kept: Path, tmp_path: Path, monkeypatch
+) -> None:
     key = SigningKey.create(tmp_path / "own", "census.example.org")
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_KEY", str(tmp_path / "own"))
     asked(file, 1)
@@ -109,7 +111,7 @@ def put_back(file: Path) -> None:
     shutil.copy(file.with_name("backup.db"), file)
 
 
-def gone_on(file: Path) -> None:
+def put_back_and_continue(file: Path) -> None:
     """Put a backup back, and have it go on past what was lost, unseen."""
     put_back(file)
     service = EmbeddedService.open(file, Settings(checkpoints="off"))
@@ -121,7 +123,10 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str]] = {
     "an old backup": (put_back, "ends at decision 2, but decision 4 was there"),
     "its end is cut": (lambda file: cut(file, to=3), "ends at decision 3, but decision 4 was"),
     "cut to its genesis": (lambda file: cut(file, to=0), "ends at decision 0, but decision 4"),
-    "a backup that went on": (gone_on, "decision 4 of the log is another one than at"),
+    "a backup that went on": (
+        put_back_and_continue,
+        "decision 4 of the log is another one than at",
+    ),
 }
 
 
@@ -141,7 +146,7 @@ def test_a_start_refuses_a_log_that_has_lost_decisions(file: Path, kept: Path, h
     assert notes(kept)[-1].sequence == 4  # and nothing signed
 
 
-def test_a_moved_file_is_compared_and_goes_on(file: Path, kept: Path, tmp_path: Path) -> None:
+def test_a_moved_file_is_compared_and_continues(file: Path, kept: Path, tmp_path: Path) -> None:
     asked(file, 1)
     back_up(file)
     asked(file, 2)
@@ -154,7 +159,7 @@ def test_a_moved_file_is_compared_and_goes_on(file: Path, kept: Path, tmp_path: 
         EmbeddedService.open(tmp_path / "again.db", Settings())
 
 
-def test_a_copy_says_so_and_does_not_block_the_original(
+def test_a_copy_is_reported_and_does_not_block_the_original(
     file: Path, kept: Path, tmp_path: Path
 ) -> None:
     asked(file, 1, 2)
@@ -199,7 +204,7 @@ def test_an_unreachable_directory_is_reported_and_caught_up_with(file: Path, awa
     service.close_sync()
 
 
-def test_out_of_reach_refuses_where_a_setting_asks_for_it(file: Path, away: Path) -> None:
+def test_unreachable_checkpoints_refuse_the_start_if_required(file: Path, away: Path) -> None:
     with pytest.raises(Refused, match="ACCOUNTANT_CHECKPOINTS_REQUIRED is set"):
         EmbeddedService.open(file, Settings(checkpoints_required=True))
     come_back(away)
@@ -226,9 +231,7 @@ def test_a_loss_found_late_stops_the_ledger(file: Path, kept: Path) -> None:
     assert head_of(file)[0] <= 4
 
 
-def test_what_was_written_into_a_file_that_was_replaced_is_not_signed(
-    file: Path, kept: Path
-) -> None:
+def test_decisions_written_into_a_replaced_file_are_not_signed(file: Path, kept: Path) -> None:
     service = opened(file)
     ask(service, 1)
     copy = back_up(file)
@@ -241,7 +244,7 @@ def test_what_was_written_into_a_file_that_was_replaced_is_not_signed(
     assert notes(kept)[-1].sequence == 3
 
 
-def test_a_key_that_others_may_read_signs_nothing(file: Path, kept: Path) -> None:
+def test_a_key_readable_by_other_users_signs_nothing(file: Path, kept: Path) -> None:
     asked(file, 1)
     (kept / "key").chmod(0o640)
     service = opened(file)
@@ -318,7 +321,7 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     service.close_sync()
 
 
-def test_ledgers_at_other_paths_of_one_place_are_none_that_were_replaced(
+def test_a_second_ledger_in_one_directory_is_not_reported_as_replaced(
     file: Path, kept: Path, tmp_path: Path
 ) -> None:
     asked(tmp_path / "other.db", 1)
@@ -358,7 +361,7 @@ def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, aft
     assert notes(kept)[-1].sequence == len(values) - 1
 
 
-def test_another_ledger_in_the_place_of_this_one_is_refused(
+def test_another_ledger_under_the_same_path_is_refused(
     file: Path, kept: Path, tmp_path: Path
 ) -> None:
     asked(file, 1)
@@ -399,7 +402,7 @@ def test_a_ledger_that_was_removed_and_created_again_has_its_path(file: Path, ke
         EmbeddedService.open(file, Settings())
 
 
-def test_a_name_that_was_half_written_refuses_nothing(file: Path, kept: Path) -> None:
+def test_a_partly_written_name_file_is_repaired(file: Path, kept: Path) -> None:
     asked(file, 1)
     (named,) = (kept / "names").iterdir()
     for number, text in enumerate(("", str(file), f"{file}\n\n"), 2):
@@ -408,7 +411,7 @@ def test_a_name_that_was_half_written_refuses_nothing(file: Path, kept: Path) ->
         assert named.read_text().splitlines() == [str(file), notes(kept)[-1].ledger]
 
 
-def test_they_can_be_turned_off(file: Path, kept: Path) -> None:
+def test_checkpoints_can_be_turned_off(file: Path, kept: Path) -> None:
     service = EmbeddedService.open(file, Settings(checkpoints="off"))
     assert service.readiness().notes == []
     service.close_sync()

@@ -104,7 +104,7 @@ def test_a_log_names_its_next_key(file: Path, keys: Keys) -> None:
         rotated(file, keys.new, keys.old)
 
 
-def test_a_lost_key_is_replaced_and_believed_by_nobody_unasked(file: Path, keys: Keys) -> None:
+def test_a_replacement_of_a_lost_key_is_not_trusted_by_default(file: Path, keys: Keys) -> None:
     rotated(file, keys.new, keys.old, lost=True, note="the laptop is gone")
     assert valid(file, keys.old.verifier) == []
     assert valid(file, keys.old.verifier, keys.new.verifier) == ["new"]
@@ -112,7 +112,7 @@ def test_a_lost_key_is_replaced_and_believed_by_nobody_unasked(file: Path, keys:
     assert (change.note, change.change.signature) == ("the laptop is gone", "")
 
 
-def test_a_change_says_why(file: Path, keys: Keys) -> None:
+def test_a_key_change_needs_a_reason(file: Path, keys: Keys) -> None:
     with pytest.raises(RequestInvalid, match="reason"):
         rotated(file, keys.new, keys.old, note="")
     assert report_of(file).key_changes == ()

@@ -42,7 +42,7 @@ def checkpointed(db: apsw.Connection) -> bool:
     return not busy
 
 
-def test_whoever_reads_the_log_slowly_does_not_keep_the_wal_from_shrinking(file: Path) -> None:
+def test_a_slow_reader_does_not_stop_the_wal_from_shrinking(file: Path) -> None:
     with closing(connect_writer(file)) as db:
         db.set_busy_timeout(0)
         append(db, 1, 3 * PAGE)
@@ -146,7 +146,9 @@ def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None
 
 
 @pytest.mark.parametrize("table", ["state", "decisions"])
-def test_what_cannot_be_read_is_a_fault_and_never_an_end(file: Path, table: str) -> None:
+def test_an_unreadable_decision_raises_and_is_never_the_end_of_the_log(
+    file: Path, table: str
+) -> None:
     async def read() -> None:
         journal = SqliteJournal(file, inbox=AwaitableQueue(10))
         await journal.own()

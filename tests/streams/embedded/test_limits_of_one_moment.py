@@ -23,7 +23,7 @@ def quick_turns() -> Iterator[None]:
 
 
 @pytest.mark.usefixtures("quick_turns")
-def test_who_uses_their_own_share_changes_nothing_for_others() -> None:
+def test_use_of_a_reserved_share_changes_nothing_for_others() -> None:
     world = divided()
     divide(world, "analyst", "ben", reserved="0.9")
     world.commit()

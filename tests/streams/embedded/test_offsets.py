@@ -44,7 +44,7 @@ def holed(file: Path, clock: TestClock) -> Path:
     return file
 
 
-def test_an_audit_names_the_hole(holed: Path) -> None:
+def test_an_audit_names_a_missing_input_offset(holed: Path) -> None:
     ((_, report),) = run_audit(SqliteLog(holed))
     wrong = report.first_disagreement
     assert wrong is not None
@@ -52,6 +52,6 @@ def test_an_audit_names_the_hole(holed: Path) -> None:
     assert (wrong.expected, wrong.found) == ("1", "2")
 
 
-def test_a_start_refuses_it(holed: Path, clock: TestClock) -> None:
+def test_a_start_refuses_a_missing_input_offset(holed: Path, clock: TestClock) -> None:
     with pytest.raises(LogDamaged, match=r"decision 3 is about input 2 of requests, .* about 0"):
         EmbeddedService.open(holed, OFF, clock=clock)

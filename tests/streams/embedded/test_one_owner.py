@@ -66,7 +66,7 @@ def unlocked(file: Path) -> Path:
 
 
 @pytest.mark.parametrize("reached", [linked, symlinked, renamed, unlocked])
-def test_a_file_in_use_is_held_by_whatever_path_it_is_reached(
+def test_a_file_in_use_is_locked_under_every_path(
     file: Path, reached: Callable[[Path], Path]
 ) -> None:
     with serving(file) as service:
@@ -119,7 +119,7 @@ def test_a_creation_killed_between_its_two_names_heals(file: Path) -> None:
     assert {entry.name for entry in file.parent.iterdir()} == {file.name, f"{file.name}.lock"}
 
 
-def test_another_files_leftover_and_one_that_was_used_are_left_alone(file: Path) -> None:
+def test_foreign_and_used_lock_files_are_not_removed(file: Path) -> None:
     opened(file).close_sync()
     other, used = (file.with_name(f".{file.name}.{number}.new") for number in (1, 2))
     shutil.copy(file, other)

@@ -49,7 +49,7 @@ def refused(service: EmbeddedService, number: int) -> None:
     assert PUT_BACK in service.readiness().reasons[0]
 
 
-def test_nothing_is_granted_on_a_backup_that_was_put_back(file: Path) -> None:
+def test_nothing_is_granted_after_a_backup_replaces_a_running_ledger(file: Path) -> None:
     service = opened(file)
     ask(service, 1, 2)
     copy = back_up(file)
@@ -60,7 +60,7 @@ def test_nothing_is_granted_on_a_backup_that_was_put_back(file: Path) -> None:
     service.close_sync()
 
 
-def test_a_log_of_the_same_length_is_another_log(file: Path) -> None:
+def test_a_different_log_of_the_same_length_is_refused(file: Path) -> None:
     service = opened(file)
     ask(service, 1)
     copy = back_up(file)
@@ -76,7 +76,7 @@ def test_a_log_of_the_same_length_is_another_log(file: Path) -> None:
     service.close_sync()
 
 
-def test_a_copy_of_another_dataset_is_no_end_of_this_log(file: Path, tmp_path: Path) -> None:
+def test_a_copy_of_another_ledger_is_refused(file: Path, tmp_path: Path) -> None:
     other = opened(tmp_path / "other.db")
     other.submit_sync("admin", opening("survey", BORN, 1), 10)
     other.close_sync()
@@ -87,7 +87,7 @@ def test_a_copy_of_another_dataset_is_no_end_of_this_log(file: Path, tmp_path: P
     service.close_sync()
 
 
-def test_a_copy_that_has_everything_changes_nothing(file: Path) -> None:
+def test_a_complete_copy_over_a_running_ledger_changes_nothing(file: Path) -> None:
     service = opened(file)
     ask(service, 1, 2)
     copy_over(back_up(file), file)
@@ -103,7 +103,7 @@ def filled(file: Path, first: int, count: int) -> EmbeddedService:
     return service
 
 
-def test_a_copy_put_over_the_bytes_of_the_file_is_noticed(file: Path) -> None:
+def test_a_backup_copied_over_the_same_inode_is_detected(file: Path) -> None:
     opened(file).close_sync()
     copy = back_up(file)
     before = file.stat().st_mtime_ns
@@ -116,7 +116,7 @@ def test_a_copy_put_over_the_bytes_of_the_file_is_noticed(file: Path) -> None:
     service.close_sync()
 
 
-def test_a_checkpoint_of_another_program_changes_nothing(file: Path) -> None:
+def test_a_wal_checkpoint_of_another_program_changes_nothing(file: Path) -> None:
     opened(file).close_sync()
     service = filled(file, 1_000, 600)
     for number in range(1, 4):
@@ -129,7 +129,7 @@ def test_a_checkpoint_of_another_program_changes_nothing(file: Path) -> None:
         ask(again, 5)
 
 
-def test_what_is_put_back_between_two_owns_is_refused(
+def test_a_backup_put_back_between_two_connections_is_refused(
     file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A fault drops the connection; what it finds at the next one must be what it had."""

@@ -84,7 +84,7 @@ READS: dict[str, PageData] = {
 
 @pytest.mark.parametrize("what", READS)
 @pytest.mark.parametrize("dataset", DATASETS)
-async def test_a_reader_sees_what_the_service_says(
+async def test_a_read_only_ledger_equals_the_running_service(
     furnished: Furnished, what: str, dataset: str
 ) -> None:
     service = EmbeddedService.open(

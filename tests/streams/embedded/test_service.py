@@ -69,7 +69,7 @@ def test_a_file_that_is_no_ledger_is_refused(file: Path, clock: TestClock) -> No
         opened(file, clock)
 
 
-def test_what_was_decided_is_there_after_a_restart(file: Path, clock: TestClock) -> None:
+def test_decisions_survive_a_restart(file: Path, clock: TestClock) -> None:
     service = opened(file, clock)
     body = msgspec.json.encode(request(clock))
     assert ask(service, body) == "granted"

@@ -226,7 +226,7 @@ DRAWN: Final = [
 
 
 @pytest.mark.parametrize("case", DRAWN, indirect=True)
-def test_what_was_done_to_a_file_is_named_and_decides_nothing(
+def test_tampering_with_a_file_is_named_and_stops_decisions(
     case: Case, life: Life, request: pytest.FixtureRequest
 ) -> None:
     reported = case.audited()

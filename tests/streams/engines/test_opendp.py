@@ -292,7 +292,7 @@ def test_the_unit_has_no_default():
         opendp_claim(laplace())
 
 
-def test_a_ledger_grants_it_for_its_own_neighbours_only(ledger: Accountant):
+def test_a_ledger_grants_a_measurement_only_for_its_own_neighbours(ledger: Accountant):
     replaced = opendp_claim(laplace(), unit="person", d_in=2, neighbours="replace")
     added = opendp_claim(laplace(), unit="person")
     replies = [ledger.ask("census", claim, analyst="ana") for claim in (replaced, added)]

@@ -151,7 +151,7 @@ def test_the_unit_has_no_default(reader):
         query_claim(reader(), COUNT)
 
 
-def test_a_ledger_grants_it_and_the_result_is_stored(reader, tmp_path):
+def test_a_ledger_grants_a_query_and_stores_the_result(reader, tmp_path):
     made = reader()
     with Accountant(f"sqlite:///{tmp_path}/ledger.db", analyst="ana") as ledger:
         ledger.open(

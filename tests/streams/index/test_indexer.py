@@ -44,7 +44,7 @@ def check(follower: Indexer, log: list[bytes]) -> None:
     assert found == {by: recounted(log, "adult", by) for by in BYS}
 
 
-def test_it_takes_in_what_is_there_and_what_comes(path: Path) -> None:
+def test_an_indexer_reads_existing_and_new_decisions(path: Path) -> None:
     whole = busy_world().log
     log = ListedLog(whole[:20])
     with following(log, path) as follower:
@@ -56,7 +56,7 @@ def test_it_takes_in_what_is_there_and_what_comes(path: Path) -> None:
         assert follower.trouble is None
 
 
-def test_the_next_goes_on_where_the_last_one_was(path: Path) -> None:
+def test_a_new_indexer_resumes_where_the_last_one_ended(path: Path) -> None:
     whole = busy_world().log
     with following(ListedLog(whole[:20]), path) as follower:
         check(follower, whole[:20])
@@ -69,7 +69,7 @@ def test_the_next_goes_on_where_the_last_one_was(path: Path) -> None:
 
 
 @pytest.mark.parametrize("shorter", [False, True])
-def test_it_starts_again_if_the_log_has_another_decision(path: Path, shorter: bool) -> None:
+def test_an_indexer_starts_again_if_the_log_has_another_decision(path: Path, shorter: bool) -> None:
     filled(path, busy_world().log).close()
     other = World()
     other.open("adult", epsilon="1", filter="basic")
@@ -79,7 +79,7 @@ def test_it_starts_again_if_the_log_has_another_decision(path: Path, shorter: bo
         check(follower, other.log)
 
 
-def test_it_starts_again_if_another_log_ends_at_the_same_number(path: Path) -> None:
+def test_an_indexer_starts_again_if_another_log_has_the_same_length(path: Path) -> None:
     whole = busy_world().log
     filled(path, whole).close()
     other = World()
@@ -90,7 +90,7 @@ def test_it_starts_again_if_another_log_ends_at_the_same_number(path: Path) -> N
         check(follower, other.log)
 
 
-def test_it_starts_again_if_the_log_is_replaced_meanwhile(path: Path) -> None:
+def test_an_indexer_starts_again_if_the_log_is_replaced_meanwhile(path: Path) -> None:
     log = ListedLog(busy_world().log)
     other = World()
     other.open("adult", epsilon="1", filter="basic")
@@ -109,7 +109,7 @@ def damage_all(path: Path) -> None:
         file.write(os.urandom(size - 4096))
 
 
-def test_a_damaged_index_is_made_again(path: Path) -> None:
+def test_a_damaged_index_is_rebuilt(path: Path) -> None:
     whole = busy_world().log
     filled(path, whole[:20]).close()
     damage_all(path)
@@ -122,7 +122,7 @@ def check_integrity(path: Path) -> None:
     assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
 
 
-def test_a_file_of_another_program_is_done_without_and_said(path: Path) -> None:
+def test_a_foreign_file_at_the_path_of_the_index_is_reported_and_unchanged(path: Path) -> None:
     path.write_text("somebody's notes " * 100)
     before, whole = path.read_bytes(), busy_world().log
     with following(ListedLog(whole), path) as follower:
@@ -133,7 +133,9 @@ def test_a_file_of_another_program_is_done_without_and_said(path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["directory", "missing directory"])
-def test_a_place_that_cannot_be_written_is_done_without_and_said(path: Path, what: str) -> None:
+def test_an_unwritable_index_path_is_reported_and_the_index_stays_in_memory(
+    path: Path, what: str
+) -> None:
     whole = busy_world().log
     place = path
     if what == "directory":
@@ -146,7 +148,7 @@ def test_a_place_that_cannot_be_written_is_done_without_and_said(path: Path, wha
         assert "cannot be opened" in follower.trouble
 
 
-def test_an_index_that_may_only_be_read_is_done_without_and_said(path: Path) -> None:
+def test_a_read_only_index_file_is_reported_and_reading_continues(path: Path) -> None:
     whole = busy_world().log
     filled(path, whole[:20]).close()
     if os.geteuid() == 0:
@@ -162,7 +164,7 @@ def test_an_index_that_may_only_be_read_is_done_without_and_said(path: Path) -> 
         assert follower.trouble is not None
 
 
-def test_a_locked_index_is_waited_for_and_said(path: Path) -> None:
+def test_a_locked_index_is_reported_and_used_after_its_release(path: Path) -> None:
     whole = busy_world().log
     filled(path, whole[:20]).close()
     # Of this process' own SQLite: two libraries in one process do not see each other's locks.
@@ -177,7 +179,7 @@ def test_a_locked_index_is_waited_for_and_said(path: Path) -> None:
         assert follower.trouble is None
 
 
-def test_a_log_that_cannot_be_read_is_tried_again(path: Path) -> None:
+def test_an_unreadable_log_is_read_again_later(path: Path) -> None:
     whole = busy_world().log
     log = ListedLog(whole)
     log.fault = Unavailable("the disk is away")
@@ -215,7 +217,7 @@ def test_two_ledgers_with_one_index_do_not_share_it(path: Path) -> None:
         assert "give each its own" in troubles[0]
 
 
-def test_it_ends_at_once_in_the_middle_of_a_log(path: Path) -> None:
+def test_an_indexer_stops_at_once_in_the_middle_of_a_log(path: Path) -> None:
     whole = busy_world(400).log
     with following(ListedLog(whole), path) as follower:
         follower.wake()

@@ -82,7 +82,7 @@ def test_each_partition_is_counted_and_metrics_are_of_all(path: Path, in_file: b
     assert path.exists() is in_file
 
 
-def test_a_reader_who_knows_no_number_waits_for_the_end_that_was_there(path: Path) -> None:
+def test_a_reader_without_a_position_waits_for_the_current_end(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         found = follower.read({1: -1}, lambda rows: said(rows, NAMES[1], "day"), wait=LONG_S)
@@ -135,9 +135,7 @@ def test_a_ledger_that_is_replaced_meanwhile_starts_the_index_again(path: Path) 
 
 
 @pytest.mark.parametrize("what", ["away", "damaged", "contradicts itself"])
-def test_a_partition_that_cannot_be_read_keeps_no_other_from_being_whole(
-    path: Path, what: str
-) -> None:
+def test_an_unreadable_partition_does_not_delay_the_others(path: Path, what: str) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     whole = logs[0].values
     if what == "away":
@@ -170,7 +168,7 @@ sys.stdin.read()
 
 
 @contextlib.contextmanager
-def held_elsewhere(path: Path) -> Iterator[None]:
+def locked_elsewhere(path: Path) -> Iterator[None]:
     """Have another process keep an index."""
     command = [sys.executable, "-c", HOLD, str(path)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
@@ -182,7 +180,7 @@ def held_elsewhere(path: Path) -> Iterator[None]:
             other.kill()
 
 
-def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> None:
+def test_an_index_locked_by_another_process_is_copied_and_not_written(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
         check(follower, 0, logs[0].values)
@@ -193,7 +191,7 @@ def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> Non
     longer = [*logs[0].values, *world(0, 60).log[len(logs[0].values) :]]
     logs[0].values = longer
     logs[1].firsts.clear()
-    with held_elsewhere(path), following(logs, path) as follower:
+    with locked_elsewhere(path), following(logs, path) as follower:
         check(follower, 0, longer)
         assert "Give each its own" in str(follower.trouble)
         check(follower, 1, logs[1].values)
@@ -208,7 +206,7 @@ def test_what_another_process_keeps_is_copied_and_not_written(path: Path) -> Non
 
 def test_a_file_that_is_free_again_is_taken_over(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
-    with held_elsewhere(path):
+    with locked_elsewhere(path):
         follower = Indexer(logs.__getitem__, path, partitions=PARTITIONS, shared_log=True)
         check(follower, 0, logs[0].values)
         assert "is in use: process" in str(follower.trouble)
@@ -224,7 +222,7 @@ def test_a_file_that_is_free_again_is_taken_over(path: Path) -> None:
     index.close()
 
 
-def test_two_in_one_process_notice_one_another(path: Path) -> None:
+def test_two_indexers_in_one_process_detect_each_other(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as first:
         check(first, 0, logs[0].values)
@@ -235,7 +233,7 @@ def test_two_in_one_process_notice_one_another(path: Path) -> None:
         assert first.trouble is None
 
 
-def test_one_partition_is_forgotten_and_the_others_are_kept(path: Path) -> None:
+def test_one_partition_can_be_reset_without_the_others(path: Path) -> None:
     index = UsageIndex.open(path)
     worlds = [world(number) for number in range(PARTITIONS)]
     for number, each in enumerate(worlds):

@@ -118,7 +118,7 @@ def random_world(seed: int) -> World:
 
 @pytest.mark.parametrize("slices", [1, 7, 1_000])
 @pytest.mark.parametrize("seed", range(4))
-def test_sums_are_what_the_whole_log_says(path: Path, seed: int, slices: int) -> None:
+def test_sums_equal_those_of_the_whole_log(path: Path, seed: int, slices: int) -> None:
     log = random_world(seed).log
     index = filled(path, log, slices=slices)
     for dataset in ("census", "adult"):
@@ -143,7 +143,7 @@ def test_days_are_returned_from_a_first_one_on(path: Path) -> None:
     assert shown == {day for day in every if day >= since}
 
 
-def test_of_equal_grants_the_earliest_are_the_largest(path: Path) -> None:
+def test_equal_grants_are_ordered_by_time_among_the_largest(path: Path) -> None:
     world = World(batch=50)
     world.open("census", epsilon="900", filter="basic")
     for number in range(60):
@@ -201,7 +201,7 @@ def test_days_of_a_clock_that_ran_ahead_drop_none_of_the_others(path: Path) -> N
 
 
 @pytest.mark.parametrize("slices", [333, 5_000])
-def test_more_analysts_than_are_kept_on_a_day_are_one_row(path: Path, slices: int) -> None:
+def test_analysts_above_the_daily_limit_are_summed_in_one_row(path: Path, slices: int) -> None:
     world = long_world(1, a_day=MOST_A_DAY + 50)
     world.ask("pure:0.001", analyst="a3")
     world.ask("pure:0.001", analyst=f"a{MOST_A_DAY + 1}")

@@ -33,7 +33,7 @@ def path(tmp_path: Path) -> Path:
 
 @pytest.mark.parametrize("slices", [1, 7, 1_000])
 @pytest.mark.parametrize("by", BYS)
-def test_an_index_says_what_the_whole_log_says(path: Path, by: str, slices: int) -> None:
+def test_an_index_equals_a_count_of_the_whole_log(path: Path, by: str, slices: int) -> None:
     log = busy_world().log
     index = filled(path, log, slices=slices)
     for dataset in ("census", "adult"):
@@ -67,7 +67,7 @@ def test_rows_are_of_the_last_decision_by_number_where_the_clock_was_set_back(pa
     assert last.decided_at < max(decision.decided_at for decision in world.decisions)
 
 
-def test_it_goes_on_where_it_was_after_it_was_closed(path: Path) -> None:
+def test_a_reopened_index_resumes_at_its_position(path: Path) -> None:
     log = busy_world().log
     filled(path, log[:20]).close()
     index = UsageIndex.open(path)
@@ -109,7 +109,7 @@ def test_decisions_that_do_not_follow_are_not_taken_in(path: Path) -> None:
     assert said(rows_of(index), "adult", "analyst") == before
 
 
-def test_who_counted_from_another_place_takes_nothing_in(path: Path) -> None:
+def test_a_count_from_another_position_is_rejected(path: Path) -> None:
     log = busy_world().log
     one, other = UsageIndex.open(path), UsageIndex.open(path)
     reached = one.take(0, NOTHING, log[:20])

@@ -134,7 +134,7 @@ def test_a_released_partition_leaves_no_series(server: LocalServer) -> None:
     assert shown(server, "spent_ratio") == {}
 
 
-def test_by_default_there_are_none(file: Path, clock: TestClock) -> None:
+def test_by_default_there_are_no_metrics_of_limits(file: Path, clock: TestClock) -> None:
     with LocalServer(file, clock) as server:
         server.open()
         limited(server, "team", "red", part="0.5")

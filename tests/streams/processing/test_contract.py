@@ -63,7 +63,7 @@ async def seen(harness: Harness, since: int | None) -> list[bytes]:
     return values
 
 
-async def test_a_new_log_holds_its_genesis_alone(harness: Harness) -> None:
+async def test_a_new_log_contains_only_its_genesis(harness: Harness) -> None:
     first = await start(harness)
     assert (first.partition.sequence, first.partition.ledgers) == (0, {})
     visible = await harness.visible()
@@ -117,7 +117,7 @@ async def test_owning_fences_the_predecessor(harness: Harness) -> None:
     assert draft.partition.sequence == 1
 
 
-async def test_who_owned_twice_is_fenced_like_any_other(harness: Harness) -> None:
+async def test_an_owner_that_owned_twice_is_fenced(harness: Harness) -> None:
     old = await start(harness)
     await harness.feed("admin", opening("census", AT, 1))
     await old.decide(1, now(old))
@@ -148,7 +148,7 @@ async def test_a_fenced_owner_stays_fenced_after_its_successor_commits(harness: 
     assert (await harness.visible()).decisions == before.decisions + decided
 
 
-async def test_who_was_fenced_can_own_again(harness: Harness) -> None:
+async def test_a_fenced_owner_can_own_again(harness: Harness) -> None:
     old = await start(harness)
     new = await start(harness)
     await old.journal.drop()
@@ -195,7 +195,7 @@ async def test_rows_are_replaced_and_deleted(harness: Harness) -> None:
     await again.drop()
 
 
-async def test_inputs_come_in_order_from_where_they_were_sought(harness: Harness) -> None:
+async def test_inputs_are_read_in_order_from_the_requested_offset(harness: Harness) -> None:
     await feed(harness, 5)
     playing = await start(harness)
     records = await playing.read(2)
@@ -241,7 +241,7 @@ async def test_a_log_longer_than_a_page_is_read_in_order(harness: Harness) -> No
     await again.drop()
 
 
-async def test_nothing_is_visible_of_what_was_dropped(harness: Harness) -> None:
+async def test_a_dropped_commit_is_never_visible(harness: Harness) -> None:
     await feed(harness, 1)
     playing = await start(harness)
     before = await harness.visible()

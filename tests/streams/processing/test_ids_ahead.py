@@ -18,7 +18,7 @@ AHEAD = GENESIS.skew_ms
 LATER = GENESIS.window_ms + AHEAD - 1
 
 
-def test_on_a_log_in_memory_it_is_repeated_after_a_restart() -> None:
+def test_an_id_issued_ahead_is_repeated_after_a_restart_in_memory() -> None:
     async def story() -> None:
         stage = Stage()
         stage.open()
@@ -39,7 +39,7 @@ def test_on_a_log_in_memory_it_is_repeated_after_a_restart() -> None:
     play(story())
 
 
-def test_in_a_file_it_is_repeated_after_a_restart(file: Path) -> None:
+def test_an_id_issued_ahead_is_repeated_after_a_restart_from_a_file(file: Path) -> None:
     clock = ManualClock(START)
     body = asking("census", START + GENESIS.window_ms + AHEAD, 1)
 

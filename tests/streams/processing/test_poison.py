@@ -27,7 +27,7 @@ def internal_error(draft: Draft, record: Input, clock: int) -> EncodedDecision:
     return decide(draft, record, clock)
 
 
-def test_a_request_that_breaks_adjudication_is_set_aside_and_the_rest_goes_on() -> None:
+def test_a_request_that_fails_in_adjudication_is_rejected_and_later_ones_are_decided() -> None:
     async def story() -> None:
         stage = Stage()
         stage.open()
@@ -104,7 +104,7 @@ def test_the_one_record_that_a_journal_rejects_is_set_aside(
     play(story())
 
 
-def test_behind_a_rejected_record_batches_are_whole_again() -> None:
+def test_after_a_rejected_record_batches_have_full_size() -> None:
     async def story() -> None:
         stage = Stage()
         stage.open()
@@ -155,7 +155,7 @@ def test_a_fault_elsewhere_makes_no_record_a_suspect() -> None:
 
 
 @pytest.mark.parametrize("error", [Refused("the broker refuses"), CommitUnknown("away")])
-def test_what_no_record_has_caused_makes_none_a_suspect_of_the_fault_behind_it(
+def test_a_fault_without_a_record_makes_no_later_record_suspect(
     error: Exception,
 ) -> None:
     reset = OSError("connection reset")

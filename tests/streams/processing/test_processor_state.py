@@ -243,7 +243,7 @@ class Refuses(MemoryJournal):
         raise Refused("the broker refuses")
 
 
-def test_what_refuses_commits_halts_though_each_refold_is_sound() -> None:
+def test_repeatedly_refused_commits_halt_despite_sound_replays() -> None:
     async def story() -> None:
         stage = await stage_with_history()
         stage.ask(1)

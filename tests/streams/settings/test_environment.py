@@ -73,20 +73,20 @@ def test_another_prefix_within_two_letters_is_a_warning(name: str, meant: str | 
     assert unknown == ([], {} if meant is None else {name: meant}, {})
 
 
-def test_what_is_far_from_every_setting_is_refused_without_a_guess() -> None:
+def test_an_unknown_variable_unlike_every_setting_gets_no_suggestion() -> None:
     with pytest.raises(Refused, match=r"^ACCOUNTANT_DEPARTMENT_OF_COLOUR is no setting\. Rename"):
         unknown_names({"ACCOUNTANT_DEPARTMENT_OF_COLOUR": "x"}, FIELDS).check()
 
 
 @pytest.mark.parametrize("allowed", ["ACCOUNTANT_TOKNES", "accountant_x, accountant_toknes", "*"])
-def test_a_setting_allows_what_is_no_setting(allowed: str) -> None:
+def test_a_setting_allows_named_unknown_variables(allowed: str) -> None:
     environ = {"ACCOUNTANT_TOKNES": "x", "ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": allowed}
     unknown = unknown_names(environ, FIELDS)
     unknown.check()
     assert unknown.ignored == {"ACCOUNTANT_TOKNES": "ACCOUNTANT_TOKENS"}
 
 
-def test_it_allows_no_other() -> None:
+def test_other_unknown_variables_stay_refused() -> None:
     allows = {"ACCOUNTANT_ALLOW_UNKNOWN_SETTINGS": "ACCOUNTANT_TOKNES"}
     unknown = unknown_names({**allows, "ACCOUNTANT_PROT": "x", "ACCOUNTANT_TOKNES": "x"}, FIELDS)
     assert unknown.refused == {"ACCOUNTANT_PROT": "ACCOUNTANT_PORT"}
@@ -120,7 +120,9 @@ def test_links_of_kubernetes_are_ignored_and_other_values_are_not(name: str) -> 
     assert not is_service_link("OTHER_" + name, LINKS[name])
 
 
-def test_a_number_is_a_port_and_an_address_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_port_setting_takes_a_number_and_refuses_an_address(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     for name, value in LINKS.items():
         monkeypatch.setenv(name, value)
     settings = load_server()
@@ -146,7 +148,7 @@ WRONG = {
 """What servers alone use, and what nobody does."""
 
 
-def test_clients_take_no_notice_of_what_they_do_not_use(
+def test_clients_ignore_invalid_values_of_server_settings(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     for name, value in WRONG.items():
@@ -185,7 +187,7 @@ def test_two_spellings_of_a_setting_with_two_values_are_refused_and_both_are_nam
     check_spellings({one: SECRET, other: SECRET}, FIELDS)
 
 
-def test_whatever_reads_a_setting_refuses_it_in_two_spellings(
+def test_every_loader_refuses_a_setting_in_two_spellings(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_PORT", "8000")

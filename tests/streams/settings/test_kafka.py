@@ -54,7 +54,7 @@ def test_settings_that_do_not_belong_together_name_the_one_to_change(
     assert _SECRET not in f"{refused.value!r} {refused.value.__cause__!r}"
 
 
-def test_empty_settings_are_none(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_kafka_settings_count_as_unset(monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("USERNAME", "PASSWORD", "PASSWORD_FILE", "CA", "CERTIFICATE", "KEY"):
         monkeypatch.setenv(f"ACCOUNTANT_KAFKA_{name}", "")
     assert security_of(load()).is_off
