@@ -103,16 +103,23 @@ class NotInstalled(Refused):
     """A feature needs an extra that is not installed; the message has the command."""
 
 
+def install_command(extra: str) -> str:
+    """Return what installs an extra. No index has the package, so it is installed from a clone."""
+    return f"`pip install '.[{extra}]'` in a clone of the repository"
+
+
+def needs_extra(what: str, module: str, extra: str) -> str:
+    """Return the message for a module that is not installed."""
+    return f"{what} needs {module}, which is not installed. Run {install_command(extra)}"
+
+
 def not_installed(error: ModuleNotFoundError) -> NotInstalled | None:
     """Return the error for a missing module, None if it belongs to no extra."""
     module = (error.name or "").partition(".")[0]
     extra = _EXTRAS.get(module)
     if extra is None:
         return None
-    return NotInstalled(
-        f"this needs {module}, which is not installed. "
-        f"Run `pip install 'streaming-privacy-accountant[{extra}]'`"
-    )
+    return NotInstalled(needs_extra("this", module, extra))
 
 
 @contextmanager

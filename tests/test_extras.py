@@ -78,7 +78,7 @@ def test_a_missing_package_is_named_with_its_extra(
     done = command(tmp_path, *arguments)
     assert done.returncode == 4, done.stdout + done.stderr
     assert "Traceback" not in done.stderr
-    assert "pip install 'streaming-privacy-accountant[" in done.stderr
+    assert "Run `pip install '.[" in done.stderr
     named = done.stderr.rpartition("[")[2].partition("]")[0]
     assert set(named.split(",")) <= set(extra.split(","))
     assert set(named.split(",")) <= set(PROJECT["optional-dependencies"])
@@ -95,4 +95,4 @@ except Refused as error:
 """,
         tmp_path,
     )
-    assert "streaming-privacy-accountant[kafka]" in done.stdout, done.stderr
+    assert "pip install '.[kafka]'" in done.stdout, done.stderr

@@ -71,10 +71,13 @@ def _best(policy: Policy) -> FixedInAdvance | None:
 
 def _shown(best: FixedInAdvance | None) -> Alternative:
     from accountant.advice.compare import Alternative
+    from streams.errors import install_command
 
     if best is not None:
         return best.alternative
-    return Alternative("comparator", "optimal_mixed", why_not="install the extra `mechanisms`")
+    return Alternative(
+        "comparator", "optimal_mixed", why_not=f"run {install_command('mechanisms')}"
+    )
 
 
 def _take_all(

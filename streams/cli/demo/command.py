@@ -107,6 +107,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
             yield where
     else:
         from streams.cli.printing.output import stderr
+        from streams.errors import install_command
         from streams.testing import BrokerError, KafkaUnavailable
 
         with ExitStack() as stack:
@@ -116,7 +117,7 @@ def _place(console: Console, *, kafka: bool, url: str | None, file: Path | None)
             except KafkaUnavailable as error:
                 cause, hint = error.__cause__, None
                 if isinstance(cause, ImportError):
-                    hint = "pip install 'streaming-privacy-accountant[local-kafka]'"
+                    hint = f"run {install_command('local-kafka')}"
                 elif cause is not None:
                     hint = "check the network: the first run downloads Kafka from Maven Central"
                 fail(Exit.UNAVAILABLE, str(error), hint=hint)
