@@ -9,7 +9,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 if TYPE_CHECKING:
     from accountant.views.heads import Head
@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 
 def head(
-    url: LogUrl = DEFAULT_URL,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
     key: Annotated[
         Path | None,
         typer.Option(
@@ -38,32 +39,63 @@ def head(
 
     The hash covers the whole log up to that decision. Store it where the operator of the ledger
     cannot change it. Later, `accountant audit --head` shows whether the log was cut or rewritten;
-    for signed checkpoints use `accountant audit --checkpoints`.
+    for signed checkpoints use `accountant audit --checkpoints`. Of a server, this prints what
+    `GET /head` answers.
     """
-    from streams.cli.printing.output import print_json
-    from streams.cli.reading.heads import read_heads
-    from streams.cli.reading.log_reader import log_source
-
     if to is not None and key is None:
         hint = "add --key FILE; `accountant key create` makes one"
         fail(Exit.USAGE, "--to stores signed checkpoints, so it needs a key", hint=hint)
     with explain_errors():
         # Opened first: a wrong address fails before a long log is read.
         place = None if to is None else _place(to)
-        found = read_heads(log_source(url))
+        found = _heads(url, token_file, signs=key is not None)
         if key is not None:
             _sign(found, key, place, json=json)
             return
+    _print(found, json=json)
+
+
+def _heads(url: str, token_file: Path | None, *, signs: bool) -> list[Head]:
+    """Return the heads of a log, or those that a server names.
+
+    Args:
+        signs: the heads are to be signed, so they must be read from the log itself.
+    """
+    from streams.address import ledger_url
+    from streams.cli.reading.dataset_reader import reader
+    from streams.cli.reading.heads import read_heads
+    from streams.cli.reading.log_reader import log_source
+
+    if "://" not in url or ledger_url(url).kind != "http":
+        return read_heads(log_source(url))
+    if signs:
+        hint = "name the log itself (--url sqlite:///FILE or kafka://HOST:PORT), or leave out --key"
+        fail(
+            Exit.USAGE, "--key signs what was read from the log, not what a server says", hint=hint
+        )
+    with reader(url, token_file) as ledger:
+        return ledger.heads()
+
+
+def _print(found: list[Head], *, json: bool) -> None:
+    from msgspec import UNSET
+
+    from streams.cli.printing.output import print_json
+
     if not json:
         _show_ledger(found)
     for each in found:
         if json:
-            fields = {
-                "ledger": each.ledger,
-                "partition": each.partition,
-                "branch": each.branch or 0,
-            }
-            print_json(fields | {"partition_sequence": each.partition_sequence, "head": each.head})
+            branch = {} if each.branch is UNSET else {"branch": each.branch}
+            print_json(
+                {
+                    "ledger": each.ledger,
+                    "partition": each.partition,
+                    **branch,
+                    "partition_sequence": each.partition_sequence,
+                    "head": each.head,
+                }
+            )
         else:
             say(f"partition {each.partition}: {each.partition_sequence}:{each.head}")
 

@@ -253,7 +253,8 @@ def _source(address: str) -> LogSource:
     return fail(
         Exit.USAGE,
         "the whole log cannot be read over HTTP",
-        hint="name the log itself: --url sqlite:///FILE or --url kafka://HOST:PORT",
+        hint="name the log itself: --url sqlite:///FILE or --url kafka://HOST:PORT. A server shows "
+        "its end at `GET /head`, and a dataset's decisions at `GET /datasets/NAME/requests`",
     )
 
 

@@ -331,7 +331,9 @@ def test_an_invalid_argument_of_an_audit_is_reported(opened, key):
     assert "must be NAME+ID+BASE64" in opened("audit", "--checkpoints", ".", "--key", "x").err
     assert opened("audit", "--checkpoints", "nowhere", "--key", key).code == 3
     assert "--to stores signed checkpoints" in opened("head", "--to", "kept").err
-    assert "cannot be read over HTTP" in opened("head", "--url", "http://127.0.0.1:9").err
+    server = ("--url", "http://127.0.0.1:9")
+    assert "GET /head" in opened("audit", *server).err
+    assert "not what a server says" in opened("head", *server, "--key", "key").err
 
 
 def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, kept, tmp_path):

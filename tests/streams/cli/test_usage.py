@@ -74,7 +74,7 @@ def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
         timeout=60,
     )
     assert done.returncode == 2
-    assert "streaming-privacy-accountant[parquet]" in done.stderr
+    assert "pip install '.[parquet]'" in done.stderr
     assert ROOT.exists()
 
 
@@ -119,3 +119,15 @@ def test_a_server_and_its_file_say_the_same(accountant, tmp_path: Path, by: str)
     index = UsageIndex.open(Path(f"{file}.index"))
     with index.at_last() as rows:
         assert len(rows.usage("census", by)) == len(reported)  # type: ignore[arg-type]
+
+
+def test_the_head_of_a_server_is_that_of_its_file(accountant, tmp_path: Path) -> None:
+    with LocalServer(tmp_path / "accountant.db", TestClock()) as server:
+        server.open()
+        server.ask()
+        url = str(server.http.base_url).rstrip("/")
+        for words in ((), ("--json",)):
+            through, beside = accountant("head", "--url", url, *words), accountant("head", *words)
+            assert (through.code, through.out) == (0, beside.out), through.err
+        (shown,) = server.http.get("/head").json()
+        assert shown["head"] in through.out
