@@ -194,6 +194,8 @@ async def show_decision(
             if analyst != access.name:
                 log_reading(request, dataset, sees_all=access.sees_all)
             return Response(shown(access, line, found), media_type=JSON)
+    if await visibility_of(request).dataset(dataset) is None:
+        return await unknown_dataset(request, dataset)
     return problem(
         404,
         "not_found",

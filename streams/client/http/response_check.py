@@ -42,17 +42,18 @@ def check_location(url: str, response: httpx.Response, location: str) -> None:
         raise _mismatch(url, found or "a list without its Content-Location", location)
 
 
-def is_not_found(url: str, problem: Problem, name: str) -> bool:
+def is_not_found(url: str, problem: Problem, *names: str) -> bool:
     """Whether a 404 comes from a gateway and is about the requested dataset or id.
 
     Args:
-        name: of the dataset, or the request's id.
+        names: the dataset, and the request's id where one was asked for.
     Raises: Unreadable: it is about another one.
     """
     if (problem.error, problem.field) not in _NOT_FOUND:
         return False
-    if problem.value != name[:_MAX_SHOWN]:
-        raise _mismatch(url, f"404 for {problem.field} {problem.value}", name)
+    asked = names[0] if problem.field == "dataset" else names[-1]
+    if problem.value != asked[:_MAX_SHOWN]:
+        raise _mismatch(url, f"404 for {problem.field} {problem.value}", asked)
     return True
 
 

@@ -145,7 +145,7 @@ class HttpService:
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         path = f"{_path(dataset)}/requests/{quote(request_id, safe='')}"
         found = self._body_or_none(
-            await self._send("GET", path, params={"analyst": caller}), request_id
+            await self._send("GET", path, params={"analyst": caller}), dataset, request_id
         )
         return None if found is None else self._decode_logged(found)[0]
 
@@ -288,12 +288,12 @@ class HttpService:
         check_location(self._url, response, f"/datasets/{dataset}/{what}")
         return decoded
 
-    def _body_or_none(self, response: httpx.Response, name: str | None = None) -> bytes | None:
+    def _body_or_none(self, response: httpx.Response, *names: str) -> bytes | None:
         """Return the body of a response, None if the dataset or id does not exist."""
         if response.status_code == 200:
             return response.content
         problem = problem_of(response)
-        if response.status_code == 404 and name and is_not_found(self._url, problem, name):
+        if response.status_code == 404 and names and is_not_found(self._url, problem, *names):
             return None
         raise self._to_exception(response, problem)
 

@@ -169,7 +169,10 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     "show_decision": {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,
-        "404": _problem("not among the recent decisions, or the caller may not see it"),
+        "404": _problem(
+            "the dataset was never opened, the request is not among its recent decisions, or the "
+            "caller may not see it"
+        ),
         "503": _BUSY,
     },
     "stream_events": {
@@ -178,6 +181,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
             "a parameter is missing, malformed, or repeated; or Last-Event-ID is not the id of an "
             "event of this ledger"
         ),
+        "404": _UNKNOWN,
         "410": _problem(
             "Last-Event-ID is too far back, or archived: page through GET "
             "/datasets/{dataset}/requests, then connect without it"

@@ -16,6 +16,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from streams.auth.decision_pages import log_reading
 from streams.auth.principal import principal_of
+from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
 from streams.errors import Gone, Unavailable
 from streams.gateway.events.event import EventFilter
@@ -78,6 +79,8 @@ async def stream_events(
     position = Position.parse(text) if text else None
     if text and position is None:
         raise _unknown_event_id(text, "it is not an event id of this version")
+    if dataset is not None and await visibility_of(request).dataset(dataset) is None:
+        raise HTTPProblem(await unknown_dataset(request, dataset))
     streams: Streams = request.app.state.setdefault("streams", Streams())
     caller = principal_of(request)
     reading = streams.begin(context, None if caller is None else caller.name)

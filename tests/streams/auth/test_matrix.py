@@ -8,10 +8,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
-from tests.streams.gateway.local_server import amending, closing, opening, request
+from tests.streams.gateway.local_server import amending, closing, new_id, opening, request
 
 MEMBERS = [name for name, (access, _) in KINDS.items() if access == "members"]
 ANYONE = [name for name, (access, _) in KINDS.items() if access == "anyone"]
@@ -234,3 +235,19 @@ def test_suggestions_name_visible_datasets_only(server: RolesServer) -> None:
     assert "did you mean elsewhere?" in server.send("otto", path, body).json()["message"]
     assert "did you mean" not in server.see("zoe", "/datasets/elsewheres").json()["message"]
     assert "did you mean elsewhere?" in server.see("otto", "/datasets/elsewheres").json()["message"]
+    one = f"/datasets/{{}}/requests/{new_id(server.clock)}?analyst=zoe"
+    for path in (one, "/events?dataset={}"):
+
+        def answer(name: str, dataset: str, path: str = path) -> httpx.Response:
+            return server.http.get(path.format(dataset), headers=server.shown(name))
+
+        hidden = answer("zoe", "elsewheres")
+        assert hidden.status_code == 404
+        assert "did you mean" not in hidden.json()["message"]
+        # A hidden dataset has the words of one that was never opened.
+        never, is_hidden = (
+            answer("zoe", name).json()["message"].replace(name, "NAME")
+            for name in ("never-opened", "elsewhere")
+        )
+        assert never == is_hidden
+        assert "did you mean elsewhere?" in answer("otto", "elsewheres").json()["message"]

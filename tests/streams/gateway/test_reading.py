@@ -109,8 +109,13 @@ def test_an_unknown_path_or_method_gets_an_error(server: LocalServer) -> None:
 
 
 def test_a_misspelt_dataset_gets_a_suggestion(server: LocalServer) -> None:
-    for path in ("/datasets/cencus", "/datasets/cencus/usage", "/datasets/cencus/limits"):
+    one = f"requests/{new_id(server.clock)}?analyst=ana"
+    paths = ("", "/usage", "/limits", f"/{one}")
+    for path in (*(f"/datasets/cencus{path}" for path in paths), "/events?dataset=cencus"):
         answer = server.http.get(path)
         assert answer.status_code == 404
         assert answer.json()["message"].endswith("was never opened; did you mean census?")
     assert "did you mean" not in server.http.get("/datasets/xyzzy").json()["message"]
+    # A dataset that exists has no such request: the id is wrong, not the name.
+    missing = server.http.get(f"/datasets/census/{one}")
+    assert (missing.status_code, missing.json()["error"]) == (404, "not_found")

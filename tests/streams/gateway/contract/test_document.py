@@ -184,6 +184,7 @@ def test_events_match_the_document(server: LocalServer) -> None:
         ("?crossed=maybe", {}, 400),
         ("", {"Last-Event-ID": far}, 400),
         ("?dataset=a%20b", {}, 422),
+        ("?dataset=cenus", {}, 404),
     ):
         wrong = server.http.get(f"/events{query}", headers=headers)
         assert wrong.status_code == status
