@@ -13,10 +13,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
-from typing import Any
+from typing import Any, Final
 
 from accountant.foreign_text import escaped, escaped_lines
 
+OVER_ZERO: Final = "must be greater than 0 for this filter"
+"""Rule of a budget whose field is 0, also where it was left out."""
+_NO_VALUE: Final = frozenset({"None", "nothing"})
 _SHOWN = 80  # characters of a rejected value that a message repeats
 
 
@@ -81,11 +84,16 @@ class RequestInvalid(BudgetError):
         super().__init__(self._said())
 
     def _said(self) -> str:
+        if self.value in _NO_VALUE and self.rule.startswith("must"):
+            return f"{self.field} is missing: it {self.rule}"
+        if self.rule == OVER_ZERO and self.value == "0":  # what a field that was left out may be
+            return f"{self.field} is missing or 0: it {self.rule}"
         return f"{self.field} {self.rule}, got {self.value}"
 
     def __str__(self) -> str:
         said, hint = super().__str__(), self.hint
-        return f"{said}: {hint}" if hint else said
+        # The suggestion comes first: the rule may list many words.
+        return f"{self.field} {self.value}: {hint} {said}" if hint else said
 
     @property
     def hint(self) -> str:

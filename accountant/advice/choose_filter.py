@@ -21,7 +21,7 @@ from accountant.amounts import cost_up, format_units
 from accountant.claims import AllOf, Claim, atoms
 from accountant.claims.promises import promise
 from accountant.conversions.renyi_order import best_order
-from accountant.errors import RequestInvalid
+from accountant.errors import OVER_ZERO, RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
 from accountant.policy import PARAMETERS, Policy, parse_budget, resolve
@@ -128,7 +128,7 @@ def _order(policy: Policy, claim: Claim, share: int) -> str:
     # `parse_budget` checks the fields; any order serves for that.
     budget = parse_budget(replace(policy, filter="renyi", order=_ANY_ORDER, orders=UNSET))
     if not budget.delta_for_filter:
-        raise RequestInvalid("policy.delta", "must be greater than 0 for this filter", "0")
+        raise RequestInvalid("policy.delta", OVER_ZERO, "0")
     assert budget.epsilon is not None
     best = best_order(
         epsilon=budget.epsilon,

@@ -11,7 +11,7 @@ from typing import ClassVar, Final, NamedTuple, Protocol
 
 from accountant.amounts import INFINITE, Units, precise
 from accountant.claims.price import Price
-from accountant.errors import RequestInvalid
+from accountant.errors import OVER_ZERO, RequestInvalid
 
 
 class Budget(Protocol):
@@ -193,8 +193,7 @@ def required(value: Decimal | None, field: str) -> Decimal:
     Raises: RequestInvalid: it is missing or 0.
     """
     if not value:
-        rule = "must be greater than 0 for this filter"
-        raise RequestInvalid(field, rule, "nothing" if value is None else str(value))
+        raise RequestInvalid(field, OVER_ZERO, "nothing" if value is None else str(value))
     return value
 
 
@@ -204,7 +203,7 @@ def own_delta(budget: Budget) -> Decimal:
     Raises: RequestInvalid: the claims' part of delta leaves the filter nothing.
     """
     if not budget.delta_for_claims and budget.delta_for_filter <= 0:
-        raise RequestInvalid("delta", "must be greater than 0 for this filter", "0")
+        raise RequestInvalid("delta", OVER_ZERO, "0")
     if budget.delta_for_filter <= 0:
         raise RequestInvalid(
             "delta", "must exceed delta_for_claims for this filter", str(budget.delta_for_filter)

@@ -81,7 +81,9 @@ def check_output_complete() -> None:
 def fail_word(option: str, rule: str, word: str, known: Iterable[str]) -> NoReturn:
     """End the command for a value that its option does not accept; suggest a close one."""
     meant = did_you_mean(word, known)()
-    fail(Exit.USAGE, f"{option} {rule}, got {word}" + (f": {meant}" if meant else ""))
+    # The suggestion comes first: the rule may list many words.
+    start = f"{option} {word}: {meant} " if meant else ""
+    fail(Exit.USAGE, f"{start}{option} {rule}, got {word}")
 
 
 def fail_unanswered(message: str, *, again: str | None = None) -> NoReturn:

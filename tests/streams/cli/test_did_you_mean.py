@@ -25,6 +25,17 @@ def test_an_unknown_word_gets_a_suggestion(accountant, arguments, meant):
     assert meant in done.err.rpartition("ossible options" if meant[0] == "-" else "id you mean")[2]
 
 
+def test_a_suggestion_comes_before_a_list_of_all_words(accountant):
+    for arguments in (
+        ["ask", "d", "puree:0.1", "--analyst", "ann"],
+        ["dataset", "open", "d", "--epsilon", "1", "--filter", "basik"],
+    ):
+        before, found, after = accountant(*arguments).err.partition("did you mean ")
+        assert found
+        assert "must be" not in before
+        assert "must be" in after
+
+
 def test_an_unknown_field_of_a_policy_file_gets_a_suggestion(accountant, tmp_path):
     path = tmp_path / "policy.json"
     path.write_text(json.dumps({"epsilonn": "1"}))

@@ -142,12 +142,12 @@ def test_a_wrong_variable_is_named_as_one(accountant):
 @pytest.mark.parametrize(
     ("arguments", "named"),
     [
-        (("--epsilon", "1"), "--delta must be greater than 0"),
+        (("--epsilon", "1"), "--delta is missing or 0: it must be greater than 0"),
         (("--epsilon", "1"), "add --delta 1e-6, or --filter basic"),
         (("--rho", "1"), "--filter zcdp"),
         (("--filter", "zcdp", "--epsilon", "1", "--rho", "1"), "--epsilon must be left out"),
         (("--filter", "zcdp", "--epsilon", "1"), "zcdp with --rho, or another filter with"),
-        (("--filter", "zcdp"), "--rho must be given"),
+        (("--filter", "zcdp"), "--rho is missing: it must be given"),
     ],
 )
 def test_a_budget_that_a_filter_cannot_use_says_what_to_add(accountant, arguments, named):
