@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from typing import Final
 
 from accountant.records.members import Member
 from accountant.suggest import did_you_mean
 from accountant.views.limit_views import LevelView
+
+_MAX_NOTES: Final = 5
 
 
 def notes_of_limit(members: Iterable[Member], team: str) -> list[str]:
@@ -31,6 +34,23 @@ def notes_of_member(
         return []
     note = f"no limit and no other member of {dataset} names team {member.team}"
     return [_with_suggestion(note, member.team, sorted(known))]
+
+
+def notes_of_members(
+    limits: Sequence[LevelView], members: Sequence[Member], dataset: str, changed: Iterable[Member]
+) -> list[str]:
+    """Return the notes on several members who change, a note for each team.
+
+    Args:
+        members: all members after the changes.
+    """
+    found = {}
+    for member in changed:
+        for note in notes_of_member(limits, members, dataset, member):
+            found[member.team] = note
+    notes = list(found.values())
+    rest = len(notes) - _MAX_NOTES
+    return [*notes[:_MAX_NOTES], f"{rest:,} more such teams"] if rest > 1 else notes
 
 
 def _with_suggestion(note: str, team: str, known: Iterable[str]) -> str:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
+from accountant.display.teams import notes_of_members
 from accountant.errors import BudgetError
 from accountant.records.outcomes import Outcome
 from accountant.times import from_iso
@@ -63,6 +65,8 @@ class Sync(NamedTuple):
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
             changes = [change for step in steps for change in step]
             self._show(changes, dry_run=dry_run)
+            if not self.admin.json:
+                await self._note_teams(ledger, wanted, changes)
             if not self.admin.json and any(_leaves(change, own) for change in changes):
                 say(f"warning: this makes you ({own}) no longer an owner of {self.dataset}")
             if dry_run or not steps:
@@ -87,6 +91,17 @@ class Sync(NamedTuple):
         stdout().print(change_table(changes))
         more = "; this was a dry run, nothing was written" if dry_run else ""
         say(f"{self.dataset}: {count_words(changes)}{more}")
+
+    async def _note_teams(
+        self, ledger: AsyncAccountant, wanted: Sequence[Any], changes: Sequence[Change]
+    ) -> None:
+        """Print a note for each team that no limit and no other member names."""
+        limits = list[Any]()
+        with suppress(BudgetError):  # the notes are a help, and nothing depends on them
+            limits = await ledger.limits(self.dataset)
+        changed = [change.after for change in changes if change.after.roles]
+        for note in notes_of_members(limits, wanted, self.dataset, changed):
+            say(f"note: {note}", err=True)
 
     async def _send(
         self,
