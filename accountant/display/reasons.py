@@ -72,8 +72,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     ),
     Reason.CLOSED: ReasonWords(
         "Closed",
-        "The dataset is closed and grants nothing more.",
-        "Use another dataset.",
+        "The dataset is closed, which is final: it grants nothing more.",
+        "Ask on another dataset. An owner can open one under another name "
+        "(`accountant dataset open`).",
     ),
     Reason.OUT_OF_DATE: ReasonWords(
         "Out of date",
@@ -135,7 +136,8 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.HALTED: ReasonWords(
         "Halted",
         "An earlier request did not fit, and this policy grants nothing after that.",
-        "Use another dataset.",
+        "Ask on another dataset. An owner can open one under another name "
+        "(`accountant dataset open`).",
     ),
     Reason.UNIT_MISMATCH: ReasonWords(
         "For another unit",

@@ -10,6 +10,7 @@ import msgspec
 
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
+from accountant.display.admin_refusals import CurrentDataset, admin_refusal_words
 from accountant.display.binding_limits import binding_limits, binding_words, cost_and_left
 from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
@@ -66,6 +67,7 @@ def refusal_words(
     levels: Sequence[LevelView] = (),
     *,
     amounts: bool = True,
+    current: CurrentDataset | None = None,
 ) -> str:
     """Return why something was refused, and what to do next where `fits` does not say it.
 
@@ -75,10 +77,14 @@ def refusal_words(
         policy: of the dataset, where it is known: a claim for another unit is compared with it.
         levels: the limits of the request's analyst, where the reader may see them.
         amounts: also say what the request costs and what is left.
+        current: the dataset, where it is known: an owner's record is compared with it.
     """
     reason = refused.reason
     if reason is None:
         return ""
+    policy = policy if current is None else current.view.policy
+    if isinstance(refused, Decision) and (said := admin_refusal_words(refused, current)):
+        return said
     if too_much := _delta_words(refused.asked, refused.left):
         return too_much
     level = refused.level

@@ -28,7 +28,7 @@ from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records.limit_fields import kind_of, own_policy, stored_policy
 from accountant.records.requests import SetLimit
 
-_RESERVABLE_FILTERS: Final = (
+RESERVABLE_FILTERS: Final = (
     "basic",
     "ex_post",
     "zcdp",
@@ -48,7 +48,7 @@ def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:
     if parts and not plan.kind.adds_up:
         return False
     if record.reserved is not None:
-        if plan.policy.filter not in _RESERVABLE_FILTERS or isinstance(plan.kind, BesideBasic):
+        if plan.policy.filter not in RESERVABLE_FILTERS or isinstance(plan.kind, BesideBasic):
             return False
         parts.append(record.reserved)
     return not any(_rounds_to_zero(part, plan) for part in parts)

@@ -14,7 +14,7 @@ from streams.cli.printing.exits import Exit, explain_errors
 from streams.cli.printing.print_decision import print_decision
 from streams.cli.printing.say import say
 from streams.cli.reading.connect import connect
-from streams.cli.reading.dataset_reader import suggest_dataset
+from streams.cli.reading.dataset_reader import refusal_of, suggest_name
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
 
 if TYPE_CHECKING:
@@ -64,21 +64,28 @@ class AdminOptions(NamedTuple):
         """
         with self.ledger() as ledger:
             decision = record(ledger, **self.fields(ledger))
-            meant = None if self.json else suggest_dataset(ledger, decision)
-        self.end(decision, hint=meant)
+            meant = None if self.json else suggest_name(ledger, decision)
+            why = "" if self.json else refusal_of(ledger, decision)
+        self.end(decision, hint=meant, why=why)
 
     def end(
-        self, decision: Decision, *, hint: str | None = None, notes: Iterable[str] = ()
+        self,
+        decision: Decision,
+        *,
+        hint: str | None = None,
+        notes: Iterable[str] = (),
+        why: str = "",
     ) -> NoReturn:
         """Print the decision, and end the command: exit code 1 if it is refused.
 
         Args:
             hint: printed after the decision. `notes`: likewise, to stderr.
+            why: the reason of a refusal, if it is known.
         """
         from accountant.records.outcomes import SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
-        print_decision(decision, as_json=self.json, hint=hint)
+        print_decision(decision, as_json=self.json, hint=hint, why=why)
         for note in notes:
             say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)

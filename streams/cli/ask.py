@@ -74,7 +74,7 @@ def ask(
     from accountant.claims.text import parse_claim
     from streams.cli.printing.print_decision import print_decision
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.dataset_reader import suggest_dataset
+    from streams.cli.reading.dataset_reader import suggest_name
     from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
@@ -119,9 +119,10 @@ def ask(
                 again = f"run the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
             then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
-            meant = None if json else suggest_dataset(ledger, reply.decision)
-    # With the words of the limits; the suggestion of a similar name comes apart.
-    why = reply.why if reply.decision.level is not None else ""
+            meant = None if json else suggest_name(ledger, reply.decision)
+    # With the words of the limits and of the policy; the suggestion of a similar name comes apart.
+    compared = reply.decision.level is not None or reply.decision.reason == "unit_mismatch"
+    why = reply.why if compared else ""
     print_decision(reply.decision, as_json=json, why=why, then=then, hint=meant)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)

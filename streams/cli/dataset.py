@@ -66,11 +66,12 @@ def open_(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="JSON file of the whole policy, odometers included, instead of the options.",
+            help="JSON file with the whole policy, instead of these options.",
         ),
     ] = None,
     preview: Annotated[
-        bool, typer.Option("--preview", help="Show what the policy would promise; open nothing.")
+        bool,
+        typer.Option("--preview", help="Show what it would promise, and open nothing."),
     ] = False,
     owner: Annotated[
         list[str] | None,
@@ -80,9 +81,12 @@ def open_(
     admin: AdminOptions,
     **fields: str | None,
 ) -> None:
-    """Open a dataset under a policy. Its budget can never be raised.
+    """Open a dataset with a privacy budget, which can never be raised.
 
-    Exit code 1 if the name was ever opened before.
+    The budget is all that requests may ever spend together. --preview shows what it promises.
+
+    Example: `accountant dataset open survey --epsilon 1 --delta 1e-6`. Exit code 1 if the name was
+    opened before.
     """
     from accountant.policy import resolve
     from accountant.policy.compiled_policy import open_plan

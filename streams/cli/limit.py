@@ -10,18 +10,19 @@ from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.limit_notes import limit_notes
 from streams.cli.printing.say import say
-from streams.cli.reading.dataset_reader import limits_and_members, suggest_dataset
+from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Divide a dataset's budget by limits.", no_args_is_help=True)
 
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
-Team = Annotated[str | None, typer.Option(help="The limit of a whole team together.")]
-Analyst = Annotated[str | None, typer.Option(help="The limit of one analyst.")]
+Team = Annotated[str | None, typer.Option(help="Limit this team: its members share the limit.")]
+Analyst = Annotated[str | None, typer.Option(help="Limit this one analyst.")]
 Each = Annotated[
     str | None,
     typer.Option(
-        metavar="TEAM", help="The default for each analyst of a team without a limit of their own."
+        metavar="TEAM",
+        help="Limit each analyst of this team on their own, except those with their own limit.",
     ),
 ]
 
@@ -34,33 +35,37 @@ def set_(
     analyst: Analyst = None,
     each: Each = None,
     part: Annotated[
-        str | None, typer.Option(help="Allow at most this part of the budget, such as 0.25.")
+        str | None,
+        typer.Option(help="Allow at most this part of the budget in all, such as 0.25."),
     ] = None,
     epsilon: Annotated[
         str | None,
-        typer.Option(help="Instead of --part: a separate budget, with --delta and --filter."),
+        typer.Option(help="Instead of --part: a budget in amounts, with --delta and --filter."),
     ] = None,
-    delta: Annotated[str | None, typer.Option(help="Delta of the separate budget.")] = None,
+    delta: Annotated[str | None, typer.Option(help="Delta of the budget in --epsilon.")] = None,
     filter_: Annotated[
         str | None,
-        typer.Option("--filter", help="Filter of the separate budget. Default zcdp_tight."),
+        typer.Option("--filter", help="Filter of the budget in --epsilon. Default zcdp_tight."),
     ] = None,
     pace: Annotated[
         str | None,
-        typer.Option(help="Allow at most this part of the budget in each period, such as 0.01."),
+        typer.Option(help="Allow at most this part of the budget in each period; 0.01 is 1 %."),
     ] = None,
-    period: Annotated[str, typer.Option(help="The period of --pace, such as P1D or P30D.")] = "P1D",
+    period: Annotated[str, typer.Option(help="The period of --pace: P1D is a day.")] = "P1D",
     reserved: Annotated[
         str | None,
-        typer.Option(help="Reserve this part of the budget: nobody else may use it."),
+        typer.Option(help="Reserve this part of the budget: nobody else can use it."),
     ] = None,
     *,
     admin: AdminOptions,
 ) -> None:
-    """Set the limit of a team or analyst: a part of the budget, a pace, and a reserved share.
+    """Limit how much of a dataset's budget a team or an analyst may use.
 
-    Replaces the earlier limit of the same team or analyst as a whole. Without --team, --analyst
-    and --each it sets the pace of the whole dataset. Exit code 1 if it is refused.
+    A limit says how much in all (--part or --epsilon), how much in each period (--pace), and how
+    much is reserved (--reserved). It replaces the earlier limit of the same team or analyst as a
+    whole. Without --team, --analyst and --each, --pace limits everyone together.
+
+    Example: `accountant limit set survey --team blue --part 0.25`. Exit code 1 if it is refused.
     """
     scope, name = _scope(team, analyst, each)
     own = {"filter": filter_, "epsilon": epsilon, "delta": delta}
@@ -83,12 +88,13 @@ def set_(
             reserved=reserved,
             **admin.fields(ledger),
         )
-        meant = None if admin.json else suggest_dataset(ledger, decision)
+        meant = None if admin.json else suggest_name(ledger, decision)
+        why = "" if admin.json else refusal_of(ledger, decision)
     notes = []
     if decision.outcome == "limit_set":
         options = {"part": part, **own, "pace": pace, "period": pace and period}
         notes = limit_notes(*before, scope, name, options | {"reserved": reserved})
-    admin.end(decision, hint=meant, notes=notes)
+    admin.end(decision, hint=meant, notes=notes, why=why)
 
 
 @app.command("remove")

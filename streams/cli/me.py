@@ -78,13 +78,16 @@ def mine(
     unanswered: Annotated[
         bool,
         typer.Option(
-            "--unanswered", help="Instead, list the charged releases that have no result here."
+            "--unanswered",
+            help="Instead, list charged requests without a stored result.",
         ),
     ] = False,
 ) -> None:
-    """Show your remaining budget of each dataset, your limits, and when they reset.
+    """Show how much you may still use of each dataset, and which limits apply to you.
 
-    Owners may show an analyst's with --analyst. With --json one dataset a line.
+    Also when your period limits reset. Owners can look up an analyst with --analyst.
+
+    Example: `accountant mine --analyst ana`. With --json one dataset a line.
     """
     if unanswered:
         _print_open_releases(url, token_file, analyst, json=json)

@@ -10,7 +10,7 @@ import typer
 from accountant.display.teams import notes_of_member
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
-from streams.cli.reading.dataset_reader import limits_and_members, suggest_dataset
+from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 
 app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help=True)
@@ -67,12 +67,13 @@ def set_(
             as_administrator=as_administrator,
             **admin.fields(ledger),
         )
-        meant = None if admin.json else suggest_dataset(ledger, decision)
+        meant = None if admin.json else suggest_name(ledger, decision)
+        why = "" if admin.json else refusal_of(ledger, decision)
         notes = []
         if decision.member is not None and decision.member.team and not admin.json:
             known = limits_and_members(ledger, dataset)
             notes = notes_of_member(*known, dataset, decision.member)
-    admin.end(decision, hint=meant, notes=notes)
+    admin.end(decision, hint=meant, notes=notes, why=why)
 
 
 @app.command("remove")

@@ -10,6 +10,7 @@ from urllib.parse import quote
 from litestar import Response, get
 from litestar.params import FromPath
 
+from accountant.display.admin_refusals import CurrentDataset
 from accountant.display.teams import notes_of_limit, notes_of_member
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -74,7 +75,8 @@ async def dataset_page(
     query = {name: str(text) for name, text in request.query_params.items()}
     if flash is None and "done" in query:
         decision = await _decision(service, found, query)
-        flash = message(decision, _team_notes(found, decision))
+        current = CurrentDataset(found.view, found.levels, found.members)
+        flash = message(decision, _team_notes(found, decision), current)
         member, limit = _refill(found, decision, member, limit)
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:

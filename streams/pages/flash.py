@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final, Literal, NamedTuple
 
+from accountant.display.admin_refusals import CurrentDataset
 from accountant.display.limits import limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.reasons import REASONS
+from accountant.display.refusals import refusal_words
 from accountant.display.texts import capital
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome
@@ -29,11 +31,16 @@ class Message(NamedTuple):
     text: str
 
 
-def message(decision: Decision | None, notes: Iterable[str] = ()) -> Message:
+def message(
+    decision: Decision | None,
+    notes: Iterable[str] = (),
+    current: CurrentDataset | None = None,
+) -> Message:
     """Return the message for the decision on a form's record; None is an undecided record.
 
     Args:
         notes: warnings about a record that was made, without a full stop.
+        current: the dataset, for a refusal that compares the record with it.
     """
     if decision is None:
         return Message(
@@ -49,8 +56,8 @@ def message(decision: Decision | None, notes: Iterable[str] = ()) -> Message:
     reason = decision.reason
     if reason is None:
         return Message("refused", str(decision.outcome).capitalize(), "Nothing was changed.")
-    words = REASONS[reason]
-    return Message("refused", f"Refused: {words.title}", f"{words} Nothing was changed.")
+    words = refusal_words(decision, current=current)
+    return Message("refused", f"Refused: {REASONS[reason].title}", f"{words} Nothing was changed.")
 
 
 def _done(decision: Decision) -> str:

@@ -91,13 +91,42 @@ def fail_unknown_dataset(name: str, known: Iterable[str], hidden: str = "") -> N
     fail(Exit.FAILED, f"dataset {name} was never opened{hidden}{suggestion}", hint=hint)
 
 
-def suggest_dataset(ledger: Accountant, decision: Decision) -> str | None:
-    """Return `did you mean X?` if a decision is refused for an unknown dataset."""
+def suggest_name(ledger: Accountant, decision: Decision) -> str | None:
+    """Return `did you mean X?` if a decision is refused for a name that nothing has."""
     from accountant.records.outcomes import Reason
+    from streams.cli.printing.tables import request_of
 
-    if decision.reason is not Reason.UNKNOWN_DATASET or decision.dataset is None:
+    dataset, request = decision.dataset, request_of(decision)
+    if dataset is None:
         return None
-    return did_you_mean(decision.dataset, dataset_names(ledger))() or None
+    name, known = dataset, list[str]()
+    if decision.reason is Reason.UNKNOWN_DATASET:
+        known = dataset_names(ledger)
+    elif decision.reason is Reason.UNKNOWN_MEMBER:
+        name = str(request.get("member", ""))
+        known = [each.member for each in limits_and_members(ledger, dataset)[1]]
+    elif decision.reason is Reason.UNKNOWN_LIMIT:
+        name, scope = str(request.get("name", "")), request.get("scope")
+        limits, _ = limits_and_members(ledger, dataset)
+        known = [each.name for each in limits if each.name and each.scope == scope]
+    return did_you_mean(name, known)() or None
+
+
+def refusal_of(ledger: Accountant, decision: Decision) -> str:
+    """Return why an owner's record is refused, compared with the dataset as it is now.
+
+    "" without a reason.
+    """
+    from accountant.display.admin_refusals import CurrentDataset
+    from accountant.display.refusals import refusal_words
+    from accountant.errors import BudgetError
+
+    current = None
+    if decision.reason is not None and decision.dataset is not None:
+        with suppress(BudgetError):
+            view = ledger.dataset(decision.dataset)
+            current = CurrentDataset(view, *limits_and_members(ledger, decision.dataset))
+    return refusal_words(decision, current=current)
 
 
 def visible_members(ledger: Accountant, dataset: str) -> list[Member]:

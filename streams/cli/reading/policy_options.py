@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final, TypeVar, get_args
 import msgspec
 import typer
 
-from accountant.errors import RequestInvalid
+from accountant.errors import OVER_ZERO, RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.policy.proposal import NO_BESIDE
@@ -25,18 +25,18 @@ _Command = TypeVar("_Command", bound=Callable[..., None])
 _RHO: Final = [name for name, kind in FILTERS.items() if "rho" in kind.budget_fields]
 _HELP: Final = {
     "filter": f"{', '.join(_FIRST)} or {_LAST}.",
-    "epsilon": "Epsilon of the budget, in nats.",
+    "epsilon": "Epsilon of the budget, such as 1.",
     "rho": f"Rho of the budget, in nats, for filter {' or '.join(_RHO)}.",
-    "delta": "Delta of the budget.",
-    "delta_for_claims": "The part of delta that claims may spend.",
+    "delta": "Delta of the budget, such as 1e-6. Most filters need one.",
+    "delta_for_claims": "The part of --delta that requests may spend, for claims with a delta.",
     "unit": UNIT_HELP,
     "neighbours": NEIGHBOURS_HELP,
-    "horizon": "How long the budget should last, such as P365D.",
-    "most_per_request": "Largest part of the budget for one request, a ratio; 1: no cap.",
+    "horizon": "How long the budget should last, such as P365D; forecasts compare with it.",
+    "most_per_request": "At most this part of the budget for one request; 0.1 is 10 %, 1 no cap.",
     "access": "Who may ask: members or anyone. Default: members with a token, else anyone.",
-    "visibility": "Which decisions analysts see: own, or members (those of all members).",
-    "population": "Name of the people in the data; the same for all datasets about them.",
-    "beside": "basic: also admit what basic composition admits, next to the filter; or none.",
+    "visibility": "Whose requests analysts see: own, or members (those of all members).",
+    "population": "Name of the people in the data. Datasets of one population add up.",
+    "beside": "basic: grant what the filter or basic composition admits; none: the filter alone.",
 }
 """The fields of a policy that have options, and their help."""
 _PARAMETERS: Final = {
@@ -138,8 +138,11 @@ def named_options(*more: str) -> Iterator[None]:
             hint = f"add {option} {_typed(_PARAMETERS[field].example)}"
         if field == "epsilon" and "left out" in error.rule:
             hint = _HINTS["rho"]
-        meant = f": {error.hint}" if error.hint else ""
-        fail(Exit.USAGE, f"{option} {error.rule}{got}{meant}", hint=hint)
+        meant = f"{option} {error.value}: {error.hint} " if error.hint else ""
+        rule = f"is missing: it {error.rule}" if missing else f"{error.rule}{got}"
+        if error.rule == OVER_ZERO and error.value == "0":
+            rule = f"is missing or 0: it {error.rule}"
+        fail(Exit.USAGE, f"{meant}{option} {rule}", hint=hint)
 
 
 def _typed(value: str | tuple[str, ...]) -> str:

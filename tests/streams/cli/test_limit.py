@@ -78,7 +78,7 @@ def test_an_empty_limit_and_a_missing_scope_are_errors(
 def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     done = census("limit", "remove", "census", "--team", "blue", *BY)
     assert done.code == 1
-    assert "There is no such limit to remove" in done.out + done.err
+    assert "census has no limit for team blue" in done.out + done.err
 
 
 def test_a_change_of_a_limit_notes_what_it_removes(census: Command) -> None:
@@ -130,12 +130,42 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(accountant: Command) -> N
     assert added("zoe", "--team", "wset", "--json") == ""
 
 
+def test_a_misspelt_team_of_a_member_file_is_noted(opened: Command) -> None:
+    names = {"ana": "south", "ben": "south", "zoe": "suoth"}
+    rows = [f"{name},analyst,{team}" for name, team in names.items()]
+    file = opened.directory / "members.csv"
+    file.write_text("\n".join(("member,roles,team", "owner,owner,", *rows, "")))
+    for words in (("--dry-run",), ()):
+        done = opened("member", "sync", "census", "members.csv", *words)
+        assert done.code == 0, done.out + done.err
+        note = "note: no limit and no other member of census names team suoth; did you mean south?"
+        assert note in done.err
+        assert done.err.count("note:") == 1
+    assert "note" not in opened("member", "sync", "census", "members.csv").err
+
+
+def test_a_refused_share_names_what_can_be_reserved(census: Command) -> None:
+    def refusal(*words: str) -> str:
+        done = census(*words, *BY)
+        assert done.code == 1, done.out + done.err
+        return " ".join(done.out.split())
+
+    assert census("limit", "set", "census", "--team", "blue", "--reserved", "0.6", *BY).code == 0
+    asked = ("limit", "set", "census", "--team", "red", "--reserved", "0.5")
+    assert "50 % of the budget cannot be reserved for team red: at most 40 % can be" in refusal(
+        *asked
+    )
+    misspelt = refusal("limit", "remove", "census", "--team", "bleu")
+    assert "census has no limit for team bleu" in misspelt
+    assert "did you mean blue?" in misspelt
+
+
 def test_a_share_beside_basic_composition_is_refused_by_name(accountant: Command) -> None:
     opened = accountant("dataset", "open", "wages", "--epsilon", "1", "--delta", "1e-6", *BY)
     assert opened.code == 0
     done = accountant("limit", "set", "wages", "--team", "south", "--reserved", "0.4", *BY)
     assert done.code == 1
-    assert "A dataset opened with `beside: basic`, or under a filter whose sums do not" in done.out
+    assert "wages was opened with `beside: basic`, and cannot reserve a share of 40 %" in done.out
 
 
 def test_a_refusal_says_when_more_comes(census: Command) -> None:

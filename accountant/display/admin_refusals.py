@@ -1,0 +1,315 @@
+"""Why an owner's record was refused: the names and amounts that disagree, and what to do next."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from decimal import ROUND_FLOOR, Decimal
+from fractions import Fraction
+from typing import Any, Final, NamedTuple
+
+import msgspec
+
+from accountant.display.limits import scope_words
+from accountant.display.numbers import exact_percent
+from accountant.display.reasons import REASONS
+from accountant.limits.apply import RESERVABLE_FILTERS
+from accountant.limits.wire import Scope
+from accountant.policy import Policy
+from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.members import Member
+from accountant.records.outcomes import Reason
+from accountant.views.datasets import DatasetView
+from accountant.views.limit_views import LevelView, ShareView
+
+_FIELDS: Final = ("filter", "unit", "neighbours", "epsilon", "rho", "delta")
+
+
+class CurrentDataset(NamedTuple):
+    """A dataset when a refusal is shown, for the amounts that the decision does not have.
+
+    Attributes:
+        limits, members: all that the reader may see.
+    """
+
+    view: DatasetView
+    limits: Sequence[LevelView] = ()
+    members: Sequence[Member] = ()
+
+
+class _AdminRequest(msgspec.Struct, tag_field="type"):
+    dataset: str = ""
+    by: str = ""
+
+
+class _Open(_AdminRequest, tag="open"):
+    pass
+
+
+class _Amend(_AdminRequest, tag="amend"):
+    policy: dict[str, Any] | None = None
+
+
+class _Close(_AdminRequest, tag="close"):
+    pass
+
+
+class _Member(_AdminRequest, tag="member"):
+    member: str = ""
+
+
+class _Limit(_AdminRequest, tag="limit"):
+    scope: Scope = "dataset"
+    name: str | None = None
+    part: str | None = None
+    pace: dict[str, Any] | None = None
+    reserved: str | None = None
+
+
+_Shares = dict[tuple[Scope, str | None], ShareView]
+_decode = msgspec.json.Decoder(_Open | _Amend | _Close | _Member | _Limit).decode
+
+
+def admin_refusal_words(decision: Decision, current: CurrentDataset | None = None) -> str:
+    """Return why an owner's record was refused, and what to do; "" for any other decision."""
+    reason = decision.reason
+    if reason is None:
+        return ""
+    try:
+        request = _decode(decision.request)
+    except DECODE_ERRORS:
+        return ""
+    words = _WORDS.get((reason, type(request))) or _WORDS.get((reason, _AdminRequest))
+    return "" if words is None else words(request, current, decision.decided_at)
+
+
+def _with_remedy(meaning: str, reason: Reason) -> str:
+    return f"{meaning} {REASONS[reason].remedy}"
+
+
+def _already_opened(request: _Open, current: CurrentDataset | None, __: str) -> str:
+    closed = current is not None and current.view.closed
+    meaning = (
+        f"Dataset {request.dataset} was opened before"
+        + (" and is closed" if closed else "")
+        + ", and a budget is never raised or reset. Nothing was changed."
+    )
+    name = f"`accountant dataset show {request.dataset}` shows it"
+    if closed:
+        return f"{meaning} Open a dataset of another name."
+    return f"{meaning} Use the open dataset ({name}), or open one of another name."
+
+
+def _closed(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
+    what = "is closed already" if isinstance(request, _Close) else "is closed"
+    return (
+        f"Dataset {request.dataset} {what}, which is final: its budget, limits and settings stay "
+        "as they are. Members can still be set and removed. To grant more, open a dataset of "
+        "another name (`accountant dataset open`)."
+    )
+
+
+def _unknown_member(request: _Member, _: CurrentDataset | None, __: str) -> str:
+    return (
+        f"Dataset {request.dataset} has no member named {request.member}. "
+        f"Check the spelling: `accountant member list {request.dataset}` shows the members."
+    )
+
+
+def _last_owner(request: _Member, _: CurrentDataset | None, __: str) -> str:
+    return (
+        f"{request.member} is the only owner of dataset {request.dataset}, and this would take the "
+        "role `owner` away. Make somebody else an owner first: "
+        f"`accountant member set {request.dataset} NAME --role owner`."
+    )
+
+
+def _too_many_members(request: _Member, _: CurrentDataset | None, __: str) -> str:
+    return _with_remedy(
+        f"Dataset {request.dataset} has 10,000 members, which is the maximum, and "
+        f"{request.member} would be one more.",
+        Reason.TOO_MANY_MEMBERS,
+    )
+
+
+def _unknown_limit(request: _Limit, _: CurrentDataset | None, __: str) -> str:
+    return (
+        f"Dataset {request.dataset} has no limit for {scope_words(request.scope, request.name)}. "
+        "Check the scope and the name: "
+        f"`accountant limit list {request.dataset}` shows the limits."
+    )
+
+
+def _too_many_limits(request: _Limit, _: CurrentDataset | None, __: str) -> str:
+    return _with_remedy(
+        f"Dataset {request.dataset} has 1,000 limits, which is the maximum, and the one for "
+        f"{scope_words(request.scope, request.name)} would be one more.",
+        Reason.TOO_MANY_LIMITS,
+    )
+
+
+def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str) -> str:
+    if current is None:
+        return ""
+    policy, dataset = current.view.policy, request.dataset
+    own = "Give the limit a budget of its own instead (`--epsilon`)."
+    parts = [
+        text for text in (request.part, (request.pace or {}).get("part"), request.reserved) if text
+    ]
+    if policy.filter == "gdp_residue" and (request.part or request.pace):
+        what = "parts" if request.part else "period limits"
+        return f"Dataset {dataset} has the filter gdp_residue, which allows no {what}. {own}"
+    if request.reserved and policy.beside == "basic":
+        why = "was opened with `beside: basic`"
+    elif request.reserved and policy.filter not in RESERVABLE_FILTERS:
+        why = f"has the filter {policy.filter}"
+    else:
+        shown = ", ".join(map(exact_percent, parts))
+        return f"A part of {shown} leaves nothing of a sum of dataset {dataset}. Set a larger part."
+    return (
+        f"Dataset {dataset} {why}, and cannot reserve a share of {exact_percent(request.reserved)}"
+        f" for {scope_words(request.scope, request.name)}. {own}"
+    )
+
+
+def _has_limits(request: _Amend, current: CurrentDataset | None, __: str) -> str:
+    count = 0 if current is None else len([each for each in current.limits if not each.analyst])
+    limits = "limits" if not count else f"{count:,} limit{'s' * (count != 1)}"
+    return _with_remedy(
+        f"Dataset {request.dataset} has {limits}, stored as amounts of its present budget.",
+        Reason.HAS_LIMITS,
+    )
+
+
+def _already_granted(request: _Amend, current: CurrentDataset | None, __: str) -> str:
+    count = "" if current is None else str(current.view.totals.get("mechanisms", ""))
+    granted = f"granted {count} mechanisms" if count.isdecimal() and count != "1" else "a grant"
+    return _with_remedy(
+        f"Dataset {request.dataset} has {granted}, and its policy can be replaced only before the "
+        "first one.",
+        Reason.ALREADY_GRANTED,
+    )
+
+
+def _not_lower(request: _Amend, current: CurrentDataset | None, __: str) -> str:
+    if current is None or request.policy is None:
+        return ""
+    found = _disagreement(request.policy, current.view.policy)
+    if found is None:
+        return ""
+    name, new, old = found
+    return _with_remedy(
+        f"The new policy has {name} {new}, and dataset {request.dataset} has {name} {old}.",
+        Reason.NOT_LOWER,
+    )
+
+
+def _disagreement(new: dict[str, Any], old: Policy) -> tuple[str, str, str] | None:
+    for name in _FIELDS:
+        asked, present = new.get(name), getattr(old, name, None)
+        if not isinstance(asked, str) or not isinstance(present, str) or asked == present:
+            continue
+        try:
+            if name in _FIELDS[3:] and Decimal(asked) <= Decimal(present):
+                continue
+        except ArithmeticError:
+            return None
+        return name, asked, present
+    return None
+
+
+def _over_reserved(request: _Limit, current: CurrentDataset | None, decided_at: str) -> str:
+    if request.reserved is None:
+        return ""
+    scope = scope_words(request.scope, request.name)
+    start = f"{exact_percent(request.reserved)} of the budget cannot be reserved for {scope}"
+    listed = f"`accountant limit list {request.dataset}` shows the shares"
+    lower = f"Reserve less, or lower another share first ({listed})."
+    found = None
+    if current is not None:
+        with suppress(LookupError, ValueError, OverflowError):  # not every sum can be seen
+            found = _reservable(request, current, decided_at)
+    if found is None:
+        return f"{start}: that is more than remains, or more than the team's share. {lower}"
+    return f"{start}: {found}. {lower}"
+
+
+def _reservable(request: _Limit, current: CurrentDataset, decided_at: str) -> str | None:
+    """Return what could be reserved instead, in words; None if the limits do not explain it."""
+    asked = Fraction(str(request.reserved))
+    shares = {(each.scope, each.name): each.reserved for each in current.limits if each.reserved}
+    own = shares.pop((request.scope, request.name), None)
+    team = request.name if request.scope == "team" else None
+    if request.scope == "analyst":
+        teams = {
+            each.member: each.team
+            for each in current.members
+            if each.until is None or each.until > decided_at
+        }
+        team = teams.get(str(request.name))
+    within = {place: share for place, share in shares.items() if share.team == team is not None}
+    inside = sum((Fraction(share.part) for share in within.values()), Fraction(0))
+    if request.scope == "team":
+        if inside > asked:
+            return f"its analysts already have {_percent(inside)} reserved"
+        # The team's share contains those of its analysts.
+        shares = {place: share for place, share in shares.items() if place not in within}
+    elif team is not None and (crew := shares.get(("team", team))) is not None:
+        rest = Fraction(crew.part) - inside
+        return f"{_percent(rest)} remains of the share of team {team}" if rest < asked else None
+    rest = _free(shares, own, current.view)
+    return f"at most {_percent(rest)} can be" if rest < asked else None
+
+
+def _free(shares: _Shares, own: ShareView | None, view: DatasetView) -> Fraction:
+    """Return the part of the budget that is neither spent nor reserved for others."""
+    rests = []
+    for name, budget in view.budget.items():
+        if Fraction(budget):
+            used = Fraction(0)
+            if own is not None:  # what is used of a share stays counted after it is replaced
+                used = Fraction(own.budget[name]) - Fraction(own.left[name])
+            free = Fraction(view.left[name]) - _reserved(shares, name) + used
+            rests.append(free / Fraction(budget))
+    return max(min(rests, default=Fraction(0)), Fraction(0))
+
+
+def _reserved(shares: _Shares, name: str) -> Fraction:
+    """Return what shares reserve of one sum; an analyst's lies within the team's."""
+    alone, teams, inside = Fraction(0), dict[str, Fraction](), dict[str, Fraction]()
+    for (scope, of), share in shares.items():
+        unused = Fraction(share.left[name])
+        if scope == "team":
+            teams[str(of)] = unused
+        elif share.team:
+            inside[share.team] = inside.get(share.team, Fraction(0)) + unused
+        else:
+            alone += unused
+    names = teams.keys() | inside.keys()
+    return alone + sum(max(teams.get(t, Fraction(0)), inside.get(t, Fraction(0))) for t in names)
+
+
+def _percent(part: Fraction) -> str:
+    """Return a part of the budget, rounded down to a hundredth of a percent."""
+    ratio = (Decimal(part.numerator) / Decimal(part.denominator)).quantize(
+        Decimal("0.0001"), rounding=ROUND_FLOOR
+    )
+    return exact_percent(f"{max(ratio, Decimal(0)):f}")
+
+
+_Words = Callable[[Any, CurrentDataset | None, str], str]
+
+_WORDS: Final[dict[tuple[Reason, type[_AdminRequest]], _Words]] = {
+    (Reason.ALREADY_OPENED, _Open): _already_opened,
+    (Reason.CLOSED, _AdminRequest): _closed,
+    (Reason.UNKNOWN_MEMBER, _Member): _unknown_member,
+    (Reason.LAST_OWNER, _Member): _last_owner,
+    (Reason.TOO_MANY_MEMBERS, _Member): _too_many_members,
+    (Reason.UNKNOWN_LIMIT, _Limit): _unknown_limit,
+    (Reason.LIMIT_NOT_POSSIBLE, _Limit): _limit_not_possible,
+    (Reason.OVER_RESERVED, _Limit): _over_reserved,
+    (Reason.TOO_MANY_LIMITS, _Limit): _too_many_limits,
+    (Reason.ALREADY_GRANTED, _Amend): _already_granted,
+    (Reason.HAS_LIMITS, _Amend): _has_limits,
+    (Reason.NOT_LOWER, _Amend): _not_lower,
+}
