@@ -92,8 +92,10 @@ class RequestInvalid(BudgetError):
 
     def __str__(self) -> str:
         said, hint = super().__str__(), self.hint
-        # The suggestion comes first: the rule may list many words.
-        return f"{self.field} {self.value}: {hint} {said}" if hint else said
+        if not hint.endswith("?"):
+            return f"{said}: {hint}" if hint else said
+        # The question comes first: the rule may list many words.
+        return f"{self.field} {self.value}: {hint} {said}"
 
     @property
     def hint(self) -> str:

@@ -138,10 +138,13 @@ def named_options(*more: str) -> Iterator[None]:
             hint = f"add {option} {_typed(_PARAMETERS[field].example)}"
         if field == "epsilon" and "left out" in error.rule:
             hint = _HINTS["rho"]
-        meant = f"{option} {error.value}: {error.hint} " if error.hint else ""
+        is_question = error.hint.endswith("?")
+        meant = f"{option} {error.value}: {error.hint} " if is_question else ""
         rule = f"is missing: it {error.rule}" if missing else f"{error.rule}{got}"
         if error.rule == OVER_ZERO and error.value == "0":
             rule = f"is missing or 0: it {error.rule}"
+        if error.hint and not is_question:
+            rule = f"{rule}: {error.hint}"
         fail(Exit.USAGE, f"{meant}{option} {rule}", hint=hint)
 
 
