@@ -162,7 +162,7 @@ def test_members_of_a_file_are_listed_without_a_server(owned: Command) -> None:
         (("set", "census", "a na", "--role", "analyst"), 2, "member must be 1 to 100 letters"),
         (("set", "nowhere", "ana", "--role", "analyst"), 1, "unknown_dataset"),
         (("remove", "census", "olga"), 1, "Make somebody else an owner first"),
-        (("remove", "census", "ana"), 1, "`accountant member list`"),
+        (("remove", "census", "ana"), 1, "`accountant member list census`"),
     ],
 )
 def test_an_error_says_what_to_do(
