@@ -189,6 +189,6 @@ def below(value: Decimal, *, digits: int) -> Decimal:
         return value - abs(value).scaleb(-digits)
 
 
-def rounded_up(value: Decimal, *, digits: int) -> Decimal:
+def round_digits_up(value: Decimal, *, digits: int) -> Decimal:
     """Return an amount with few significant digits, never less than it is."""
     return Context(prec=digits, rounding=ROUND_CEILING).plus(value)

@@ -15,7 +15,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from accountant.foreign_text import escaped, escaped_lines
+from accountant.foreign_text import escape_lines, escape_text
 
 OVER_ZERO: Final = "must be greater than 0 for this filter"
 """Rule of a budget whose field is 0, also where it was left out."""
@@ -30,7 +30,7 @@ def _repr(value: object) -> str:
         return f"a value of type {type(value).__name__}"
 
 
-def _remade(kind: type[PortableError], args: tuple[object, ...]) -> PortableError:
+def _rebuild(kind: type[PortableError], args: tuple[object, ...]) -> PortableError:
     return kind.__new__(kind, *args)
 
 
@@ -42,7 +42,7 @@ class PortableError(Exception):
     """
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _remade, (type(self), self.args), self.portable_state()
+        return _rebuild, (type(self), self.args), self.portable_state()
 
     def portable_state(self) -> dict[str, Any]:
         """Return the attributes that pickle and copy keep, notes included."""
@@ -56,7 +56,7 @@ class BudgetError(PortableError):
     """
 
     def __str__(self) -> str:
-        return escaped_lines(super().__str__())
+        return escape_lines(super().__str__())
 
 
 class RequestInvalid(BudgetError):
@@ -78,12 +78,12 @@ class RequestInvalid(BudgetError):
             shown = f"{shown[:_SHOWN]}... ({len(shown)} characters)"
         # Records repeat these texts. Readers must not get a control character, or half of a
         # surrogate pair, which UTF-8 cannot encode.
-        self.field = escaped(field)
-        self.rule = escaped(rule)
-        self.value = escaped(shown)
-        super().__init__(self._said())
+        self.field = escape_text(field)
+        self.rule = escape_text(rule)
+        self.value = escape_text(shown)
+        super().__init__(self._message())
 
-    def _said(self) -> str:
+    def _message(self) -> str:
         if self.value in _NO_VALUE and self.rule.startswith("must"):
             return f"{self.field} is missing: it {self.rule}"
         if self.rule == OVER_ZERO and self.value == "0":  # what a field that was left out may be
@@ -91,11 +91,11 @@ class RequestInvalid(BudgetError):
         return f"{self.field} {self.rule}, got {self.value}"
 
     def __str__(self) -> str:
-        said, hint = super().__str__(), self.hint
+        message, hint = super().__str__(), self.hint
         if not hint.endswith("?"):
-            return f"{said}: {hint}" if hint else said
+            return f"{message}: {hint}" if hint else message
         # The question comes first: the rule may list many words.
-        return f"{self.field} {self.value}: {hint} {said}"
+        return f"{self.field} {self.value}: {hint} {message}"
 
     @property
     def hint(self) -> str:
@@ -111,7 +111,7 @@ class RequestInvalid(BudgetError):
         """Return the same error for the field inside `parent`."""
         error = RequestInvalid(f"{parent}.{self.field}", self.rule, self.value, hint=self._hint)
         error.value = self.value  # which is shortened already
-        error.args = (error._said(),)
+        error.args = (error._message(),)
         return error
 
 

@@ -79,7 +79,7 @@ def _exact(value: object, field: str, rule: str = _NUMBER_RULE) -> Decimal | Fra
     Raises: RequestInvalid: it is no number, or not finite.
     """
     if isinstance(value, bool) or not isinstance(value, Decimal | numbers.Real):
-        raise RequestInvalid(field, rule, value, hint=lambda: _how(value))
+        raise RequestInvalid(field, rule, value, hint=lambda: _array_hint(value))
     if isinstance(value, Decimal):
         if value.is_finite():
             return value
@@ -106,7 +106,7 @@ def _check_float(value: numbers.Real, exact: Fraction, field: str) -> None:
         raise RequestInvalid(field, rule, value)
 
 
-def _how(value: object) -> str:
+def _array_hint(value: object) -> str:
     """Return how to take the number out of an array without dimensions."""
     alone = getattr(value, "shape", None) == () and hasattr(value, "__setitem__")
     return "of an array that holds one number give array.item()" if alone else ""

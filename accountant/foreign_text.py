@@ -33,17 +33,17 @@ def _escape(found: re.Match[str]) -> str:
     return f"\\u{ord(found[0]):04x}"
 
 
-def escaped(text: str) -> str:
+def escape_text(text: str) -> str:
     r"""Return a text in one line, each control character as its escape, such as `\u001b`."""
     return CONTROL.sub(_escape, text)
 
 
-def escaped_lines(text: str) -> str:
+def escape_lines(text: str) -> str:
     """Return a text of several lines, each control character but line ends as its escape."""
     return _BUT_LINE_ENDS.sub(_escape, text)
 
 
-def escaped_json(value: bytes) -> bytes:
+def escape_json(value: bytes) -> bytes:
     """Return JSON that means the same, its control characters as JSON's own escapes.
 
     Valid JSON has such characters only within texts, where an escape may replace each; tabs and
@@ -74,7 +74,7 @@ def csv_cell(value: object) -> str:
         return str(value)
     if _UNQUOTED.fullmatch(value):
         return value
-    text = escaped(value)
+    text = escape_text(value)
     # What is escaped begins with a backslash, but was perhaps a tab.
     if value.lstrip().startswith(_FORMULA) or text[:1] != value[:1]:
         text = f"'{text}"

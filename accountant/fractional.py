@@ -50,22 +50,22 @@ class Fractional(int):
     def __add__(self, other: Any) -> Any:
         units = int.__add__(self, other)
         if type(other) is not Fractional:
-            return units if units is NotImplemented else _made(units, self.over)
+            return units if units is NotImplemented else _make(units, self.over)
         over = self.over + other.over
-        return _made(units, over) if over < PARTS else _made(units - 1, over - PARTS)
+        return _make(units, over) if over < PARTS else _make(units - 1, over - PARTS)
 
     __radd__ = __add__
 
     def __sub__(self, other: Any) -> Any:
         units = int.__sub__(self, other)
         if type(other) is not Fractional:
-            return units if units is NotImplemented else _made(units, self.over)
+            return units if units is NotImplemented else _make(units, self.over)
         over = self.over - other.over
-        return _made(units, over) if over >= 0 else _made(units + 1, over + PARTS)
+        return _make(units, over) if over >= 0 else _make(units + 1, over + PARTS)
 
     def __rsub__(self, other: Any) -> Any:
         units = int.__rsub__(self, other)
-        return units if units is NotImplemented else _made(units + 1, PARTS - self.over)
+        return units if units is NotImplemented else _make(units + 1, PARTS - self.over)
 
     def __mul__(self, other: Any) -> Any:
         if type(other) is Fractional:
@@ -74,7 +74,7 @@ class Fractional(int):
         if units is NotImplemented:
             return units
         whole, over = divmod(self.over * other, PARTS)
-        return _made(units - whole, over)
+        return _make(units - whole, over)
 
     __rmul__ = __mul__
 
@@ -102,7 +102,7 @@ class Fractional(int):
 def amount_of(parts: int) -> int:
     """Return the amount of so many parts of a unit."""
     units = -(-parts // PARTS)
-    return _made(units, units * PARTS - parts)
+    return _make(units, units * PARTS - parts)
 
 
 def parts_of(amount: int) -> int:
@@ -126,7 +126,7 @@ def whole_down(amount: int) -> int:
     return int(amount) - 1 if type(amount) is Fractional else amount
 
 
-def written(amounts: tuple[int | float, ...]) -> tuple[int | float, ...]:
+def round_up_amounts(amounts: tuple[int | float, ...]) -> tuple[int | float, ...]:
     """Return amounts as they are written, rounded up to units: plain ints, and what is infinite."""
     return tuple([int(a) if type(a) is Fractional else a for a in amounts])
 
@@ -151,12 +151,12 @@ def less_excess(units: int, text: str) -> int:
     excess = Fraction(int(found[1]), int(found[2])) if found else Fraction(0)
     if not 0 < excess < 1 or PARTS % excess.denominator or str(excess) != text:
         raise ValueError(f"not a part of a unit: {text[:80]}")
-    return _made(units, excess.numerator * (PARTS // excess.denominator))
+    return _make(units, excess.numerator * (PARTS // excess.denominator))
 
 
-def _made(units: int, over: int) -> int:
+def _make(units: int, over: int) -> int:
     if not over:
         return units
-    made = int.__new__(Fractional, units)
-    made.over = over
-    return made
+    fraction = int.__new__(Fractional, units)
+    fraction.over = over
+    return fraction

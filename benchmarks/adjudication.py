@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
@@ -39,14 +39,14 @@ def _plan(policy: object) -> CompiledPolicy:
 def _past(plan: CompiledPolicy, requests: int) -> Ledger:
     """Return a ledger with this number of decided requests."""
     ledger = Ledger.opened("census", plan, 0)
-    claim = checked(parse_claim("pure:0.0001"))
+    claim = check_claim(parse_claim("pure:0.0001"))
     for at in range(requests):
         ledger, _ = adjudicate(ledger, claim, "person", "add_remove", at)
     return ledger
 
 
 def _microseconds(ledger: Ledger, count: int) -> float:
-    claim = checked(parse_claim("pure:0.0001"))
+    claim = check_claim(parse_claim("pure:0.0001"))
 
     def work() -> None:
         after = ledger

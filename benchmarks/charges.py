@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import msgspec
 
 from accountant.amounts import Units
-from accountant.claims import Repeat, checked
+from accountant.claims import Repeat, check_claim
 from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
 from accountant.filters import FILTERS
@@ -43,11 +43,11 @@ def _after(plan: CompiledPolicy, kind: str, part: float) -> tuple[Units, ...]:
     """Return totals after small claims have used a part of the budget."""
     nothing: tuple[Units, ...] = (0,) * plan.width
     small = parse_claim(f"{kind}:1e-4")
-    most = plan.kind.count(plan.capacity, nothing, price(checked(small), plan.priced)) or 0
+    most = plan.kind.count(plan.capacity, nothing, price(check_claim(small), plan.priced)) or 0
     times = min(int(part * most), 1_000_000)
     if not times:
         return nothing
-    many = price(checked(Repeat(small, times)), plan.priced)
+    many = price(check_claim(Repeat(small, times)), plan.priced)
     spent = plan.kind.charge(plan.capacity, nothing, many)
     assert spent is not None
     return spent
@@ -77,7 +77,7 @@ def rows(scale: Scale) -> Iterator[Row]:
         kind = "ex_post" if name == "ex_post" else "pure"
         slowest, at = 0.0, 0.0
         claims = [parse_claim(f"{kind}:{1 + n / 100:.2f}e-4") for n in range(_DIFFERENT)]
-        asked = [price(checked(claim), plan.priced) for claim in claims]
+        asked = [price(check_claim(claim), plan.priced) for claim in claims]
         for part in _SPENT:
             took = _microseconds(plan, _after(plan, kind, part), asked, count)
             if took > slowest:

@@ -153,7 +153,7 @@ def with_laplace_reduction(setting: Setting, policy: Policy, generator: np.rando
             if setting.rule.passes(answer, scale):
                 passed = answer
                 break
-        settled = settle_ex_post(plan, ladder[rung], paid=session.paid, begun=True)
+        settled = settle_ex_post(plan, ladder[rung], paid=session.paid, has_begun=True)
         if settled.ruling is not Ruling.SETTLED:
             raise ValueError(f"a session within its reservation settles: {settled.why}")
         spent = tuple(a - b for a, b in zip(reserved, settled.returned, strict=True))

@@ -17,13 +17,19 @@ from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import CallerRoles, Overview, RecentRequests, UsageSum
 from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.visibility import Caller, DatasetAccess, sees_decision, shown, visible_why
+from accountant.views.visibility import (
+    Caller,
+    DatasetAccess,
+    redact_decision,
+    sees_decision,
+    visible_why,
+)
 from accountant.views.why import (
     UsageByKey,
     UsageSums,
     Why,
+    first_day,
     remaining_by_scope,
-    since_day,
     spenders,
     why_of,
 )
@@ -67,7 +73,7 @@ async def why_of_dataset(
     view = await source.dataset(dataset)
     if view is None:
         return None
-    sums = await source.sums(dataset, since_day=since_day(now))
+    sums = await source.sums(dataset, since_day=first_day(now))
     if sums is None:
         return None
     members, levels = await source.members(dataset), await source.levels(dataset)
@@ -134,7 +140,7 @@ async def _overview(
     )
     analyst = roles.name if roles.asks else None
     try:
-        sums = await service.sums(dataset, since_day=since_day(now))
+        sums = await service.sums(dataset, since_day=first_day(now))
     except Unavailable as error:  # an index that is behind leaves out this part alone
         return msgspec.structs.replace(overview, trouble=_words(error))
     if sums is None:
@@ -254,7 +260,7 @@ def _seen(
             continue
         asked = names_in_request(line.request)
         if asked.analyst and (own is None or own in {asked.analyst, asked.via}):
-            found.append(msgspec.Raw(shown(access, line, value)))
+            found.append(msgspec.Raw(redact_decision(access, line, value)))
             if len(found) == limit:
                 break
     return found

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from accountant.display.times import moment
-from accountant.foreign_text import escaped
+from accountant.foreign_text import escape_text
 from accountant.times import iso
 
 _MAX_BYTES: Final = 4096
@@ -111,7 +111,7 @@ def _text(fields: dict[str, Any], name: str) -> str | None:
     value = fields.get(name)
     if not isinstance(value, str) or not value:
         return None
-    return value if name == "address" else escaped(value)[:_MAX_TEXT]
+    return value if name == "address" else escape_text(value)[:_MAX_TEXT]
 
 
 def _has_ended(holder: LockHolder) -> bool:
@@ -171,4 +171,4 @@ def _running_command(pid: int) -> str | None:
     except OSError:  # it has ended, or belongs to another user
         return None
     words = line.decode("utf-8", "replace").split("\0")[:-1]
-    return escaped(command_name(words)) if words else None
+    return escape_text(command_name(words)) if words else None

@@ -16,7 +16,7 @@ from typing import Any, Final, TextIO
 
 import structlog
 
-from accountant.foreign_text import escaped, escaped_lines
+from accountant.foreign_text import escape_lines, escape_text
 from streams.clock import steady
 from streams.errors import Refused
 from streams.settings import Settings, unknown_now
@@ -50,7 +50,7 @@ def without_controls(
     """Escape control characters, so that an event is one line and cannot control a terminal."""
     for name, value in event.items():
         if isinstance(value, str):
-            event[name] = escaped(value)
+            event[name] = escape_text(value)
     return event
 
 
@@ -58,7 +58,7 @@ def _plain_traceback(out: TextIO, error: Any) -> None:
     """Write a traceback with escaped lines: its messages may repeat text of senders."""
     lines = io.StringIO()
     structlog.dev.plain_traceback(lines, error)
-    out.write(escaped_lines(lines.getvalue()))
+    out.write(escape_lines(lines.getvalue()))
 
 
 def without_known_traceback(

@@ -10,7 +10,7 @@ from accountant.advice.preview import Preview
 from accountant.partition import hash_of
 from accountant.policy import Policy
 from accountant.records import Decision, Source
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView
@@ -67,7 +67,7 @@ class Service(Protocol):
     """
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         """Append a body, unchanged, and wait at most `wait` seconds for its decision.
 

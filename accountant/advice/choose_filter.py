@@ -93,11 +93,11 @@ def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
     """Return the result of every filter; a filter gets only the policy's fields that it takes."""
     found = []
     for name, kind in FILTERS.items():
-        given = [field for field in kind.budget_fields if getattr(policy, field) is not None]
-        if not given:
+        present = [field for field in kind.budget_fields if getattr(policy, field) is not None]
+        if not present:
             found.append(FilterChoice(name=name, why_not=f"needs --{kind.budget_fields[0]}"))
             continue
-        left_out: dict[str, Any] = dict.fromkeys({"epsilon", "rho"} - {given[0]})
+        left_out: dict[str, Any] = dict.fromkeys({"epsilon", "rho"} - {present[0]})
         left_out |= {field: UNSET for field in PARAMETERS if field not in kind.parameters}
         try:
             found.append(choose(replace(policy, filter=name, **left_out), claim))

@@ -26,7 +26,7 @@ _ENDLESS: Final = "1000000"
 
 
 @dataclass(slots=True)
-class ComparedTally:
+class ComparisonTally:
     """The counts of one alternative on one dataset.
 
     Attributes:
@@ -73,10 +73,10 @@ class Alternative:
     settings: str = ""
     why_not: str = ""
     decides: bool = True
-    tallies: dict[str, ComparedTally] = field(default_factory=dict)
+    tallies: dict[str, ComparisonTally] = field(default_factory=dict)
 
-    def at(self, dataset: str) -> ComparedTally:
-        return self.tallies.setdefault(dataset, ComparedTally())
+    def at(self, dataset: str) -> ComparisonTally:
+        return self.tallies.setdefault(dataset, ComparisonTally())
 
 
 class Comparison:
@@ -143,10 +143,10 @@ class Comparison:
 
 def _settings(policy: Policy) -> str:
     """Return a filter's own parameters as text."""
-    given = {name: getattr(policy, name) for name in PARAMETERS}
+    values = {name: getattr(policy, name) for name in PARAMETERS}
     return ", ".join(
         f"{name}={' '.join(value) if isinstance(value, tuple) else value}"
-        for name, value in given.items()
+        for name, value in values.items()
         if value is not msgspec.UNSET
     )
 
@@ -176,14 +176,14 @@ class _Odometers:
         self._own: list[OfflineLedger] = []
         self._alone: list[OfflineLedger] = []
         odometers = odometers_for(own)
-        kept = {type(odometer) for odometer in own.odometers or ()}
+        in_policy = {type(odometer) for odometer in own.odometers or ()}
         for odometer in odometers:
             name = str(odometer.__struct_config__.tag)
             settings = odometer_settings(odometer)
             self._found[name] = Alternative(
                 "odometer",
                 name,
-                type(odometer) in kept,
+                type(odometer) in in_policy,
                 settings,
                 decides=self._epsilon is not None,
             )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from accountant.amounts import Units, format_units
-from accountant.claims import Claim, checked
+from accountant.claims import Claim, check_claim
 from accountant.claims.price import Price, price
 from accountant.filters import BesideBasic
 from accountant.ledger.budgets import never_fits
@@ -71,7 +71,7 @@ def budget_of(view: DatasetView) -> PlanBudget:
 def fit(claim: Claim, budget: PlanBudget) -> Fit:
     """Return how often a claim fits the rest of a budget."""
     kind, capacity = budget.plan.kind, budget.plan.capacity
-    asked = checked(claim)
+    asked = check_claim(claim)
     cost = price(asked, kind.needs)
     unit = kind.sums[0]
     cap = budget.plan.cap

@@ -10,7 +10,7 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Final
 
-from accountant.advice.compare import Alternative, ComparedTally
+from accountant.advice.compare import Alternative, ComparisonTally
 from accountant.advice.optimal_mixed import OptimalComposition, Parts
 from accountant.advice.tune import guaranteed_epsilon
 from accountant.claims import Claim, atoms
@@ -38,7 +38,7 @@ class FixedInAdvance:
 
     def __init__(self, policy: Policy) -> None:
         self._composed: dict[str, OptimalComposition] = {}
-        self._tallies: dict[str, ComparedTally] = {}
+        self._tallies: dict[str, ComparisonTally] = {}
         self._epsilon = guaranteed_epsilon(resolve(policy))
         self._delta = Decimal(policy.delta)
         self._why_not = ""
@@ -64,7 +64,7 @@ class FixedInAdvance:
             return
         if decision.outcome is not Outcome.GRANTED and decision.reason not in _FOR_ITS_COST:
             if decision.outcome is Outcome.REFUSED:
-                self._tallies.setdefault(dataset, ComparedTally()).refuse(line)
+                self._tallies.setdefault(dataset, ComparisonTally()).refuse(line)
             return
         try:
             self._count(decision, dataset, line)
@@ -73,7 +73,7 @@ class FixedInAdvance:
 
     def _count(self, decision: Decision, dataset: str, line: int) -> None:
         composed = self._composed.get(dataset) or self._composed.setdefault(dataset, self._new())
-        tally = self._tallies.setdefault(dataset, ComparedTally())
+        tally = self._tallies.setdefault(dataset, ComparisonTally())
         parts = _parts_of(claim_in(decision.request))
         if parts is None:
             tally.refuse(line, not_taken=True)

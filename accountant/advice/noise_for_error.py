@@ -15,7 +15,7 @@ from statistics import NormalDist
 from typing import Final
 
 from accountant.amounts import below, parse, parse_part, precise
-from accountant.claims import Claim, Gaussian, Laplace, RandomizedResponse, checked
+from accountant.claims import Claim, Gaussian, Laplace, RandomizedResponse, check_claim
 from accountant.errors import RequestInvalid
 from accountant.values_to_write import part_to_write
 
@@ -63,7 +63,7 @@ class AccuracyTarget:
     people: int | None = None
 
 
-def wanted(
+def accuracy_target(
     *, error: str, confidence: str, sensitivity: str | None, people: int | None
 ) -> AccuracyTarget:
     """Return the wanted accuracy, each field checked.
@@ -113,7 +113,7 @@ def choices(wish: AccuracyTarget) -> tuple[NoiseChoice, ...]:
 def _check(choice: NoiseChoice, wish: AccuracyTarget) -> None:
     """Raise RequestInvalid, naming the wanted accuracy, if the noise is out of a claim's range."""
     try:
-        checked(choice.claim)
+        check_claim(choice.claim)
     except RequestInvalid as error:
         small = choice.typical_error * (wish.people or 1) < wish.sensitivity
         of = f"sensitivity {plain(wish.sensitivity)} at confidence {plain(wish.confidence)}"

@@ -61,7 +61,7 @@ class OfflineLedger:
         Yields: the genesis before the first line, the opening before a dataset's first request,
             then the line's decision.
         """
-        source, issued, dataset = _inspected(line)
+        source, issued, dataset = _inspect(line)
         if self._draft is None:
             first = genesis_decision(self._genesis, issued or 0)
             apply(self._partition, first.decision, hash_of(first.value))
@@ -82,7 +82,7 @@ class OfflineLedger:
         return None if self._draft is None else self._draft.ledger(dataset)
 
 
-def _inspected(line: bytes) -> tuple[Source, int | None, str | None]:
+def _inspect(line: bytes) -> tuple[Source, int | None, str | None]:
     """Return the input of a line, the time of its id, and the dataset that it may open."""
     source: Source = "requests"
     if tag_of(line) in ADMIN_TYPES:

@@ -36,17 +36,17 @@ Parts = Iterable[tuple[Decimal | Fraction, Decimal | Fraction, int]]
 """Epsilon, in nats, and delta of mechanisms, and how many times each runs."""
 
 
-class _Composed(NamedTuple):
+class _Composition(NamedTuple):
     """Some mechanisms together.
 
     Attributes:
         law: probability of each loss, in cells of the grid, from above.
-        kept: product of 1 - delta, from below.
+        complement: product of 1 - delta, from below.
         epsilon: their sum, exactly.
     """
 
     law: _Law
-    kept: float
+    complement: float
     epsilon: Fraction
     mechanisms: int
 
@@ -66,7 +66,7 @@ class OptimalComposition:
     Raises: ValueError: the target is out of range.
     Source: docs/theory.md section 6, Murtagh and Vadhan 2016 Thm 1.5: with the hockey-stick H of
         the randomized responses of the epsilons, delta is 1 - (1 - H) prod(1 - delta_i). The
-        split: `_placed`.
+        split: `_split_loss`.
     """
 
     def __init__(self, target: Decimal) -> None:
@@ -76,7 +76,7 @@ class OptimalComposition:
         self._step = self._target / _CELLS
         law: _Law = np.zeros(_HIGHEST - _LOWEST + 1)
         law[-_LOWEST] = 1.0
-        self._now = _Composed(law, 1.0, Fraction(0), 0)
+        self._now = _Composition(law, 1.0, Fraction(0), 0)
         self.delta = 0.0
         above = np.arange(_CELLS + 1, _HIGHEST + 1) * float(self._step)
         # What is beyond the grid is counted as revealed: (1 - e^(target - L))_+ < 1.
@@ -107,24 +107,24 @@ class OptimalComposition:
         self._now, self.delta = then, found
         return True
 
-    def _with(self, now: _Composed, epsilon: Fraction, delta: Fraction) -> _Composed:
+    def _with(self, now: _Composition, epsilon: Fraction, delta: Fraction) -> _Composition:
         law: _Law = np.zeros_like(now.law)
-        for cells, mass in _placed(epsilon, self._step):
-            _add_moved(law, now.law, cells, mass)
+        for cells, mass in _split_loss(epsilon, self._step):
+            _add_shifted(law, now.law, cells, mass)
         law[law < _SMALLEST] = 0.0
-        kept = now.kept
+        complement = now.complement
         if delta:
-            kept *= math.nextafter(float(1 - delta), 0.0) * (1 - _ULP)
-        return _Composed(law, kept, now.epsilon + epsilon, now.mechanisms + 1)
+            complement *= math.nextafter(float(1 - delta), 0.0) * (1 - _ULP)
+        return _Composition(law, complement, now.epsilon + epsilon, now.mechanisms + 1)
 
-    def _delta_of(self, composed: _Composed) -> float:
+    def _delta_of(self, composed: _Composition) -> float:
         # Where the epsilons add up to no more than the target, the hockey-stick is 0.
         stick = self._stick(composed) if composed.epsilon > self._target else 0.0
         # 1 - (1 - H) kept, which grows with H and falls with kept.
-        lost = (1 - composed.kept) * (1 + 4 * _ULP)
+        lost = (1 - composed.complement) * (1 + 4 * _ULP)
         return min(1.0, (lost + min(1.0, 1 - lost * (1 - 8 * _ULP)) * stick) * (1 + 8 * _ULP))
 
-    def _stick(self, composed: _Composed) -> float:
+    def _stick(self, composed: _Composition) -> float:
         law, count = composed.law, composed.mechanisms
         # Each cell is a sum of 4 products for each mechanism, and the whole one of _HIGHEST cells.
         margin = 1 + (12 * count + 2 * _HIGHEST) * _ULP
@@ -132,7 +132,7 @@ class OptimalComposition:
         return (lost + count * _DROPPED) * margin
 
 
-def _add_moved(law: _Law, before: _Law, cells: int, mass: float) -> None:
+def _add_shifted(law: _Law, before: _Law, cells: int, mass: float) -> None:
     """Add a law that was moved by some cells, times a probability.
 
     What falls off the lower end stays on it, and only ever becomes a larger loss. What is beyond
@@ -152,7 +152,7 @@ def _add_moved(law: _Law, before: _Law, cells: int, mass: float) -> None:
 
 
 @lru_cache(maxsize=1_024)
-def _placed(epsilon: Fraction, step: Fraction) -> tuple[tuple[int, float], ...]:
+def _split_loss(epsilon: Fraction, step: Fraction) -> tuple[tuple[int, float], ...]:
     """Return (cells, probability) of randomized response on a grid, rounded up.
 
     A loss l between the cells a and b = a + step has the part (1 - e^(a-l))/(1 - e^-step) of its

@@ -1,6 +1,6 @@
 """The answer that a request would get now. Nothing is written, and nothing is charged.
 
-It calls `judge`, as `decide` does: a second implementation could disagree.
+It calls `decide_request`, as `decide` does: a second implementation could disagree.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import msgspec
 from msgspec import UnsetType
 
 from accountant.advice.fit import budget_of, fit
-from accountant.claims import CheckedClaim, Claim, checked
+from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
 from accountant.ledger.budgets import budgets_of
-from accountant.ledger.snapshots import left_wire
+from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import ApplicableLimits, team_of
 from accountant.limits.wire import LimitName, LimitRemaining
-from accountant.partition.judge import Members, judge
+from accountant.partition.judge import Members, decide_request
 from accountant.records import Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.previews import PreviewRequest
@@ -93,7 +93,7 @@ def preview(
         LogDamaged: the view does not fit its own policy.
     """
     try:
-        claim = checked(asked.claim)
+        claim = check_claim(asked.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
     analyst = asked.analyst or ""
@@ -107,7 +107,7 @@ def preview(
         store = None if divided is None else divided.levels
         resets = NO_RESETS if divided is None else divided.resets
         asks = _RequestTerms(analyst, asked.via, asked.unit, asked.neighbours)
-        after, verdict = judge(ledger, asks, claim, members, store, at, resets)
+        after, verdict = decide_request(ledger, asks, claim, members, store, at, resets)
     granted = verdict.outcome is Outcome.GRANTED
     more: int | None = 0
     if granted and verdict.price is not None:
@@ -122,7 +122,7 @@ def preview(
         reason=verdict.reason,
         cost=verdict.cost,
         asked=None if refused is None else refused.wire,
-        left=left_wire(after),
+        left=remaining_wire(after),
         fits=verdict.fits,
         more=more,
         ends=verdict.ends,
@@ -133,7 +133,7 @@ def preview(
 
 def _more(limits: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
     """Return how many such claims all budgets admit, one after another."""
-    kind = budgets_of(ledger, limits).offered
+    kind = budgets_of(ledger, limits).search_filter
     return kind.count(ledger.plan.capacity, ledger.spent, price(claim, kind.needs))
 
 

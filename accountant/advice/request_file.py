@@ -62,7 +62,7 @@ class Columns:
             self.first, self.why = number, why or reason
 
 
-class Asked(NamedTuple):
+class RequestLine(NamedTuple):
     """One request, sorted by its fields from the first on.
 
     Attributes:
@@ -91,7 +91,7 @@ class _Elsewhere(Exception):
         super().__init__(column or reason)
 
 
-def in_order(lines: Iterable[tuple[int, bytes]], columns: Columns) -> list[Asked]:
+def read_in_order(lines: Iterable[tuple[int, bytes]], columns: Columns) -> list[RequestLine]:
     """Return the requests to ask in their order, and count every other line.
 
     Args:
@@ -122,12 +122,12 @@ def in_order(lines: Iterable[tuple[int, bytes]], columns: Columns) -> list[Asked
     return asked
 
 
-def _read(number: int, line: bytes) -> Asked:
+def _read(number: int, line: bytes) -> RequestLine:
     tag = tag_of(line)
     if tag in ADMIN_TYPES:
         raise _Elsewhere("left_out")
     if tag != "decision":
-        return _asked(number, line, None, -1)
+        return _parse_request(number, line, None, -1)
     try:
         decision = decode_decision(line)
         at = from_iso(decision.decided_at)
@@ -141,10 +141,10 @@ def _read(number: int, line: bytes) -> Asked:
         raise _Elsewhere(reason=reason, why=f"the log has it as {decision.outcome}: {reason}")
     if not body or tag_of(body) in ADMIN_TYPES:
         raise _Elsewhere("left_out")
-    return _asked(number, body, at, decision.partition_sequence)
+    return _parse_request(number, body, at, decision.partition_sequence)
 
 
-def _asked(number: int, line: bytes, at: int | None, place: int) -> Asked:
+def _parse_request(number: int, line: bytes, at: int | None, place: int) -> RequestLine:
     try:
         request = check("requests", canonical(line)).body
     except Undecodable as error:
@@ -160,6 +160,6 @@ def _asked(number: int, line: bytes, at: int | None, place: int) -> Asked:
     known_as = hashlib.sha256(caller.encode()).digest()
     renamed = msgspec.structs.replace(request, request_id=uuid7(at, known_as[:10]))
     digest = hashlib.sha256(encode(request)).digest()
-    return Asked(
+    return RequestLine(
         at, request.dataset, place, request.request_id, known_as, digest, encode(renamed), number
     )

@@ -56,8 +56,8 @@ def _rooms(levels: Iterable[LevelView], unit: str) -> Iterable[LimitRoom]:
     for level in levels:
         if level.left is not None and unit in level.left:
             yield LimitRoom(Decimal(level.left[unit]), "limit", level)
-        pace = level.pace
-        if pace is not None:
+        period_limit = level.pace
+        if period_limit is not None:
             # An unused period has as much left as the next one.
-            ends_at = pace.ends_at if Decimal(pace.used[unit]) else None
-            yield LimitRoom(Decimal(pace.left[unit]), "pace", level, ends_at)
+            ends_at = period_limit.ends_at if Decimal(period_limit.used[unit]) else None
+            yield LimitRoom(Decimal(period_limit.left[unit]), "pace", level, ends_at)

@@ -83,10 +83,10 @@ def _orders(best: str) -> tuple[str, ...]:
 def odometers_for(policy: Policy) -> tuple[AnyOdometer, ...]:
     """Return every kind of odometer, tuned to a resolved policy; its own odometers unchanged."""
     own = {type(odometer): odometer for odometer in policy.odometers or ()}
-    return tuple(own.get(type(odometer), odometer) for odometer in _tuned(parse_budget(policy)))
+    return tuple(own.get(type(odometer), odometer) for odometer in _tune(parse_budget(policy)))
 
 
-def _tuned(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
+def _tune(budget: ParsedBudget) -> tuple[AnyOdometer, ...]:
     delta = budget.delta_for_filter or USUAL_DELTA
     with precise():
         log = -delta.ln()

@@ -3,5 +3,5 @@
 from __future__ import annotations
 
 from accountant.claims.checks import CheckedClaim as CheckedClaim
-from accountant.claims.checks import checked as checked
+from accountant.claims.checks import check_claim as check_claim
 from accountant.claims.claims import *  # noqa: F403 - each claim is named once, in its module

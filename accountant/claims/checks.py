@@ -21,7 +21,7 @@ from accountant.errors import RequestInvalid
 class CheckedClaim:
     """A claim whose fields obey their rules, with a cache of its prices.
 
-    Equal claims share one instance while the cache of `checked` holds it, so that `price`
+    Equal claims share one instance while the cache of `check_claim` holds it, so that `price`
     computes their prices once.
 
     Attributes:
@@ -56,12 +56,14 @@ def _keys(claim: Claim) -> int:
         return 2 + sum(map(_keys, claim.claims))
     defaults: tuple[object, ...] = claim.__struct_defaults__
     fields = claim.__struct_fields__
-    given = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
-    at_default = [value for value, default in zip(given, defaults, strict=True) if value == default]
+    optional_values = [getattr(claim, field) for field in fields[len(fields) - len(defaults) :]]
+    at_default = [
+        value for value, default in zip(optional_values, defaults, strict=True) if value == default
+    ]
     return 1 + len(fields) - len(at_default)
 
 
-def checked(claim: Claim) -> CheckedClaim:
+def check_claim(claim: Claim) -> CheckedClaim:
     """Return the claim with its fields checked.
 
     Raises: RequestInvalid: a field breaks its rule.
@@ -69,11 +71,11 @@ def checked(claim: Claim) -> CheckedClaim:
     # A batch may take 64 KiB, so the cache holds no batches; `price` caches their parts' prices.
     if isinstance(claim, Repeat | AllOf) and _is_batch(claim):
         return CheckedClaim(claim)
-    return _checked(claim)
+    return _check_cached(claim)
 
 
 @lru_cache(maxsize=16_384)
-def _checked(claim: Claim) -> CheckedClaim:
+def _check_cached(claim: Claim) -> CheckedClaim:
     return CheckedClaim(claim)
 
 

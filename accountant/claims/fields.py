@@ -18,13 +18,13 @@ MAX_RHO: Final = Decimal("1e6")
 
 
 class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
-    """Base of all claims.
+    """Base of all claims: checks of its fields, and how the search for a cheaper claim varies it.
 
     Attributes:
-        knob: the one field that an analyst changes to pay less.
-        knob_sign: +1 where a larger value of `knob` costs more, -1 where it costs less.
-        knob_is_power: the cost grows about as a power of `knob`.
-        only_for: the one neighbouring relation that the claim is valid for, "" for any.
+        knob: the name of the field that the search varies, such as `epsilon` or `sigma`.
+        knob_sign: +1 if a larger value costs more, -1 if it costs less.
+        knob_is_power: whether the cost grows about as a power of the value.
+        only_for: the neighbouring relation that the claim is valid for, "" for both.
     """
 
     knob: ClassVar[str] = ""
@@ -38,25 +38,25 @@ class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
 
 
 def check_epsilon(text: str, field: str) -> Decimal:
-    """Return an epsilon, eta or mu: 0 or 1e-12 to 1e3.
+    """Return an epsilon, eta or mu from its text.
 
-    Raises: RequestInvalid: it is not.
+    Raises: RequestInvalid: it is neither 0 nor 1e-12 to 1e3.
     """
     return parse_in(text, field=field, minimum=MIN_EPSILON, maximum=MAX_EPSILON, zero=True)
 
 
 def check_rho(text: str, field: str) -> Decimal:
-    """Return a rho: 0 or 1e-25 to 1e6.
+    """Return a rho from its text.
 
-    Raises: RequestInvalid: it is not.
+    Raises: RequestInvalid: it is neither 0 nor 1e-25 to 1e6.
     """
     return parse_in(text, field=field, minimum=MIN_RHO, maximum=MAX_RHO, zero=True)
 
 
 def check_delta(text: str, field: str) -> Decimal:
-    """Return a probability in [0, 1).
+    """Return a delta from its text.
 
-    Raises: RequestInvalid: not a decimal below 1.
+    Raises: RequestInvalid: it is not in [0, 1).
     """
     value = parse(text, field=field)
     if value >= 1:
@@ -65,9 +65,9 @@ def check_delta(text: str, field: str) -> Decimal:
 
 
 def check_noise(text: str, field: str) -> Decimal:
-    """Return a scale, standard deviation or variance of noise, above 0.
+    """Return a scale, standard deviation or variance of noise from its text.
 
-    Raises: RequestInvalid: it is not.
+    Raises: RequestInvalid: it is not above 0.
     """
     value = parse(text, field=field)
     if not value:
@@ -76,9 +76,9 @@ def check_noise(text: str, field: str) -> Decimal:
 
 
 def check_rate(text: str, field: str) -> Decimal:
-    """Return a sampling probability, 1e-12 to 1.
+    """Return a sampling probability from its text.
 
-    Raises: RequestInvalid: it is not.
+    Raises: RequestInvalid: it is not 1e-12 to 1.
     """
     return parse_in(text, field=field, minimum=MIN_EPSILON, maximum=Decimal(1), zero=False)
 

@@ -44,7 +44,7 @@ def _units(amount: Amount | None) -> Units:
     return INFINITE if amount is None else exact_cost(amount)
 
 
-def _squared(epsilon: Amount | None) -> Amount | None:
+def _square(epsilon: Amount | None) -> Amount | None:
     return None if epsilon is None else Fraction(epsilon) ** 2
 
 
@@ -69,14 +69,14 @@ SUMS: Final[MappingProxyType[str, Callable[[Promise], Units]]] = MappingProxyTyp
         "delta": lambda p: _units(p.delta),
         "rho": lambda p: _units(p.rho),
         "intrinsic_time": lambda p: _units(p.intrinsic_time),
-        "epsilon_squared": lambda p: _units(_squared(p.epsilon)),
+        "epsilon_squared": lambda p: _units(_square(p.epsilon)),
         "kl_mean": lambda p: _units(_kl_mean(p.epsilon)),
         "mu_squared": lambda p: _units(p.mu_squared),
         "pure_epsilon": lambda p: _units(p.pure_epsilon),
         # What odometers add up: they bound the loss itself.
         "loss_time": lambda p: _units(p.loss.time if p.loss else None),
         "loss_epsilon": lambda p: _units(_loss_epsilon(p)),
-        "loss_epsilon_squared": lambda p: _units(_squared(_loss_epsilon(p))),
+        "loss_epsilon_squared": lambda p: _units(_square(_loss_epsilon(p))),
         "loss_kl_mean": _loss_kl_mean,
         "loss_delta": lambda p: _units(p.loss.delta if p.loss else None),
         "loss_shift": lambda p: _units(p.loss.shift if p.loss else None),
@@ -96,7 +96,7 @@ def _renyi(worth: Promise, order: str) -> Units:
     return INFINITE if worth.renyi is None else _units(worth.renyi(Decimal(order)))
 
 
-def _apart(worth: Promise, name: str) -> Units:
+def _amount_unless_ex_post(worth: Promise, name: str) -> Units:
     return 0 if worth.ex_post else amount(name, worth)
 
 
@@ -108,7 +108,7 @@ def _within(worth: Promise, maximum: str) -> Units:
 
 
 FAMILIES: Final[MappingProxyType[str, Family]] = MappingProxyType(
-    {"renyi": _renyi, "apart": _apart, "within": _within}
+    {"renyi": _renyi, "apart": _amount_unless_ex_post, "within": _within}
 )
 """Families of sums, by the first part of their names.
 

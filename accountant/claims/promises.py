@@ -107,11 +107,11 @@ def promise(claim: c.Claim) -> Promise:
         case c.Laplace():
             epsilon = Fraction(claim.sensitivity) / Fraction(claim.scale)
             curve = partial(laplace_renyi, epsilon=epsilon)
-            return _known_rho(epsilon, Fraction(laplace_rho(epsilon)), curve)
+            return _pure_with_rho(epsilon, Fraction(laplace_rho(epsilon)), curve)
         case c.BoundedRange():
             eta = Fraction(claim.eta)
             curve = partial(bounded_range_renyi, eta=eta)
-            known = _known_rho(eta, bounded_range_rho(eta), curve)
+            known = _pure_with_rho(eta, bounded_range_rho(eta), curve)
             return replace(known, pure_epsilon=eta / 2)  # P11
         case _:
             raise TypeError(f"not a single mechanism: {type(claim).__name__}")
@@ -135,7 +135,7 @@ def _pure(epsilon: Fraction) -> Promise:
     )
 
 
-def _known_rho(epsilon: Fraction, rho: Fraction, renyi: Curve) -> Promise:
+def _pure_with_rho(epsilon: Fraction, rho: Fraction, renyi: Curve) -> Promise:
     # Whitehouse 2023 Thm 6 counts V = 2 rho for zCDP claims, here less than epsilon^2.
     loss = LossBound(time=2 * rho, epsilon=epsilon)
     return Promise(

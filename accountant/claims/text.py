@@ -8,7 +8,7 @@ from typing import Final
 import msgspec
 
 from accountant.amounts import is_wire
-from accountant.claims import ATOMS, MAX_DEPTH, AllOf, Claim, Interactive, Repeat, checked
+from accountant.claims import ATOMS, MAX_DEPTH, AllOf, Claim, Interactive, Repeat, check_claim
 from accountant.errors import RequestInvalid
 from accountant.suggest import did_you_mean
 
@@ -28,21 +28,21 @@ _SEPARATORS = "*:,=+"
 def claim_text(claim: Claim) -> str:
     """Return text from which `parse_claim` makes an equal claim."""
     if isinstance(claim, Repeat):
-        return f"{claim.times}*{_grouped(claim.claim)}"
+        return f"{claim.times}*{_parenthesize(claim.claim)}"
     if isinstance(claim, AllOf):
         # A batch of one ends in "+"; without it `parse_claim` would return the part alone.
-        return "+".join(map(_grouped, claim.claims)) + "+" * (len(claim.claims) == 1)
+        return "+".join(map(_parenthesize, claim.claims)) + "+" * (len(claim.claims) == 1)
     name = str(claim.__struct_config__.tag)
     if isinstance(claim, Interactive):
         return f"{name}:{claim_text(claim.claim)}"
-    given = msgspec.structs.asdict(claim)
-    fields = {field: value for field, value in given.items() if value is not msgspec.UNSET}
+    values = msgspec.structs.asdict(claim)
+    fields = {field: value for field, value in values.items() if value is not msgspec.UNSET}
     if len(fields) == 1:
         return f"{name}:{next(iter(fields.values()))}"
     return f"{name}:" + ",".join(f"{field}={value}" for field, value in fields.items())
 
 
-def _grouped(claim: Claim) -> str:
+def _parenthesize(claim: Claim) -> str:
     text = claim_text(claim)
     return f"({text})" if isinstance(claim, Repeat | AllOf) else text
 
@@ -53,7 +53,7 @@ def parse_claim(text: str) -> Claim:
     Raises: RequestInvalid: unknown kind, missing or unknown field, or a value out of range.
     """
     claim = _parse(text.strip(), text, 0)
-    return checked(claim).claim
+    return check_claim(claim).claim
 
 
 def _parse(text: str, whole: str, level: int) -> Claim:
@@ -87,7 +87,7 @@ def _split(text: str, separator: str, whole: str) -> list[str]:
     return [*parts, text[start:].strip()]
 
 
-def _meant(text: str) -> Callable[[], str]:
+def _claim_hint(text: str) -> Callable[[], str]:
     """Return a function that suggests a claim for a text without a kind, by its amount."""
     name, _, amount = text.replace("=", ":").partition(":")
     if is_wire(name):
@@ -108,23 +108,23 @@ def _parse_atom(text: str, whole: str) -> Claim:
     if kind is None or not colon:
         rule = f"must be KIND:VALUE or KIND:FIELD=VALUE,... with KIND one of {', '.join(_BY_NAME)}"
         rule += f", or {_INTERACTIVE}:KIND:..."
-        raise RequestInvalid("claim", rule, whole, hint=_meant(text))
+        raise RequestInvalid("claim", rule, whole, hint=_claim_hint(text))
     fields = kind.__struct_fields__
-    given: dict[str, str] = {}
+    values: dict[str, str] = {}
     for i, part in enumerate(rest.split(",")):
         field, equals, value = part.strip().partition("=")
         if not equals and i < len(fields):
             field, value = fields[i], part
-        if field not in fields or field in given:
+        if field not in fields or field in values:
             rule = f"{name} must have the fields {', '.join(fields)}"
             raise RequestInvalid("claim", rule, whole, hint=did_you_mean(field, fields))
-        given[field] = value.strip()
+        values[field] = value.strip()
     missing = [
         f
         for f in kind.__struct_fields__[: len(fields) - len(kind.__struct_defaults__)]
-        if f not in given
+        if f not in values
     ]
     if missing:
         raise RequestInvalid("claim", f"{name} must have {', '.join(missing)}", whole)
-    claim: Claim = kind(**given)
+    claim: Claim = kind(**values)
     return claim

@@ -58,15 +58,13 @@ def composed_delta(*, mechanisms: int, epsilon: Decimal, target: Decimal) -> Dec
         down = (-epsilon).exp()
         start = max(first, min(k, int((k + 1) / (1 + down))))  # the likeliest of them
         log_mass = _log_choose(k, start) - (k - start) * epsilon - k * (1 + down).ln()
-        here = log_mass.exp()
-        there = (log_mass + target - (2 * start - k) * epsilon).exp()
-        up_here, up_there = _above(here, there, k - start, start + 1, 1 / down, down)
-        low_here, low_there = _above(
-            here, there, start, k - start + 1, down, 1 / down, start - first
-        )
-        mass = here + up_here + low_here
+        own = log_mass.exp()
+        other = (log_mass + target - (2 * start - k) * epsilon).exp()
+        up_own, up_other = _above(own, other, k - start, start + 1, 1 / down, down)
+        low_own, low_other = _above(own, other, start, k - start + 1, down, 1 / down, start - first)
+        mass = own + up_own + low_own
         # The analyst's gain is each mass less e^target times that of the neighbour.
-        less = there + up_there + low_there
+        less = other + up_other + low_other
         return max(_MIN, mass - less + mass * _MARGIN)
 
 
@@ -116,12 +114,12 @@ def _guess(epsilon: Decimal, target: Decimal, delta: Decimal, maximum: int) -> i
 
 
 def _above(
-    here: Decimal,
-    there: Decimal,
-    left: int,
+    own: Decimal,
+    other: Decimal,
+    rest: int,
     taken: int,
-    grow_here: Decimal,
-    grow_there: Decimal,
+    grow_own: Decimal,
+    grow_other: Decimal,
     steps: int | None = None,
 ) -> tuple[Decimal, Decimal]:
     """Return the sums of two rows of binomial masses beyond a term of each, term by term.
@@ -129,25 +127,25 @@ def _above(
     The first sum is rounded up, the second one down, where the rest is too small to be added.
 
     Args:
-        here, there: the masses of the term; those of `there` are never larger.
-        left, taken: the next mass is (left / taken) times a factor, and so on with left - 1 and
+        own, other: the masses of the term; those of `other` are never larger.
+        rest, taken: the next mass is (left / taken) times a factor, and so on with left - 1 and
             taken + 1.
-        grow_here, grow_there: these factors.
-        steps: how many terms there are, by default `left`.
+        grow_own, grow_other: these factors.
+        steps: how many terms there are, by default `rest`.
     """
-    sum_here = sum_there = Decimal(0)
-    floor = here * _OMITTED
-    for i in range(left if steps is None else steps):
-        quotient = Decimal(left - i) / (taken + i)
-        before = here
-        here = here * quotient * grow_here
-        there = there * quotient * grow_there
-        if here < floor and here < before:
+    sum_own = sum_other = Decimal(0)
+    negligible = own * _OMITTED
+    for i in range(rest if steps is None else steps):
+        quotient = Decimal(rest - i) / (taken + i)
+        before = own
+        own = own * quotient * grow_own
+        other = other * quotient * grow_other
+        if own < negligible and own < before:
             # The quotients fall, so the rest is at most a geometric series.
-            return sum_here + here / (1 - here / before), sum_there
-        sum_here += here
-        sum_there += there
-    return sum_here, sum_there
+            return sum_own + own / (1 - own / before), sum_other
+        sum_own += own
+        sum_other += other
+    return sum_own, sum_other
 
 
 def _log_choose(n: int, k: int) -> Decimal:

@@ -1,4 +1,7 @@
-"""From (epsilon, delta)-DP to a bound on the loss itself, (epsilon, delta)-pDP."""
+"""From (epsilon, delta)-DP to probabilistic DP (pDP), which bounds the loss itself.
+
+(epsilon, delta)-pDP: P(|loss| > epsilon) <= delta.
+"""
 
 from __future__ import annotations
 
@@ -20,12 +23,14 @@ def probabilistic_delta(*, epsilon: Fraction, delta: Fraction) -> Fraction | Non
     """
     if not epsilon:
         return None
-    bound = outside_twice(epsilon=epsilon, delta=delta)
+    bound = double_epsilon_tail(epsilon=epsilon, delta=delta)
     return bound if bound < 1 else None
 
 
-def outside_twice(*, epsilon: Fraction, delta: Fraction) -> Fraction:
-    """Return 2 delta / (1 - e^-epsilon) >= P(|loss| > 2 epsilon), rounded up; it may exceed 1.
+def double_epsilon_tail(*, epsilon: Fraction, delta: Fraction) -> Fraction:
+    """Return a bound on P(|loss| > 2 epsilon), rounded up; it may exceed 1.
+
+    The bound is 2 delta / (1 - e^-epsilon).
 
     Args:
         epsilon: in nats, > 0; delta: in [0, 1).
@@ -62,9 +67,11 @@ def loss_shift(delta: Fraction) -> Decimal:
         delta: a probability, 0 < delta < 1.
     Source: docs/theory.md section 4, "claims with delta > 0".
     """
-    kept = 1 - delta
+    complement = 1 - delta
     with precise() as context:
-        # A smaller `kept` gives a larger shift, so it is rounded down. Near 1 the logarithm has
-        # 20 of 60 digits left, since delta is at least 1e-40.
+        # A smaller `complement` gives a larger shift, so it is rounded down. Near 1 the logarithm
+        # still has 20 of 60 digits, since delta is at least 1e-40.
         context.rounding = ROUND_FLOOR
-        return above(-(Decimal(kept.numerator) / Decimal(kept.denominator)).ln(), digits=18)
+        return above(
+            -(Decimal(complement.numerator) / Decimal(complement.denominator)).ln(), digits=18
+        )

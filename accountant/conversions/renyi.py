@@ -12,10 +12,10 @@ from typing import Final
 
 from accountant.conversions.renyi_arithmetic import (
     Real,
+    cancelled_digits,
     exact_or_up,
     expm1,
     log1p,
-    lost,
     magnitude,
     up,
     working,
@@ -64,7 +64,7 @@ def laplace_renyi(order: Real, *, epsilon: Fraction) -> Decimal:
     if not epsilon:
         return Decimal(0)
     # Below epsilon = 1 the two terms cancel; about epsilon/2 of them is left.
-    with working(lost(epsilon) + 3):
+    with working(cancelled_digits(epsilon) + 3):
         alpha, e = exact_or_up(order), exact_or_up(epsilon)
         less, both = alpha - 1, 2 * alpha - 1
         if alpha * e < _LARGE:
@@ -93,7 +93,11 @@ def bounded_range_renyi(order: Real, *, eta: Fraction) -> Decimal:
     if not eta:
         return Decimal(0)
     # The result is about alpha eta^2/8, a difference of terms of about alpha ln(1/eta).
-    guard = 2 * (lost(eta) + max(0, magnitude(order))) + lost(Fraction(order) - 1) + 10
+    guard = (
+        2 * (cancelled_digits(eta) + max(0, magnitude(order)))
+        + cancelled_digits(Fraction(order) - 1)
+        + 10
+    )
     with working(guard):
         alpha, e = exact_or_up(order), exact_or_up(eta)
         less = alpha - 1

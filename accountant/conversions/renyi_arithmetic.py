@@ -26,7 +26,7 @@ def working(guard: int = 0) -> AbstractContextManager[Context]:
     return localcontext(Context(prec=DIGITS + guard, Emax=MAX_EMAX, Emin=MIN_EMIN))
 
 
-def lost(value: Real) -> int:
+def cancelled_digits(value: Real) -> int:
     """Return how many digits the difference of 1 and 1 + `value` loses."""
     return max(0, -magnitude(value))
 
@@ -40,15 +40,15 @@ def magnitude(value: Real) -> int:
 
 def exact_or_up(value: Real) -> Decimal:
     """Return the number as a decimal; a fraction is rounded up to the context's precision."""
-    return _rounded(value, ROUND_CEILING)
+    return _round_once(value, ROUND_CEILING)
 
 
 def exact_or_down(value: Real) -> Decimal:
     """Return the number as a decimal; a fraction is rounded down to the context's precision."""
-    return _rounded(value, ROUND_FLOOR)
+    return _round_once(value, ROUND_FLOOR)
 
 
-def _rounded(value: Real, rounding: str) -> Decimal:
+def _round_once(value: Real, rounding: str) -> Decimal:
     if isinstance(value, Decimal):
         return value
     with localcontext() as context:
@@ -83,7 +83,7 @@ def log1p(x: Decimal) -> Decimal:
             return +x  # the next term, x^2/2, is below the last digit
         # libmpdec rounds ln correctly, so only the sum needs more digits: enough to keep the
         # first `digits` digits of x.
-        context.prec = digits + 2 + lost(x)
+        context.prec = digits + 2 + cancelled_digits(x)
         shifted = 1 + x
         context.prec = digits
         return shifted.ln()
@@ -95,7 +95,7 @@ def expm1(x: Decimal) -> Decimal:
         digits = context.prec
         if x.adjusted() < -digits:
             return +x
-        context.prec = digits + 2 + lost(x)
+        context.prec = digits + 2 + cancelled_digits(x)
         difference = x.exp() - 1
         context.prec = digits
         return +difference

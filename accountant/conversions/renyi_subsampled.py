@@ -10,10 +10,10 @@ from typing import Final
 from accountant.conversions.renyi import zcdp_renyi
 from accountant.conversions.renyi_arithmetic import (
     Real,
+    cancelled_digits,
     exact_or_up,
     expm1,
     log1p,
-    lost,
     up,
     working,
 )
@@ -81,7 +81,7 @@ def _log_moment(order: int, rate: Fraction, noise: Fraction) -> Decimal:
     with working():
         inverse = exact_or_up(1 / noise**2)
     # e^(k(k-1)/(2s^2)) - 1 loses digits where s is large; 4096 factors lose another 8.
-    with working(lost(inverse) + 10):
+    with working(cancelled_digits(inverse) + 10):
         q, inverse = exact_or_up(rate), exact_or_up(1 / noise**2)
         odds = q / (1 - q)
         step = inverse.exp()

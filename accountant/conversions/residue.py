@@ -61,8 +61,8 @@ def residue_after_pure(*, mu: Real, epsilon: Real, digits: int = 30) -> Decimal 
         while evaluate(low)[0] > 0:
             low /= 2
     root = increasing_root(evaluate, low=low, high=m, start=start, digits=worked - 2)
-    for kept in (digits, digits * 3 // 4, digits // 2):
-        left = below(root, digits=kept)
+    for precision in (digits, digits * 3 // 4, digits // 2):
+        left = below(root, digits=precision)
         if evaluate(left)[0] < -(Decimal(10) ** (5 - worked)):
             return left
     raise ArithmeticError(f"no residue proved for mu = {m}, epsilon = {eps}")

@@ -242,7 +242,7 @@ def _root_down(state: int) -> Decimal:
         return context.next_minus((Decimal(state) / UNIT).sqrt()) if state else Decimal(0)
 
 
-def repeated(
+def run_repeatedly(
     state: int,
     cost: Callable[[int], int | None],
     times: int,

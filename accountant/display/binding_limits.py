@@ -10,10 +10,10 @@ from accountant.advice.preview import Preview
 from accountant.display.limits import budget_words, pace_words, scope_words
 from accountant.display.numbers import (
     Texts,
-    counted,
+    counting_amounts,
     exact_percent,
-    left_amount,
     part_of,
+    remaining_amount,
     spent_amount,
     spent_percent,
     symbol,
@@ -82,7 +82,7 @@ def _is(limit: BindingLimit, named: LimitName) -> bool:
 
 def short_sum(asked: Texts, left: Texts) -> str | None:
     """Return the sum of which a request asks for more than is left, None where it fits."""
-    names = [name for name in counted(left) if name in asked]
+    names = [name for name in counting_amounts(left) if name in asked]
     over = [name for name in names if Decimal(asked[name]) > Decimal(left[name])]
     if any(name in DELTAS for name in over):
         return next(name for name in over if name in DELTAS)
@@ -106,7 +106,7 @@ def cost_and_left(asked: Texts, left: Texts, *, cost: bool = True) -> str:
     name = short_sum(asked, left)
     if name is None:
         return ""
-    rest = f"{left_amount(left[name])} is left"
+    rest = f"{remaining_amount(left[name])} is left"
     if not cost:
         return f"{symbol(name)} {rest}"
     return f"the request costs {symbol(name)} {spent_amount(asked[name])}, and {rest}"

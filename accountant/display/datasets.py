@@ -26,10 +26,10 @@ def guarantee(policy: Policy) -> str:
     """Return a policy's constants, as its owner has written them where that says the same."""
     name, amount, delta = guarantee_of(policy)
     sign, text = ("ρ", policy.rho) if name == "rho" else ("ε", policy.epsilon)
-    return f"{sign} = {_as_written(text or '0', amount)}, δ = {_as_written(policy.delta, delta)}"
+    return f"{sign} = {_owner_text(text or '0', amount)}, δ = {_owner_text(policy.delta, delta)}"
 
 
-def _as_written(text: str, value: Decimal) -> str:
+def _owner_text(text: str, value: Decimal) -> str:
     """Return the owner's own text where it says the same: 1e-6, not 0.000001."""
     return text if Decimal(text) == value else f"{value:f}"
 

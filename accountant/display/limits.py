@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Final
 
 from accountant.advice.room import LimitRoom, Tightest
-from accountant.display.numbers import Texts, counted, exact_percent, left_line
+from accountant.display.numbers import Texts, counting_amounts, exact_percent, remaining_line
 from accountant.display.times import each_period
 from accountant.filters.base import DELTAS
 from accountant.limits.wire import LimitRecord, LimitRemaining, Pace, ReservedRecord, Scope
@@ -29,12 +29,12 @@ def budget_words(limit: LimitRecord | LevelView) -> str:
     """Return what may be used in all: `20 % of the budget`; "" where that is not limited."""
     if limit.part is not None:
         return f"{exact_percent(limit.part)} of the budget"
-    return "" if limit.policy is None else f"a budget of its own, {left_line(limit.budget)}"
+    return "" if limit.policy is None else f"a budget of its own, {remaining_line(limit.budget)}"
 
 
-def pace_words(pace: Pace | PaceView) -> str:
+def pace_words(period_limit: Pace | PaceView) -> str:
     """Return what may be used in a period: `1 % of the budget each day`."""
-    return f"{exact_percent(pace.part)} of the budget {each_period(pace.period)}"
+    return f"{exact_percent(period_limit.part)} of the budget {each_period(period_limit.period)}"
 
 
 def is_default(limit: LevelView) -> bool:
@@ -96,7 +96,7 @@ def _moved_line(left: Texts, asked: Texts) -> str:
         for name, text in left.items()
         if name in DELTAS and text == "0" and asked.get(name, "0") == "0"
     }
-    return left_line(counted(left, budget=unmoved))
+    return remaining_line(counting_amounts(left, budget=unmoved))
 
 
 def room_words(room: LimitRoom) -> str:

@@ -52,7 +52,7 @@ def spent_amount(amount: str | float | Decimal) -> str:
     return _short(amount, ROUND_CEILING)
 
 
-def left_amount(amount: str | float | Decimal) -> str:
+def remaining_amount(amount: str | float | Decimal) -> str:
     """Return an amount that is left, or a budget, with four digits, rounded down."""
     return _short(amount, ROUND_FLOOR)
 
@@ -73,8 +73,8 @@ def spent_amounts(texts: Texts | None) -> tuple[Amount, ...]:
     return tuple(Amount(symbol(name), spent_amount(text), text) for name, text in found)
 
 
-def counted(
-    left: Texts | None,
+def counting_amounts(
+    remaining: Texts | None,
     totals: Mapping[str, str | int] | None = None,
     budget: Texts | None = None,
 ) -> Texts:
@@ -86,11 +86,11 @@ def counted(
     nothing else is there.
 
     Args:
-        left: in the order of the filter's sums.
+        remaining: in the order of the filter's sums.
         totals: of the same decision or view; without them, a half with nothing left has ended.
         budget: of the dataset, where it is known.
     """
-    found, after = left or {}, totals or {}
+    found, after = remaining or {}, totals or {}
     ended = {name for name in found if after.get(name) == "inf"}
     for name, text in found.items():
         unused = text == "0" and str(after.get(name, "")) == "0"
@@ -111,43 +111,48 @@ def counted(
     return kept or dict([*found.items()][:1])
 
 
-def counted_cost(
+def counting_cost(
     cost: Texts | None,
-    left: Texts | None,
+    remaining: Texts | None,
     totals: Mapping[str, str | int] | None = None,
     budget: Texts | None = None,
 ) -> Texts:
     """Return a cost in the sums that the filter counts, without those that it does not move.
 
     Args:
-        left, totals, budget: as of `counted`; without `left`, every sum that it moves.
+        remaining, totals, budget: as of `counting_amounts`; without `remaining`, every sum that
+            it moves.
     """
     whole = cost or {}
-    names = counted(left, totals, budget) if left else whole
+    names = counting_amounts(remaining, totals, budget) if remaining else whole
     shown = {
         name: text
         for name, text in whole.items()
-        if (name in names or (name in DELTAS and name in (left or whole)))
+        if (name in names or (name in DELTAS and name in (remaining or whole)))
         and text not in {"0", "inf"}
     }
     return shown or {name: whole[name] for name in list(names)[:1] if name in whole}
 
 
-def left_ratio(left: Texts | None, totals: Mapping[str, str | int] | None) -> Decimal | None:
+def remaining_ratio(
+    remaining: Texts | None, totals: Mapping[str, str | int] | None
+) -> Decimal | None:
     """Return about which part of the budget a grant leaves, None where its amounts do not say.
 
     A view has the exact part, as `spent_ratio`. This one is never above it.
 
     Args:
-        left, totals: of a decision.
+        remaining, totals: of a decision.
     """
     after = totals or {}
     wholes = {
         name: _EXACT.add(Decimal(text), Decimal(str(after[name])))
-        for name, text in counted(left, after).items()
+        for name, text in counting_amounts(remaining, after).items()
         if name in after and name not in DELTAS
     }
-    ratios = {name: part_of((left or {})[name], whole) for name, whole in wholes.items() if whole}
+    ratios = {
+        name: part_of((remaining or {})[name], whole) for name, whole in wholes.items() if whole
+    }
     if not ratios:
         return None
     # Of Renyi orders one is enough, and so is basic composition beside a filter. Else every sum
@@ -169,16 +174,16 @@ def _advanced_2016_ratio(wholes: Mapping[str, Decimal], after: Mapping[str, str 
     return max(Decimal(0), _EXACT.subtract(Decimal(1), spent))
 
 
-def left_headline(left: Texts | None, totals: Mapping[str, str | int] | None) -> str:
+def remaining_headline(remaining: Texts | None, totals: Mapping[str, str | int] | None) -> str:
     """Return the one number that leads after a grant: `94.9 % left`; "" where it is not known."""
-    ratio = left_ratio(left, totals)
-    return "" if ratio is None else f"{left_percent(ratio)} left"
+    ratio = remaining_ratio(remaining, totals)
+    return "" if ratio is None else f"{remaining_percent(ratio)} left"
 
 
-def left_amounts(texts: Texts | None) -> tuple[Amount, ...]:
+def remaining_amounts(texts: Texts | None) -> tuple[Amount, ...]:
     """Return amounts that are left, by sum."""
     found = (texts or {}).items()
-    return tuple(Amount(symbol(name), left_amount(text), text) for name, text in found)
+    return tuple(Amount(symbol(name), remaining_amount(text), text) for name, text in found)
 
 
 def odometer_amounts(readings: Texts) -> tuple[Amount, ...]:
@@ -196,15 +201,15 @@ def line(amounts: Iterable[Amount]) -> str:
 
 def spent_line(texts: Texts | None) -> str:
     """Return a cost in a line; of sums behind the first one those that it moves."""
-    return line(moved(spent_amounts(texts)))
+    return line(nonzero_amounts(spent_amounts(texts)))
 
 
-def moved(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
+def nonzero_amounts(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
     """Return the first amount, and of those behind it those that are not 0."""
     return tuple(each for i, each in enumerate(amounts) if not i or each.text != "0")
 
 
-def left_line(texts: Texts | None, budget: Texts | None = None) -> str:
+def remaining_line(texts: Texts | None, budget: Texts | None = None) -> str:
     """Return what is left in a line.
 
     Args:
@@ -212,7 +217,7 @@ def left_line(texts: Texts | None, budget: Texts | None = None) -> str:
     """
     has_none = {name for name, text in (budget or {}).items() if text == "0"}
     shown = {name: text for name, text in (texts or {}).items() if name not in has_none}
-    return line(left_amounts(shown))
+    return line(remaining_amounts(shown))
 
 
 def part_of(amount: str | Decimal, whole: str | Decimal) -> Decimal:
@@ -228,7 +233,7 @@ def spent_percent(ratio: float | Decimal) -> str:
     return _percent(ratio, _tenths(ratio, ROUND_CEILING))
 
 
-def left_percent(ratio: float | Decimal) -> str:
+def remaining_percent(ratio: float | Decimal) -> str:
     """Return the part of a whole that is left, rounded down to a tenth: `12.3 %`."""
     return _percent(ratio, _tenths(ratio, ROUND_FLOOR))
 

@@ -17,7 +17,7 @@ def odometers_of(view: DatasetView) -> tuple[Amount, ...]:
     """Return the readings of a dataset's odometers, in nats."""
     return tuple(
         each._replace(text=f"above {spent_amount(promised)} ({SAMPLING})")
-        if (promised := _passed(each.exact, view.policy)) is not None
+        if (promised := _exceeded_guarantee(each.exact, view.policy)) is not None
         else each
         for each in odometer_amounts(view.odometers)
     )
@@ -25,10 +25,10 @@ def odometers_of(view: DatasetView) -> tuple[Amount, ...]:
 
 def ignores_sampling(reading: str, policy: Policy) -> bool:
     """Tell whether a reading is above the guarantee, under a filter that counts sampling."""
-    return _passed(reading, policy) is not None
+    return _exceeded_guarantee(reading, policy) is not None
 
 
-def _passed(reading: str, policy: Policy) -> Decimal | None:
+def _exceeded_guarantee(reading: str, policy: Policy) -> Decimal | None:
     # Only Renyi filters charge a sampled claim less. An odometer charges it as if the mechanism
     # had read all the data, so its reading soon exceeds the guarantee and says nothing more.
     if policy.filter not in _COUNT_SAMPLING:

@@ -14,7 +14,7 @@ from accountant.display.admin_refusals import CurrentDataset, admin_refusal_word
 from accountant.display.binding_limits import binding_limits, binding_words, cost_and_left
 from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
-from accountant.display.numbers import Texts, left_amount, spent_amount, symbol
+from accountant.display.numbers import Texts, remaining_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
 from accountant.limits.wire import Scope
@@ -161,12 +161,12 @@ def _role_words(request: _RefusedRequest, dataset: str | None) -> str:
     return f"{request.analyst} is not an analyst of {where}." if request.analyst else ""
 
 
-def _delta_words(asked: Texts | None, left: Texts | None) -> str:
+def _delta_words(asked: Texts | None, remaining: Texts | None) -> str:
     """Return what to do where a claim's delta is more than is left for claims, else ""."""
-    delta, rest = (asked or {}).get("delta", "0"), (left or {}).get("delta")
+    delta, rest = (asked or {}).get("delta", "0"), (remaining or {}).get("delta")
     if rest is None or Decimal(delta) <= Decimal(rest):
         return ""
-    there = "nothing" if Decimal(rest) == 0 else left_amount(rest)
+    there = "nothing" if Decimal(rest) == 0 else remaining_amount(rest)
     return (
         f"The claim has a delta of {spent_amount(delta)}, and {there} of the dataset's delta is "
         "left for claims. Use a claim without a delta, such as pure, laplace or gaussian."
@@ -198,16 +198,16 @@ def when_more(
     if paces is not None:
         ends = []
         for each in binding:
-            pace = paces.get((each.level.scope, each.level.name))
-            if pace is None:
+            period_limit = paces.get((each.level.scope, each.level.name))
+            if period_limit is None:
                 return MoreAvailable("That period limit was removed or replaced since: ask again.")
-            if not in_period(pace, decided_at):
+            if not in_period(period_limit, decided_at):
                 return MoreAvailable("A new period has begun since: ask again.")
-            ends.append(pace.ends_at)
+            ends.append(period_limit.ends_at)
     at = max(ends)
     return MoreAvailable(f"More comes at {moment(at)}.", at)
 
 
-def in_period(pace: PaceView, at: int) -> bool:
+def in_period(period_limit: PaceView, at: int) -> bool:
     """Whether a time, in milliseconds since 1970, is within a limit's current period."""
-    return from_iso(pace.begins_at) <= at < from_iso(pace.ends_at)
+    return from_iso(period_limit.begins_at) <= at < from_iso(period_limit.ends_at)

@@ -7,7 +7,7 @@ from typing import Final
 _LONGEST: Final = 300
 
 
-def cut(text: str, maximum: int = _LONGEST) -> str:
+def shorten(text: str, maximum: int = _LONGEST) -> str:
     """Return a text that is not longer than a table bears."""
     return text if len(text) <= maximum else f"{text[:maximum]}…"
 

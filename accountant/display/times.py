@@ -20,17 +20,17 @@ def day(iso: str | None) -> str:
     return (iso or "")[:10]
 
 
-def from_now(iso: str, now: int) -> str:
+def time_until(iso: str, now: int) -> str:
     """Return how long it is until a time, rounded up: `in 5 hours`; "" once it has come.
 
     Args:
         now: milliseconds since 1970.
     """
-    left = from_iso(iso) - now
-    if left <= 0:
+    remaining = from_iso(iso) - now
+    if remaining <= 0:
         return ""
-    unit, name = next(each for each in _UNITS if left > 2 * each[0] or each[0] == _MINUTE)
-    count = -(-left // unit)
+    unit, name = next(each for each in _UNITS if remaining > 2 * each[0] or each[0] == _MINUTE)
+    count = -(-remaining // unit)
     return f"in {count:,} {name}{'s' * (count != 1)}"
 
 

@@ -99,10 +99,10 @@ class Advanced2016Filter(SummedFilter):
             return max(each)
         time, mean, _ = map(add, spent, price.amounts)
         before, after = self._about(spent[0], spent[1]), self._about(time, mean)
-        left = float(self._epsilon) - before
+        remaining = float(self._epsilon) - before
         if after <= before:
             return each[2]
-        return max(math.log((after - before) / left), each[2]) if left > 0 else math.inf
+        return max(math.log((after - before) / remaining), each[2]) if remaining > 0 else math.inf
 
     def _holds_exactly(self, time: int, mean: int) -> bool:
         bound = advanced_2016_bound(

@@ -121,7 +121,7 @@ class Filter(ABC):
         with precise():
             delta = budget.delta_for_claims + budget.delta_for_filter
         if budget.epsilon is None:
-            return Guarantee("rho", required(budget.rho, "rho"), delta)
+            return Guarantee("rho", require_positive(budget.rho, "rho"), delta)
         return Guarantee("epsilon", budget.epsilon, delta)
 
     @abstractmethod
@@ -187,7 +187,7 @@ class Filter(ABC):
         return spent[0]
 
 
-def required(value: Decimal | None, field: str) -> Decimal:
+def require_positive(value: Decimal | None, field: str) -> Decimal:
     """Return a budget that must be given and greater than 0.
 
     Raises: RequestInvalid: it is missing or 0.

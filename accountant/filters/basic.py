@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from accountant.amounts import Units, units_down
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, required
+from accountant.filters.base import Budget, require_positive
 
 
 class BasicFilter(AdditiveFilter):
@@ -24,5 +24,5 @@ class BasicFilter(AdditiveFilter):
         return delta
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon = required(budget.epsilon, "epsilon")
+        epsilon = require_positive(budget.epsilon, "epsilon")
         return units_down(epsilon), units_down(budget.delta_for_claims)

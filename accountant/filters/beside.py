@@ -146,15 +146,15 @@ class BesideBasic(Filter):
     def remaining(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> tuple[Units, ...]:
         """Return the amount by which each sum may still grow; of a half that has ended, 0."""
         width = self._width
-        left = [*self.kind.remaining(capacity[:width], spent[:width])]
-        left += [0] * (self._without - width)
+        remaining = [*self.kind.remaining(capacity[:width], spent[:width])]
+        remaining += [0] * (self._without - width)
         if spent[-1]:
-            left[:width] = [0] * width
+            remaining[:width] = [0] * width
         for i, _ in self._deltas:
-            left[i] = max(0, capacity[i] - spent[i])
+            remaining[i] = max(0, capacity[i] - spent[i])
         if not spent[self._without]:
-            left[width] = max(0, capacity[width] - spent[width])
-        return tuple(left)
+            remaining[width] = max(0, capacity[width] - spent[width])
+        return tuple(remaining)
 
     def count(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
@@ -189,8 +189,10 @@ class BesideBasic(Filter):
     def excess(
         self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price
     ) -> float | None:
-        left = self.remaining(capacity, spent)
-        basic = max(log_ratio(price.amounts[amount], left[i]) for i, amount in self._basic_sums())
+        remaining = self.remaining(capacity, spent)
+        basic = max(
+            log_ratio(price.amounts[amount], remaining[i]) for i, amount in self._basic_sums()
+        )
         if spent[-1]:
             return basic
         width = self._width

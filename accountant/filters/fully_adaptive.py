@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from accountant.amounts import Units, below, budget_down, precise, units_down
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, own_delta, required
+from accountant.filters.base import Budget, own_delta, require_positive
 
 
 class FullyAdaptiveFilter(AdditiveFilter):
@@ -18,7 +18,7 @@ class FullyAdaptiveFilter(AdditiveFilter):
     sums = ("intrinsic_time", "delta")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
         with precise():
             twice_log = -2 * delta.ln()
             # The bound increases with V, so the rule is V <= V*, its root. This form avoids a

@@ -19,8 +19,8 @@ from accountant.amounts import (
 from accountant.claims.price import Price
 from accountant.claims.promises import Promise
 from accountant.conversions.gdp import gdp_capacity
-from accountant.conversions.residue_step import admits, pure_cost, pure_step, repeated
-from accountant.filters.base import Budget, Filter, own_delta, required
+from accountant.conversions.residue_step import admits, pure_cost, pure_step, run_repeatedly
+from accountant.filters.base import Budget, Filter, own_delta, require_positive
 from accountant.filters.summed import log_ratio
 from accountant.fractional import whole_down, whole_up
 
@@ -61,7 +61,7 @@ class GdpResidueFilter(Filter):
         return ("mu_squared", "delta", "pure_epsilon")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
         mu = gdp_capacity(epsilon=epsilon, delta=delta)
         with precise():
             maximum = below(mu * mu, digits=50)
@@ -174,7 +174,7 @@ def _batch_cost(mechanisms: int, parts: Parts, room: int) -> int | None:
             if pure == INFINITE:
                 return None
             step = partial(pure_cost, step=pure_step(int(pure)))
-            state, done = repeated(whole_down(state), step, times, singly=singly)
+            state, done = run_repeatedly(whole_down(state), step, times, singly=singly)
             if done < times:
                 return None
     return room - state
@@ -187,7 +187,7 @@ def _count(
     """Return how many times a claim with a pure part fits into m^2 = room."""
     if mechanisms == 1:
         cost = partial(_cost, amounts[_MU_SQUARED], amounts[_PURE])
-        return repeated(room, cost, maximum, singly=_SINGLY)[1]
+        return run_repeatedly(room, cost, maximum, singly=_SINGLY)[1]
     return _count_batches(mechanisms, parts, room, maximum)
 
 

@@ -11,7 +11,14 @@ from accountant.claims.fields import MAX_EPSILON, MIN_EPSILON
 from accountant.conversions.optimal_composition import most_composed
 from accountant.errors import RequestInvalid
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, Parameter, Parameters, own_delta, required, sum_name
+from accountant.filters.base import (
+    Budget,
+    Parameter,
+    Parameters,
+    own_delta,
+    require_positive,
+    sum_name,
+)
 
 MAX_MECHANISMS: Final = 10_000_000
 """The number is found at opening, in about 0.2 s where it is so large."""
@@ -45,8 +52,8 @@ class OptimalHomogeneousFilter(AdditiveFilter):
         self.sums = (sum_name("within", self.epsilon_each), "delta")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
-        count = _most(self.epsilon_each, epsilon, delta)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
+        count = _max_count(self.epsilon_each, epsilon, delta)
         if count is None:
             rule = f"must be larger: the budget holds more than {MAX_MECHANISMS:,} of it"
             raise RequestInvalid("epsilon_each", rule, self._text)
@@ -57,5 +64,5 @@ class OptimalHomogeneousFilter(AdditiveFilter):
 
 
 @lru_cache(maxsize=4096)
-def _most(each: Decimal, epsilon: Decimal, delta: Decimal) -> int | None:
+def _max_count(each: Decimal, epsilon: Decimal, delta: Decimal) -> int | None:
     return most_composed(epsilon=each, target=epsilon, delta=delta, maximum=MAX_MECHANISMS)

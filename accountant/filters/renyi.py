@@ -14,7 +14,7 @@ from accountant.filters.base import (
     Parameter,
     Parameters,
     own_delta,
-    required,
+    require_positive,
     sum_name,
 )
 
@@ -45,7 +45,7 @@ class RenyiFilter(AdditiveFilter):
         self.sums = (sum_name("renyi", self.order),)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon = required(budget.epsilon, "epsilon")
+        epsilon = require_positive(budget.epsilon, "epsilon")
         return (order_budget(self.order, epsilon, whole_delta(budget), field="order"),)
 
 

@@ -11,7 +11,7 @@ from typing import ClassVar, Final
 from accountant.amounts import INFINITE, Units, parse, precise
 from accountant.claims.price import Price
 from accountant.errors import RequestInvalid
-from accountant.filters.base import Budget, Parameter, Parameters, required, sum_name
+from accountant.filters.base import Budget, Parameter, Parameters, require_positive, sum_name
 from accountant.filters.renyi import order_budget, parse_order, whole_delta
 from accountant.filters.summed import SummedFilter
 
@@ -48,7 +48,7 @@ class RenyiWeightedFilter(SummedFilter):
         self.sums = tuple(sum_name("renyi", order) for order in self.orders)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), whole_delta(budget)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), whole_delta(budget)
         return tuple(
             order_budget(order, epsilon, _part(weight, delta), field=f"orders[{j}]")
             for j, (order, weight) in enumerate(zip(self.orders, self.weights, strict=True))

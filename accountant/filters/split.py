@@ -15,7 +15,7 @@ from accountant.filters.base import (
     Parameter,
     Parameters,
     own_delta,
-    required,
+    require_positive,
 )
 from accountant.filters.summed import SummedFilter
 
@@ -61,7 +61,7 @@ class SplitFilter(SummedFilter):
             return Guarantee(name, epsilon + self._epsilon, delta + self._delta)
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
         if self.guarantee(budget).delta >= 1:
             rule = "and delta must add up to less than 1"
             raise RequestInvalid("delta_ex_post", rule, str(self._delta))

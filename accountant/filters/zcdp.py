@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from accountant.amounts import Units, units_down
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, required
+from accountant.filters.base import Budget, require_positive
 
 
 class ZcdpFilter(AdditiveFilter):
@@ -25,4 +25,4 @@ class ZcdpFilter(AdditiveFilter):
         return delta
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        return units_down(required(budget.rho, "rho")), units_down(budget.delta_for_claims)
+        return units_down(require_positive(budget.rho, "rho")), units_down(budget.delta_for_claims)

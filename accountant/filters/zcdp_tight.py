@@ -5,7 +5,7 @@ from __future__ import annotations
 from accountant.amounts import Units, budget_down, units_down
 from accountant.conversions.tight_zcdp import capacity
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import Budget, own_delta, required
+from accountant.filters.base import Budget, own_delta, require_positive
 
 
 class ZcdpTightFilter(AdditiveFilter):
@@ -19,6 +19,6 @@ class ZcdpTightFilter(AdditiveFilter):
     sums = ("rho", "delta")
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon, delta = required(budget.epsilon, "epsilon"), own_delta(budget)
+        epsilon, delta = require_positive(budget.epsilon, "epsilon"), own_delta(budget)
         maximum = capacity(epsilon=epsilon, delta=delta)
         return budget_down(maximum), units_down(budget.delta_for_claims)

@@ -100,10 +100,10 @@ def adjudicate(
     after = spent + tuple(map(add, totals[plan.width :], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
     if not plan.additive:
-        named = _shared if plan.kind.adds_up else _named
-        cost = named(plan.sums, _grown(totals, after, after))
+        named = _shared if plan.kind.adds_up else _by_name
+        cost = named(plan.sums, _growth(totals, after, after))
     elif asked.fractional:
-        cost = _shared(plan.sums, _grown(totals, after, asked.amounts))
+        cost = _shared(plan.sums, _growth(totals, after, asked.amounts))
     else:
         cost = asked.wire
     crossed_after, crossed = ledger.crossed, _NONE_CROSSED
@@ -144,7 +144,7 @@ def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
     return asked.fractional or ledger.fractional or not ledger.plan.additive
 
 
-def _grown(
+def _growth(
     before: tuple[Units, ...], after: tuple[Units, ...], otherwise: tuple[Units, ...]
 ) -> tuple[Units, ...]:
     """Return what each total, as it is written, has grown by: `otherwise` of an infinite one."""
@@ -156,16 +156,16 @@ def _grown(
     )
 
 
-def _named(sums: tuple[str, ...], amounts: tuple[Units, ...]) -> dict[str, str]:
+def _by_name(sums: tuple[str, ...], amounts: tuple[Units, ...]) -> dict[str, str]:
     return dict(zip(sums, map(format_units, amounts), strict=True))
 
 
 # Of a claim with fractions the costs differ by a unit at most: there are few of them.
-_shared = lru_cache(maxsize=4096)(_named)
+_shared = lru_cache(maxsize=4096)(_by_name)
 
 
 def _refuse(ledger: Ledger, reason: Reason, at: int, asked: Price | None) -> tuple[Ledger, Verdict]:
-    return moved(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
+    return advance(ledger, at), Verdict(Outcome.REFUSED, reason, asked)
 
 
 def _refuse_denied(
@@ -179,32 +179,34 @@ def _refuse_denied(
 ) -> tuple[Ledger, Verdict]:
     """Refuse what some budget denies; only the dataset's own is exhausted or halted by it."""
     plan, reason, place = ledger.plan, denial.reason, denial.place
-    after, crossed, halts = moved(ledger, at), _NONE_CROSSED, False
+    after, crossed, halts = advance(ledger, at), _NONE_CROSSED, False
     if reason is Reason.CLAIM_NOT_ACCEPTED:
         return after, Verdict(Outcome.REFUSED, reason, asked, level=place)
     if reason is Reason.EXHAUSTED and place is None:
         halts = bool(plan.policy.halt_on_refusal)
-        after, crossed = _exhausted(ledger, at, halts=halts)
-    left: tuple[LimitRemaining, ...] = ()
+        after, crossed = _exhaust(ledger, at, halts=halts)
+    remaining: tuple[LimitRemaining, ...] = ()
     if reason is Reason.EXHAUSTED and limits is not None:
         # Waiting for another period helps only where the dataset itself has room.
-        left = remaining_at(limits, ledger, None if place is None else asked)
+        remaining = remaining_at(limits, ledger, None if place is None else asked)
     # After a halt nothing would be granted any more, so nothing is offered.
-    fits = None if halts else largest(claim.claim, budgets.offered, plan.capacity, ledger.spent)
+    fits = (
+        None if halts else largest(claim.claim, budgets.search_filter, plan.capacity, ledger.spent)
+    )
     ends = would_end(plan, ledger.spent, fits)
     verdict = Verdict(
-        *(Outcome.REFUSED, reason, asked, crossed, fits), ends=ends, level=place, left_at=left
+        *(Outcome.REFUSED, reason, asked, crossed, fits), ends=ends, level=place, left_at=remaining
     )
     return after, verdict
 
 
-def _exhausted(ledger: Ledger, at: int, *, halts: bool) -> tuple[Ledger, tuple[str, ...]]:
+def _exhaust(ledger: Ledger, at: int, *, halts: bool) -> tuple[Ledger, tuple[str, ...]]:
     """Return the ledger after its own budget has denied a claim, and the thresholds crossed."""
     plan = ledger.plan
     if plan.progress(ledger.totals) < plan.nearly:
-        return moved(ledger, at, halts=halts), _NONE_CROSSED
+        return advance(ledger, at, halts=halts), _NONE_CROSSED
     crossed = plan.policy.alert_at[ledger.crossed :]
-    return moved(ledger, at, len(plan.thresholds), exhausted=True, halts=halts), crossed
+    return advance(ledger, at, len(plan.thresholds), exhausted=True, halts=halts), crossed
 
 
 def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) -> str | None:
@@ -220,7 +222,7 @@ def would_end(plan: CompiledPolicy, spent: tuple[Units, ...], fits: str | None) 
     return None if kind.filter_fits(plan.capacity, spent, asked) else kind.name
 
 
-def moved(
+def advance(
     ledger: Ledger,
     at: int,
     crossed: int | None = None,

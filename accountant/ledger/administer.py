@@ -28,12 +28,12 @@ def administer(
     if isinstance(record, Open):
         if ledger is None:
             return _open(record, at)
-        return _refused(ledger, Reason.ALREADY_OPENED, at)
+        return _refuse(ledger, Reason.ALREADY_OPENED, at)
     assert ledger is not None
     if ledger.closed:
-        return _refused(ledger, Reason.CLOSED, at)
+        return _refuse(ledger, Reason.CLOSED, at)
     if record.follows is not None and record.follows != ledger.sequence:
-        return _refused(ledger, Reason.OUT_OF_DATE, at)
+        return _refuse(ledger, Reason.OUT_OF_DATE, at)
     if isinstance(record, Amend):
         if record.policy is not None:
             return _lower(ledger, record.policy, at)
@@ -45,7 +45,7 @@ def administer(
 
 def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
     plan = open_plan(resolve(record.policy))
-    ledger, extra = Ledger.opened(record.dataset, plan, at), _policy_fields(plan)
+    ledger, extra = Ledger.new(record.dataset, plan, at), _policy_fields(plan)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
@@ -80,17 +80,17 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     what these have answered.
     """
     if ledger.mechanisms or any(ledger.totals):
-        return _refused(ledger, Reason.ALREADY_GRANTED, at)
+        return _refuse(ledger, Reason.ALREADY_GRANTED, at)
     if ledger.limits:
         # Parts and shares are stored as what they were of the budget as it is.
-        return _refused(ledger, Reason.HAS_LIMITS, at)
+        return _refuse(ledger, Reason.HAS_LIMITS, at)
     before = ledger.plan
-    kept = {
+    unchanged = {
         field: getattr(before.policy, field)
         for field in ("access", "visibility", "population")
         if getattr(wanted, field) is UNSET
     }
-    plan = open_plan(resolve(msgspec.structs.replace(wanted, **kept)))
+    plan = open_plan(resolve(msgspec.structs.replace(wanted, **unchanged)))
     was, now = guarantee_of(before.policy), guarantee_of(plan.policy)
     same = all(
         getattr(before.policy, field) == getattr(plan.policy, field)
@@ -99,7 +99,7 @@ def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, di
     larger = now.name != was.name or now.amount > was.amount or now.delta > was.delta
     shared = before.policy.population is not UNSET
     if not same or shared or larger or any(map(gt, plan.capacity, before.capacity)):
-        return _refused(ledger, Reason.NOT_LOWER, at)
+        return _refuse(ledger, Reason.NOT_LOWER, at)
     crossed = plan.count_crossed(0, exhausted=ledger.exhausted)
     zero = (0,) * len(plan.sums)
     lowered = _after_decision(
@@ -112,7 +112,7 @@ def _policy_fields(plan: CompiledPolicy) -> dict[str, object]:
     return {"policy": plan.policy, "budget": plan.budget_wire}
 
 
-def _refused(ledger: Ledger, reason: Reason, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
+def _refuse(ledger: Ledger, reason: Reason, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
     return _after_decision(ledger, at), Verdict(Outcome.REFUSED, reason), {}
 
 

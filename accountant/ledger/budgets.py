@@ -78,9 +78,9 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
         return Denial(Reason.EXHAUSTED, denying.place)
 
     @property
-    def offered(self) -> AnyBudget:
+    def search_filter(self) -> AnyBudget:
         """What the search for the largest claim that fits asks: a lone budget by itself."""
-        return self if len(self.parts) > 1 else self.parts[0][0].offered
+        return self if len(self.parts) > 1 else self.parts[0][0].search_filter
 
     @property
     def needs(self) -> tuple[str, ...]:
@@ -90,7 +90,7 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
     @property
     def adds_up(self) -> bool:
         """Whether a batch costs each of them what its mechanisms cost, and none has a cap."""
-        return all(budget.offered.adds_up for budget, _ in self.parts)
+        return all(budget.search_filter.adds_up for budget, _ in self.parts)
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
         """Tell whether all of them admit a price; they go by what was used of each."""
@@ -105,7 +105,7 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
         counts = [
             0
             if budget.charge(used, own) is None
-            else budget.offered.count(budget.capacity, used, own)
+            else budget.search_filter.count(budget.capacity, used, own)
             for budget, used, own in self._each(price)
         ]
         return min([count for count in counts if count is not None], default=None)
@@ -120,7 +120,7 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
                 return math.inf
             if INFINITE in own.amounts:
                 return None  # too large for this budget whatever is left: a smaller one may fit
-            excess = budget.offered.excess(budget.capacity, used, own)
+            excess = budget.search_filter.excess(budget.capacity, used, own)
             if excess is None:
                 return None
             furthest = max(furthest, excess)

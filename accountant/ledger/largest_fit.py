@@ -11,7 +11,7 @@ from typing import Final, Protocol
 import msgspec
 
 from accountant.amounts import Units
-from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat, checked
+from accountant.claims import AllOf, CheckedClaim, Claim, Interactive, Repeat, check_claim
 from accountant.claims.price import Price, price
 from accountant.claims.text import claim_text, parse_claim
 from accountant.errors import RequestInvalid
@@ -63,7 +63,7 @@ def largest(
         found = largest(claim.claim, kind, capacity, spent)
         return None if found is None else claim_text(Interactive(parse_claim(found)))
     if isinstance(claim, Repeat):
-        single = price(checked(claim.claim), kind.needs)
+        single = price(check_claim(claim.claim), kind.needs)
         times = kind.count(capacity, spent, single)
         if times and not kind.adds_up:
             # What a batch repeats is charged part by part, which may cost more.
@@ -127,7 +127,7 @@ def _search(
     except RequestInvalid:  # the budget left is below the smallest claim of this kind
         if claim.knob_is_power:
             return None
-    found = _bisected(asked, claim.knob_sign, claim_at)
+    found = _bisect(asked, claim.knob_sign, claim_at)
     return None if found is None else claim_text(found)
 
 
@@ -179,9 +179,7 @@ def _solve(excess: Callable[[float], float | None], start: float, sign: int) -> 
     return _NOTHING_FITS if e == first > 0 else None
 
 
-def _bisected(
-    asked: Decimal, sign: int, claim_at: Callable[[Decimal], Claim | None]
-) -> Claim | None:
+def _bisect(asked: Decimal, sign: int, claim_at: Callable[[Decimal], Claim | None]) -> Claim | None:
     """Return the largest claim that fits, by bisection over the decimals of 4 digits.
 
     It is slower than `_solve`, but cannot fail.

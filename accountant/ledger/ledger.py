@@ -7,7 +7,7 @@ from typing import Self
 import msgspec
 
 from accountant.amounts import Units
-from accountant.fractional import written
+from accountant.fractional import round_up_amounts
 from accountant.policy.compiled_policy import CompiledPolicy
 
 
@@ -57,7 +57,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     closed_at: int = 0
 
     @classmethod
-    def opened(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:
+    def new(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:
         """Return a new ledger with nothing spent."""
         zero: tuple[Units, ...] = (0,) * len(plan.sums)
         return cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, plan.readings(zero))
@@ -70,7 +70,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     @property
     def remaining(self) -> tuple[Units, ...]:
         """The amounts left in the filter's own sums, rounded down to units."""
-        return self.plan.kind.remaining(self.plan.capacity, written(self.spent))
+        return self.plan.kind.remaining(self.plan.capacity, round_up_amounts(self.spent))
 
     @property
     def spent_ratio(self) -> float:

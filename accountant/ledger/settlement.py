@@ -66,7 +66,7 @@ def settle_ex_post(
     reserved: ExPost,
     *,
     paid: Decimal | Fraction,
-    begun: bool,
+    has_begun: bool,
     by_basic_alone: bool = False,
 ) -> Settlement:
     """Return the ruling on an ex-post reservation that is settled at E(y).
@@ -74,14 +74,14 @@ def settle_ex_post(
     Args:
         paid: E(y) in nats, >= 0. The ledger computes it from the released values, as
             `noise_reduction_cost` does; a number that a runner reports is never a cost.
-        begun: whether the mechanism's start was recorded before it read the data.
+        has_begun: whether the mechanism's start was recorded before it read the data.
         by_basic_alone: basic composition has let it in, beside a filter that was not charged.
     The delta of the claim is never returned. A filter that does not settle ex-post claims has
     charged a pure claim, and returns nothing; basic composition beside it settles them. Source:
     Rogers 2023 Lemma 5.2; docs/theory.md section 3 and P13.
     """
-    if not begun:
-        return _refused(plan, "that it began must be recorded before it reads the data")
+    if not has_begun:
+        return _refuse(plan, "that it began must be recorded before it reads the data")
     maximum, cost = Fraction(reserved.epsilon), Fraction(paid)
     if not 0 <= cost <= maximum:
         return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
@@ -104,26 +104,26 @@ def _settled_ex_post(plan: CompiledPolicy, by_basic_alone: bool) -> frozenset[st
 
 
 def settle_brownian(
-    plan: CompiledPolicy, reserved: Brownian, *, shown: str, begun: bool
+    plan: CompiledPolicy, reserved: Brownian, *, shown: str, has_begun: bool
 ) -> Settlement:
     """Return the ruling on a Brownian reservation that ended at a variance above its own.
 
     Args:
         shown: the last variance shown, in squared query units. Every variance of the session,
             and its end, must be functions of released values only.
-        begun: whether the session's start was recorded before it read the data.
+        has_begun: whether the session's start was recorded before it read the data.
     Returns rho_max - rho_T, and the same difference for every sum that a Gaussian has; under
     gdp_residue mu_max^2 - mu_T^2. Source: docs/theory.md section 3 and P4: the session is a
     sequence of Gaussians, and the ruling returns the cost of those that never ran.
     Raises: RequestInvalid: the variance is no amount above 0.
     """
-    if not begun:
-        return _refused(plan, "that it began must be recorded before it reads the data")
+    if not has_begun:
+        return _refuse(plan, "that it began must be recorded before it reads the data")
     last = parse(shown, field="shown")
     if last < Decimal(reserved.variance):
         return _beyond(plan, f"it has shown variance {shown}, below {reserved.variance}")
     if isinstance(reserved.previous, str) and last >= Decimal(reserved.previous):
-        return _refused(plan, f"variance {shown} was shown before the session began")
+        return _refuse(plan, f"variance {shown} was shown before the session began")
     settled = msgspec.structs.replace(reserved, variance=shown)
     # The variance shown may be larger than a request may ask for, so `checked` would refuse it.
     before, after = (_in_sums(plan, ((promise(claim), 1),)) for claim in (reserved, settled))
@@ -136,13 +136,13 @@ def settle_in_full(plan: CompiledPolicy) -> Settlement:
 
 
 def void(
-    plan: CompiledPolicy, reserved: CheckedClaim, charged: tuple[Units, ...], *, begun: bool
+    plan: CompiledPolicy, reserved: CheckedClaim, charged: tuple[Units, ...], *, has_begun: bool
 ) -> Settlement:
     """Return the ruling on a reservation that its analyst takes back before it ran.
 
     Args:
         charged: the amounts that its grant added to the totals.
-        begun: whether its start was recorded, so that it may have read the data.
+        has_begun: whether its start was recorded, so that it may have read the data.
     A filter whose totals are sums returns the amounts it charged, and no more than the claim's
     price: a decision's `cost` may exceed that by part of a unit, since it is what the totals
     rounded up have grown by. Under gdp_residue that is right only for charges as Gaussians,
@@ -150,8 +150,8 @@ def void(
     another state over-spends (docs/theory.md section 3). A filter that has ended because basic
     composition alone has let the claim in stays ended (P13).
     """
-    if begun:
-        return _refused(plan, "what has begun may have read the data: it can only be settled")
+    if has_begun:
+        return _refuse(plan, "what has begun may have read the data: it can only be settled")
     kind = plan.kind
     maximum = dict(zip(plan.priced, voidable_price(plan, reserved).amounts, strict=True))
     by_state = () if kind.adds_up else kind.sums
@@ -161,7 +161,7 @@ def void(
     returned = []
     for name, own in zip(plan.sums, charged, strict=True):
         if name in by_state and own and own != maximum[name]:
-            return _refused(plan, "it was charged by the state it found, which is never returned")
+            return _refuse(plan, "it was charged by the state it found, which is never returned")
         returned.append(0 if own == INFINITE else _smaller(own, maximum[name]))
     return Settlement(Ruling.VOIDED, tuple(returned))
 
@@ -175,7 +175,7 @@ def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
     asked = price(claim, plan.priced)
     if plan.kind.adds_up:
         return asked
-    parts = tuple([(_dominated(worth), times) for worth, times in asked.parts])
+    parts = tuple([(_as_gaussian(worth), times) for worth, times in asked.parts])
     return replace(asked, amounts=_in(plan, plan.priced, parts), parts=parts)
 
 
@@ -187,7 +187,7 @@ def noise_reduction_cost(*, sensitivity: Fraction, scale: Fraction) -> Fraction:
     return sensitivity / scale
 
 
-def _dominated(worth: Promise) -> Promise:
+def _as_gaussian(worth: Promise) -> Promise:
     if worth.mu_squared is not None or worth.pure_epsilon is None:
         return worth
     mu = Fraction(mu_of_pure(worth.pure_epsilon))
@@ -227,7 +227,7 @@ def _nothing(plan: CompiledPolicy) -> tuple[Units, ...]:
     return (0,) * len(plan.sums)
 
 
-def _refused(plan: CompiledPolicy, why: str) -> Settlement:
+def _refuse(plan: CompiledPolicy, why: str) -> Settlement:
     return Settlement(Ruling.REFUSED, _nothing(plan), why)
 
 

@@ -8,7 +8,7 @@ import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
-from accountant.fractional import Fractional, excess_text, less_excess, written
+from accountant.fractional import Fractional, excess_text, less_excess, round_up_amounts
 from accountant.ledger import Ledger
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
@@ -93,8 +93,8 @@ def rounded_up_wire(ledger: Ledger) -> dict[str, str] | None:
     """Return by how many units of 1e-40 `totals_wire` exceeds each total that it rounds up."""
     if not ledger.fractional:
         return None
-    named = zip(ledger.plan.sums, ledger.totals, strict=True)
-    return {name: excess_text(amount) for name, amount in named if isinstance(amount, Fractional)}
+    pairs = zip(ledger.plan.sums, ledger.totals, strict=True)
+    return {name: excess_text(amount) for name, amount in pairs if isinstance(amount, Fractional)}
 
 
 def totals_from(
@@ -122,11 +122,11 @@ def _finite(amount: Units) -> int:
     return amount
 
 
-def left_wire(ledger: Ledger) -> dict[str, str]:
+def remaining_wire(ledger: Ledger) -> dict[str, str]:
     """Return the amounts left in the filter's sums, rounded down, by name."""
     plan = ledger.plan
-    left = plan.kind.remaining(plan.capacity, written(ledger.spent))
-    return dict(zip(plan.kind.sums, map(format_units, left), strict=True))
+    remaining = plan.kind.remaining(plan.capacity, round_up_amounts(ledger.spent))
+    return dict(zip(plan.kind.sums, map(format_units, remaining), strict=True))
 
 
 def odometers_wire(ledger: Ledger) -> dict[str, str]:

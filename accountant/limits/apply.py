@@ -117,7 +117,7 @@ def apply_record(
     periods = old.periods
     if record.pace is not None:
         length = length_of(record.pace.period)
-        periods = periods.changed(length, at) if periods else Periods(length, at, length)
+        periods = periods.with_length(length, at) if periods else Periods(length, at, length)
     shared_since, used = 0, None
     if record.reserved is not None:
         shared_since, used = old.shared_since or record.version, state.used

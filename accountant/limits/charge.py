@@ -60,12 +60,14 @@ def charge(
     charged: list[ChargedLimit] = []
     for each in limits.limits:
         if limits.former_team is not None and each.state.scope == "analyst":
-            charged.append(_former_team(limits, limits.former_team, cost, sequence))
-        charged.append(_level(each, rest, cost, sequence, limits.resets, plan.policy.alert_at))
+            charged.append(_charge_former_team(limits, limits.former_team, cost, sequence))
+        charged.append(
+            _charge_limit(each, rest, cost, sequence, limits.resets, plan.policy.alert_at)
+        )
     return tuple(charged)
 
 
-def _level(
+def _charge_limit(
     applied: ApplicableLimit,
     used: Iterator[Sums],
     cost: Sums,
@@ -80,7 +82,9 @@ def _level(
     if limit is not None:
         counted = Count(rule.counted_since, limit.kind.state, next(used))
         totals = texts_of(counted.sums, counted.amounts)
-        crossed = tuple([alert_at[i] for i in limit.crossed(applied.counted, counted.amounts)])
+        crossed = tuple(
+            [alert_at[i] for i in limit.crossed_thresholds(applied.counted, counted.amounts)]
+        )
     if period_limit is not None:
         assert rule.periods is not None
         period = applied.period
@@ -104,7 +108,7 @@ def _level(
     return ChargedLimit(before, after, rule, update)
 
 
-def _former_team(
+def _charge_former_team(
     limits: ApplicableLimits, team: LimitState, cost: Sums, sequence: int
 ) -> ChargedLimit:
     """Charge the former team, whose share still contains the share of this analyst.
@@ -165,11 +169,11 @@ def _charge_of(charged: ChargedLimit, limit: ApplicableLimit | None) -> LimitCha
     found: dict[str, object] = {}
     if limit is not None and limit.compiled.limit is not None:
         assert state.counted is not None
-        counted = _grown(limit.counted, state.counted.amounts)
+        counted = _growth(limit.counted, state.counted.amounts)
         found |= {"counted": counted, "counted_since": rule.counted_since}
     if limit is not None and limit.compiled.period_limit is not None:
         assert state.period_usage is not None
-        period_used = _grown(limit.period_used, state.period_usage.amounts)
+        period_used = _growth(limit.period_used, state.period_usage.amounts)
         found |= {
             "period_used": period_used,
             "begins_at": state.period_usage.begins_at,
@@ -237,7 +241,7 @@ def _is_period_of(paced: PeriodUsage, charge: LimitCharge) -> bool:
     return (paced.begins_at, paced.resets) == (charge.begins_at, charge.resets)
 
 
-def _grown(before: Sums, after: Sums) -> Sums:
+def _growth(before: Sums, after: Sums) -> Sums:
     return tuple([b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)])
 
 

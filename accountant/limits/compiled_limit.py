@@ -12,7 +12,7 @@ from accountant.amounts import Units, format_units, parse_units, part_up
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
 from accountant.filters import Filter
-from accountant.fractional import written
+from accountant.fractional import round_up_amounts
 from accountant.limits.wire import LimitName, LimitRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
@@ -40,7 +40,7 @@ class CompiledLimit(NamedTuple):
     cap: CappedFilter | None = None
 
     @property
-    def offered(self) -> Filter | CappedFilter:
+    def search_filter(self) -> Filter | CappedFilter:
         """The filter for the search for the largest claim that fits, with the cap if any."""
         return self.cap or self.kind
 
@@ -75,7 +75,7 @@ class CompiledLimit(NamedTuple):
 
     def remaining(self, spent: tuple[Units, ...]) -> Texts:
         """Return the remaining amount of each sum, rounded down and never below 0."""
-        room = self.kind.remaining(self.capacity, written(spent))
+        room = self.kind.remaining(self.capacity, round_up_amounts(spent))
         return {
             name: format_units(max(0, amount))
             for name, amount in zip(self.kind.sums, room, strict=True)
@@ -85,12 +85,14 @@ class CompiledLimit(NamedTuple):
         """Return the used part of the additive budget, rounded up, in [0, 1]."""
         return part_up(self.kind.progress(self.capacity, spent), self.capacity[0])
 
-    def reached(self, spent: tuple[Units, ...]) -> int:
+    def count_reached(self, spent: tuple[Units, ...]) -> int:
         """Return how many of the thresholds a spent amount has reached."""
         used = self.kind.progress(self.capacity, spent)
         return sum(threshold <= used for threshold in self.thresholds)
 
-    def crossed(self, before: tuple[Units, ...], after: tuple[Units, ...]) -> tuple[int, ...]:
+    def crossed_thresholds(
+        self, before: tuple[Units, ...], after: tuple[Units, ...]
+    ) -> tuple[int, ...]:
         """Return the indexes of the thresholds above one spent amount, up to another."""
         if not self.thresholds:
             return ()

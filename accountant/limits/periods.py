@@ -35,7 +35,7 @@ class Periods(NamedTuple):
         """Return when a period ends, in milliseconds since 1970."""
         return self.begin(number + 1)
 
-    def changed(self, length: int, at: int) -> Self:
+    def with_length(self, length: int, at: int) -> Self:
         """Return the periods after a change of their length.
 
         The running period keeps its beginning, and ends when the longer of the two lengths does.

@@ -8,7 +8,7 @@ from operator import gt
 import msgspec
 
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, moved
+from accountant.ledger.adjudicate import Verdict, advance
 from accountant.ledger.administer import administer
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.apply import apply_record, is_possible, limit_record_of
@@ -23,9 +23,9 @@ from accountant.records.members import (
     MAX_MEMBERS,
     Member,
     MemberRow,
-    in_order,
     member_row,
     owner_rows,
+    sort_roles,
 )
 from accountant.records.outcomes import Outcome, Reason
 
@@ -43,7 +43,7 @@ def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Ad
     assert ledger is not None
     at, lookup = draft.decided_at, partial(draft.members.get, record.dataset)
     if not may_decide(lookup, record, at):
-        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
+        return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED), {}
     if isinstance(record, SetMember):
         return _member(draft, ledger, record)
     if isinstance(record, SetLimit):
@@ -95,15 +95,15 @@ def apply_member(
     """
     reason = _member_refusal(ledger, before, record)
     if reason is not None:
-        return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
+        return advance(ledger, at), Verdict(Outcome.REFUSED, reason), None
     owned = before is not None and "owner" in before.roles
     after = msgspec.structs.replace(
-        moved(ledger, at),
+        advance(ledger, at),
         owners=ledger.owners + ("owner" in record.roles) - owned,
         members=ledger.members + bool(record.roles) - (before is not None),
     )
     outcome = Outcome.MEMBER_SET if record.roles else Outcome.MEMBER_REMOVED
-    member = Member(record.member, in_order(record.roles), record.team, record.until)
+    member = Member(record.member, sort_roles(record.roles), record.team, record.until)
     return after, Verdict(outcome), member
 
 
@@ -121,31 +121,31 @@ def _member_refusal(ledger: Ledger, before: MemberRow | None, record: SetMember)
 
 
 def apply_limit(
-    ledger: Ledger, levels: LimitStore, record: SetLimit, team: str, at: int
+    ledger: Ledger, store: LimitStore, record: SetLimit, team: str, at: int
 ) -> tuple[Ledger, Verdict, LimitState | None]:
-    """Return the ledger after a record, the verdict, and the level from then on.
+    """Return the ledger after a record, the verdict, and the limit's new state.
 
     Args:
         team: of an analyst, in force at this time; "" for none.
         at: the decision's time, milliseconds since 1970.
-    Returns: None for the level where the record is refused.
+    Returns: None for the state if the record is refused.
     """
-    before = levels.get((ledger.dataset, record.scope, "", record.name or ""))
+    before = store.get((ledger.dataset, record.scope, "", record.name or ""))
     was_in_force = before is not None and before.is_in_force
     reason = _limit_refusal(ledger, record, was_in_force)
     if reason is not None:
-        return moved(ledger, at), Verdict(Outcome.REFUSED, reason), None
+        return advance(ledger, at), Verdict(Outcome.REFUSED, reason), None
     rule = None if before is None else before.rule
     version = 1 if rule is None else rule.record.version + 1
     stored = limit_record_of(record, ledger.plan, version, team or None)
     sequence = ledger.sequence + 1
     level = apply_record(before, ledger.dataset, stored, ledger.plan, at, sequence)
-    if level.share and _is_over_reserved(ledger, levels, before, level):
-        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
+    if level.share and _is_over_reserved(ledger, store, before, level):
+        return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.OVER_RESERVED), None
     if not was_in_force and level.is_in_force and ledger.limits >= MAX_LIMITS:
-        return moved(ledger, at), Verdict(Outcome.REFUSED, Reason.TOO_MANY_LIMITS), None
+        return advance(ledger, at), Verdict(Outcome.REFUSED, Reason.TOO_MANY_LIMITS), None
     after = msgspec.structs.replace(
-        moved(ledger, at),
+        advance(ledger, at),
         levels=ledger.levels + (before is None),
         limits=ledger.limits + level.is_in_force - was_in_force,
     )
@@ -164,16 +164,16 @@ def _limit_refusal(ledger: Ledger, record: SetLimit, is_in_force: bool) -> Reaso
 
 
 def _is_over_reserved(
-    ledger: Ledger, levels: LimitStore, before: LimitState | None, level: LimitState
+    ledger: Ledger, store: LimitStore, before: LimitState | None, level: LimitState
 ) -> bool:
-    """Tell whether more would be promised than is there, or to analysts than to their team."""
-    after = reserved_after(levels, before, level)
+    """Tell whether the dataset would promise more than it has, or a team more than its share."""
+    after = reserved_after(store, before, level)
     if any(map(gt, plus(ledger.spent, after.total), ledger.plan.capacity)):
         return True
     team = level.name if level.scope == "team" else level.within
-    place = ledger.dataset, team
-    crew = level if level.scope == "team" else levels.get((ledger.dataset, "team", "", team))
-    if not team or crew is None or not crew.share:
+    key = ledger.dataset, team
+    team_limit = level if level.scope == "team" else store.get((ledger.dataset, "team", "", team))
+    if not team or team_limit is None or not team_limit.share:
         return False
-    inside = after.teams.get(place) or levels.reserved_in(*place)
-    return any(map(gt, inside.total, crew.share))
+    inside = after.teams.get(key) or store.reserved_in(*key)
+    return any(map(gt, inside.total, team_limit.share))

@@ -1,6 +1,6 @@
-"""The decision on one input record: ids, floor, clock and chain around adjudication.
+"""The decision on one input record: clock, ids and hash chain around the rules of the ledger.
 
-Used by the processor, by the offline `decide` command and by `audit`, so there is one path.
+The processor, the offline `decide` command and `audit` all call `decide`: there is one path.
 """
 
 from __future__ import annotations
@@ -11,20 +11,20 @@ from typing import Final
 import msgspec
 
 from accountant.errors import RequestInvalid
-from accountant.foreign_text import escaped_json
+from accountant.foreign_text import escape_json
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import (
-    left_wire,
     odometers_wire,
+    remaining_wire,
     rounded_up_wire,
     totals_wire,
 )
 from accountant.partition.admin_records import decide_admin
 from accountant.partition.draft import Draft
-from accountant.partition.fast_records import grant
+from accountant.partition.fast_records import encode_grant
 from accountant.partition.ids import RememberedDecision, id_key
-from accountant.partition.judge import judge
+from accountant.partition.judge import decide_request
 from accountant.partition.key_hash import partition_of
 from accountant.records import (
     FORMAT,
@@ -40,7 +40,7 @@ from accountant.records import (
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import (
     MAX_BYTES,
-    Checked,
+    CheckedInput,
     Input,
     Undecodable,
     canonical,
@@ -56,15 +56,16 @@ _NOTHING_MORE: Final[dict[str, object]] = {}
 
 
 def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
-    """Decide one input record and take the decision into the draft.
+    """Decide one input record and append the decision to the draft.
+
+    Every record gets exactly one decision, whatever its bytes are. Precedence: undecodable or
+    oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
+    overloaded, unknown_dataset or already_opened, not_permitted, then that of `adjudicate`.
 
     Args:
-        draft: the state so far; to be dropped if this raises.
-        record: the input, the next of its source.
+        draft: the state so far; drop it if this raises.
+        record: the next input of its source.
         clock: the deciding machine's time, milliseconds since 1970.
-    Whatever the record holds, it gets exactly one decision. Precedence: undecodable or
-    oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
-    overloaded, unknown_dataset or already_opened, not_permitted, then `adjudicate`'s.
     """
     _advance_past(draft, record, clock)
     if record.checked is not None and record.value is not None:
@@ -74,7 +75,7 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
         checked = check(record.source, body)
     except Undecodable as error:
         wrong = FieldError("body", str(error), "")
-        return _append(draft, record, Outcome.INVALID, error.reason, error=wrong)
+        return _append_decision(draft, record, Outcome.INVALID, error.reason, error=wrong)
     except RequestInvalid as error:
         wrong = FieldError(error.field, error.rule, error.value)
         return _append_invalid(draft, record, body, wrong)
@@ -82,9 +83,9 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
 
 
 def decide_internal_error(draft: Draft, record: Input, clock: int) -> EncodedDecision:
-    """Append `internal_error` for an input whose decision raised. The log gets no copy of it."""
+    """Append `internal_error` for an input whose decision raised, without the input's bytes."""
     _advance_past(draft, record, clock)
-    return _append(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
+    return _append_decision(draft, record, Outcome.INVALID, Reason.INTERNAL_ERROR)
 
 
 def _advance_past(draft: Draft, record: Input, clock: int) -> None:
@@ -93,7 +94,9 @@ def _advance_past(draft: Draft, record: Input, clock: int) -> None:
     draft.next[record.source] = record.offset + 1
 
 
-def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) -> EncodedDecision:
+def _decide_checked(
+    draft: Draft, record: Input, body: bytes, checked: CheckedInput
+) -> EncodedDecision:
     request = checked.body
     dataset = request.dataset
     ledger = draft.ledger(dataset)
@@ -113,7 +116,7 @@ def _decide_checked(draft: Draft, record: Input, body: bytes, checked: Checked) 
         )
     key = id_key(record.source, dataset, checked.caller, request.request_id)
     body_hash = hashlib.sha256(body).digest()
-    known = draft.remembered(issued, key)
+    known = draft.find_decision(issued, key)
     if known is not None:
         same = known.body_hash == body_hash
         outcome = Outcome.REPEATED if same else Outcome.CONFLICT
@@ -129,7 +132,7 @@ def _decide_new(
     draft: Draft,
     record: Input,
     body: bytes,
-    checked: Checked,
+    checked: CheckedInput,
     ledger: Ledger | None,
     identity: tuple[int, str, bytes],
 ) -> EncodedDecision:
@@ -144,7 +147,7 @@ def _decide_new(
         analyst = request.analyst
         assert ledger is not None
         assert checked.claim is not None
-        after, verdict = judge(
+        after, verdict = decide_request(
             ledger,
             request,
             checked.claim,
@@ -154,7 +157,7 @@ def _decide_new(
             draft.resets,
         )
         if verdict.outcome is Outcome.GRANTED:
-            return _grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+            return _append_grant(draft, record, body, analyst, (ledger, after), verdict, identity)
     else:
         after, verdict, extra = decide_admin(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
@@ -164,7 +167,7 @@ def _decide_new(
     return encoded
 
 
-def _grant(
+def _append_grant(
     draft: Draft,
     record: Input,
     body: bytes,
@@ -175,7 +178,7 @@ def _grant(
 ) -> EncodedDecision:
     before, after = ledgers
     spent = after.totals[0]
-    value, amounts = grant(
+    value, amounts = encode_grant(
         draft.head,
         (iso(draft.decided_at), iso(draft.floor)),
         after,
@@ -231,7 +234,7 @@ def _ledger_decision(
         ends=verdict.ends,
         totals=totals_wire(ledger),
         rounded_up=rounded_up_wire(ledger),
-        left=left_wire(ledger),
+        left=remaining_wire(ledger),
         odometers=odometers_wire(ledger),
         crossed=verdict.crossed,
         request=raw,
@@ -246,7 +249,7 @@ def _ledger_decision(
 def _append_uncharged(
     draft: Draft,
     record: Input,
-    checked: Checked,
+    checked: CheckedInput,
     body: bytes,
     outcome: Outcome,
     reason: Reason | None = None,
@@ -254,10 +257,12 @@ def _append_uncharged(
 ) -> EncodedDecision:
     """Append a decision on a valid request that changes no ledger."""
     dataset, raw = checked.body.dataset, msgspec.Raw(body)
-    return _append(draft, record, outcome, reason, dataset=dataset, request=raw, first=first)
+    return _append_decision(
+        draft, record, outcome, reason, dataset=dataset, request=raw, first=first
+    )
 
 
-def _append(
+def _append_decision(
     draft: Draft, record: Input, outcome: Outcome, reason: Reason | None, **fields: object
 ) -> EncodedDecision:
     """Append a decision that leaves every ledger as it is."""
@@ -281,19 +286,19 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
 
     Its control characters become escapes, so that no reader of the log gets them raw.
     """
-    reason, body = Reason.INVALID_FIELD, escaped_json(body)
+    reason, body = Reason.INVALID_FIELD, escape_json(body)
     if len(body) > MAX_BYTES:
-        return _append(draft, record, Outcome.INVALID, reason, error=wrong)
+        return _append_decision(draft, record, Outcome.INVALID, reason, error=wrong)
     sequence, head = draft.sequence, draft.head
     raw = msgspec.Raw(body)
-    encoded = _append(draft, record, Outcome.INVALID, reason, error=wrong, request=raw)
+    encoded = _append_decision(draft, record, Outcome.INVALID, reason, error=wrong, request=raw)
     try:
         if bytes(decode_decision(encoded.value).request) == body:
             return encoded
     except msgspec.MsgspecError:
         pass
     draft.sequence, draft.head = sequence, head
-    return _append(draft, record, Outcome.INVALID, reason, error=wrong)
+    return _append_decision(draft, record, Outcome.INVALID, reason, error=wrong)
 
 
 def _remember(

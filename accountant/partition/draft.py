@@ -1,7 +1,7 @@
-"""Decisions on top of a partition's committed state, taken one by one, committed or dropped as one.
+"""Uncommitted decisions on top of a partition's committed state, committed or dropped together.
 
-A `Draft` decides input after input and collects the changes; the partition itself changes only
-by `absorb`, once the draft's records are committed. A draft that is dropped leaves no trace.
+A `Draft` collects the changes of one decision after another. The partition itself changes only in
+`absorb`, after the commit of the draft's records. A dropped draft leaves no trace.
 """
 
 from __future__ import annotations
@@ -41,21 +41,21 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.times import ClockResets, iso
 
 _SPARED_MS: Final = 60_000
-"""A full table of ids never forgets those of the last minute."""
+"""A full table of ids never forgets the ids of the last minute."""
 
 Mark = tuple[int, str, int, int, dict[Source, int]]
-"""Where a draft stood; see `Draft.mark`."""
+"""A point that a draft can return to; see `Draft.mark`."""
 
 
 class Draft:
     """Changes to a partition that are decided but not committed.
 
     Attributes:
-        partition: what it starts from; never changed before `absorb`.
-        ledgers: the datasets touched, as they are now.
-        members, levels: of all datasets, as they are now.
-        sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, as they
-            are now.
+        partition: the committed state; unchanged before `absorb`.
+        ledgers: the datasets that changed.
+        members, levels: of all datasets, with the changes.
+        sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, with the
+            changes.
     """
 
     def __init__(self, partition: Partition) -> None:
@@ -82,15 +82,15 @@ class Draft:
         self._undo_id: str | None = None
 
     def ledger(self, dataset: str) -> Ledger | None:
-        """Return a dataset's ledger as it is now, None if it was never opened."""
+        """Return a dataset's ledger with the changes, None if it was never opened."""
         touched = self.ledgers.get(dataset)
         return self.partition.ledgers.get(dataset) if touched is None else touched
 
     def put(self, ledger: Ledger, amounts: Amounts | None = None) -> None:
-        """Replace a dataset's ledger by what a decision has left of it.
+        """Replace a dataset's ledger after a decision.
 
         Args:
-            amounts: of that ledger, if its record was written with them.
+            amounts: the ledger's amounts as the decision's record has them, if it was a grant.
         """
         name = ledger.dataset
         before = self.ledgers.get(name)
@@ -100,23 +100,24 @@ class Draft:
         self.ledgers[name] = ledger
         self._amounts[name] = ledger, amounts
 
-    def remembered(self, issued: int, key: str) -> RememberedDecision | None:
-        """Return what is remembered of an id."""
+    def find_decision(self, issued: int, key: str) -> RememberedDecision | None:
+        """Return the decision on an id, None for an unknown id."""
         new = self._ids.get(key)
         return self.partition.ids.get(issued, key) if new is None else new[1]
 
     def remember(self, issued: int, key: str, remembered: RememberedDecision) -> None:
-        """Remember an id from now on."""
+        """Remember an id with its decision."""
         self._ids[key] = (issued, remembered)
         self._undo_id = key
         self._room -= 1
 
     def make_room_for_id(self) -> bool:
-        """Raise the floor if the id table is full; return whether one more id can be remembered.
+        """Raise the expiry watermark if the id table is full; return whether an id fits now.
 
-        The floor rises to the time of issue of the oldest tenth, but leaves the last minute.
-        The answer depends on which ids above the floor are remembered, not on how they are
-        spread over drafts: deciding a log again, one record a draft, must give the same.
+        The watermark (`floor`) rises until the oldest tenth of the ids expires, but never into
+        the last minute. The result depends only on the remembered ids above the watermark, not on
+        how they are spread over drafts: an audit decides the log again with one record a draft,
+        and must get the same.
         """
         ids = self.partition.ids
         if self._room > 0 or len(ids) + len(self._ids) < ids.maximum:
@@ -124,7 +125,7 @@ class Draft:
         # To whole seconds, so that a table which stays full is counted once a second.
         spared = end_of_second_before(self.decided_at - _SPARED_MS)
         if self._full == (self.floor, spared):
-            return False  # nothing was added since, and only a higher floor forgets
+            return False  # no id was added since, and only a higher watermark forgets ids
         counts = self._count_ids()
         if counts.total() >= ids.maximum:
             raised = max(self.floor, min(oldest_tenth(counts), spared))
@@ -141,9 +142,9 @@ class Draft:
         counts.update(second_of(issued) for issued, _ in self._ids.values() if issued > self.floor)
         return counts
 
-    def set_back(self, at: int, floor: int) -> None:
-        """Set clock and floor back; what is at or below the floor until now stays forgotten."""
-        self.decided_at, self.floor, self._full = at, floor, None
+    def reset_clock(self, at: int, watermark: int) -> None:
+        """Set the clock and the expiry watermark back. Forgotten ids stay forgotten."""
+        self.decided_at, self.floor, self._full = at, watermark, None
         self.resets = ClockResets(self.resets.number + 1, at)
 
     def mark(self) -> Mark:
@@ -167,12 +168,12 @@ class Draft:
         if self._undo_id is not None:
             del self._ids[self._undo_id]
         self._undo_ledger = self._undo_id = None
-        self._room = 0  # it may have been counted above a floor that is lower again
+        self._room = 0  # counted above a watermark that may be lower again
 
     def append(
         self, decision: Decision, key: bytes | None, analyst: str | None = None
     ) -> EncodedDecision:
-        """Take a decision that grants nothing as the next of the log and return its bytes.
+        """Append a decision that grants nothing as the log's next.
 
         Args:
             analyst: see `EncodedDecision`.
@@ -186,7 +187,7 @@ class Draft:
             sequence=decision.sequence,
             analyst=analyst,
             crossed=bool(decision.crossed),
-            made=decision,
+            decision=decision,
         )
 
     def append_value(
@@ -201,9 +202,9 @@ class Draft:
         crossed: bool,
         reason: Reason | None = None,
         charged: Units | None = None,
-        made: Decision | None = None,
+        decision: Decision | None = None,
     ) -> EncodedDecision:
-        """Take a decision's bytes as the next of the log; see `EncodedDecision` for the rest."""
+        """Append a decision's bytes as the log's next; see `EncodedDecision` for the arguments."""
         digest = hashlib.sha256(value).digest()
         self.sequence += 1
         self.head = f"sha256:{digest.hex()}"
@@ -220,15 +221,15 @@ class Draft:
             crossed,
             key,
             digest,
-            made,
+            decision,
         )
 
     def rows(self) -> list[tuple[bytes, bytes | None]]:
-        """Return the rows for `state`, as (key, value): what was touched, the partition's own last.
+        """Return the changed rows for `state` as (key, value), the partition's own row last.
 
-        A value of None deletes.
+        A value of None deletes the row.
         """
-        sums = self.partition.summed()
+        sums = self.partition.full_checksum()
         members, moved = self.members.rows(sums)
         levels, moved_too = self.levels.rows(sums)
         total, rows = sums.total + moved + moved_too, list[tuple[bytes, bytes | None]]()
@@ -262,7 +263,7 @@ class Draft:
         return [*rows, *members, *levels, (partition_row_key(genesis.partition), encode(last))]
 
     def absorb(self) -> None:
-        """Make the changes the partition's own. Call it once they are committed."""
+        """Move the changes into the partition. Call this after their commit."""
         state = self.partition
         state.moves += 1
         try:

@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final, NamedTuple
 
 from accountant.amounts import UNIT, Units, format_units
-from accountant.fractional import written
+from accountant.fractional import round_up_amounts
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
@@ -47,14 +47,14 @@ readings."""
 def form(plan: CompiledPolicy) -> Form:
     """Return the texts of a plan. Names of sums and odometers need no escapes."""
     totals = _object('"mechanisms":%b', *[f'"{name}":"%b"' for name in plan.sums])
-    left = _object(*[f'"{name}":"%b"' for name in plan.kind.sums])
+    remaining = _object(*[f'"{name}":"%b"' for name in plan.kind.sums])
     odometers = _object(*[f'"{name}":"%b"' for name in plan.reader_names])
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
     grant = (
         f'{{"type":"decision","version":{FORMAT},"partition_sequence":%d,"previous":"%b",'
         f'"decided_at":"%b","floor":"%b","rules":{RULES},"outcome":"granted",'
         '"dataset":"%b","generation":%d,"sequence":%d,'
-        f'"cost":%b,"totals":{totals}%b,"left":{left},"odometers":{odometers}%b%b,"request":%b,'
+        f'"cost":%b,"totals":{totals}%b,"left":{remaining},"odometers":{odometers}%b%b,"request":%b,'
         '"source":{"topic":"requests","partition":%d,"offset":%d}%b}'
     )
     row = (
@@ -75,7 +75,7 @@ def _object(*fields: str) -> str:
     return f"{{{','.join(fields)}}}"
 
 
-def grant(
+def encode_grant(
     head: str,
     times: tuple[str, str],
     ledger: Ledger,
@@ -93,13 +93,13 @@ def grant(
         place: number of the record in its partition, the partition, the request's offset.
     """
     plan = ledger.plan
-    totals = written(ledger.totals) if ledger.fractional else ledger.totals
-    left = plan.kind.remaining(plan.capacity, totals[: plan.width])
+    totals = round_up_amounts(ledger.totals) if ledger.fractional else ledger.totals
+    remaining = plan.kind.remaining(plan.capacity, totals[: plan.width])
     amounts = (
         b"%d" % ledger.mechanisms,
         *map(_units, totals),
         _rounded_up(ledger) if ledger.fractional else b"",
-        *map(_units, left),
+        *map(_units, remaining),
         *map(_reading, ledger.readings),
     )
     crossed = verdict.crossed
@@ -155,7 +155,7 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
     """Return a dataset's row for `state`, as `snapshots.snapshot` encoded.
 
     Args:
-        amounts: what `grant` gave for this very ledger, None if it was no grant that made it.
+        amounts: as `encode_grant` returned for this very ledger; None if no grant made it.
     """
     if amounts is None:
         return encode(snapshot(ledger))

@@ -1,7 +1,7 @@
 """The request ids that a partition remembers, so that no retry is charged twice.
 
-Ids are kept in buckets of one second of their time of issue: forgetting all that lie at or
-below the floor then takes no search.
+Ids are stored in one bucket for each second of their time of issue. So forgetting all ids at or
+below the expiry watermark takes no search.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
     cost: dict[str, str] | None
 
     def first(self) -> First:
-        """Return it as a repeat's decision shows it."""
+        """Return the decision as the decision on a repeat shows it."""
         return First(
             partition_sequence=self.partition_sequence,
             decided_at=iso(self.decided_at),
@@ -74,18 +74,18 @@ class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
 
 
 class IdTable:
-    """Ids by time of issue. `get` is O(1), and so is `add` but for the first id of a second.
+    """Ids by time of issue. `get` is O(1), and so is `add` except for the first id of a second.
 
-    `forget` is O(what is forgotten): every commit asks for it, and a window has thousands of
-    seconds.
+    `forget` takes time only for the ids that it forgets: every commit calls it, and a window has
+    thousands of seconds.
     """
 
-    __slots__ = ("_buckets", "_most", "_seconds", "_size")
+    __slots__ = ("_buckets", "_maximum", "_seconds", "_size")
 
     def __init__(self, maximum: int = MAX_IDS) -> None:
         self._buckets: dict[int, dict[str, RememberedDecision]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
-        self._most = maximum
+        self._maximum = maximum
         self._size = 0
 
     def __len__(self) -> int:
@@ -94,7 +94,7 @@ class IdTable:
     @property
     def maximum(self) -> int:
         """How many ids the table may hold."""
-        return self._most
+        return self._maximum
 
     def get(self, issued: int, key: str) -> RememberedDecision | None:
         """Return what is remembered of an id issued at `issued` milliseconds."""
@@ -111,22 +111,22 @@ class IdTable:
         self._size += key not in bucket
         bucket[key] = remembered
 
-    def forget(self, floor: int) -> None:
-        """Drop the ids in all seconds that end at or below the floor."""
-        last = (floor + 1) // _BUCKET_MS
+    def forget(self, watermark: int) -> None:
+        """Drop the ids of every second that ends at or below the watermark."""
+        last = (watermark + 1) // _BUCKET_MS
         while self._seconds and self._seconds[0] < last:
             self._size -= len(self._buckets.pop(heapq.heappop(self._seconds)))
 
-    def count_by_second(self, floor: int) -> Counter[int]:
-        """Return how many ids issued above the floor there are, by second of issue.
+    def count_by_second(self, watermark: int) -> Counter[int]:
+        """Return the number of ids issued above the watermark, by second of issue.
 
-        Ids at or below the floor do not count even where they were not dropped yet: when that
-        happens depends on how input was batched, and no decision may depend on that.
+        Ids at or below it never count, even if they were not dropped yet. When they are dropped
+        depends on the batches of the input, and no decision may depend on batches.
         """
-        edge = floor // _BUCKET_MS
+        edge = watermark // _BUCKET_MS
         counts = Counter({second: len(b) for second, b in self._buckets.items() if second > edge})
         at_edge = self._buckets.get(edge, {})
-        counts[edge] = sum((issued_at(key[-_ID_LENGTH:]) or 0) > floor for key in at_edge)
+        counts[edge] = sum((issued_at(key[-_ID_LENGTH:]) or 0) > watermark for key in at_edge)
         return counts
 
 
@@ -137,10 +137,10 @@ def second_of(issued: int) -> int:
 
 def oldest_tenth(counts: Counter[int]) -> int:
     """Return the time of issue, in milliseconds, of the end of the oldest tenth."""
-    total, seen = counts.total(), 0
+    total, counted = counts.total(), 0
     for second in sorted(counts):
-        seen += counts[second]
-        if seen * 10 >= total:
+        counted += counts[second]
+        if counted * 10 >= total:
             return (second + 1) * _BUCKET_MS - 1
     return 0
 

@@ -1,4 +1,7 @@
-"""Whether a request is granted: the caller, then the budgets that apply; previews ask the same."""
+"""The decision on an analyst's request: first permission, then every budget that applies.
+
+Live decisions and previews both call `decide_request`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from msgspec import UNSET
 
 from accountant.claims import CheckedClaim
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, adjudicate, moved
+from accountant.ledger.adjudicate import Verdict, adjudicate, advance
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
 from accountant.partition.permits import RequestParties, may_ask
@@ -33,7 +36,7 @@ class RequestTerms(RequestParties, Protocol):
     def neighbours(self) -> str: ...
 
 
-def judge(
+def decide_request(
     ledger: Ledger,
     request: RequestTerms,
     claim: CheckedClaim,
@@ -54,7 +57,7 @@ def judge(
     if plan.members_only or request.via is not UNSET:
         lookup = partial(members, dataset)
         if not may_ask(plan.policy, lookup, request, at):
-            return moved(ledger, at), _NOT_PERMITTED
+            return advance(ledger, at), _NOT_PERMITTED
     limits = None
     if levels is not None:
         team = team_of(members(dataset, request.analyst), at)

@@ -36,7 +36,7 @@ def reset_clock(draft: Draft, at: int, note: str) -> EncodedDecision:
     if at >= draft.decided_at:
         rule = f"must be before the last decision's, {iso(draft.decided_at)}"
         raise RequestInvalid("time", rule, iso(at))
-    draft.set_back(at, at + draft.partition.genesis.skew_ms)
+    draft.reset_clock(at, at + draft.partition.genesis.skew_ms)
     return _append(draft, Outcome.CLOCK_RESET, note)
 
 

@@ -30,13 +30,13 @@ class Partition:
         genesis: what decision 0 fixed.
         rules: number of the rules of the last decision.
         sequence, head: number and hash (`sha256:...`) of the last decision.
-        decided_at, floor: the partition's clock and its floor for ids, in milliseconds.
+        decided_at, floor: the partition's clock and its expiry watermark, in milliseconds.
         next: offset of each input that comes next.
         ledgers: by dataset.
         ids: those remembered.
         branch: how many rollbacks the log has accepted.
         key: public half of the key that signs checkpoints, None while the log names none.
-        full: floor and last second to forget at which the ids were counted and left no room.
+        full: watermark and last second that could expire when the id table was last found full.
         members, levels: of its datasets.
         resets: those of the clock.
         checksum: of the rows of datasets, members and levels, as far as those are known.
@@ -82,8 +82,8 @@ class Partition:
         self.checksum = Checksum()
         self.moves = 0
 
-    def summed(self) -> Checksum:
-        """Return the checksum of all rows; those never written are written for it."""
+    def full_checksum(self) -> Checksum:
+        """Return the checksum of all rows, after adding the rows that were never written."""
         checksum = self.checksum
         if len(checksum) < len(self.ledgers) + self.members.count + self.levels.count:
             for name, ledger in self.ledgers.items():
@@ -111,7 +111,7 @@ class Partition:
             floor=self.floor,
             next=NextOffsets(**self.next),
             datasets=len(self.ledgers),
-            checksum=text_of(self.summed().total, self.resets),
+            checksum=text_of(self.full_checksum().total, self.resets),
             branch=self.branch or msgspec.UNSET,
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,

@@ -53,7 +53,7 @@ class CappedFilter:
         return admitted
 
     def _is_within(self, price: Price) -> bool:
-        alone = self._alone(price)
+        alone = self._progress_alone(price)
         return alone is not None and alone <= self.maximum
 
     def fits(self, capacity: tuple[Units, ...], spent: tuple[Units, ...], price: Price) -> bool:
@@ -71,12 +71,12 @@ class CappedFilter:
     ) -> float | None:
         """As `Filter.excess`, of the budget left or of the cap, whichever is passed further."""
         of_left = self._kind.excess(capacity, spent, price)
-        alone = self._alone(price)
+        alone = self._progress_alone(price)
         if of_left is None or not alone or not self.maximum:
             return None
         return max(of_left, math.log(alone / self.maximum))
 
-    def _alone(self, price: Price) -> Units | None:
+    def _progress_alone(self, price: Price) -> Units | None:
         alone = self._kind.charge(self._capacity, self._empty, price)
         return None if alone is None else self._kind.progress(self._capacity, alone)
 

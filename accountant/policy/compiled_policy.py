@@ -64,12 +64,12 @@ class CompiledPolicy:
         "members_only",
         "nearly",
         "needed",
-        "offered",
         "policy",
         "policy_wire",
         "priced",
         "reader_names",
         "readers",
+        "search_filter",
         "sums",
         "thresholds",
         "width",
@@ -100,7 +100,7 @@ class CompiledPolicy:
         ratio = policy.most_per_request
         capped = ratio is not UNSET and Fraction(ratio) < 1
         self.cap = CappedFilter(kind, capacity, str(ratio)) if capped else None
-        self.offered: Filter | CappedFilter = self.cap or kind
+        self.search_filter: Filter | CappedFilter = self.cap or kind
         self.readers = tuple(Reader(odometer, self.sums, limit) for odometer in odometers)
         self._reads = tuple(reader.read for reader in self.readers)
         self.reader_names = tuple(reader.name for reader in self.readers)

@@ -129,10 +129,12 @@ def filter_of(policy: Policy) -> Filter:
         if value is not UNSET and field not in kind.parameters:
             rule = f"must be left out for filter {kind.name}"
             raise RequestInvalid(f"policy.{field}", rule, value)
-    given = [(field, getattr(policy, field)) for field in (*kind.reads, *kind.parameters)]
+    values = [(field, getattr(policy, field)) for field in (*kind.reads, *kind.parameters)]
     try:
-        made = _made(kind, tuple((f, v) for f, v in given if v is not UNSET and v is not None))
-        return made if policy.beside is UNSET else _with_basic(made, policy)
+        kind_made = _make_filter(
+            kind, tuple((f, v) for f, v in values if v is not UNSET and v is not None)
+        )
+        return kind_made if policy.beside is UNSET else _with_basic(kind_made, policy)
     except RequestInvalid as error:
         raise error.under("policy") from None
 
@@ -150,7 +152,7 @@ _beside = lru_cache(maxsize=4096)(BesideBasic)
 
 
 @lru_cache(maxsize=4096)
-def _made(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter:
+def _make_filter(kind: type[Filter], parameters: tuple[tuple[str, Any], ...]) -> Filter:
     make: Callable[..., Filter] = kind
     return make(**dict(parameters))
 
@@ -173,8 +175,8 @@ def parse_budget(policy: Policy) -> ParsedBudget:
     with precise():
         for_filter = delta - for_claims
     return ParsedBudget(
-        epsilon=_bounded(policy.epsilon, "epsilon", MIN_EPSILON, MAX_EPSILON),
-        rho=_bounded(policy.rho, "rho", MIN_RHO, MAX_RHO),
+        epsilon=_parse_bounded(policy.epsilon, "epsilon", MIN_EPSILON, MAX_EPSILON),
+        rho=_parse_bounded(policy.rho, "rho", MIN_RHO, MAX_RHO),
         delta_for_claims=for_claims,
         delta_for_filter=for_filter,
     )
@@ -187,16 +189,16 @@ def _budget_field(policy: Policy, kind: Filter) -> str:
         if text is not None and field not in kind.budget_fields:
             rule = f"must be left out for filter {kind.name}"
             raise RequestInvalid(f"policy.{field}", rule, text)
-    given = [field for field in kind.budget_fields if fields[field] is not None]
-    if not given:
+    present = [field for field in kind.budget_fields if fields[field] is not None]
+    if not present:
         rule = f"must be given for filter {kind.name}"
         if len(kind.budget_fields) > 1:
             rule = f"or {' or '.join(kind.budget_fields[1:])} {rule}"
         raise RequestInvalid(f"policy.{kind.budget_fields[0]}", rule, None)
-    if len(given) > 1:
-        rule = f"must be left out where {given[0]} is given, for filter {kind.name}"
-        raise RequestInvalid(f"policy.{given[1]}", rule, fields[given[1]])
-    return given[0]
+    if len(present) > 1:
+        rule = f"must be left out where {present[0]} is given, for filter {kind.name}"
+        raise RequestInvalid(f"policy.{present[1]}", rule, fields[present[1]])
+    return present[0]
 
 
 def guarantee_of(policy: Policy) -> Guarantee:
@@ -207,7 +209,9 @@ def guarantee_of(policy: Policy) -> Guarantee:
     return filter_of(policy).guarantee(parse_budget(policy))
 
 
-def _bounded(text: str | None, field: str, minimum: Decimal, maximum: Decimal) -> Decimal | None:
+def _parse_bounded(
+    text: str | None, field: str, minimum: Decimal, maximum: Decimal
+) -> Decimal | None:
     if text is None:
         return None
     return parse_in(text, field=f"policy.{field}", minimum=minimum, maximum=maximum, zero=False)

@@ -21,7 +21,7 @@ NO_BESIDE: Final = "none"
 _DEFAULT_FILTER: Final = Policy().filter
 
 
-def proposed(fields: Mapping[str, Any]) -> dict[str, Any]:
+def propose_defaults(fields: Mapping[str, Any]) -> dict[str, Any]:
     """Return a policy's fields with `beside` and the cap where the owner names none.
 
     Together: a single large request can no longer end the filter by itself.

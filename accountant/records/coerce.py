@@ -138,8 +138,8 @@ def coerce_policy(policy: object) -> Mapping[str, Any]:
     """
     if isinstance(policy, Policy):
         fields = msgspec.structs.fields(policy)
-        given = {field.name: getattr(policy, field.name) for field in fields}
-        policy = {f.name: given[f.name] for f in fields if given[f.name] != f.default}
+        values = {field.name: getattr(policy, field.name) for field in fields}
+        policy = {f.name: values[f.name] for f in fields if values[f.name] != f.default}
     if not isinstance(policy, Mapping):
         raise RequestInvalid("policy", _POLICY_RULE, policy)
     # More of a budget, of a delta or of a ratio is never the safe side.
@@ -240,10 +240,10 @@ def _wire(
     fields = _fields(value, path)
     if fields is not None:
         wire = {
-            name: optional_text(f"{path}.{name}", given)
+            name: optional_text(f"{path}.{name}", item)
             if name in _TEXTS
             else _wire(
-                given,
+                item,
                 f"{path}.{name}",
                 is_up,
                 up=is_up(fields, name),
@@ -251,9 +251,9 @@ def _wire(
                 switch=name in _fields_of(bool),
                 level=level + 1,
             )
-            for name, given in fields.items()
+            for name, item in fields.items()
         }
-        return value if all(wire[name] is given for name, given in fields.items()) else wire
+        return value if all(wire[name] is item for name, item in fields.items()) else wire
     items = _items(value)
     if items is not None:
         found = [
@@ -269,14 +269,14 @@ def _fields(value: object, path: str) -> dict[str, object] | None:
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         tag = {} if config.tag_field is None else {config.tag_field: config.tag}
-        given = msgspec.structs.asdict(value)
-        return tag | {name: each for name, each in given.items() if each is not msgspec.UNSET}
+        item = msgspec.structs.asdict(value)
+        return tag | {name: each for name, each in item.items() if each is not msgspec.UNSET}
     if not isinstance(value, Mapping):
         return None
     for name in value:
         if not isinstance(name, str):
             raise RequestInvalid(path, "must have text for its keys", name)
-    return {coerce_text(path, name): given for name, given in value.items()}
+    return {coerce_text(path, name): item for name, item in value.items()}
 
 
 def _items(value: object) -> Sequence[object] | None:

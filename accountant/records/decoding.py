@@ -11,7 +11,7 @@ from accountant.records.records import DECODE_ERRORS
 T = TypeVar("T")
 
 
-def decoded(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
+def decode_from_log(number: int, value: bytes, decode: Callable[[bytes], T]) -> T:
     """Return a decision from its bytes.
 
     Args:

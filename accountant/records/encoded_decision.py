@@ -45,11 +45,11 @@ class EncodedDecision(CountedDecision, gc=False):
 
     key: bytes | None
     digest: bytes
-    made: Decision | None = None
+    cached: Decision | None = None
 
     @property
     def decision(self) -> Decision:
         """The whole decision, decoded at first use unless `decide` has built it."""
-        if self.made is None:
-            self.made = decode_decision(self.value)
-        return self.made
+        if self.cached is None:
+            self.cached = decode_decision(self.value)
+        return self.cached

@@ -16,7 +16,7 @@ class LevelScope(msgspec.Struct, gc=False):
     scope: Scope
 
 
-class MemberNamed(msgspec.Struct, gc=False):
+class MemberName(msgspec.Struct, gc=False):
     """The member that a record names."""
 
     member: str = ""
@@ -44,7 +44,7 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     level: LevelScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
     limit: LimitRecord | None = None
-    member: MemberNamed | None = None
+    member: MemberName | None = None
     source: Origin | None = None
     request: msgspec.Raw = NO_REQUEST
     totals: msgspec.Raw = msgspec.Raw(b"")

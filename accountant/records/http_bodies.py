@@ -110,7 +110,7 @@ def _with_first(value: bytes, hashed: str) -> bytes:
     for name, raw in _members(value).items():
         shown[name] = _first(raw) if name == "first" else raw
         if name == _OUTCOME:
-            shown["granted"] = _granted(raw)
+            shown["granted"] = _granted_flag(raw)
             shown["hash"] = msgspec.Raw(digest)
     return encode(shown)
 
@@ -140,9 +140,9 @@ def _first(raw: msgspec.Raw) -> msgspec.Raw:
     for name, each in _members(raw).items():
         shown[name] = each
         if name == _OUTCOME:
-            shown["granted"] = _granted(each)
+            shown["granted"] = _granted_flag(each)
     return msgspec.Raw(encode(shown))
 
 
-def _granted(outcome: msgspec.Raw) -> msgspec.Raw:
+def _granted_flag(outcome: msgspec.Raw) -> msgspec.Raw:
     return _TRUE if bytes(outcome) == _GRANTED else _FALSE

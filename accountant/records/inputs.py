@@ -11,7 +11,7 @@ from typing import Final, NoReturn
 import msgspec
 from msgspec import UNSET
 
-from accountant.claims import CheckedClaim, checked
+from accountant.claims import CheckedClaim, check_claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
@@ -62,7 +62,7 @@ class Undecodable(BudgetError):
         super().__init__(what)
 
 
-class Checked(msgspec.Struct, frozen=True, gc=False):
+class CheckedInput(msgspec.Struct, frozen=True, gc=False):
     """A request whose every field obeys its rule.
 
     Attributes:
@@ -96,7 +96,7 @@ class Input(msgspec.Struct, frozen=True, gc=False):
     key: bytes | None
     value: bytes | None
     append_time: int
-    checked: Checked | None = None
+    checked: CheckedInput | None = None
 
 
 def canonical(value: bytes | None) -> bytes:
@@ -124,7 +124,7 @@ def canonical(value: bytes | None) -> bytes:
     return value
 
 
-def check(source: Source, body: bytes) -> Checked:
+def check(source: Source, body: bytes) -> CheckedInput:
     """Return the checked request in a canonical body.
 
     Raises:
@@ -150,9 +150,9 @@ def check(source: Source, body: bytes) -> Checked:
         raise Undecodable(Reason.UNDECODABLE, "the body must be a JSON object") from None
 
 
-def _check_request(request: MechanismRequest, body: bytes) -> Checked:
+def _check_request(request: MechanismRequest, body: bytes) -> CheckedInput:
     try:
-        claim = checked(request.claim)
+        claim = check_claim(request.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
     issued = _check_names(request, "analyst", request.analyst)
@@ -170,7 +170,7 @@ def _check_request(request: MechanismRequest, body: bytes) -> Checked:
     colons = body.count(_COLON)
     if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
         _parse(body)
-    return Checked(request, request.analyst, issued, claim)
+    return CheckedInput(request, request.analyst, issued, claim)
 
 
 def _colons_in_names(request: MechanismRequest) -> int:
@@ -179,7 +179,7 @@ def _colons_in_names(request: MechanismRequest) -> int:
     return colons if request.via is UNSET else colons + request.via.count(":")
 
 
-def _check_admin(record: AdminRecord, body: bytes) -> Checked:
+def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
     issued = _check_names(record, "by", record.by)
     if len(record.reason) > MAX_PURPOSE:
         rule = f"must be at most {MAX_PURPOSE} characters"
@@ -203,7 +203,7 @@ def _check_admin(record: AdminRecord, body: bytes) -> Checked:
             _check_lower(record)
             _check_policy(record.policy)
     _parse(body)
-    return Checked(record, record.by, issued, None)
+    return CheckedInput(record, record.by, issued, None)
 
 
 def _check_policy(policy: Policy) -> None:
@@ -278,7 +278,7 @@ def _parse(body: bytes) -> object:
     except (ValueError, RecursionError) as error:
         what = "nested too deep" if isinstance(error, RecursionError) else str(error)
         raise Undecodable(Reason.UNDECODABLE, f"the body must be JSON: {what}") from None
-    if _nested(value) > MAX_NESTED:
+    if _nesting_depth(value) > MAX_NESTED:
         rule = f"the body must nest at most {MAX_NESTED} deep"
         raise Undecodable(Reason.UNDECODABLE, rule)
     return value
@@ -287,11 +287,11 @@ def _parse(body: bytes) -> object:
 def _without_repeats(pairs: list[tuple[str, object]]) -> dict[str, object]:
     value = dict(pairs)
     if len(value) < len(pairs):
-        seen: set[str] = set()
+        names: set[str] = set()
         for name, _ in pairs:
-            if name in seen:
+            if name in names:
                 raise ValueError(f"key {name[:80]!r} stands twice in one object")
-            seen.add(name)
+            names.add(name)
     return value
 
 
@@ -299,7 +299,7 @@ def _no_constant(text: str) -> NoReturn:
     raise ValueError(f"{text} is not JSON")
 
 
-def _nested(value: object) -> int:
+def _nesting_depth(value: object) -> int:
     level, found = 0, [value]
     while found:
         level += 1
@@ -313,7 +313,7 @@ def _nested(value: object) -> int:
     return level
 
 
-def check_body(source: Source, body: bytes) -> Checked:
+def check_body(source: Source, body: bytes) -> CheckedInput:
     """Return what a body asks for, checked by the very rules of the processor.
 
     Raises:

@@ -35,7 +35,7 @@ def check_limit(record: SetLimit) -> None:
 
     Raises: RequestInvalid.
     """
-    for field, rule in _misplaced(record):
+    for field, rule in _misplaced_fields(record):
         raise RequestInvalid(field, rule, getattr(record, field))
     if record.name is not None:
         check_name("name", record.name)
@@ -50,7 +50,7 @@ def check_limit(record: SetLimit) -> None:
         check_ratio(record.reserved, field="reserved")
 
 
-def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
+def _misplaced_fields(record: SetLimit) -> list[tuple[str, str]]:
     """Return the fields that are present or missing against the rules of the scope."""
     scope, wrong = record.scope, list[tuple[str, str]]()
     if (record.name is None) is not (scope == "dataset"):
@@ -69,29 +69,32 @@ def _misplaced(record: SetLimit) -> list[tuple[str, str]]:
     return wrong
 
 
-def _check_period(pace: Pace) -> None:
-    found = _PERIOD.fullmatch(pace.period)
-    if found is None or int(found[1]) > MAX_DAYS:
+def _check_period(period_limit: Pace) -> None:
+    days = _PERIOD.fullmatch(period_limit.period)
+    if days is None or int(days[1]) > MAX_DAYS:
         rule = f"must be a number of days such as P30D, at most P{MAX_DAYS}D"
         raise RequestInvalid(
-            "pace.period", rule, pace.period, hint=partial(period_to_write, pace.period)
+            "pace.period",
+            rule,
+            period_limit.period,
+            hint=partial(period_to_write, period_limit.period),
         )
 
 
-def own_policy(given: LimitPolicy) -> Policy:
+def own_policy(policy: LimitPolicy) -> Policy:
     """Return a level's own budget as a resolved policy.
 
     Raises: RequestInvalid: a field is none of a budget, or breaks its rule.
     """
-    for field, value in given.items():
+    for field, value in policy.items():
         if field not in BUDGET_FIELDS:
             raise RequestInvalid(f"policy.{field}"[:200], "is not a field here", value)
-    return _resolved(tuple(given.items()))
+    return _resolve_cached(tuple(policy.items()))
 
 
 @lru_cache(maxsize=1024)
-def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
-    fields = dict(given)
+def _resolve_cached(items: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
+    fields = dict(items)
     try:
         # A limit has no odometers.
         policy = msgspec.convert({**fields, "odometers": ()}, Policy)
@@ -105,19 +108,19 @@ def _resolved(given: tuple[tuple[str, str | tuple[str, ...]], ...]) -> Policy:
     return resolved
 
 
-def stored_policy(given: LimitPolicy) -> LimitPolicy:
+def stored_policy(policy: LimitPolicy) -> LimitPolicy:
     """Return a level's own budget as decisions store it, from a valid record."""
-    resolved = own_policy(given)
-    found = {**given, "filter": resolved.filter}
+    resolved = own_policy(policy)
+    found = {**policy, "filter": resolved.filter}
     found["delta_for_claims"] = resolved.delta_for_claims or "0"
     return {field: found[field] for field in BUDGET_FIELDS if field in found}
 
 
 def kind_of(policy: Policy) -> str:
     """Return what use is counted for: a filter and its parameters, as they are written."""
-    said = [policy.filter]
+    parts = [policy.filter]
     for field in (*PARAMETERS, "beside"):
         value = getattr(policy, field)
         if value is not UNSET:
-            said.append(f"{field}={value if isinstance(value, str) else ','.join(value)}")
-    return ";".join(said)
+            parts.append(f"{field}={value if isinstance(value, str) else ','.join(value)}")
+    return ";".join(parts)

@@ -76,10 +76,10 @@ _KEY: Final = b'{"dataset":"'
 _MEMBER: Final = b'","member":"'
 
 
-def in_order(roles: Iterable[Role]) -> tuple[Role, ...]:
+def sort_roles(roles: Iterable[Role]) -> tuple[Role, ...]:
     """Return roles in the order of `ROLES`, each once."""
-    given = frozenset(roles)
-    return tuple(role for role in ROLES if role in given)
+    present = frozenset(roles)
+    return tuple(role for role in ROLES if role in present)
 
 
 def member_row(dataset: str, sequence: int, member: Member) -> MemberRow:
@@ -116,13 +116,13 @@ def is_member_row_key(key: bytes) -> bool:
     return key.startswith(_KEY) and _MEMBER in key
 
 
-def named_in(key: bytes) -> tuple[str, str]:
+def parse_member_key(key: bytes) -> tuple[str, str]:
     """Return (dataset, member) of a member's key.
 
     Raises: msgspec.MsgspecError, UnicodeDecodeError: it is none.
     """
-    named = _decode_key(key)
-    return named.dataset, named.member
+    parsed = _decode_key(key)
+    return parsed.dataset, parsed.member
 
 
 class _Key(msgspec.Struct, forbid_unknown_fields=True):

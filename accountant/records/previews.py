@@ -7,7 +7,7 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.claims import Claim, checked
+from accountant.claims import Claim, check_claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records.inputs import Undecodable, _parse, canonical
@@ -65,7 +65,7 @@ def check_preview(value: bytes) -> PreviewRequest:
     if may_break_text_rule(body):
         check_texts(parsed)
     try:
-        checked(asked.claim)
+        check_claim(asked.claim)
     except RequestInvalid as error:
         raise error.under("claim") from None
     if asked.analyst is not None:

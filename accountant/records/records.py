@@ -87,8 +87,7 @@ class Decision(
     Attributes:
         partition_sequence: number of the record in its partition, from 0 without a gap.
         previous: hash of the record before it.
-        decided_at, floor: the partition's clock, and the time at or below which an id has
-            expired.
+        decided_at, floor: the partition's clock and expiry watermark.
         sequence: number of the decision in its dataset.
         version: the mark of the format, see `made_by`.
         rules: number of the rules that made it.

@@ -51,7 +51,7 @@ def translate(error: msgspec.ValidationError, whole: object, kind: Any) -> NoRet
     def hint() -> str:
         # What is wrong with a field that is not known is its name.
         word = parts[-1] if named else value
-        return did_you_mean(word, _known(kind, whole, parts))()
+        return did_you_mean(word, _allowed_words(kind, whole, parts))()
 
     # A field's name may be the sender's: shown in part, or the decision outgrows its record.
     raise RequestInvalid(path[:_SHOWN] or "body", rule[:_SHOWN], value, hint=hint) from None
@@ -70,7 +70,7 @@ def _of(kind: Any) -> Type:
     return type_info(kind)
 
 
-def _known(kind: Any, value: object, parts: list[str]) -> tuple[str, ...]:
+def _allowed_words(kind: Any, value: object, parts: list[str]) -> tuple[str, ...]:
     """Return the words that are allowed at the end of a path through a value of some type."""
     info = _of(kind)
     for part in parts:

@@ -36,12 +36,14 @@ _REMEMBERED: Final = frozenset(
 
 
 def apply(partition: Partition, decision: Decision, digest: str) -> None:
-    """Apply one decision to clock, floor, offsets and ledger, with the numbers of the log.
+    """Apply one decision to the partition: clock, expiry watermark, offsets and ledger.
+
+    The amounts are copied from the decision, not recomputed.
 
     Raises: LogDamaged: the decision contradicts its dataset's ledger.
     """
     if decision.outcome is Outcome.CLOCK_RESET:
-        # The floor falls. What it had made the partition forget must not come back with it.
+        # The watermark (`floor`) falls. The ids that it had expired must stay expired.
         partition.ids.forget(partition.floor)
         partition.full = None
         last_to = from_iso(decision.decided_at)
@@ -56,7 +58,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     partition.floor = from_iso(decision.floor)
     source = decision.source
     if source is not None:
-        partition.next[source_named(source.topic)] = source.offset + 1
+        partition.next[parse_source(source.topic)] = source.offset + 1
     if decision.sequence is None or decision.dataset is None:
         return
     ledger = partition.ledgers.get(decision.dataset)
@@ -66,7 +68,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
             f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
             f"{decision.dataset}, but number {expected} comes next"
         )
-    after = _after(ledger, decision, partition.decided_at)
+    after = _ledger_after(ledger, decision, partition.decided_at)
     if decision.owners or decision.member is not None:
         owners, members = take_members(partition, decision)
         after = msgspec.structs.replace(
@@ -80,7 +82,7 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     partition.ledgers[decision.dataset] = after
 
 
-def plan_set(decision: Decision) -> CompiledPolicy:
+def plan_of(decision: Decision) -> CompiledPolicy:
     """Return the policy that an opening or an amendment sets.
 
     Raises: LogDamaged: the decision has none, or one that its budget does not fit.
@@ -90,12 +92,12 @@ def plan_set(decision: Decision) -> CompiledPolicy:
     return stored_plan(decision.policy, tuple(decision.budget.values()))
 
 
-def _after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
+def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     outcome = decision.outcome
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
-        plan = plan_set(decision)
+        plan = plan_of(decision)
         if ledger is None:
-            return Ledger.opened(str(decision.dataset), plan, at)
+            return Ledger.new(str(decision.dataset), plan, at)
         crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
         if not ledger.mechanisms and not any(ledger.totals):
@@ -148,7 +150,7 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     if issued is None or issued <= partition.floor:
         return
     caller = identity.analyst or identity.by
-    source = source_named(decision.source.topic)
+    source = parse_source(decision.source.topic)
     key = id_key(source, identity.dataset, caller, identity.request_id)
     remembered = RememberedDecision(
         body_hash=hashlib.sha256(body).digest(),
@@ -157,18 +159,18 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
         decided_at=from_iso(decision.decided_at),
         outcome=decision.outcome,
         reason=decision.reason,
-        cost=None if decision.cost is None else _shared(tuple(decision.cost.items())),
+        cost=None if decision.cost is None else _share_equal(tuple(decision.cost.items())),
     )
     partition.ids.add(issued, key, remembered)
 
 
 @lru_cache(maxsize=16_384)
-def _shared(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def _share_equal(cost: tuple[tuple[str, str], ...]) -> dict[str, str]:
     """Return one dictionary for all equal costs: one each would double the memory of the ids."""
     return dict(cost)
 
 
-def source_named(topic: str) -> Source:
+def parse_source(topic: str) -> Source:
     """Return the source of the input that a decision names.
 
     Raises: LogDamaged: no source has that name.

@@ -37,10 +37,10 @@ from accountant.replay.notable_records import (
     key_change_record,
 )
 from accountant.replay.plain_text import plain
-from accountant.replay.sealed_log import Sealed, SealedStart, next_seal
+from accountant.replay.sealed_log import SealedStart, SealSnapshot, next_seal
 from accountant.replay.state_comparison import Rows, StateRows, first_difference
 from accountant.replay.sums import Finding, Findings, check_record, same
-from accountant.views.heads import ledger_named
+from accountant.views.heads import ledger_id_of
 from accountant.views.tallies import DecisionTally, add
 
 _FORGET_EVERY: Final = 4096
@@ -109,7 +109,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         return self.first_disagreement is None
 
 
-class _FindingRaised(Exception):  # brings the first finding from any depth back to `take`
+class _FindingError(Exception):  # brings the first finding from any depth back to `take`
     def __init__(self, what: str, expected: object, found: object) -> None:
         self.what, self.expected, self.found = what, str(expected), str(found)
         super().__init__(what)
@@ -130,7 +130,7 @@ class Auditor:
         *,
         genesis: Genesis | None = None,
         most_ids: int | None = None,
-        sealed: Sealed | None = None,
+        sealed: SealSnapshot | None = None,
         gapless: bool = False,
     ) -> None:
         """Expect a log that begins with `genesis`; None accepts any genesis.
@@ -186,7 +186,7 @@ class Auditor:
             if self.partition is None:
                 raise  # of the first record: the whole log is one that is no longer read
             self._disagree("version", str(FORMAT), "none")
-        except _FindingRaised as wrong:
+        except _FindingError as wrong:
             self._disagree(wrong.what, wrong.expected, wrong.found)
         except Exception as error:
             # A forged record may raise anything in the code that reads it: a disagreement, too.
@@ -243,7 +243,7 @@ class Auditor:
             administered=tuple(self._administered),
             first_disagreement=self.disagreement,
             rows=self._rows,
-            ledger=None if partition is None else ledger_named(partition.genesis, self.first),
+            ledger=None if partition is None else ledger_id_of(partition.genesis, self.first),
         )
 
     def _disagree(self, what: str, expected: str, found: str) -> None:
@@ -268,7 +268,7 @@ class Auditor:
         # claim to have spent almost nothing.
         _raise_first(same("rules", RULES, decision.rules))
         if encode(decision) != value:
-            raise _FindingRaised("record", "the bytes that a decision is written as", "others")
+            raise _FindingError("record", "the bytes that a decision is written as", "others")
         digest = hash_of(value)
         if partition is None:
             self._begin(decision)
@@ -289,7 +289,7 @@ class Auditor:
     def _begin(self, decision: Decision) -> None:
         genesis = decision.genesis
         if genesis is None or decision.outcome is not Outcome.GENESIS:
-            raise _FindingRaised("genesis", "decision 0", decision.outcome)
+            raise _FindingError("genesis", "decision 0", decision.outcome)
         if self._genesis is not None:
             _raise_first(same("genesis", self._genesis.settings, genesis.settings))
         _raise_first(same("sequence", None, decision.sequence))
@@ -297,7 +297,7 @@ class Auditor:
 
     def _check(self, partition: Partition, decision: Decision) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
-            raise _FindingRaised("genesis", "one genesis", "another one")
+            raise _FindingError("genesis", "one genesis", "another one")
         _raise_first(check_record(partition, decision, gapless=self._gapless))
         if decision.outcome is Outcome.SEALED:
             _raise_first(self._check_seal(partition, decision))
@@ -330,7 +330,7 @@ def audit(
     genesis: Genesis | None = None,
     most_ids: int | None = None,
     progress: Callable[[int], None] | None = None,
-    sealed: Sealed | None = None,
+    sealed: SealSnapshot | None = None,
     state: StateRows | None = None,
     gapless: bool = False,
 ) -> AuditReport:
@@ -362,4 +362,4 @@ def audit(
 
 def _raise_first(findings: Findings) -> None:
     for finding in findings:
-        raise _FindingRaised(*finding)
+        raise _FindingError(*finding)

@@ -21,9 +21,9 @@ from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decisio
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row
-from accountant.replay.apply import plan_set
+from accountant.replay.apply import plan_of
 from accountant.replay.check_rows import contradiction
-from accountant.replay.members_and_limits import members_set
+from accountant.replay.members_and_limits import member_rows_set_by
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
@@ -46,7 +46,7 @@ class _AdminDifference(NamedTuple):
     in_log: object
 
 
-def check_administered(
+def check_admin_rows(
     partition: Partition, decisions: Iterable[bytes], sealed: Sequence[bytes]
 ) -> None:
     """Compare rows with all that administrators' records have set.
@@ -99,7 +99,7 @@ class _AdminState:
             return
         before = self._datasets.get(dataset)
         if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
-            plan = plan_set(decision)
+            plan = plan_of(decision)
             before = _Dataset(plan, before.opened_at if before else at, False)
             self._datasets[dataset] = before
         if before is None:
@@ -108,7 +108,7 @@ class _AdminState:
             closed_at = at if before.plan.dates_grants else 0
             self._datasets[dataset] = before._replace(closed=True, closed_at=closed_at)
         if decision.owners or decision.member is not None:
-            for name, row in members_set(decision):
+            for name, row in member_rows_set_by(decision):
                 self._members.pop((dataset, name), None)
                 if row is not None:
                     self._members[dataset, name] = row

@@ -11,12 +11,12 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import left_wire, rounded_up_wire, snapshot, totals_wire
+from accountant.ledger.snapshots import remaining_wire, rounded_up_wire, snapshot, totals_wire
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.state_rows import decode_row
-from accountant.replay.members_and_limits import differing_levels, members_set
+from accountant.replay.members_and_limits import differing_levels, member_rows_set_by
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso, iso
 
@@ -84,7 +84,7 @@ def check_rows_found(
                 agreeing.add(decision.dataset)
     missing = wanted - agreeing
     if missing and sealed:
-        missing -= set(filter(None, map(partial(_as_sealed, partition), sealed[:-1])))
+        missing -= set(filter(None, map(partial(_unchanged_since_seal, partition), sealed[:-1])))
     for name in sorted(missing):
         ledger = partition.ledgers[name]
         raise contradiction(
@@ -93,7 +93,7 @@ def check_rows_found(
         )
 
 
-def _as_sealed(partition: Partition, value: bytes) -> str | None:
+def _unchanged_since_seal(partition: Partition, value: bytes) -> str | None:
     """Return which dataset's row is the one in a seal's snapshot, which has no odometers."""
     row = decode_row(value)
     if not isinstance(row, Snapshot) or row.dataset not in partition.ledgers:
@@ -115,12 +115,14 @@ def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> It
     for name, in_row, in_log in (
         ("totals", totals_wire(ledger), decision.totals),
         ("rounded_up", rounded_up_wire(ledger), decision.rounded_up),
-        ("left", left_wire(ledger), decision.left),
+        ("left", remaining_wire(ledger), decision.left),
     ):
         yield from _unequal_amounts(name, in_row or {}, in_log or {})
     if decision.outcome is Outcome.CLOSED or decision.reason is Reason.CLOSED:
         yield from _unequal("closed", ledger.closed, True)
-    for name, due in [] if not (decision.owners or decision.member) else members_set(decision):
+    for name, due in (
+        [] if not (decision.owners or decision.member) else member_rows_set_by(decision)
+    ):
         found = partition.members.get(ledger.dataset, name)
         yield from _unequal(f"member {name}", found, due)
     for difference in differing_levels(partition, decision):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
@@ -96,9 +96,9 @@ def _fits(draft: Draft, ledger: Ledger, decision: Decision) -> bool:
         at = draft.decided_at
         team = team_of(draft.members.get(ledger.dataset, analyst), at)
         limits = applicable_limits(ledger, draft.levels, analyst, team, at, draft.resets)
-    kind = budgets_of(ledger, limits).offered
+    kind = budgets_of(ledger, limits).search_filter
     try:
-        asked = price(checked(parse_claim(decision.fits or "")), kind.needs)
+        asked = price(check_claim(parse_claim(decision.fits or "")), kind.needs)
     except RequestInvalid:
         return False
     return kind.fits(plan.capacity, ledger.spent, asked)

@@ -19,13 +19,13 @@ from accountant.records.members import (
     decode_member_row,
     member_row,
     member_row_key,
-    named_in,
     owner_rows,
+    parse_member_key,
 )
 
 
-def members_set(decision: Decision) -> list[tuple[str, MemberRow | None]]:
-    """Return the members that a decision has set, each with its row; None for a removed one."""
+def member_rows_set_by(decision: Decision) -> list[tuple[str, MemberRow | None]]:
+    """Return the members that a decision sets, each with its row; None for a removed one."""
     dataset, sequence = str(decision.dataset), int(decision.sequence or 0)
     member = decision.member
     if member is not None:
@@ -34,12 +34,12 @@ def members_set(decision: Decision) -> list[tuple[str, MemberRow | None]]:
 
 
 def take_members(partition: Partition, decision: Decision) -> tuple[int, int]:
-    """Set the members that a decision names, as the log has them.
+    """Apply the members that a decision sets.
 
-    Returns: how many owners, and how many members, the dataset has more.
+    Returns: the changes of the dataset's number of owners and of members.
     """
     dataset, owners, members = str(decision.dataset), 0, 0
-    for name, row in members_set(decision):
+    for name, row in member_rows_set_by(decision):
         before = partition.members.get(dataset, name)
         owners += _is_owner(row) - _is_owner(before)
         members += (row is not None) - (before is not None)
@@ -56,13 +56,13 @@ def _is_owner(row: MemberRow | None) -> bool:
 
 
 def take_member_row(partition: Partition, key: bytes, value: bytes | None) -> None:
-    """Take a member's row of `state`, None for a removed one.
+    """Apply a member's row of `state`, None for a removed one.
 
-    Raises: ValueError, msgspec.MsgspecError: it cannot be read, or is another's.
+    Raises: ValueError, msgspec.MsgspecError: the row cannot be read or does not match its key.
     """
     partition.checksum.forget(key.decode())
     if value is None:
-        partition.members.remove(*named_in(key))
+        partition.members.remove(*parse_member_key(key))
         return
     row = decode_member_row(value)
     if member_row_key(row.dataset, row.member) != key:
@@ -72,15 +72,15 @@ def take_member_row(partition: Partition, key: bytes, value: bytes | None) -> No
 
 
 def wrong_member_counts(partition: Partition) -> str | None:
-    """Return which dataset's row counts other members than there are rows, in words."""
+    """Return in words which dataset's row disagrees with the number of its members, or None."""
     counted = 0
     for name, ledger in partition.ledgers.items():
         rows = partition.members.of(name).values()
-        held = sum(map(_is_owner, rows)), len(rows)
+        found = sum(map(_is_owner, rows)), len(rows)
         counted += len(rows)
-        if held != (ledger.owners, ledger.members):
+        if found != (ledger.owners, ledger.members):
             return (
-                f"`state` has {held[0]} owners and {held[1]} members of dataset {name}, but its "
+                f"`state` has {found[0]} owners and {found[1]} members of dataset {name}, but its "
                 f"row says {ledger.owners} and {ledger.members}"
             )
     if counted != partition.members.count:
@@ -89,23 +89,23 @@ def wrong_member_counts(partition: Partition) -> str | None:
 
 
 def take_levels(partition: Partition, ledger: Ledger, decision: Decision) -> tuple[int, int]:
-    """Set the limits that a decision has moved, as the log has them, without computing again.
+    """Apply the limits that a decision sets or charges. Its amounts are copied, not recomputed.
 
     Args:
         ledger: the dataset's, after the decision.
-    Returns: how many rows of levels, and how many limits in force, the dataset has more.
+    Returns: the changes of the dataset's number of rows of limits, and of limits in force.
     """
     rows = limits = 0
-    for key, level in _levels_set(partition, ledger, decision):
+    for key, state in _limits_set_by(partition, ledger, decision):
         before = partition.levels.get(key)
         partition.checksum.forget(level_row_key(*key).decode())
-        partition.levels.put(level)
+        partition.levels.put(state)
         rows += before is None
-        limits += level.is_in_force - (before is not None and before.is_in_force)
+        limits += state.is_in_force - (before is not None and before.is_in_force)
     return rows, limits
 
 
-def _levels_set(
+def _limits_set_by(
     partition: Partition, ledger: Ledger, decision: Decision
 ) -> list[tuple[Key, LimitState]]:
     record, dataset, sequence = decision.limit, ledger.dataset, int(decision.sequence or 0)
@@ -114,52 +114,52 @@ def _levels_set(
         before = partition.levels.get(key)
         at = partition.decided_at
         return [(key, apply_record(before, dataset, record, ledger.plan, at, sequence))]
-    return [_after_grant(partition, ledger, decision, moved) for moved in decision.levels]
+    return [_limit_after_grant(partition, ledger, decision, update) for update in decision.levels]
 
 
-def _after_grant(
-    partition: Partition, ledger: Ledger, decision: Decision, moved: LimitUpdate
+def _limit_after_grant(
+    partition: Partition, ledger: Ledger, decision: Decision, update: LimitUpdate
 ) -> tuple[Key, LimitState]:
-    dataset, name = ledger.dataset, moved.name or ""
-    key: Key = dataset, moved.scope, "", name
-    rule_of = partition.levels.get(key)
-    if rule_of is None or rule_of.rule is None or rule_of.rule.record.version != moved.version:
+    dataset, name = ledger.dataset, update.name or ""
+    key: Key = dataset, update.scope, "", name
+    limit = partition.levels.get(key)
+    if limit is None or limit.rule is None or limit.rule.record.version != update.version:
         raise LogDamaged(
-            f"decision {decision.partition_sequence} charges version {moved.version} of a limit of "
-            f"{moved.scope} {name}, which dataset {dataset} does not have"
+            f"decision {decision.partition_sequence} charges version {update.version} of a limit "
+            f"of {update.scope} {name}, which dataset {dataset} does not have"
         )
-    level = rule_of
-    if moved.scope == "each":
+    state = limit
+    if update.scope == "each":
         key = dataset, "each", name, decode_identity(decision.request).analyst
-        level = partition.levels.get(key) or LimitState(*key)
+        state = partition.levels.get(key) or LimitState(*key)
     sequence, resets = int(decision.sequence or 0), partition.resets.number
-    return key, apply_grant(level, rule_of, moved, sequence, resets)
+    return key, apply_grant(state, limit, update, sequence, resets)
 
 
 def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
-    """Take a level's row of `state`; there is none that removes one.
+    """Apply a limit's row of `state`; no row removes a limit.
 
-    Raises: ValueError, msgspec.MsgspecError: it cannot be read, or is another's.
+    Raises: ValueError, msgspec.MsgspecError: the row cannot be read or does not match its key.
     """
     partition.checksum.forget(key.decode())
-    level = limit_state_of(decode_level_row(value or b""))
-    if level_row_key(*level.key) != key:
-        raise ValueError(f"it holds the level {level.key}")
-    partition.levels.put(level)
+    state = limit_state_of(decode_level_row(value or b""))
+    if level_row_key(*state.key) != key:
+        raise ValueError(f"it holds the level {state.key}")
+    partition.levels.put(state)
     partition.checksum.put(key.decode(), crc_of_row(value or b""))
 
 
 def miscounted_levels(partition: Partition) -> str | None:
-    """Return which dataset's row counts other levels than there are rows, in words."""
+    """Return in words which dataset's row disagrees with the number of its limits, or None."""
     rows, limits = Counter[str](), Counter[str]()
-    for (dataset, *_), level in partition.levels.levels.items():
+    for (dataset, *_), state in partition.levels.levels.items():
         rows[dataset] += 1
-        limits[dataset] += level.is_in_force
+        limits[dataset] += state.is_in_force
     for name, ledger in partition.ledgers.items():
-        held = rows.pop(name, 0), limits[name]
-        if held != (ledger.levels, ledger.limits):
+        found = rows.pop(name, 0), limits[name]
+        if found != (ledger.levels, ledger.limits):
             return (
-                f"`state` has {held[0]} levels and {held[1]} limits of dataset {name}, but its "
+                f"`state` has {found[0]} levels and {found[1]} limits of dataset {name}, but its "
                 f"row says {ledger.levels} and {ledger.limits}"
             )
     if rows:
@@ -170,31 +170,31 @@ def miscounted_levels(partition: Partition) -> str | None:
 def differing_levels(
     partition: Partition, decision: Decision
 ) -> Iterator[tuple[str, object, object]]:
-    """Yield which field of a level's row is not as a decision has left it.
+    """Yield each field in which a limit's row disagrees with a decision.
 
-    Yields: the field, what the row has, and what the decision has.
+    Yields: the field, its value in the row, and its value in the decision.
     """
     record, dataset = decision.limit, str(decision.dataset)
     if record is not None:
-        level = partition.levels.get((dataset, record.scope, "", record.name or ""))
-        found = None if level is None or level.rule is None else level.rule.record
-        if found != record:
-            yield f"level {_named(record)}: limit", found, record
-    for moved in decision.levels:
-        key: Key = dataset, moved.scope, "", moved.name or ""
-        if moved.scope == "each":
+        state = partition.levels.get((dataset, record.scope, "", record.name or ""))
+        stored_record = None if state is None or state.rule is None else state.rule.record
+        if stored_record != record:
+            yield f"level {_label(record)}: limit", stored_record, record
+    for update in decision.levels:
+        key: Key = dataset, update.scope, "", update.name or ""
+        if update.scope == "each":
             analyst = decode_identity(decision.request).analyst
-            key = dataset, "each", moved.name or "", analyst
-        level = partition.levels.get(key) or LimitState(*key)
+            key = dataset, "each", update.name or "", analyst
+        state = partition.levels.get(key) or LimitState(*key)
         for field, count, due in (
-            ("counted", level.counted, (moved.totals, moved.rounded_up)),
-            ("paced", level.period_usage, (moved.paced, moved.paced_rounded_up)),
-            ("used", level.used, (moved.used, moved.used_rounded_up)),
+            ("counted", state.counted, (update.totals, update.rounded_up)),
+            ("paced", state.period_usage, (update.paced, update.paced_rounded_up)),
+            ("used", state.used, (update.used, update.used_rounded_up)),
         ):
-            held = None if count is None else texts_of(count.sums, count.amounts)
-            if due[0] is not None and held != due:
-                yield f"level {_named(moved)}: {field}", held, due
+            stored = None if count is None else texts_of(count.sums, count.amounts)
+            if due[0] is not None and stored != due:
+                yield f"level {_label(update)}: {field}", stored, due
 
 
-def _named(record: LimitRecord | LimitUpdate) -> str:
+def _label(record: LimitRecord | LimitUpdate) -> str:
     return f"{record.scope} {record.name}" if record.name else record.scope

@@ -1,4 +1,4 @@
-"""Refold: rebuild a partition's state from its committed records.
+"""Replay: rebuild a partition's state from its committed records.
 
 A replay takes totals from the log and does not compute them, so it gives the same state under
 any later rules. `audit` recomputes them.
@@ -38,8 +38,8 @@ from accountant.records import (
 )
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
-from accountant.replay.apply import apply, remember, source_named
-from accountant.replay.check_admin_records import check_administered
+from accountant.replay.apply import apply, parse_source, remember
+from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
 from accountant.replay.members_and_limits import (
     miscounted_levels,
@@ -161,14 +161,14 @@ class Replay:
             return None
         if row.genesis.settings != self._genesis.settings:
             raise StateMismatch(f"state belongs to {row.genesis}, not to {self._genesis}")
-        for what, held, said in (
+        for what, found, expected in (
             ("datasets", len(self._partition.ledgers), row.datasets),
             ("members", self._partition.members.count, row.members or 0),
             ("levels", self._partition.levels.count, row.levels or 0),
         ):
-            if held != said:
+            if found != expected:
                 raise StateMismatch(
-                    f"`state` has {held} {what}, but the partition's row says {said}"
+                    f"`state` has {found} {what}, but the partition's row says {expected}"
                 )
         wrong = wrong_member_counts(self._partition) or miscounted_levels(self._partition)
         if wrong is not None:
@@ -247,7 +247,7 @@ class Replay:
             self._next = {"requests": 0, "admin": 0}
         if decision.source is None:
             return
-        source, offset = source_named(decision.source.topic), decision.source.offset
+        source, offset = parse_source(decision.source.topic), decision.source.offset
         due = self._next.get(source, offset)
         if self._gapless and offset != due:
             raise LogDamaged(
@@ -288,7 +288,7 @@ class Replay:
         """Whether the state comes from rows."""
         return self._row is not None
 
-    def check_administered(self, decisions: Iterable[bytes], sealed: Sequence[bytes]) -> None:
+    def check_admin_rows(self, decisions: Iterable[bytes], sealed: Sequence[bytes]) -> None:
         """Compare policies, members and limits in the rows with the decisions that set them.
 
         Args:
@@ -296,7 +296,7 @@ class Replay:
             sealed: the rows that replace an archived beginning of the log.
         Raises: RowContradictsLog: a row differs.
         """
-        check_administered(self._partition, decisions, sealed)
+        check_admin_rows(self._partition, decisions, sealed)
 
     def finish(self) -> Partition:
         """Return the state, after the last record is taken.

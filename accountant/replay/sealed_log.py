@@ -43,7 +43,7 @@ _BY: Final = ("analyst", "purpose", "day")
 _FORGED: Final = (*DECODE_ERRORS, LedgerFault, ValueError, LookupError)
 
 
-class Sealed(NamedTuple):
+class SealSnapshot(NamedTuple):
     """The snapshot of a seal.
 
     Attributes:
@@ -128,7 +128,7 @@ def _tables(counted: DecisionTally) -> tuple[Tallies, ...]:
     return counted.analysts, counted.purposes, counted.days
 
 
-def counted_from(usage: Iterable[bytes]) -> DecisionTally:
+def parse_usage(usage: Iterable[bytes]) -> DecisionTally:
     """Return the sums that `sealed_usage` has written.
 
     Raises: LogDamaged: they cannot be read.
@@ -154,7 +154,7 @@ def counted_from(usage: Iterable[bytes]) -> DecisionTally:
     return counted
 
 
-def partition_row(sealed: Sealed) -> PartitionRow:
+def partition_row(sealed: SealSnapshot) -> PartitionRow:
     """Return the partition's row of a snapshot.
 
     Raises: LogDamaged: there is none that can be read.
@@ -178,30 +178,30 @@ class SealedStart:
     """
 
     def __init__(
-        self, genesis: Genesis | None, sealed: Sealed, *, most_ids: int | None = None
+        self, genesis: Genesis | None, sealed: SealSnapshot, *, most_ids: int | None = None
     ) -> None:
         self._row = partition_row(sealed)
         self._genesis = self._row.genesis if genesis is None else genesis
         self._most_ids = most_ids
         self._hashes = hash_of_lines(sealed.state), hash_of_lines(sealed.usage)
-        self._refold = self._with_rows(sealed)
+        self._replay = self._with_rows(sealed)
         self._before: tuple[int, str] | None = None
         self._at_seal: Partition | None = None
-        self.counted = counted_from(sealed.usage)
+        self.counted = parse_usage(sealed.usage)
         self.first: str | None = None
-        self.kept = 0
+        self.decision_count = 0
         self.seal: Seal | None = None
 
-    def _with_rows(self, sealed: Sealed) -> Replay:
-        refold = Replay(self._genesis, most_ids=self._most_ids)
+    def _with_rows(self, sealed: SealSnapshot) -> Replay:
+        replay = Replay(self._genesis, most_ids=self._most_ids)
         try:
             for value in sealed.state[:-1]:
-                refold.take_row(key_of_row(decode_row(value)), value)
-            refold.take_row(partition_row_key(self._genesis.partition), sealed.state[-1])
-            _ = refold.start  # looks at the rows as a whole
+                replay.take_row(key_of_row(decode_row(value)), value)
+            replay.take_row(partition_row_key(self._genesis.partition), sealed.state[-1])
+            _ = replay.start  # looks at the rows as a whole
         except (*DECODE_ERRORS, StateMismatch) as error:
             raise LogDamaged(f"the snapshot of the seal: {error}") from error
-        return refold
+        return replay
 
     def take(self, value: bytes) -> Partition | None:
         """Take the next decision; with the seal return the state before it.
@@ -228,10 +228,10 @@ class SealedStart:
             return self._at_seal
         if self._before is None:
             self._before = decision.partition_sequence - 1, decision.previous
-        self._refold.take_decision(value)
-        self.kept += 1
+        self._replay.take_decision(value)
+        self.decision_count += 1
         if decision.partition_sequence == self._row.partition_sequence:
-            self._at_seal = self._refold.finish()
+            self._at_seal = self._replay.finish()
             for name in self._at_seal.ledgers:
                 self._at_seal.checksum.forget(name)  # that of a row without its odometers
         return None
@@ -258,35 +258,35 @@ class SealedReplay:
     def __init__(
         self,
         genesis: Genesis,
-        sealed: Sealed,
+        sealed: SealSnapshot,
         *,
         most_ids: int | None = None,
         instead_of: Replay | None = None,
     ) -> None:
         self._begin = SealedStart(genesis, sealed, most_ids=most_ids)
         self._instead_of = instead_of
-        self._refold: Replay | None = None
+        self._replay: Replay | None = None
 
     def take_decision(self, value: bytes) -> None:
         """Take the next decision of the log.
 
         Raises: LogDamaged: as `SealedStart.take` and `Replay.take_decision`.
         """
-        if self._refold is None:
+        if self._replay is None:
             partition = self._begin.take(value)
             if partition is None:
                 return
-            self._refold = Replay.resume(partition, instead_of=self._instead_of)
-        self._refold.take_decision(value)
+            self._replay = Replay.resume(partition, instead_of=self._instead_of)
+        self._replay.take_decision(value)
 
     def finish(self) -> Partition:
         """Return the state, after the last decision is taken.
 
         Raises: LogDamaged: as `Replay.finish`, or the log ends before its seal.
         """
-        if self._refold is None:
+        if self._replay is None:
             raise LogDamaged("the log ends before the seal of its snapshot")
-        return self._refold.finish()
+        return self._replay.finish()
 
 
 def next_seal(

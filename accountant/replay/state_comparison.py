@@ -83,9 +83,9 @@ def _differences(folded: Partition, rows: Rows) -> Iterator[Difference]:
     own = partition_row_key(folded.genesis.partition)
     due = dict(state_rows(folded))
     for key in sorted({*due, *rows} - {own}):
-        yield from _compared(_decoded(due.get(key)), rows.get(key), key, key in rows)
+        yield from _compare(_decode(due.get(key)), rows.get(key), key, key in rows)
     wanted = msgspec.structs.replace(folded.row(), checksum=_checksum(folded, rows, own))
-    yield from _compared(wanted, rows.get(own), own, own in rows)
+    yield from _compare(wanted, rows.get(own), own, own in rows)
 
 
 def _checksum(folded: Partition, rows: Rows, own: bytes) -> str:
@@ -93,11 +93,11 @@ def _checksum(folded: Partition, rows: Rows, own: bytes) -> str:
     return text_of(sum(crcs), folded.resets)
 
 
-def _decoded(value: bytes | None) -> Row | None:
+def _decode(value: bytes | None) -> Row | None:
     return None if value is None else decode_row(value)
 
 
-def _compared(
+def _compare(
     due: Row | PartitionRow | None, value: bytes | None, key: bytes, is_there: bool
 ) -> Iterator[Difference]:
     if not is_there:

@@ -54,12 +54,12 @@ class StateWitness:
                 )
 
 
-def check_reaches(end: int, seen: int) -> None:
+def check_reaches(end: int, last_in_rows: int) -> None:
     """Check that a log reaches the last decision that its rows include.
 
     Raises: LogDamaged: the log ends before it.
     """
-    if end < seen:
+    if end < last_in_rows:
         raise LogDamaged(
-            f"the log ends at decision {end}, but `state` has decision {seen}: {_RESTORE}"
+            f"the log ends at decision {end}, but `state` has decision {last_in_rows}: {_RESTORE}"
         )

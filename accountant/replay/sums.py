@@ -13,7 +13,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units, parse_units
-from accountant.fractional import written
+from accountant.fractional import round_up_amounts
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_from
 from accountant.partition import Partition
@@ -67,7 +67,7 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
         gapless: offsets of inputs have no gaps.
     """
     if decision.outcome in OPERATED:
-        yield from _check_operated(partition, decision)
+        yield from _check_operator_record(partition, decision)
         return
     yield from _check_order(partition, decision, gapless=gapless)
     yield from same("note", None, decision.note)
@@ -92,9 +92,9 @@ def same(what: str, expected: object, found: object) -> Findings:
         yield Finding(what, plain(expected), plain(found))
 
 
-def _check_operated(partition: Partition, decision: Decision) -> Findings:
+def _check_operator_record(partition: Partition, decision: Decision) -> Findings:
     """Yield the findings about a decision that a command wrote: nothing decides it again."""
-    at, floor = from_iso(decision.decided_at), from_iso(decision.floor)
+    at, watermark = from_iso(decision.decided_at), from_iso(decision.floor)
     due = partition.floor
     if decision.outcome is Outcome.CLOCK_RESET:
         due = at + partition.genesis.skew_ms
@@ -102,7 +102,7 @@ def _check_operated(partition: Partition, decision: Decision) -> Findings:
             yield Finding("decided_at", f"before {partition.decided_at} ms", decision.decided_at)
     elif at < partition.decided_at:
         yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)
-    if floor != due:
+    if watermark != due:
         yield Finding("floor", f"{due} ms", decision.floor)
     yield from _check_rollback(partition, decision)
     yield from _check_key_change(partition, decision)
@@ -187,8 +187,8 @@ def _check_order(partition: Partition, decision: Decision, *, gapless: bool) -> 
         yield Finding("source.offset", f"at least {due}", str(source.offset))
     if from_iso(decision.decided_at) < partition.decided_at:
         yield Finding("decided_at", f"at least {partition.decided_at} ms", decision.decided_at)
-    floor = from_iso(decision.floor)
-    if floor < partition.floor or (not bytes(decision.request) and floor > partition.floor):
+    watermark = from_iso(decision.floor)
+    if watermark < partition.floor or (not bytes(decision.request) and watermark > partition.floor):
         yield Finding("floor", f"{partition.floor} ms", decision.floor)
 
 
@@ -213,7 +213,7 @@ def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
     if decision.outcome is Outcome.AMENDED:
-        lowered = _lowered(ledger, decision)
+        lowered = _lower(ledger, decision)
         if lowered is None:
             yield from same("budget", ledger.plan.budget_wire, decision.budget)
         else:
@@ -223,7 +223,7 @@ def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
     yield from _check_sums(ledger, decision)
 
 
-def _lowered(ledger: Ledger, decision: Decision) -> Ledger | None:
+def _lower(ledger: Ledger, decision: Decision) -> Ledger | None:
     """Return the ledger under an amendment's whole policy, None unless nothing was granted yet.
 
     The filter's limits must be nowhere larger; deciding the amendment again compares the rest.
@@ -267,9 +267,9 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     spent = totals[: plan.width]
     if not plan.kind.holds(plan.capacity, spent):
         yield from _over(plan, spent)
-    room = plan.kind.remaining(plan.capacity, written(spent))
-    left = [format_units(amount) for amount in room]
-    yield from same("left", dict(zip(plan.kind.sums, left, strict=True)), decision.left)
+    room = plan.kind.remaining(plan.capacity, round_up_amounts(spent))
+    remaining = [format_units(amount) for amount in room]
+    yield from same("left", dict(zip(plan.kind.sums, remaining, strict=True)), decision.left)
     yield from check_odometers(plan, totals, decision.odometers or {})
 
 

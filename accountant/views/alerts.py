@@ -36,14 +36,14 @@ Rules = Callable[[Scope, str | None], LimitRule | None]
 _TELLS: Final = frozenset({Outcome.AMENDED, Outcome.LIMIT_SET})
 
 
-class _Changed(msgspec.Struct):
+class _AmendedFields(msgspec.Struct):
     """The fields of an amendment that may change what is crossed."""
 
     alert_at: Any = None
     policy: Any = None
 
 
-_decode_changed = msgspec.json.Decoder(_Changed).decode
+_decode_changed = msgspec.json.Decoder(_AmendedFields).decode
 
 
 def _of_grant(
@@ -106,7 +106,7 @@ def _of_limit(ledger: Ledger, level: LimitState, rule: LimitRule) -> list[Alert]
     if limit is None or counted is None or counted.since != rule.counted_since:
         return []
     used = counted.amounts
-    reached = limit.reached(used)
+    reached = limit.count_reached(used)
     if not reached:
         return []
     ratio, at = limit.spent_ratio(used), iso(ledger.changed_at)
@@ -284,7 +284,7 @@ def limit_alerts_of_decision(
     return [
         alert
         for level in levels
-        if record is None or (level.scope, level.name, level.version) == _named(record)
+        if record is None or (level.scope, level.name, level.version) == _limit_id(record)
         for alert in limit_alerts_of_view(view, level)
     ]
 
@@ -342,7 +342,7 @@ def _plan(decision: Decision, view: DatasetView) -> CompiledPolicy:
     return stored_plan(decision.policy or view.policy, tuple(budget.values()))
 
 
-def _named(record: LimitRecord) -> tuple[Scope, str | None, int]:
+def _limit_id(record: LimitRecord) -> tuple[Scope, str | None, int]:
     return record.scope, record.name, record.version
 
 

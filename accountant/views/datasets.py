@@ -15,8 +15,8 @@ import msgspec
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
     ledger_of_row,
-    left_wire,
     odometers_wire,
+    remaining_wire,
     rounded_up_wire,
     totals_from,
     totals_wire,
@@ -143,7 +143,7 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         budget=plan.budget_wire,
         spent_ratio=ledger.spent_ratio,
         totals=totals_wire(ledger),
-        left=left_wire(ledger),
+        left=remaining_wire(ledger),
         odometers=odometers_wire(ledger),
         crossed=plan.policy.alert_at[: ledger.crossed],
         exhausted=ledger.exhausted,
@@ -182,7 +182,7 @@ def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView |
     if decision.dataset is None or decision.reason is Reason.WRONG_PARTITION:
         return view
     if view is None:
-        return _opened(decision) if decision.outcome is Outcome.OPENED else None
+        return _open_view(decision) if decision.outcome is Outcome.OPENED else None
     if decision.partition_sequence <= view.partition_sequence:
         return view
     sequence = decision.sequence
@@ -201,14 +201,14 @@ def fold_decision(view: DatasetView | None, decision: Decision) -> DatasetView |
 
 def fold_numbered(view: DatasetView, decision: Decision) -> DatasetView:
     """Return the view after a numbered decision on its dataset, without the counts."""
-    return msgspec.structs.replace(view, **_moved(view, decision))
+    return msgspec.structs.replace(view, **_fields_set_by(view, decision))
 
 
-def _opened(decision: Decision) -> DatasetView:
+def _open_view(decision: Decision) -> DatasetView:
     assert decision.policy is not None
     assert decision.budget is not None
     plan = stored_plan(decision.policy, tuple(decision.budget.values()))
-    ledger = Ledger.opened(str(decision.dataset), plan, from_iso(decision.decided_at))
+    ledger = Ledger.new(str(decision.dataset), plan, from_iso(decision.decided_at))
     return msgspec.structs.replace(
         view_of_ledger(ledger),
         partition_sequence=decision.partition_sequence,
@@ -216,7 +216,7 @@ def _opened(decision: Decision) -> DatasetView:
     )
 
 
-def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
+def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
     """Return the fields that a numbered decision of the dataset sets, all from the decision."""
     assert decision.totals is not None
     budget = decision.budget or view.budget
@@ -227,7 +227,7 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
     did_not_fit = decision.reason is Reason.EXHAUSTED and decision.level is None
     ran_out = did_not_fit and spent >= plan.nearly
     exhausted = view.exhausted or ran_out or spent >= plan.capacity[0]
-    moved: dict[str, object] = {
+    fields: dict[str, object] = {
         "sequence": decision.sequence,
         "spent_ratio": plan.spent_ratio(totals),
         "totals": decision.totals,
@@ -242,14 +242,14 @@ def _moved(view: DatasetView, decision: Decision) -> dict[str, object]:
         "halted": view.halted or decision.reason is Reason.HALTED or (halts and did_not_fit),
     }
     if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
-        moved["granted_at"] = decision.decided_at
+        fields["granted_at"] = decision.decided_at
     if plan.dates_grants and decision.outcome is Outcome.CLOSED:
-        moved["closed_at"] = decision.decided_at
+        fields["closed_at"] = decision.decided_at
     if decision.policy is not None:
-        moved["policy"] = plan.policy
-        moved["budget"] = budget
-        moved["horizon_ends_at"] = _horizon(plan, from_iso(view.opened_at))
-    return moved
+        fields["policy"] = plan.policy
+        fields["budget"] = budget
+        fields["horizon_ends_at"] = _horizon(plan, from_iso(view.opened_at))
+    return fields
 
 
 def alerts(before: DatasetView | None, after: DatasetView) -> tuple[Alert, ...]:

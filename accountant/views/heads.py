@@ -60,9 +60,9 @@ def ledger_of(first: bytes) -> str | None:
     genesis = decode_decision(first).genesis
     if genesis is None:
         return None
-    return ledger_named(genesis, hash_of(first))
+    return ledger_id_of(genesis, hash_of(first))
 
 
-def ledger_named(genesis: Genesis, first_hash: str) -> str:
+def ledger_id_of(genesis: Genesis, first_hash: str) -> str:
     """Return the id that a genesis gives the ledger: the record's own hash where it names none."""
     return first_hash if genesis.ledger is msgspec.UNSET else genesis.ledger

@@ -8,9 +8,9 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.amounts import Units, format_units
-from accountant.fractional import whole_down, written
+from accountant.fractional import round_up_amounts, whole_down
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import left_wire
+from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import (
     ApplicableLimit,
     ApplicableLimits,
@@ -172,7 +172,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
         analyst=analyst,
         team=team or None,
         budget=ledger.plan.budget_wire,
-        left=left_wire(ledger) if left is None else left,
+        left=remaining_wire(ledger) if left is None else left,
         spent_ratio=ledger.spent_ratio,
         levels=tuple([_view(each) for each in applied_now]),
     )
@@ -213,15 +213,19 @@ def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
 
 
 def _pace_view(each: ApplicableLimit) -> PaceView | None:
-    record, pace, periods = each.rule.record.pace, each.compiled.period_limit, each.rule.periods
-    if record is None or pace is None or periods is None:
+    record, period_limit, periods = (
+        each.rule.record.pace,
+        each.compiled.period_limit,
+        each.rule.periods,
+    )
+    if record is None or period_limit is None or periods is None:
         return None
     return PaceView(
         part=record.part,
         period=record.period,
         budget=record.budget,
-        used=_texts(pace, each.period_used),
-        left=pace.remaining(each.period_used),
+        used=_texts(period_limit, each.period_used),
+        left=period_limit.remaining(each.period_used),
         begins_at=iso(periods.begin(each.period)),
         ends_at=iso(periods.end(each.period)),
     )
@@ -242,7 +246,7 @@ def _share_view(record: LimitRecord, level: LimitState) -> ShareView | None:
 
 def _texts(bound: CompiledLimit, spent: Sums) -> Texts:
     """Return what was used of each sum, rounded up."""
-    amounts = written(spent)[: len(bound.kind.sums)]
+    amounts = round_up_amounts(spent)[: len(bound.kind.sums)]
     return dict(zip(bound.kind.sums, map(format_units, amounts), strict=True))
 
 

@@ -115,12 +115,12 @@ def joint_guarantee(
     """
     certain = _NEVER if ordered is None else iso(ordered)
     views = _counting(sorted(views, key=lambda view: view.dataset), certain)
-    seen = frozenset(view.dataset for view in views if sees(view))
-    names = tuple(sorted(seen))
+    visible = frozenset(view.dataset for view in views if sees(view))
+    names = tuple(sorted(visible))
     others = len(views) - len(names)
 
     def named(view: DatasetView) -> str:
-        return view.dataset if view.dataset in seen else _UNNAMED
+        return view.dataset if view.dataset in visible else _UNNAMED
 
     def broken(why: str) -> JointGuarantee:
         return JointGuarantee(population=population, datasets=names, others=others, why=why)
@@ -167,9 +167,9 @@ def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:
             return f"{named(view)} promises a rho, and no (epsilon, delta)"
     for first, view in pairwise(views):
         for field in ("unit", "neighbours"):
-            here, there = getattr(first.policy, field), getattr(view.policy, field)
-            if here != there:
-                return f"{named(first)} has {field} {here}, {named(view)} has {there}"
+            one, other = getattr(first.policy, field), getattr(view.policy, field)
+            if one != other:
+                return f"{named(first)} has {field} {one}, {named(view)} has {other}"
     return None
 
 

@@ -90,14 +90,14 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
         )
 
     @classmethod
-    def from_named(cls, row: dict[str, Any], by: By) -> Self:
-        """Return what `named` has made a row of.
+    def from_named_row(cls, row: dict[str, Any], by: By) -> Self:
+        """Return what `as_named_row` has made a row of.
 
         Raises: DECODE_ERRORS: it is no such row.
         """
         return msgspec.convert({"key" if name == by else name: row[name] for name in row}, cls)
 
-    def named(self, by: By) -> dict[str, Any]:
+    def as_named_row(self, by: By) -> dict[str, Any]:
         """Return the row with its key under the name of what it is."""
         fields = msgspec.structs.asdict(self)
         return {by if name == "key" else name: value for name, value in fields.items()}

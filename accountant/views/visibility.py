@@ -96,7 +96,7 @@ def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
     return access.name == (alert.name if alert.analyst is None else alert.analyst)
 
 
-def shown(
+def redact_decision(
     access: DatasetAccess, line: DecisionHeader, value: bytes, digest: bytes | None = None
 ) -> bytes:
     """Return a decision as servers show it to a caller.

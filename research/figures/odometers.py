@@ -6,7 +6,7 @@ from decimal import Decimal
 from typing import Final
 
 from accountant.amounts import to_float_up, units_up
-from accountant.claims import Pure, Repeat, checked
+from accountant.claims import Pure, Repeat, check_claim
 from accountant.claims.price import price
 from accountant.odometers import AnyOdometer, Reader
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -63,7 +63,7 @@ def over_counts(odometer: AnyOdometer, counts: range) -> Curve:
     reader = Reader(odometer, sums, 0)
     readings = []
     for count in counts:
-        claim = checked(Repeat(Pure(str(EPSILON)), count))
+        claim = check_claim(Repeat(Pure(str(EPSILON)), count))
         readings.append(reader.read(price(claim, sums).amounts))
     return _curve(odometer, _times(counts), tuple(readings))
 

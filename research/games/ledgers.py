@@ -10,7 +10,7 @@ from decimal import Decimal
 from msgspec import UNSET
 
 from accountant.amounts import Units, units_down
-from accountant.claims import Claim, checked
+from accountant.claims import Claim, check_claim
 from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.policy import Policy, filter_of, parse_budget
@@ -64,7 +64,7 @@ class FilterLedger:
 
     def charge(self, spent: Totals, claim: Claim) -> Totals | None:
         """Return the spent totals after the claim, None if the filter or its cap refuses it."""
-        asked = price(checked(claim), self.kind.needs)
+        asked = price(check_claim(claim), self.kind.needs)
         if self._cap is not None and not self._cap.admits(asked):
             return None
         return self.kind.charge(self.capacity, spent, asked)
@@ -125,5 +125,5 @@ class OdometerLedger:
         return found
 
     def _after(self, totals: Totals, claim: Claim) -> Totals:
-        asked = price(checked(claim), self.sums).amounts
+        asked = price(check_claim(claim), self.sums).amounts
         return tuple(x + y for x, y in zip(totals, asked, strict=True))

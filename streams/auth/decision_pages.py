@@ -10,7 +10,7 @@ import msgspec
 
 from accountant.records import encode
 from accountant.records.header import decode_header
-from accountant.views.visibility import DatasetAccess, sees_decision, shown
+from accountant.views.visibility import DatasetAccess, redact_decision, sees_decision
 from streams.auth.principal import principal_of
 from streams.http.context import HttpRequest
 from streams.logs import get_logger
@@ -67,7 +67,7 @@ def _part(found: Sequence[bytes], access: DatasetAccess, maximum: int) -> _Part:
         assert line.sequence is not None
         last = line.sequence
         if sees_decision(access, line):
-            part.append(msgspec.Raw(shown(access, line, value)))
+            part.append(msgspec.Raw(redact_decision(access, line, value)))
             if len(part) == maximum:
                 break
     return _Part(part, last)

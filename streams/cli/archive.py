@@ -13,7 +13,7 @@ from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
 
 if TYPE_CHECKING:
-    from streams.embedded.archive import Archived
+    from streams.embedded.archive import ArchiveResult
     from streams.settings import Settings
 
 
@@ -57,7 +57,7 @@ def archive(
     say(
         f"decisions {done.first} to {done.last} were moved to {file}, {done.bytes:,} bytes\n"
         f"   head {done.last}:{done.head}\n"
-        f"the seal is decision {done.seal.partition_sequence}; {done.kept} decisions stay in the "
+        f"the seal is decision {done.seal.partition_sequence}; {done.rest} decisions stay in the "
         f"ledger\n   head {done.seal.partition_sequence}:sha256:{done.seal.digest.hex()}\n"
         f"to check the whole log: accountant audit --url {url} {earlier}--archive {file}"
     )
@@ -65,14 +65,14 @@ def archive(
         say(f"the ledger's file keeps its size: {trouble}", err=True)
 
 
-def _fields(file: Path, done: Archived) -> dict[str, Any]:
+def _fields(file: Path, done: ArchiveResult) -> dict[str, Any]:
     return {
         "file": str(file),
         "bytes": done.bytes,
         "first": done.first,
         "last": done.last,
         "head": done.head,
-        "kept": done.kept,
+        "kept": done.rest,
         "seal": done.seal.partition_sequence,
         "seal_hash": f"sha256:{done.seal.digest.hex()}",
     }
@@ -98,7 +98,7 @@ def _parsed(text: str) -> int:
 
 def _archived(
     settings: Settings, ledger: Path, file: Path, before: int, note: str
-) -> tuple[Archived, str | None]:
+) -> tuple[ArchiveResult, str | None]:
     """Archive; return the result, and why the ledger's file did not shrink, if it did not."""
     from accountant.partition.operate import check_note
     from streams.cli.printing.output import progress
@@ -112,7 +112,7 @@ def _archived(
     check_exists(ledger)
     clock, target = SystemClock(), file.absolute()
 
-    async def work() -> tuple[Archived, str | None]:
+    async def work() -> tuple[ArchiveResult, str | None]:
         try:
             done = await archive_log(
                 journal,

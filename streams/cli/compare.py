@@ -16,7 +16,7 @@ from streams.cli.reading.options import Json
 from streams.cli.reading.policy_options import read_policy
 
 if TYPE_CHECKING:
-    from accountant.advice.compare import Alternative, ComparedTally, Comparison
+    from accountant.advice.compare import Alternative, Comparison, ComparisonTally
     from accountant.advice.fixed_in_advance import FixedInAdvance
     from accountant.advice.request_file import Columns
     from accountant.policy import Policy
@@ -84,14 +84,14 @@ def _take_all(
     comparison: Comparison, best: FixedInAdvance | None, stream: BinaryIO, columns: Columns
 ) -> None:
     """Decide every request, and count the outcome of each line."""
-    from accountant.advice.request_file import in_order
+    from accountant.advice.request_file import read_in_order
     from accountant.records.inputs import MAX_BYTES
     from accountant.records.outcomes import Outcome
     from streams.cli.printing.output import progress
     from streams.cli.reading.json_lines import numbered_lines
 
     # A decision contains its request, and about as much again.
-    asked = in_order(numbered_lines(stream, 4 * MAX_BYTES), columns)
+    asked = read_in_order(numbered_lines(stream, 4 * MAX_BYTES), columns)
     with progress() as shown:
         for each in shown.track(asked, description="deciding"):
             encoded = comparison.take(each.body)
@@ -214,6 +214,6 @@ def _print_tables(alternatives: tuple[Alternative, ...]) -> None:
             stdout().print(line, soft_wrap=True)
 
 
-def _counts(tally: ComparedTally) -> tuple[str, str, str, str]:
+def _counts(tally: ComparisonTally) -> tuple[str, str, str, str]:
     first = "–" if tally.first_refusal is None else str(tally.first_refusal)
     return str(tally.admitted), str(tally.refused), str(tally.not_taken or "–"), first

@@ -10,7 +10,7 @@ import typer
 from msgspec import UNSET
 
 from accountant.display.numbers import exact_percent
-from accountant.policy.proposal import PROPOSED_CAP, proposed
+from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
@@ -98,7 +98,7 @@ def open_(
             check_excluded(context, "--policy", _OF_A_POLICY, why="the file has the whole policy")
             wanted = read_policy(policy)
         else:
-            wanted = policy_of(proposed(fields))
+            wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))

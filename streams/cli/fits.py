@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from accountant.filters import FILTERS
 from accountant.policy import PARAMETERS, Policy
-from accountant.policy.proposal import proposed
+from accountant.policy.proposal import propose_defaults
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -72,13 +72,13 @@ def fits(
     request fits, or the filter does not accept the claim.
     """
     from accountant.advice.choose_filter import choose, choose_all, mix
-    from accountant.claims import checked
+    from accountant.claims import check_claim
     from accountant.claims.text import parse_claim
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
-    policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else proposed(budget))
+    policy = policy_of(budget if is_typed(context, *_OF_A_FILTER) else propose_defaults(budget))
     with explain_errors():
-        wanted = checked(mix([parse_claim(text) for text in claim])).claim
+        wanted = check_claim(mix([parse_claim(text) for text in claim])).claim
         if dataset is not None:
             why = "the dataset has a budget"
             check_excluded(context, "--dataset", _OF_A_BUDGET, why=why)
@@ -157,7 +157,7 @@ def _check(policy: Policy) -> None:
 def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     """Return a filter's answer as JSON."""
     from accountant.amounts import format_units
-    from accountant.claims import checked
+    from accountant.claims import check_claim
     from accountant.claims.price import price
     from accountant.claims.text import claim_text
 
@@ -170,7 +170,7 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
     if choice.plan is None:
         return row | {"why_not": choice.why_not}
     kind = choice.plan.kind
-    cost = price(checked(claim), kind.needs)
+    cost = price(check_claim(claim), kind.needs)
     row |= {
         "cost": dict(zip(kind.needs, map(format_units, cost.amounts), strict=True)),
         "budget": choice.plan.budget_wire,
@@ -216,11 +216,11 @@ def _at(choice: FilterChoice) -> str:
 
 def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
     from accountant.amounts import INFINITE
-    from accountant.claims import checked
+    from accountant.claims import check_claim
     from accountant.claims.price import is_too_much, price
     from accountant.claims.text import claim_text
 
-    asked = checked(claim)
+    asked = check_claim(claim)
     if asked.only_for and asked.only_for != choice.policy.neighbours:
         fail(Exit.FAILED, f"{claim_text(claim)} can only be claimed for {asked.only_for}")
     assert choice.plan is not None
@@ -247,12 +247,12 @@ def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
 
 def _explain_cap(choice: FilterChoice, claim: Claim) -> None:
     """Print it if one request would take more than the policy's cap."""
-    from accountant.claims import checked
+    from accountant.claims import check_claim
     from accountant.claims.price import price
 
     assert choice.plan is not None
     cap = choice.plan.cap
-    if cap is not None and not cap.admits(price(checked(claim), choice.plan.priced)):
+    if cap is not None and not cap.admits(price(check_claim(claim), choice.plan.priced)):
         say(
             f"one request takes more than {choice.policy.most_per_request} of the budget, the cap "
             "of the policy: --most-per-request 1 removes the cap",

@@ -117,7 +117,7 @@ def _sign(found: list[Head], key: Path, place: Sink | None, *, json: bool) -> No
     from streams.cli.printing.output import print_json
     from streams.clock import SystemClock
     from streams.evidence import Checkpoint, SigningKey
-    from streams.evidence.signed_checkpoint import signed
+    from streams.evidence.signed_checkpoint import sign_checkpoint
 
     secret, at = SigningKey.load(key), SystemClock().now()
     if place is not None and not json:
@@ -131,7 +131,7 @@ def _sign(found: list[Head], key: Path, place: Sink | None, *, json: bool) -> No
             each.head,
             at,
         )
-        note = signed(checkpoint, secret)
+        note = sign_checkpoint(checkpoint, secret)
         where = None if place is None else place.put(checkpoint, note)
         if json:
             print_json(_fields(checkpoint, note, where))

@@ -78,12 +78,12 @@ def _about(values: Iterable[tuple[int, bytes]], request_id: str) -> Iterator[byt
     import msgspec
 
     from accountant.records import decode_decision
-    from accountant.records.decoding import decoded
+    from accountant.records.decoding import decode_from_log
 
     needle = request_id.encode()
     for number, value in values:
         if needle in value:
-            body = bytes(decoded(number, value, decode_decision).request)
+            body = bytes(decode_from_log(number, value, decode_decision).request)
             request = msgspec.json.decode(body) if body else {}
             if isinstance(request, dict) and request.get("request_id") == request_id:
                 yield value

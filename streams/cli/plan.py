@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from accountant.policy.proposal import proposed
+from accountant.policy.proposal import propose_defaults
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -67,7 +67,7 @@ def plan(
     Without a budget, the command prints the claims alone. Without --filter the policy is the
     default of `dataset open`. Exit code 1 if no mechanism fits the budget.
     """
-    from accountant.advice.noise_for_error import choices, wanted
+    from accountant.advice.noise_for_error import accuracy_target, choices
 
     with explain_errors():
         if dataset is not None:
@@ -76,12 +76,12 @@ def plan(
         elif policy is not None:
             check_excluded(context, "--policy", _BUDGET, why="the file has the whole policy")
         with named_options():
-            wish = wanted(
+            wish = accuracy_target(
                 error=error, confidence=confidence, sensitivity=sensitivity, people=proportion_of
             )
             found = choices(wish)
         budget = _of_file(policy) if dataset is None else _of_dataset(dataset, url, token_file)
-        typed = policy_of(fields if is_typed(context, "filter") else proposed(fields))
+        typed = policy_of(fields if is_typed(context, "filter") else propose_defaults(fields))
         rows = [(choice, _fit(choice.claim, budget, typed)) for choice in found]
     if json:
         kind = typed.filter if budget is None else budget.plan.kind.name

@@ -10,7 +10,7 @@ from msgspec import UNSET
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
 from accountant.policy import Access, Policy
-from accountant.policy.proposal import differences, proposed
+from accountant.policy.proposal import differences, propose_defaults
 from accountant.records import VERSION, Decision, Open, decode_decision, encode
 from accountant.records.coerce import (
     coerce_policy,
@@ -87,7 +87,7 @@ def open_fields(
     """
     fields = dict(coerce_policy(policy))
     return {
-        "policy": fields if as_given else proposed(fields),
+        "policy": fields if as_given else propose_defaults(fields),
         "reason": reason,
         "owners": None if owners is None else coerce_texts("owners", owners),
     }
@@ -123,7 +123,7 @@ def amend_fields(
         "most_per_request": _ratio("most_per_request", most_per_request),
         "access": access,
         "visibility": visibility,
-        "policy": lower if lower is None or as_given else proposed(lower),
+        "policy": lower if lower is None or as_given else propose_defaults(lower),
     }
 
 

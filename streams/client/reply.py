@@ -8,7 +8,7 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
-from accountant.display.numbers import counted_cost, spent_line
+from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.refusals import refusal_words
 from accountant.partition import hash_of
 from accountant.policy import Policy
@@ -187,7 +187,7 @@ class Reply:
     def _counted_cost(self) -> Mapping[str, str]:
         """Return the cost of the sums that the budget limits."""
         cost = {name: f"{amount:f}" for name, amount in self.cost.items()}
-        return counted_cost(cost, self.decision.left, self.decision.totals)
+        return counting_cost(cost, self.decision.left, self.decision.totals)
 
     def __repr__(self) -> str:
         what = f"{self.outcome}" if self.reason is None else f"{self.outcome}, {self.reason}"

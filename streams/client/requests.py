@@ -23,7 +23,7 @@ from accountant.records import (
     encode,
 )
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_text, optional_text
-from accountant.records.inputs import Checked, Undecodable, canonical, check, check_body
+from accountant.records.inputs import CheckedInput, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
 from streams.clock import Clock
@@ -81,7 +81,7 @@ class PreparedRequest(NamedTuple):
     caller: str
     request_id: str
     opens: bool = False
-    checked: Checked | None = None
+    checked: CheckedInput | None = None
     fresh: bool = False
 
     def is_own_repeat(self, decision: Decision) -> bool:

@@ -22,14 +22,20 @@ from accountant.partition.operate import seal_log
 from accountant.records import Genesis, decode_decision
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.replay.audit import Auditor
-from accountant.replay.sealed_log import Sealed, SealedStart, next_seal, sealed_state, sealed_usage
+from accountant.replay.sealed_log import (
+    SealedStart,
+    SealSnapshot,
+    next_seal,
+    sealed_state,
+    sealed_usage,
+)
 from accountant.times import iso
 from streams.clock import CheckedClock
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.ledger_file import read_decisions, sync_directory
 from streams.errors import Refused
 from streams.processing.journal import Commit
-from streams.processing.recovery import recovered
+from streams.processing.recovery import recover_partition
 
 _PARTIAL: Final = ".partial"
 _LEVEL: Final = 6
@@ -38,7 +44,7 @@ Progress = Callable[[str, int], None]
 """Called with the name of the step, and the number of decisions done in it."""
 
 
-class Archived(NamedTuple):
+class ArchiveResult(NamedTuple):
     """The result of archiving.
 
     Attributes:
@@ -46,7 +52,7 @@ class Archived(NamedTuple):
         head: hash of the last one.
         bytes: size of the archive.
         seal: the decision that seals the log.
-        kept: number of decisions that stay in the log.
+        rest: number of decisions that stay in the log.
     """
 
     first: int
@@ -54,7 +60,7 @@ class Archived(NamedTuple):
     head: str
     bytes: int
     seal: EncodedDecision
-    kept: int
+    rest: int
 
 
 async def archive(
@@ -67,7 +73,7 @@ async def archive(
     before: int,
     note: str,
     progress: Progress,
-) -> Archived:
+) -> ArchiveResult:
     """Archive the decisions before a time, and seal the log. Frees no disk space yet.
 
     First audits the whole log. Before it deletes anything, replays the rest of the log and compares
@@ -87,23 +93,23 @@ async def archive(
         LogDamaged: the log fails its audit. The errors of the journal.
     """
     await journal.own()
-    partition = await recovered(journal, genesis, _no_pause)
-    snapshot = await journal.sealed()
+    partition = await recover_partition(journal, genesis, _no_pause)
+    snapshot = await journal.read_snapshot()
     last = _last_archived(journal, partition, before)
-    first = journal.first_kept
+    first = journal.first_unarchived
     if last < max(first, 1):
         raise RequestInvalid("--before", "must be after the first decision of the log", iso(before))
-    auditor = await _audited(journal, genesis, snapshot, progress)
+    auditor = await _audit(journal, genesis, snapshot, progress)
 
     head, size = _write(target, ledger, first, last, progress)
     draft = Draft(partition)
     seal = next_seal(partition, auditor.counted, auditor.first, (last, head))
     decision = seal_log(draft, clock.now(partition.decided_at), note, seal)
-    sealed = Sealed(sealed_state(partition), sealed_usage(auditor.counted))
-    kept = _check_kept(ledger, sealed, partition, last, decision)
+    sealed = SealSnapshot(sealed_state(partition), sealed_usage(auditor.counted))
+    rest = _check_rest(ledger, sealed, partition, last, decision)
     commit = Commit([decision], draft.rows(), [], draft.next, draft.decided_at)
     await journal.seal(commit, sealed, last)
-    return Archived(first, last, head, size, decision, kept)
+    return ArchiveResult(first, last, head, size, decision, rest)
 
 
 async def _no_pause(_seconds: float) -> None:
@@ -122,8 +128,8 @@ def _last_archived(journal: SqliteJournal, partition: Partition, before: int) ->
     return journal.first_since(before) - 1
 
 
-async def _audited(
-    journal: SqliteJournal, genesis: Genesis, snapshot: Sealed | None, progress: Progress
+async def _audit(
+    journal: SqliteJournal, genesis: Genesis, snapshot: SealSnapshot | None, progress: Progress
 ) -> Auditor:
     """Audit the log, and compare the rows of `state` with it.
 
@@ -145,27 +151,27 @@ async def _audited(
     return auditor
 
 
-def _check_kept(
-    ledger: Path, sealed: Sealed, partition: Partition, archived: int, seal: EncodedDecision
+def _check_rest(
+    ledger: Path, sealed: SealSnapshot, partition: Partition, archived: int, seal: EncodedDecision
 ) -> int:
     """Replay the rest of the log, compare it with the state, and return its length.
 
     Raises: LogDamaged: the replay gives another state.
     """
-    start, found, kept = SealedStart(partition.genesis, sealed), None, 0
-    for value in _left(ledger, archived, seal):
+    start, found, rest = SealedStart(partition.genesis, sealed), None, 0
+    for value in _rest(ledger, archived, seal):
         found = start.take(value)
-        kept += 1
+        rest += 1
     if (
         found is None
         or sealed_state(found) != list(sealed.state)
         or len(found.ids) != len(partition.ids)
     ):
         raise LogDamaged("the rest of the log gives another state. Nothing was deleted")
-    return kept
+    return rest
 
 
-def _left(ledger: Path, archived: int, seal: EncodedDecision) -> Iterator[bytes]:
+def _rest(ledger: Path, archived: int, seal: EncodedDecision) -> Iterator[bytes]:
     yield from read_decisions(ledger, first=0, limit=1)
     yield from read_decisions(ledger, first=archived + 1)
     yield seal.value

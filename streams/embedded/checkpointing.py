@@ -78,19 +78,19 @@ def check_ledger(file: OwnedFile, settings: Settings) -> None:
 def senders_of(
     settings: Settings, topic_sink: TopicSink | None, background: Background
 ) -> Senders | None:
-    """Return what sends checkpoints to other places, None where no setting names any.
+    """Return the senders of checkpoints to the configured sinks, None without any.
 
     Args:
         topic_sink: as of `checkpoint_senders`.
 
-    Raises: Refused: a place cannot be used, or no checkpoints are kept.
+    Raises: Refused: a sink cannot be used, or no checkpoints are stored.
     """
     if settings.checkpoint_places is None:
         return None
     from streams.evidence.sink_choice import checkpoint_senders
 
-    kept = settings.checkpoints != "off"
-    return checkpoint_senders(settings, topic_sink, kept=kept, background=background)
+    stored = settings.checkpoints != "off"
+    return checkpoint_senders(settings, topic_sink, stored=stored, background=background)
 
 
 def kept_of(path: Path, settings: Settings) -> FileCheckpoints:
@@ -99,7 +99,7 @@ def kept_of(path: Path, settings: Settings) -> FileCheckpoints:
     Args:
         path: absolute.
 
-    Raises: Unavailable, Refused: the place or the key cannot be used, or is turned off.
+    Raises: Unavailable, Refused: the sink or the key cannot be used, or is turned off.
     """
     from streams.evidence.store import FileCheckpoints, default_directory
 

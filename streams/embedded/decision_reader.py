@@ -11,20 +11,20 @@ import apsw
 
 from accountant.errors import LogDamaged
 from streams.embedded.ledger_file import numbered_decisions, reader
-from streams.embedded.sealed_log import first_kept, usage_of_seal
+from streams.embedded.sealed_log import first_unarchived, usage_of_seal
 from streams.errors import Gone, Unavailable
 from streams.index import Beginning, UsageReader
 from streams.service import MAX_PAGE_BYTES
 
 
-def checked_slice(db: apsw.Connection, first: int, limit: int) -> list[bytes]:
+def read_slice(db: apsw.Connection, first: int, limit: int) -> list[bytes]:
     """Return decisions from number `first` on, as `DecisionReader.slice`."""
     found = list(numbered_decisions(db, first=first, limit=limit))
-    kept = first_kept(db)
+    start = first_unarchived(db)
     for number, (sequence, _) in enumerate(found, first):
         if sequence == number:
             continue
-        if number < kept:
+        if number < start:
             raise Gone(f"decision {number} of the log is in an archive")
         raise LogDamaged(f"decision {number} of the log is missing")
     return [value for _, value in found]
@@ -50,12 +50,12 @@ class DecisionReader:
         Raises: Gone: it was archived. LogDamaged: it is missing. Unavailable, Refused.
         """
         with self._reading() as db:
-            return checked_slice(db, first, limit)
+            return read_slice(db, first, limit)
 
-    def first_kept(self) -> int:
+    def first_unarchived(self) -> int:
         """Return the number of the first decision of the log's unbroken end."""
         with self._reading() as db:
-            return first_kept(db)
+            return first_unarchived(db)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[apsw.Connection]:
@@ -93,7 +93,7 @@ class DecisionPages:
             until_sequence: the number in the log of that decision, or of a later one.
         Raises: Gone; Unavailable: the index is behind, or cannot be read. LogDamaged.
         """
-        kept = self._reader.first_kept()
+        kept = self._reader.first_unarchived()
         # An index that is older than an archive still lists archived decisions.
         places = self._index.places(dataset, until_sequence, after=after, limit=limit, since=kept)
         before = places[0][0] - 1 if places else last
@@ -121,7 +121,7 @@ class LogSlices:
     def __init__(self, path: Path, *, traceless: bool = False) -> None:
         self._path = path
         self._open = contextlib.ExitStack()
-        with self._translated():
+        with self._translate_errors():
             self._db = self._open.enter_context(reader(path, traceless=traceless))
 
     def read(self, first: int, limit: int) -> Sequence[bytes]:
@@ -129,7 +129,7 @@ class LogSlices:
 
         Raises: Unavailable, Refused: the file cannot be read.
         """
-        with self._translated():
+        with self._translate_errors():
             return [value for _, value in numbered_decisions(self._db, first=first, limit=limit)]
 
     def beginning(self) -> Beginning | None:
@@ -137,7 +137,7 @@ class LogSlices:
 
         Raises: Unavailable, Refused, LogDamaged.
         """
-        with self._translated():
+        with self._translate_errors():
             return usage_of_seal(self._db)
 
     def close(self) -> None:
@@ -145,7 +145,7 @@ class LogSlices:
         self._open.close()
 
     @contextlib.contextmanager
-    def _translated(self) -> Iterator[None]:
+    def _translate_errors(self) -> Iterator[None]:
         try:
             yield
         except apsw.Error as error:

@@ -176,7 +176,7 @@ class _Descriptors:
     def close(self, fd: int) -> None:
         """Close a descriptor once the process uses no other one on the same file."""
         self._kept.setdefault(FileIdentity.of(os.fstat(fd)), []).append(fd)
-        used = _used_beside({fd for kept in self._kept.values() for fd in kept})
+        used = _files_of_others({fd for kept in self._kept.values() for fd in kept})
         if used is None:
             return
         for identity in self._kept.keys() - used:
@@ -184,10 +184,10 @@ class _Descriptors:
                 os.close(unused)
 
 
-def _used_beside(kept: set[int]) -> set[FileIdentity] | None:
-    """Return the files that this process has open beside the `kept` ones, None if unknown."""
+def _files_of_others(ours: set[int]) -> set[FileIdentity] | None:
+    """Return the files that this process has open beside the `ours` ones, None if unknown."""
     try:
-        fds = {int(entry.name) for entry in _OPEN_FILES.iterdir()} - kept
+        fds = {int(entry.name) for entry in _OPEN_FILES.iterdir()} - ours
     except OSError:
         return None
     used = set()

@@ -63,7 +63,7 @@ def own_file(path: Path, wanted: Genesis, at: int, *, private: bool = False) -> 
         ledger_file.create(path, new, at, private=private)
         identity = lock.take_file()
         file_identity.check_only_name(path, identity)
-        genesis = ledger_file.stored_genesis(path)
+        genesis = ledger_file.read_genesis(path)
         try:
             check_genesis(genesis, wanted)
         except LogDamaged as error:

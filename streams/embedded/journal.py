@@ -11,7 +11,7 @@ import apsw
 
 from accountant.records import Source
 from accountant.records.inputs import Input
-from accountant.replay.sealed_log import Sealed
+from accountant.replay.sealed_log import SealSnapshot
 from streams.embedded.file_identity import FileIdentity, WatchedPath, identify
 from streams.embedded.last_places import last_places
 from streams.embedded.ledger_file import (
@@ -23,7 +23,7 @@ from streams.embedded.ledger_file import (
     numbered_decisions,
 )
 from streams.embedded.queue import InputQueue
-from streams.embedded.sealed_log import first_kept, read_sealed, write_sealed
+from streams.embedded.sealed_log import first_unarchived, read_sealed, write_sealed
 from streams.embedded.wal_checkpoints import NO_END, Checkpoints, End
 from streams.errors import CommitUnknown, Fenced, JournalFault, Refused, Unavailable
 from streams.processing.journal import DEAD_LETTER_BYTES, Commit, DeadLetter, decided_at
@@ -81,7 +81,7 @@ class SqliteJournal:
         if self._file is None:
             self._file = file
         elif file != self._file:
-            raise self._gone
+            raise self._file_gone
         self._version = None  # data versions of two connections cannot be compared
         try:
             db = self._db = connect_writer(self._path)
@@ -94,21 +94,21 @@ class SqliteJournal:
             kept = self._end == NO_END or _holds(db, self._end)
             self._end = _end_of(db)
             db.execute("COMMIT")
-            self._checkpoints = Checkpoints(db, self._path, self._end, first_kept(db))
+            self._checkpoints = Checkpoints(db, self._path, self._end, first_unarchived(db))
             has_wal = wal is not None or db.pragma("journal_mode") != "wal"
             # `kept` is false if a WAL with answered decisions was lost since the last `own`, or if
             # an older copy of the file has replaced it.
             if not kept or not has_wal or not self._in_place():
-                raise self._gone
+                raise self._file_gone
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
     def _in_place(self) -> bool:
         """Return whether a process that opens the path finds the commits of this one."""
         return all(path.is_same() for path in self._watched)
 
     @property
-    def _gone(self) -> Refused:
+    def _file_gone(self) -> Refused:
         return Refused(
             f"{self._path} or its -wal was removed or replaced while in use, so this batch and all "
             "later requests get no answer. Restore the file, run `accountant audit`, then start "
@@ -116,7 +116,7 @@ class SqliteJournal:
         )
 
     @property
-    def _put_back(self) -> Refused:
+    def _older_copy(self) -> Refused:
         return Refused(
             f"{self._path} no longer ends with the decisions that this process has written: an "
             "older copy has replaced it while the ledger was running. This batch and all later "
@@ -139,7 +139,7 @@ class SqliteJournal:
                     return
                 after = page[-1][0]
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
     async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
         db = self._connection
@@ -148,18 +148,18 @@ class SqliteJournal:
             for _, value in numbered_decisions(db, first=first):
                 yield value
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
-    async def sealed(self) -> Sealed | None:
+    async def read_snapshot(self) -> SealSnapshot | None:
         try:
             return read_sealed(self._connection)
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
     @property
-    def first_kept(self) -> int:
+    def first_unarchived(self) -> int:
         """Number of the first decision that was not archived, 0 if none was archived."""
-        return first_kept(self._connection)
+        return first_unarchived(self._connection)
 
     def first_since(self, since: int) -> int:
         """Return the number of the first decision made at or after `since`, at most the last.
@@ -169,9 +169,9 @@ class SqliteJournal:
         try:
             return _first_since(self._connection, since)
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
-    async def seal(self, commit: Commit, sealed: Sealed, archived: int) -> None:
+    async def seal(self, commit: Commit, sealed: SealSnapshot, archived: int) -> None:
         """Commit a seal, and in the same transaction delete the decisions up to `archived`.
 
         Raises: as `commit`.
@@ -188,7 +188,7 @@ class SqliteJournal:
             db.execute("VACUUM")
             db.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
         db, found = self._connection, list[bytes]()
@@ -200,15 +200,15 @@ class SqliteJournal:
                 rows: Any = db.execute(_DECIDED_AT, (at,))
                 found += [bytes(value) for (value,) in rows]
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
         return found
 
-    async def administered(self) -> list[bytes]:
+    async def admin_decisions(self) -> list[bytes]:
         try:
             rows: Any = self._connection.execute(ADMINISTERED)
             return [bytes(value) for (value,) in rows]
         except apsw.Error as error:
-            raise _translated(error) from error
+            raise _translate_error(error) from error
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:
         self._inbox.seek(offsets)
@@ -239,21 +239,21 @@ class SqliteJournal:
             if deleted:
                 db.executemany("DELETE FROM state WHERE key = ?", deleted)
             if commit.dead_letters:
-                _set_aside(db, commit.dead_letters)
+                _insert_dead_letters(db, commit.dead_letters)
             also(db)
             db.execute("COMMIT")
             self._version = db.data_version()
             # Check the path after COMMIT, before anyone gets an answer: a process that opens the
             # path must find every acknowledged decision.
             if not self._in_place():
-                raise self._gone
+                raise self._file_gone
             if commit.decisions:
                 last = commit.decisions[-1]
                 self._end = last.partition_sequence, last.value
             if self._checkpoints is not None and not self._checkpoints.keeps(self._end):
-                raise self._put_back
+                raise self._older_copy
         except apsw.Error as error:
-            raise _translated(error, committing=True) from error
+            raise _translate_error(error, committing=True) from error
 
     def _check_still_ours(self, db: apsw.Connection) -> None:
         """Raise if another connection has taken the file over, or put other contents into it.
@@ -267,7 +267,7 @@ class SqliteJournal:
         # An epoch only grows, unless an older copy of the file takes its place.
         if epoch > self._epoch:
             raise Fenced(f"another process owns {self._path} now")
-        raise self._put_back
+        raise self._older_copy
 
     async def drop(self) -> None:
         db, self._db = self._db, None
@@ -305,7 +305,7 @@ def _holds(db: apsw.Connection, end: End) -> bool:
     return next(iter(db.execute(f"{_LAST} WHERE sequence = ?", (end[0],))), None) == end
 
 
-def _set_aside(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
+def _insert_dead_letters(db: apsw.Connection, letters: Sequence[DeadLetter]) -> None:
     db.executemany(
         "INSERT INTO dead_letters (source, offset, reason, value) VALUES (?, ?, ?, ?)",
         [
@@ -329,7 +329,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     # too soon, so check the decision before.
     while first > 0:
         before = dict(numbered_decisions(db, first=first - 1, limit=1)).get(first - 1)
-        if before is None and first != first_kept(db):
+        if before is None and first != first_unarchived(db):
             # The hash chain would not notice this gap: it is before the first decision read.
             raise Refused(_DAMAGED.format(f"decision {first - 1} is missing"))
         if before is None or decided_at(before) < since:
@@ -338,7 +338,7 @@ def _first_since(db: apsw.Connection, since: int) -> int:
     return first
 
 
-def _translated(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
+def _translate_error(error: apsw.Error, *, committing: bool = False) -> JournalFault | Refused:
     what = f"{type(error).__name__}: {error}"
     if isinstance(error, apsw.FullError):
         # SQLite has rolled the transaction back.

@@ -156,10 +156,10 @@ def partition_row(db: apsw.Connection) -> PartitionRow | None:
     """
     key = partition_row_key(0)
     rows: list[Any] = db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
-    return decoded_row(key, sound_row(*rows[0]), decode_partition_row) if rows else None
+    return decode_row_or_refuse(key, sound_row(*rows[0]), decode_partition_row) if rows else None
 
 
-def decoded_row(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
+def decode_row_or_refuse(key: bytes, value: bytes, decode: Callable[[bytes], T]) -> T:
     """Return the decoded value of a row of `state`.
 
     Raises: Refused: it cannot be decoded.
@@ -306,7 +306,7 @@ def sync_directory(path: Path) -> None:
         os.close(fd)
 
 
-def stored_genesis(path: Path) -> Genesis:
+def read_genesis(path: Path) -> Genesis:
     """Return the genesis in the file's decision 0.
 
     Raises: Refused: decision 0 is missing, cannot be read, or holds no genesis.
@@ -345,15 +345,17 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
         # If no process has the file open, SQLite would create a -wal and a -shm next to it.
         still = file_stamp(path) if traceless and not has_wal(path) else None
         if still is not None:
-            db = _checked(open_immutable(path), path)
+            db = _check_connection(open_immutable(path), path)
         else:
             try:
-                db = _checked(apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path)
+                db = _check_connection(
+                    apsw.Connection(str(path), flags=apsw.SQLITE_OPEN_READONLY), path
+                )
             except (apsw.CantOpenError, apsw.ReadOnlyError):
                 still = file_stamp(path)
                 if still is None:
                     raise
-                db = _checked(open_immutable(path), path)
+                db = _check_connection(open_immutable(path), path)
         failed: Exception | None = None
         try:
             yield db
@@ -370,7 +372,7 @@ def reader(path: Path, *, traceless: bool = False) -> Iterator[apsw.Connection]:
             raise failed
 
 
-def _checked(db: apsw.Connection, path: Path) -> apsw.Connection:
+def _check_connection(db: apsw.Connection, path: Path) -> apsw.Connection:
     try:
         db.set_busy_timeout(1000)
         _check_file(db, path)

@@ -22,60 +22,66 @@ from streams.clock import Clock
 
 
 class LiveLimits:
-    """The limits of every dataset, and what is left under them. Any thread may call it.
+    """Reads the limits of every dataset and their remaining budgets. Any thread may call it.
 
     Args:
-        held: returns the current partition; raises Unavailable if there is none.
+        partition: returns the current partition; raises Unavailable if there is none.
     """
 
-    def __init__(self, held: Callable[[], Partition], clock: Clock) -> None:
-        self._held = held
+    def __init__(self, partition: Callable[[], Partition], clock: Clock) -> None:
+        self._partition = partition
         self._clock = clock
 
     def levels(self, dataset: str) -> list[LevelView]:
         """Implement `Service.levels`."""
-        divided = self._divided(dataset)
-        return [] if divided is None else level_views(divided)
+        limits = self._limits_of(dataset)
+        return [] if limits is None else level_views(limits)
 
     def budget(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """Implement `Service.budget_for`."""
-        divided, rows = self._divided_for(dataset, analyst)
-        if divided is None:
+        limits, rows = self._consistent_limits(dataset, analyst)
+        if limits is None:
             return None
-        return analyst_budget(divided, analyst, team_of(rows[analyst], divided.at))
+        return analyst_budget(limits, analyst, team_of(rows[analyst], limits.at))
 
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """Implement `Service.preview`."""
-        divided, rows = self._divided_for(view.dataset, asked.analyst or "", asked.via or "")
-        return preview(view, asked, divided, lambda _, name: rows.get(name))
+        limits, rows = self._consistent_limits(view.dataset, asked.analyst or "", asked.via or "")
+        return preview(view, asked, limits, lambda _, name: rows.get(name))
 
-    def _divided(self, dataset: str) -> DatasetLimits | None:
-        held = self._held()
-        ledger = held.ledgers.get(dataset)
+    def _limits_of(self, dataset: str) -> DatasetLimits | None:
+        partition = self._partition()
+        ledger = partition.ledgers.get(dataset)
         if ledger is None:
             return None
-        return DatasetLimits(ledger, held.levels, self._now(held), held.resets)
+        return DatasetLimits(
+            ledger, partition.levels, self._decision_time(partition), partition.resets
+        )
 
-    def _divided_for(
+    def _consistent_limits(
         self, dataset: str, analyst: str, via: str = ""
     ) -> tuple[DatasetLimits | None, dict[str, MemberRow | None]]:
-        """Return the limits that apply to an analyst, and the member rows, of one moment.
+        """Return the limits that apply to an analyst, and the member rows, of the same moment.
 
-        Another thread may commit meanwhile. A ledger before a grant together with a reserved share
-        after it would promise more than is left, so this is a seqlock: retry until `moves` is even
-        and has not changed.
+        Another thread may commit at the same time. A ledger from before a grant combined with a
+        reserved share from after it would promise too much. So this is a seqlock: it retries until
+        `moves` is even and has not changed.
         """
         while True:
-            held = self._held()
-            moves, ledger, now = held.moves, held.ledgers.get(dataset), self._now(held)
+            partition = self._partition()
+            moves, ledger, now = (
+                partition.moves,
+                partition.ledgers.get(dataset),
+                self._decision_time(partition),
+            )
             if ledger is None:
                 return None, {}
-            rows = {name: held.members.get(dataset, name) for name in (analyst, via)}
-            levels = held.levels.for_analyst(dataset, analyst, team_of(rows[analyst], now))
-            divided = DatasetLimits(ledger, levels, now, held.resets)
-            if held.moves == moves and moves % 2 == 0:
-                return divided, rows
+            rows = {name: partition.members.get(dataset, name) for name in (analyst, via)}
+            levels = partition.levels.for_analyst(dataset, analyst, team_of(rows[analyst], now))
+            limits = DatasetLimits(ledger, levels, now, partition.resets)
+            if partition.moves == moves and moves % 2 == 0:
+                return limits, rows
             time.sleep(0)
 
-    def _now(self, held: Partition) -> int:
-        return max(self._clock.now(), held.decided_at)
+    def _decision_time(self, partition: Partition) -> int:
+        return max(self._clock.now(), partition.decided_at)

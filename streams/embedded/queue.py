@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from accountant.records import Source
 from accountant.records.encoded_decision import EncodedDecision
-from accountant.records.inputs import Checked, Input
+from accountant.records.inputs import CheckedInput, Input
 from streams.errors import Unavailable
 
 
@@ -111,7 +111,7 @@ class QueuedBody(NamedTuple):
     body: bytes
     received: int
     waiter: Waiter
-    checked: Checked | None = None
+    checked: CheckedInput | None = None
 
 
 class NextBatch:

@@ -22,10 +22,10 @@ from accountant.limits.wire import decode_level_row, level_row_keys
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
 from accountant.records import Decision, PartitionRow, Source, decode_snapshot
-from accountant.records.decoding import decoded
+from accountant.records.decoding import decode_from_log
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader, decode_header
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import (
     Member,
     MemberRow,
@@ -55,17 +55,17 @@ from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
 from streams.clock import Clock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
-from streams.embedded.decision_reader import LogSlices, checked_slice
+from streams.embedded.decision_reader import LogSlices, read_slice
 from streams.embedded.file_identity import FileIdentity, identify
 from streams.embedded.ledger_file import (
     ROWS,
-    decoded_row,
+    decode_row_or_refuse,
     numbered_decisions,
     partition_row,
     reader,
     sound_row,
 )
-from streams.embedded.sealed_log import first_kept, read_sealed
+from streams.embedded.sealed_log import first_unarchived, read_sealed
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
 from streams.service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
@@ -123,7 +123,7 @@ class _Fold:
         """
         if self._read < 0:
             self._begin(db)
-        lines = self._counted(numbered_decisions(db, first=self._read + 1))
+        lines = self._count_lines(numbered_decisions(db, first=self._read + 1))
         while found := runs(islice(lines, _AT_A_TIME)):
             for name, run in found.items():
                 for view in fold_run(self._views.get(name), run):
@@ -136,15 +136,15 @@ class _Fold:
             return
         for value in sealed.state[:-1]:
             if value.startswith(_SNAPSHOT) and self._within in value:
-                row = decoded(0, value, decode_snapshot)
+                row = decode_from_log(0, value, decode_snapshot)
                 self._views[row.dataset] = view_of_snapshot(row)
         self._read = sealed_partition_row(sealed).partition_sequence
 
-    def _counted(self, values: Iterable[tuple[int, bytes]]) -> Iterator[CountedDecision]:
+    def _count_lines(self, values: Iterable[tuple[int, bytes]]) -> Iterator[CountedDecision]:
         for number, value in values:
             self._read = number
             if self._within in value:
-                line = decoded(number, value, decode_header)
+                line = decode_from_log(number, value, decode_header)
                 if line.dataset is not None:
                     if line.sequence is not None and line.dataset.encode() == self._within:
                         self.latest.append((line.sequence, value))
@@ -160,7 +160,7 @@ class _Fold:
         Raises: LogDamaged: row and log disagree. Refused: the row cannot be read.
         """
         if self._rows.get(key) != value:
-            row = view_of_snapshot(decoded_row(key, value, decode_snapshot))
+            row = view_of_snapshot(decode_row_or_refuse(key, value, decode_snapshot))
             view = self._views.setdefault(row.dataset, row)
             if (row.sequence, row.totals) != (view.sequence, view.totals):
                 # Rows are checksummed on this path, decisions are not.
@@ -195,13 +195,13 @@ class FileReader:
         self._one_at_a_time = threading.RLock()
 
     async def _in_thread(self, call: Callable[..., T], *args: Any) -> T:
-        return await asyncio.to_thread(self._alone, call, *args)
+        return await asyncio.to_thread(self._read_one_at_a_time, call, *args)
 
-    def _alone(self, call: Callable[..., T], *args: Any) -> T:
-        """Call a function that reads, one at a time; read the file again if it has changed.
+    def _read_one_at_a_time(self, call: Callable[..., T], *args: Any) -> T:
+        """Call a function that reads, one call at a time, and once more if the file has changed.
 
-        A writer has begun, the log's beginning was archived, another file lies at the path: of
-        each, what was read before says nothing any more.
+        Earlier reads are void once a writer has started, the log's beginning was archived, or
+        another file is at the path.
         """
         with self._one_at_a_time:
             for is_last in (False, True):
@@ -235,7 +235,7 @@ class FileReader:
             self._index = None
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         """Refuse: this service decides nothing.
 
@@ -260,7 +260,7 @@ class FileReader:
         view = await self.dataset(dataset)
         if view is None:
             return []
-        return await self._in_thread(lambda: level_views(self._divided(view)[0]))
+        return await self._in_thread(lambda: level_views(self._limits_of(view)[0]))
 
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         view = await self.dataset(dataset)
@@ -295,7 +295,7 @@ class FileReader:
         return await heads_of(self)
 
     def ordered_before(self) -> int | None:
-        row = self._alone(self._partition_row)
+        row = self._read_one_at_a_time(self._partition_row)
         return 0 if row is None else ordered_before([row.clock_resets])
 
     def events(self) -> AsyncIterator[Decision]:
@@ -329,23 +329,25 @@ class FileReader:
 
     def policy(self, dataset: str) -> Policy | None:
         """Implement `LedgerService.policy`."""
-        view = self._alone(self._dataset, dataset)
+        view = self._read_one_at_a_time(self._dataset, dataset)
         return None if view is None else view.policy
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """Implement `LedgerService.member`."""
-        found = [row for row in self._alone(self._members, dataset) if row.member == name]
+        found = [
+            row for row in self._read_one_at_a_time(self._members, dataset) if row.member == name
+        ]
         return found[0] if found else None
 
     def memberships(self, name: str) -> list[MemberRow]:
         """Implement `LedgerService.memberships`."""
-        views = self._alone(self._datasets)
+        views = self._read_one_at_a_time(self._datasets)
         found = (self.member(view.dataset, name) for view in views)
         return [row for row in found if row is not None]
 
     def decided_at(self, dataset: str) -> int:
         """Implement `LedgerService.decided_at`."""
-        row = self._alone(self._partition_row)
+        row = self._read_one_at_a_time(self._partition_row)
         return 0 if row is None else row.decided_at
 
     def appended(self) -> NoReturn:
@@ -365,7 +367,7 @@ class FileReader:
 
     def branch(self, partition: int) -> int | None:
         """Implement `LedgerService.branch`."""
-        row = self._alone(self._partition_row)
+        row = self._read_one_at_a_time(self._partition_row)
         return 0 if row is None else row.branch or 0
 
     def newest_checkpoint(self, partition: int) -> None:
@@ -391,14 +393,14 @@ class FileReader:
         return found[0] if found else None
 
     def _preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
-        divided, rows = self._divided(view, asked.analyst or "", asked.via or "")
+        divided, rows = self._limits_of(view, asked.analyst or "", asked.via or "")
         return preview(view, asked, divided, lambda _, name: rows.get(name))
 
     def _budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
-        divided, rows = self._divided(view, analyst)
+        divided, rows = self._limits_of(view, analyst)
         return analyst_budget(divided, analyst, team_of(rows.get(analyst), divided.at))
 
-    def _divided(
+    def _limits_of(
         self, view: DatasetView, *names: str
     ) -> tuple[DatasetLimits, dict[str, MemberRow]]:
         """Return the limits of a dataset, and the rows of those of some names who are members.
@@ -417,7 +419,7 @@ class FileReader:
             own = partition_row(db)
         table = LimitTable()
         for each in levels:
-            row = decoded_row(each[0], sound_row(*each), decode_level_row)
+            row = decode_row_or_refuse(each[0], sound_row(*each), decode_level_row)
             try:
                 table.put(limit_state_of(row))
             except ValueError as error:
@@ -427,7 +429,9 @@ class FileReader:
         decided = 0 if own is None else own.decided_at
         resets = NO_RESETS if own is None else own.clock_resets
         at = max(self._clock.now(), decided)
-        rows = [decoded_row(each[0], sound_row(*each), decode_member_row) for each in members]
+        rows = [
+            decode_row_or_refuse(each[0], sound_row(*each), decode_member_row) for each in members
+        ]
         return DatasetLimits(ledger_of(view), table, at, resets), {row.member: row for row in rows}
 
     def _members(self, dataset: str) -> list[MemberRow]:
@@ -438,10 +442,10 @@ class FileReader:
             found: list[Any] = db.execute(
                 f"{ROWS} WHERE key > ? AND key < ? ORDER BY key", (first, last)
             ).fetchall()
-        rows = [decoded_row(row[0], sound_row(*row), decode_member_row) for row in found]
+        rows = [decode_row_or_refuse(row[0], sound_row(*row), decode_member_row) for row in found]
         return sorted(rows, key=lambda row: row.member)
 
-    def _caught_up(self) -> UsageIndex:
+    def _catch_up_index(self) -> UsageIndex:
         if self._index is None:
             self._index = UsageIndex.temporary(self._index_path)
         with closing(LogSlices(self._path, traceless=True)) as log:
@@ -449,11 +453,11 @@ class FileReader:
         return self._index
 
     def _usage(self, dataset: str, by: By) -> list[UsageRow]:
-        with self._caught_up().at_last() as rows:
+        with self._catch_up_index().at_last() as rows:
             return rows.usage(dataset, by)
 
     def _sums(self, dataset: str, since_day: str) -> UsageSums | None:
-        with self._caught_up().at_last() as rows:
+        with self._catch_up_index().at_last() as rows:
             return rows.sums(dataset, since_day=since_day)
 
     def _decisions(self, dataset: str, after: int, limit: int) -> list[bytes]:
@@ -469,13 +473,13 @@ class FileReader:
             if line.sequence is None or line.sequence <= after:
                 continue
             if not found and line.sequence > after + 1:
-                raise _archived(dataset, after, line.sequence - 1)
+                raise _gone_to_archive(dataset, after, line.sequence - 1)
             found.append(value)
             size += len(value)
             if len(found) >= limit or size >= MAX_PAGE_BYTES:
                 break
         if not found and view.sequence > after:
-            raise _archived(dataset, after, view.sequence)
+            raise _gone_to_archive(dataset, after, view.sequence)
         return found
 
     def _find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
@@ -500,15 +504,15 @@ class FileReader:
         """
         name = dataset.encode()
         with reader(self._path, traceless=True) as db:
-            for number, value in numbered_decisions(db, first=first_kept(db)):
+            for number, value in numbered_decisions(db, first=first_unarchived(db)):
                 if name in value and within in value:
-                    line = decoded(number, value, decode_header)
+                    line = decode_from_log(number, value, decode_header)
                     if line.dataset == dataset:
                         yield value, line
 
     def _slice(self, first: int, limit: int) -> list[bytes]:
         with reader(self._path, traceless=True) as db:
-            return checked_slice(db, first, limit)
+            return read_slice(db, first, limit)
 
     def _last_decision(self) -> tuple[int, bytes]:
         with reader(self._path, traceless=True) as db:
@@ -520,6 +524,6 @@ class FileReader:
         return found[-1]
 
 
-def _archived(dataset: str, after: int, last: int) -> Gone:
+def _gone_to_archive(dataset: str, after: int, last: int) -> Gone:
     what = f"decisions {after + 1} to {last} of {dataset} are in an archive of the log"
     return Gone(f"{what}: read on after={last}", after=last)

@@ -10,7 +10,7 @@ import apsw
 from accountant.errors import LogDamaged
 from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.records.operator_records import Seal
-from accountant.replay.sealed_log import Sealed, counted_from, hash_of_lines, partition_row
+from accountant.replay.sealed_log import SealSnapshot, hash_of_lines, parse_usage, partition_row
 from accountant.views.tallies import add_archived
 from streams.embedded.ledger_file import SEALED_TABLE, numbered_decisions
 from streams.index import Beginning, IndexPosition
@@ -18,12 +18,12 @@ from streams.index import Beginning, IndexPosition
 _PARTS: Final = ("state", "usage")
 
 
-def read_sealed(db: apsw.Connection) -> Sealed | None:
+def read_sealed(db: apsw.Connection) -> SealSnapshot | None:
     """Return the snapshot of the log's seal, None if the log has no archives."""
     if not db.execute("SELECT count(*) FROM sqlite_schema WHERE name = 'sealed'").get:
         return None
     parts = [list(_values(db, part)) for part in _PARTS]
-    return Sealed(*parts) if any(parts) else None
+    return SealSnapshot(*parts) if any(parts) else None
 
 
 def _values(db: apsw.Connection, part: str) -> Iterator[bytes]:
@@ -33,7 +33,7 @@ def _values(db: apsw.Connection, part: str) -> Iterator[bytes]:
         yield bytes(value)
 
 
-def write_sealed(db: apsw.Connection, sealed: Sealed, archived: int) -> None:
+def write_sealed(db: apsw.Connection, sealed: SealSnapshot, archived: int) -> None:
     """Put a snapshot in place of the decisions up to `archived`, within the open transaction."""
     db.execute(SEALED_TABLE)
     db.execute("DELETE FROM sealed")
@@ -47,20 +47,20 @@ def _numbered(part: str, lines: Iterable[bytes]) -> Iterator[tuple[str, int, byt
     return ((part, number, line) for number, line in enumerate(lines))
 
 
-def first_kept(db: apsw.Connection) -> int:
+def first_unarchived(db: apsw.Connection) -> int:
     """Return the number of the first decision of the log's unbroken end."""
     found: Any = db.execute("SELECT min(sequence) FROM decisions WHERE sequence > 0").get
     return 0 if found is None or found == 1 else int(found)
 
 
-def read_seal(db: apsw.Connection) -> tuple[Sealed, Seal] | None:
+def read_seal(db: apsw.Connection) -> tuple[SealSnapshot, Seal] | None:
     """Return the snapshot and the seal that names it, None if the log has no archives.
 
     Raises: LogDamaged: one of them is missing, or cannot be read.
     """
     sealed = read_sealed(db)
     if sealed is None:
-        if begin := first_kept(db):
+        if begin := first_unarchived(db):
             raise LogDamaged(f"decisions 1 to {begin - 1} and the snapshot of a seal are missing")
         return None
     number = partition_row(sealed).partition_sequence + 1
@@ -85,7 +85,7 @@ def usage_of_seal(db: apsw.Connection) -> Beginning | None:
     sealed, seal = found
     if seal.usage != hash_of_lines(sealed.usage):
         raise LogDamaged("the seal names other usage than its snapshot has")
-    counted, row = counted_from(sealed.usage), partition_row(sealed)
+    counted, row = parse_usage(sealed.usage), partition_row(sealed)
     first, last = seal.archived + 1, row.partition_sequence
     behind = dict[str, tuple[int, str]]()
     for _, value in numbered_decisions(db, first=first, limit=last + 1 - first):

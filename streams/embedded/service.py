@@ -13,7 +13,7 @@ from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
 from accountant.policy import Policy
 from accountant.records import Decision, Source
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
 from accountant.times import issued_at
@@ -101,7 +101,7 @@ class EmbeddedService:
             lambda: self._reader.decision(0),
             settings,
             self.alert_counts,
-            self._crossed,
+            self._reached_thresholds,
             background,
         )
         self.checkpoint_places = senders_of(settings, topic_sink, background)
@@ -127,7 +127,7 @@ class EmbeddedService:
             self._inbox,
             self.live_ledgers,
             CheckedClock(clock, settings.max_ahead_ms),
-            begun=self._begun,
+            on_begin=self._on_begin,
             publish=self._publish,
             background=background,
         )
@@ -194,7 +194,7 @@ class EmbeddedService:
         return Answer(decision=value, partition=0, offset=waiter.offset)
 
     def decide_sync(
-        self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
+        self, source: Source, body: bytes, wait: float, *, checked: CheckedInput | None = None
     ) -> Decision | None:
         """Call `submit_sync`, and return the decision itself, None if it takes longer than `wait`.
 
@@ -208,7 +208,7 @@ class EmbeddedService:
         return None if decided is None else decided.decision
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         waiter = LoopWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
@@ -409,7 +409,7 @@ class EmbeddedService:
         """Return the number of the last decision that readers see."""
         return self._partition().sequence
 
-    def _begun(self, partition: Partition) -> None:
+    def _on_begin(self, partition: Partition) -> None:
         if self._heads is not None:
             self._heads.begin(partition)
         # A commit whose outcome was unknown to this process is read from the log.
@@ -434,6 +434,6 @@ class EmbeddedService:
             if self._outbox is not None:
                 self._outbox.put(alerts)
 
-    def _crossed(self) -> list[Alert]:
+    def _reached_thresholds(self) -> list[Alert]:
         partition = self._writer.partition
         return [] if partition is None else alerts_of_state(partition)

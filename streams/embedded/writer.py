@@ -82,7 +82,7 @@ class Writer:
             and its journal must read from `inbox`.
         inbox: the queue of the callers' bodies.
         live_ledgers: the readers' view; updated before the callers are answered.
-        begun: called with the state after each replay.
+        on_begin: called with the state after each replay.
         publish: called with the decisions of each commit.
         background: runs the steps, except single requests in a caller's thread.
 
@@ -98,7 +98,7 @@ class Writer:
         live_ledgers: LiveLedgers,
         clock: CheckedClock,
         *,
-        begun: Callable[[Partition], None],
+        on_begin: Callable[[Partition], None],
         publish: Callable[[Committed], None],
         background: Background = THREADS,
     ) -> None:
@@ -106,7 +106,7 @@ class Writer:
         self._inbox = inbox
         self._live_ledgers = live_ledgers
         self._clock = clock
-        self._begun = begun
+        self._on_begin = on_begin
         self._publish = publish
         self._lock = threading.Lock()
         self._run = self._begin()
@@ -164,10 +164,10 @@ class Writer:
         Raises: Unavailable: the writer has ended, the clock is wrong, or too many bodies wait.
         """
         if self.fatal is not None or self._runner.is_stopping:
-            raise Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed")
+            raise Unavailable(error_text(self.fatal) if self.fatal else "the ledger is closed")
         trouble = self._trouble_now()
         if isinstance(trouble, ClockOutOfRange):
-            raise Unavailable(explained(trouble))
+            raise Unavailable(error_text(trouble))
         if in_caller_thread and not len(self._inbox) and self._lock.acquire(blocking=False):
             try:
                 if isinstance(self._at, NextBatch) and not self._inbox.gathered:
@@ -182,7 +182,7 @@ class Writer:
         """Why nothing is decided now; empty if all is well."""
         error = self.fatal or self._trouble_now()
         if error is not None:
-            return [explained(error)]
+            return [error_text(error)]
         return [] if self.partition else ["refolding: the ledger is being read back"]
 
     def _trouble_now(self) -> BaseException | None:
@@ -190,7 +190,7 @@ class Writer:
         trouble, partition = self._trouble, self.partition
         if partition is None or not isinstance(trouble, ClockOutOfRange):
             return trouble
-        # `refolded` has stored this trouble. If the clock is corrected before the processor reads
+        # `replayed` has stored this trouble. If the clock is corrected before the processor reads
         # it, no drop and no later replay clears the trouble, so check the clock again.
         return _clock_trouble(self._clock, partition)
 
@@ -218,7 +218,9 @@ class Writer:
             if self._at is not None:
                 self._cancel()
         self._began.set()
-        self._fail_all(Unavailable(explained(self.fatal) if self.fatal else "the ledger is closed"))
+        self._fail_all(
+            Unavailable(error_text(self.fatal) if self.fatal else "the ledger is closed")
+        )
 
     def _resume(
         self, value: Sequence[QueuedBody] | None, *, in_caller_thread: bool = False
@@ -250,7 +252,7 @@ class Writer:
 
     def _end(self, why: BaseException) -> None:
         self._at, self.partition, self.fatal = None, None, why
-        _log.error("ledger_ended", why=explained(why))
+        _log.error("ledger_ended", why=error_text(why))
         self._runner.stop()
         self._inbox.wake()
         self._began.set()
@@ -261,9 +263,9 @@ class Writer:
         self._inbox.fail_taken(error)
         self._inbox.fail_waiting(error, gathered=True)
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
-        self._live_ledgers.refolded(partition, seconds)
-        self._begun(partition)
+    def replayed(self, partition: Partition, seconds: float) -> None:
+        self._live_ledgers.replayed(partition, seconds)
+        self._on_begin(partition)
         self.partition = partition
         self._trouble = _clock_trouble(self._clock, partition)
         self._began.set()
@@ -282,7 +284,7 @@ class Writer:
         self._trouble = error
         self._began.set()  # `start` reports a fault, such as a full disk, instead of waiting
         # The batch may be committed or not. A caller finds out by sending the same bytes again.
-        unknown = Unavailable(f"{explained(error)}; send the same bytes again")
+        unknown = Unavailable(f"{error_text(error)}; send the same bytes again")
         self._inbox.fail_taken(unknown)
         if isinstance(error, ClockOutOfRange):
             self._inbox.fail_waiting(unknown)
@@ -293,7 +295,7 @@ class Writer:
         self._live_ledgers.halted(partition, error)
 
 
-def explained(error: BaseException) -> str:
+def error_text(error: BaseException) -> str:
     """Return the error as text; it begins with a code that scripts rely on, if there is one."""
     if isinstance(error, ClockOutOfRange):
         return f"{CLOCK_OUT_OF_RANGE}: {error}"

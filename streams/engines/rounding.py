@@ -9,7 +9,7 @@ from numbers import Integral
 from typing import Any, Final, get_args
 
 from accountant.amounts import LARGEST, budget_down, cost_up, format_units
-from accountant.claims import Approximate, Claim, Pure, checked
+from accountant.claims import Approximate, Claim, Pure, check_claim
 from accountant.claims.fields import MIN_EPSILON
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
@@ -29,7 +29,7 @@ def scoped_claim(claim: Claim, *, unit: Any, neighbours: Any) -> ScopedClaim:
         rule = f"must be one of {', '.join(get_args(Neighbours))}"
         raise RequestInvalid("neighbours", rule, neighbours)
     try:
-        only_for = checked(claim).only_for
+        only_for = check_claim(claim).only_for
     except RequestInvalid as error:
         raise error.under("claim") from None
     if only_for and only_for != neighbours:

@@ -186,7 +186,7 @@ class Checkpointer:
     def _check(self, lost: LostDecisions | None, head: LogEnd) -> None:
         """Raises: Refused: the log has lost decisions, or another one is signed, too."""
         if lost is not None:
-            self._lost = Refused(explained(lost, head))
+            self._lost = Refused(describe_lost(lost, head))
             raise self._lost
 
     def wake(self, partition: Partition) -> None:
@@ -287,14 +287,14 @@ def _other_ledgers(stored: StoredCheckpoints, store: CheckpointStore) -> Iterato
         yield "ledger_replaced", why
 
 
-def explained(lost: LostDecisions, head: LogEnd) -> str:
+def describe_lost(lost: LostDecisions, head: LogEnd) -> str:
     """Return what a log has lost, and what to do next.
 
     Args:
         head: the log's end.
     """
     newest = lost.newest
-    how = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
+    command = f"accountant accept-rollback --lost {lost.first}-{newest.sequence} --reason TEXT"
     if lost.fork is not None:
         return (
             f"fork: two logs of this ledger were signed. Decision {newest.sequence} was "
@@ -302,7 +302,7 @@ def explained(lost: LostDecisions, head: LogEnd) -> str:
             f"{lost.fork.sequence} was signed at {iso(lost.fork.at)}: two processes decide on "
             "copies of one ledger, or somebody else has its key. Stop the other process. On the "
             f"log that should continue, with head {head.head}, accept for ever that the other's "
-            f"decisions are not charged: `{how}`"
+            f"decisions are not charged: `{command}`"
         )
     if newest.branch > head.branch:
         return (
@@ -310,7 +310,7 @@ def explained(lost: LostDecisions, head: LogEnd) -> str:
             f"decision {newest.sequence} of branch {newest.branch} was there at "
             f"{iso(newest.at)}: this copy lacks the rollback that began branch {newest.branch}. "
             f"What was granted there from decision {lost.first} on, or from an earlier one, is not "
-            f"charged in it. Only if no newer file exists, accept the loss for ever: `{how}`, "
+            f"charged in it. Only if no newer file exists, accept the loss for ever: `{command}`, "
             "or name an earlier first decision if you know of one. First look for the newest "
             "file, and restore it"
         )
@@ -320,10 +320,10 @@ def explained(lost: LostDecisions, head: LogEnd) -> str:
             f"the log ends at decision {head.sequence}, but decision {newest.sequence} was there "
             f"at {iso(newest.at)}: an older copy was restored{since}, or the end was lost. What "
             "was granted since is not charged in it. Only if no newer file exists, accept the loss "
-            f"for ever: `{how}`. First look for the newest file, and restore it"
+            f"for ever: `{command}`. First look for the newest file, and restore it"
         )
     return (
         f"decision {newest.sequence} of the log is another one than at {iso(newest.at)}: the log "
         "was changed, or an older copy was restored and continued. Restore the right file; or "
-        f"accept for ever that the decisions from {lost.first} on may be others: `{how}`"
+        f"accept for ever that the decisions from {lost.first} on may be others: `{command}`"
     )

@@ -20,7 +20,12 @@ from accountant.views.heads import ledger_of
 from streams.evidence.key_changes import TrustedKey, trusted_keys
 from streams.evidence.keys import Verifier
 from streams.evidence.rollbacks import is_signed
-from streams.evidence.signed_checkpoint import Checkpoint, CheckpointInvalid, signed_by, unverified
+from streams.evidence.signed_checkpoint import (
+    Checkpoint,
+    CheckpointInvalid,
+    parse_unverified,
+    verify,
+)
 
 _MISSING: Final = "missing: the partition has no log, but checkpoints of it were signed"
 _UNREADABLE: Final = (*DECODE_ERRORS, BudgetError, ValueError)
@@ -74,9 +79,9 @@ class OtherLedger(msgspec.Struct, frozen=True, kw_only=True):
     key: str
 
 
-class _Note(NamedTuple):
+class _StoredCheckpoint(NamedTuple):
     name: str
-    note: bytes
+    signed_text: bytes
     checkpoint: Checkpoint  # unverified
 
 
@@ -84,37 +89,39 @@ class Evidence:
     """Collects checkpoints and receipts, and the log's hashes to compare them with.
 
     Args:
-        notes: signed checkpoints, each with its name in the sink.
+        stored_checkpoints: signed checkpoints, each with its name in the sink.
         verifiers: the trusted keys, from outside the ledger.
     """
 
     def __init__(
         self,
-        notes: Iterable[tuple[str, bytes]] = (),
+        checkpoints: Iterable[tuple[str, bytes]] = (),
         verifiers: Iterable[Verifier] = (),
         receipts: Iterable[Receipt] = (),
     ) -> None:
         self._known = list(verifiers)
         self._receipts = list(receipts)
-        self._kept: dict[int, list[_Note]] = defaultdict(list)
+        self._stored: dict[int, list[_StoredCheckpoint]] = defaultdict(list)
         self._ours: dict[int, list[Checkpoint]] = {}
         self._found: dict[int, dict[int, str]] = {}
         self._ends: dict[int, int] = {}
         self._ledger: str | None = None
         self._keys: dict[str, Verifier] = {each.text: each for each in self._known}
         self.unread: list[str] = []
-        for name, note in notes:
+        for name, signed_text in checkpoints:
             try:
-                checkpoint = unverified(note)
+                checkpoint = parse_unverified(signed_text)
             except CheckpointInvalid as error:
                 self.unread.append(f"{name}: {error}")
             else:
-                self._kept[checkpoint.partition].append(_Note(name, note, checkpoint))
+                self._stored[checkpoint.partition].append(
+                    _StoredCheckpoint(name, signed_text, checkpoint)
+                )
 
     def numbers(self, partition: int) -> set[int]:
         """Return the numbers of the decisions whose hashes are needed."""
         asked = {each.partition_sequence for each in self._receipts if each.partition == partition}
-        return asked | {note.checkpoint.sequence for note in self._kept[partition]}
+        return asked | {stored.checkpoint.sequence for stored in self._stored[partition]}
 
     def begin(self, partition: int, first: bytes) -> None:
         """Read the ledger's id from the first decision of a partition."""
@@ -146,11 +153,11 @@ class Evidence:
         Only these reveal a ledger that was replaced by another one of the same name.
         """
         found = defaultdict[str, list[tuple[Checkpoint, Verifier]]](list)
-        for note in chain.from_iterable(self._kept.values()):
-            if note.checkpoint.ledger != self._ledger:
+        for stored in chain.from_iterable(self._stored.values()):
+            if stored.checkpoint.ledger != self._ledger:
                 with suppress(CheckpointInvalid):
-                    signature = signed_by(note.note, self._keys.values())
-                    found[note.checkpoint.ledger].append(signature)
+                    signature = verify(stored.signed_text, self._keys.values())
+                    found[stored.checkpoint.ledger].append(signature)
         return [_other(ledger, found[ledger]) for ledger in sorted(found)]
 
     def receipts(self, reports: Mapping[int, AuditReport]) -> list[Found]:
@@ -178,34 +185,34 @@ class Evidence:
         Args:
             reports: the audit of each partition.
         """
-        compared = [self._compared(each, reports[each]) for each in sorted(self._ends)]
+        compared = [self._compare(each, reports[each]) for each in sorted(self._ends)]
         return compared + [
             Compared(partition=each, agree=0, last=None, not_seen=0, given_up=0, wrong=(_MISSING,))
-            for each in sorted(self._kept.keys() - self._ends.keys())
-            if any(note.checkpoint.ledger == self._ledger for note in self._kept[each])
+            for each in sorted(self._stored.keys() - self._ends.keys())
+            if any(stored.checkpoint.ledger == self._ledger for stored in self._stored[each])
         ]
 
-    def _compared(self, partition: int, report: AuditReport) -> Compared:
+    def _compare(self, partition: int, report: AuditReport) -> Compared:
         found, begin = self._found[partition], report.sealed or 0
         agree, not_seen, last = 0, 0, None
         changes = report.key_changes
         keys, wrong = trusted_keys(self._ledger or "", partition, self._known, changes)
         self._keys |= {each.verifier.text: each.verifier for each in keys}
-        accepted = self._accepted(partition, report, keys, wrong)
+        accepted = self._check_rollbacks(partition, report, keys, wrong)
         # Given-up checkpoints need no key: it may have been introduced in the branch that was
         # given up.
-        notes = self._notes_of_ledger(partition)
+        stored_checkpoints = self._stored_of_ledger(partition)
         resume = [
-            note
-            for note in notes
-            if not _is_given_up(note.checkpoint, accepted)
+            stored
+            for stored in stored_checkpoints
+            if not _is_given_up(stored.checkpoint, accepted)
             or (
-                found.get(note.checkpoint.sequence) == note.checkpoint.head
-                and _is_trusted(note, keys)
+                found.get(stored.checkpoint.sequence) == stored.checkpoint.head
+                and _is_trusted(stored, keys)
             )
         ]
-        given_up = len(notes) - len(resume)
-        self._ours[partition] = self._signed(resume, keys, wrong)
+        given_up = len(stored_checkpoints) - len(resume)
+        self._ours[partition] = self._check_signatures(resume, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
         for each in self._ours[partition]:
             other = places.setdefault((each.branch, each.sequence), each)
@@ -217,10 +224,10 @@ class Evidence:
             if 0 < each.sequence < begin or _ended_in_archive(each, report):
                 not_seen += 1
             elif each.branch > report.branch or each.sequence > self._ends[partition]:
-                wrong.append(self._cut_off(each, partition, report))
+                wrong.append(self._truncation(each, partition, report))
             elif found.get(each.sequence) == each.head:
                 agree, last = agree + 1, max(each.sequence, -1 if last is None else last)
-            elif (ended := _ended(each, accepted)) and _is_foreign(each, report):
+            elif (ended := _rollback_that_ended(each, accepted)) and _is_foreign(each, report):
                 wrong.append(
                     f"lost: decision {each.sequence} of branch {each.branch} was signed at "
                     f"{iso(each.at)}, and the log was never of that branch: its rollback to branch "
@@ -242,22 +249,25 @@ class Evidence:
             wrong=tuple(wrong),
         )
 
-    def _notes_of_ledger(self, partition: int) -> list[_Note]:
-        return [each for each in self._kept[partition] if each.checkpoint.ledger == self._ledger]
+    def _stored_of_ledger(self, partition: int) -> list[_StoredCheckpoint]:
+        return [each for each in self._stored[partition] if each.checkpoint.ledger == self._ledger]
 
-    def _signed(
-        self, notes: Iterable[_Note], keys: Sequence[TrustedKey], wrong: list[str]
+    def _check_signatures(
+        self,
+        stored_checkpoints: Iterable[_StoredCheckpoint],
+        keys: Sequence[TrustedKey],
+        wrong: list[str],
     ) -> list[Checkpoint]:
         """Return the checkpoints with a trusted signature, and add problems of the others."""
         verifiers, checkpoints = [each.verifier for each in keys], list[Checkpoint]()
-        for name, note, _ in notes:
+        for name, signed_text, _ in stored_checkpoints:
             try:
-                checkpoint, by = signed_by(note, verifiers)
+                checkpoint, by = verify(signed_text, verifiers)
             except CheckpointInvalid as error:
                 self.unread.append(f"{name}: {error}")
                 continue
-            place = checkpoint.branch, checkpoint.sequence
-            if any(each.verifier.text == by.text and each.at(place) for each in keys):
+            position = checkpoint.branch, checkpoint.sequence
+            if any(each.verifier.text == by.text and each.at(position) for each in keys):
                 checkpoints.append(checkpoint)
             else:
                 wrong.append(
@@ -266,14 +276,14 @@ class Evidence:
                 )
         return sorted(checkpoints, key=lambda each: (each.branch, each.sequence, each.at))
 
-    def _accepted(
+    def _check_rollbacks(
         self, partition: int, report: AuditReport, keys: Sequence[TrustedKey], wrong: list[str]
     ) -> list[Rollback]:
         """Return the rollbacks with a trusted signature, and add problems of the others."""
         accepted = []
         for each in report.rollbacks:
-            place = each.rollback.branch, each.partition_sequence
-            by = [key.verifier for key in keys if key.at(place)]
+            position = each.rollback.branch, each.partition_sequence
+            by = [key.verifier for key in keys if key.at(position)]
             if self._ledger and is_signed(self._ledger, partition, each, by):
                 accepted.append(each.rollback)
             elif keys:
@@ -285,7 +295,7 @@ class Evidence:
                 )
         return accepted
 
-    def _cut_off(self, each: Checkpoint, partition: int, report: AuditReport) -> str:
+    def _truncation(self, each: Checkpoint, partition: int, report: AuditReport) -> str:
         ends = f"the log ends at decision {self._ends[partition]}"
         if each.branch > report.branch:
             ends += f" and has accepted no rollback to branch {each.branch}"
@@ -312,7 +322,7 @@ def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:
     Args:
         accepted: in the order of the log, so by branch.
     """
-    ended = _ended(checkpoint, accepted)
+    ended = _rollback_that_ended(checkpoint, accepted)
     if ended is None or checkpoint.sequence < ended.first:
         return False
     # A rollback names the end of the newest branch that it gives up. Older branches ended in one
@@ -320,7 +330,7 @@ def _is_given_up(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> bool:
     return checkpoint.branch < ended.branch - 1 or checkpoint.sequence <= ended.last
 
 
-def _ended(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> Rollback | None:
+def _rollback_that_ended(checkpoint: Checkpoint, accepted: Iterable[Rollback]) -> Rollback | None:
     """Return the rollback that ended a checkpoint's branch in the log."""
     return next((each for each in accepted if each.branch > checkpoint.branch), None)
 
@@ -331,11 +341,11 @@ def _is_foreign(checkpoint: Checkpoint, report: AuditReport) -> bool:
     return report.sealed is None and checkpoint.branch not in branches
 
 
-def _is_trusted(note: _Note, keys: Iterable[TrustedKey]) -> bool:
-    """Return whether a key that is trusted at its place has signed a checkpoint."""
-    place = note.checkpoint.branch, note.checkpoint.sequence
+def _is_trusted(stored: _StoredCheckpoint, keys: Iterable[TrustedKey]) -> bool:
+    """Return whether a key that is trusted at a checkpoint's position has signed it."""
+    position = stored.checkpoint.branch, stored.checkpoint.sequence
     try:
-        signed_by(note.note, [each.verifier for each in keys if each.at(place)])
+        verify(stored.signed_text, [each.verifier for each in keys if each.at(position)])
     except CheckpointInvalid:
         return False
     return True

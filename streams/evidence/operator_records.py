@@ -23,7 +23,7 @@ from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.rollbacks import LostDecisions, find_lost, signed_rollback
 from streams.evidence.store import CheckpointStore
 from streams.processing.journal import Commit, Journal
-from streams.processing.recovery import recovered
+from streams.processing.recovery import recover_partition
 
 _RANGE: Final = re.compile(r"([0-9]{1,19})-([0-9]{1,19})")
 
@@ -158,7 +158,7 @@ async def _owned(journal: Journal, genesis: Genesis) -> AsyncIterator[Partition]
     """Take ownership of a partition, and yield its state."""
     try:
         await journal.own()
-        yield await recovered(journal, genesis, asyncio.sleep)
+        yield await recover_partition(journal, genesis, asyncio.sleep)
     finally:
         await journal.drop()
 

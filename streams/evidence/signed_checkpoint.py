@@ -70,30 +70,30 @@ def text_of(checkpoint: Checkpoint) -> bytes:
     ).encode()
 
 
-def signed(checkpoint: Checkpoint, key: SigningKey) -> bytes:
+def sign_checkpoint(checkpoint: Checkpoint, key: SigningKey) -> bytes:
     """Return a checkpoint with its signature, as text."""
     text = text_of(checkpoint)
     signature = base64.b64encode(key.verifier.id + key.sign(text)).decode()
     return text + f"\n— {key.verifier.name} {signature}\n".encode()
 
 
-def opened(note: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
+def open_signed(signed_text: bytes, verifiers: Iterable[Verifier]) -> Checkpoint:
     """Return the checkpoint in a text that one of these keys has signed.
 
     Signatures by other keys, such as witnesses', are ignored.
 
     Raises: NoteInvalid.
     """
-    return signed_by(note, verifiers)[0]
+    return verify(signed_text, verifiers)[0]
 
 
-def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
+def verify(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
     """Return the checkpoint in a text, and the first of these keys that has signed it.
 
     Raises: NoteInvalid.
     """
-    text, signatures = _split(note)
-    checkpoint = _parsed(text)
+    text, signatures = _split(signed_text)
+    checkpoint = _parse(text)
     known = {(verifier.name, verifier.id): verifier for verifier in verifiers}
     for line in signatures:
         found = _SIGNATURE.fullmatch(line)
@@ -109,23 +109,23 @@ def signed_by(note: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, V
     raise CheckpointInvalid("no known key has signed it")
 
 
-def unverified(note: bytes) -> Checkpoint:
+def parse_unverified(signed_text: bytes) -> Checkpoint:
     """Return the checkpoint in a text without checking signatures.
 
     Raises: NoteInvalid.
     """
-    return _parsed(_split(note)[0])
+    return _parse(_split(signed_text)[0])
 
 
-def _split(note: bytes) -> tuple[str, list[str]]:
+def _split(signed_text: bytes) -> tuple[str, list[str]]:
     """Return the signed text, and the signature lines.
 
     Raises: NoteInvalid.
     """
-    if len(note) > _MOST:
+    if len(signed_text) > _MOST:
         raise CheckpointInvalid(f"a checkpoint has at most {_MOST} bytes")
     try:
-        text, gap, lines = note.decode().partition("\n\n")
+        text, gap, lines = signed_text.decode().partition("\n\n")
     except UnicodeDecodeError as error:
         raise CheckpointInvalid("it is not UTF-8 text") from error
     signatures = lines.split("\n")[:-1]
@@ -134,7 +134,7 @@ def _split(note: bytes) -> tuple[str, list[str]]:
     return text + "\n", signatures
 
 
-def _parsed(text: str) -> Checkpoint:
+def _parse(text: str) -> Checkpoint:
     """Return the checkpoint of a signed text; each has exactly one text.
 
     Raises: NoteInvalid.

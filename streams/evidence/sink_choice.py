@@ -22,7 +22,7 @@ def sink_at(text: str, settings: Settings, topic_sink: TopicSink) -> Sink:
     Raises: Refused: it is not an address of a sink; NotInstalled: topics need the extra `kafka`.
     """
     address = address_of(text, unencrypted=settings.checkpoint_places_unencrypted)
-    return _made(address, settings, topic_sink, must_exist=False)
+    return _make_sink(address, settings, topic_sink, must_exist=False)
 
 
 def readable_sink_at(text: str, settings: Settings, topic_sink: TopicSink) -> ReadableSink:
@@ -45,25 +45,25 @@ def checkpoint_senders(
     settings: Settings,
     topic_sink: TopicSink | None,
     *,
-    kept: bool,
+    stored: bool,
     background: Background = THREADS,
 ) -> Senders:
     """Return the senders to the sinks in ACCOUNTANT_CHECKPOINT_PLACES.
 
     Args:
         topic_sink: None if this program cannot send to topics.
-        kept: whether this process stores checkpoints; only those are sent.
+        stored: whether this process stores checkpoints; only those are sent.
 
     Raises: Refused: as for `sink_at`, or no checkpoints are stored.
     """
-    given, name = settings.checkpoint_places, "ACCOUNTANT_CHECKPOINT_PLACES"
-    if not kept:
+    names, name = settings.checkpoint_places, "ACCOUNTANT_CHECKPOINT_PLACES"
+    if not stored:
         raise Refused(f"{name} is set, but no checkpoints are stored: set ACCOUNTANT_CHECKPOINTS")
     unencrypted = settings.checkpoint_places_unencrypted
     try:
-        text = "" if given is None else given.get_secret_value()
+        text = "" if names is None else names.get_secret_value()
         addresses = addresses_of(text, unencrypted=unencrypted)
-        sinks = [_made(each, settings, topic_sink, must_exist=True) for each in addresses]
+        sinks = [_make_sink(each, settings, topic_sink, must_exist=True) for each in addresses]
     except NotInstalled:
         raise
     except Refused as error:
@@ -77,7 +77,7 @@ def checkpoint_senders(
     return Senders(sinks, settings.checkpoint_places_seconds, background=background)
 
 
-def _made(
+def _make_sink(
     address: Address, settings: Settings, topic_sink: TopicSink | None, *, must_exist: bool
 ) -> Sink:
     if address.kind == "directory":

@@ -99,7 +99,7 @@ class Sender:
             since = min((each.since for each in lacking), default=None)
         return 0.0 if since is None else max(0.0, self._steady() - since - self._seconds)
 
-    def take(self, checkpoint: Checkpoint, note: bytes) -> None:
+    def take(self, checkpoint: Checkpoint, signed_text: bytes) -> None:
         """Queue a stored checkpoint in place of an older one of its partition."""
         with self._lock:
             part = self._partitions.setdefault(
@@ -109,7 +109,7 @@ class Sender:
                 part.since = self._steady()
             elif _order(checkpoint) < _order(part.newest[0]):
                 return  # a late one from the partition's previous owner
-            part.newest = checkpoint, note
+            part.newest = checkpoint, signed_text
         self._runner.wake()
 
     def end(self) -> None:
@@ -164,10 +164,10 @@ class Sender:
         if failed is None and before is not None:
             _log.info("checkpoint_place_back", **fields)
 
-    def _put(self, checkpoint: Checkpoint, note: bytes) -> str | None:
+    def _put(self, checkpoint: Checkpoint, signed_text: bytes) -> str | None:
         """Try once; return why it failed."""
         try:
-            self.sink.put(checkpoint, note)
+            self.sink.put(checkpoint, signed_text)
         except LedgerFault as error:
             return str(error)
         except Exception as error:  # otherwise the thread would end silently
@@ -195,10 +195,10 @@ class Senders(Collector):
         """Warnings for people, shown by `/readyz`."""
         return [each for sender in self._senders if (each := sender.trouble) is not None]
 
-    def take(self, checkpoint: Checkpoint, note: bytes) -> None:
+    def take(self, checkpoint: Checkpoint, signed_text: bytes) -> None:
         """As `Sender.take`, for each sink."""
         for sender in self._senders:
-            sender.take(checkpoint, note)
+            sender.take(checkpoint, signed_text)
 
     def close(self, within: float = _STOP_S) -> None:
         """Try once more to send the rest, for at most so many seconds."""

@@ -30,10 +30,10 @@ class CheckpointWebhook:
         self._whole = whole
         self._poster = WebhookPoster(url, "text/plain; charset=utf-8", authorization, whole=whole)
 
-    def put(self, checkpoint: Checkpoint, note: bytes) -> str:
+    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
         """As `Place.put`."""
         try:
-            status = asyncio.run(self._posted(note))
+            status = asyncio.run(self._post(signed_text))
         except TimeoutError:
             raise Unavailable(f"{self.name} has not answered in {self._whole:g} s") from None
         except Exception as error:
@@ -43,8 +43,8 @@ class CheckpointWebhook:
             raise Unavailable(f"{self.name} rejected the checkpoint: status {status}")
         return self.name
 
-    async def _posted(self, note: bytes) -> int:
+    async def _post(self, signed_text: bytes) -> int:
         try:
-            return await self._poster.post(note)
+            return await self._poster.post(signed_text)
         finally:
             await self._poster.close()

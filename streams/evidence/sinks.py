@@ -34,7 +34,7 @@ class Sink(Protocol):
         """The address as shown in logs and messages, without secrets."""
         ...
 
-    def put(self, checkpoint: Checkpoint, note: bytes) -> str:
+    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
         """Store a checkpoint, which may be there already; return its location.
 
         Raises: Unavailable, Refused: it may not be stored. The message contains no secret.

@@ -12,7 +12,12 @@ from typing import Final, NamedTuple
 from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.ledger_binding import ledgers_named
-from streams.evidence.signed_checkpoint import Checkpoint, CheckpointInvalid, opened, signed
+from streams.evidence.signed_checkpoint import (
+    Checkpoint,
+    CheckpointInvalid,
+    open_signed,
+    sign_checkpoint,
+)
 from streams.evidence.sinks import Kind
 
 SUFFIX: Final = ".note"
@@ -39,7 +44,7 @@ class Directory:
         self._must_exist = must_exist
         self.name = str(path)
 
-    def put(self, checkpoint: Checkpoint, note: bytes) -> str:
+    def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
         """Store a checkpoint, synced to disk; an existing file stays unchanged.
 
         Raises: Unavailable: the directory cannot be written.
@@ -47,7 +52,7 @@ class Directory:
         if self._must_exist and not self.path.is_dir():
             raise Unavailable(f"checkpoints cannot be stored: {self.path} is not a directory")
         folder = self.path / checkpoint.ledger.replace(":", "-") / str(checkpoint.partition)
-        return str(put_note(folder, checkpoint, note))
+        return str(write_checkpoint(folder, checkpoint, signed_text))
 
     def notes(self) -> Iterator[tuple[str, bytes]]:
         """Yield every signed checkpoint with its file's name, of any ledger.
@@ -63,7 +68,7 @@ class Directory:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
 
 
-def put_note(folder: Path, checkpoint: Checkpoint, note: bytes) -> Path:
+def write_checkpoint(folder: Path, checkpoint: Checkpoint, signed_text: bytes) -> Path:
     """Write a signed checkpoint into a folder, synced to disk; an existing file stays unchanged.
 
     Raises: Unavailable: the folder cannot be written.
@@ -76,7 +81,7 @@ def put_note(folder: Path, checkpoint: Checkpoint, note: bytes) -> Path:
         if file.exists():
             return file
         with partial.open("wb") as out:
-            out.write(note)
+            out.write(signed_text)
             out.flush()
             os.fsync(out.fileno())
         partial.rename(file)
@@ -187,12 +192,12 @@ class CheckpointStore:
             if {note.name for note in notes} <= self._read_names:
                 return ()
             self._known = self._known_keys(named)
-            found = self._opened(notes)
+            found = self._read_signed(notes)
         except (OSError, UnicodeDecodeError) as error:
             raise Unavailable(f"checkpoints cannot be read: {error}") from error
         later = {name for name, each in found if (each.branch, each.sequence) > (branch, sequence)}
         self._read_names = {note.name for note in notes} - later
-        return _sorted(e for name, e in found if e.branch == branch and name not in later)
+        return _sort(e for name, e in found if e.branch == branch and name not in later)
 
     def _load(self) -> StoredCheckpoints:
         return StoredCheckpoints(self._checkpoints(self._own))
@@ -200,21 +205,21 @@ class CheckpointStore:
     def _checkpoints(self, folder: Path) -> tuple[Checkpoint, ...]:
         notes = list(self._notes(folder))
         self._read_names |= {note.name for note in notes}
-        return _sorted(each for _, each in self._opened(notes))
+        return _sort(each for _, each in self._read_signed(notes))
 
-    def _opened(self, notes: Iterable[Path]) -> list[tuple[str, Checkpoint]]:
+    def _read_signed(self, files: Iterable[Path]) -> list[tuple[str, Checkpoint]]:
         """Return the signed checkpoints of this log among some files, by name."""
         found = list[tuple[str, Checkpoint]]()
-        for note in notes:
+        for file in files:
             try:
-                checkpoint = opened(note.read_bytes(), self._known)
+                checkpoint = open_signed(file.read_bytes(), self._known)
             except FileNotFoundError:  # deleted meanwhile
                 continue
             except CheckpointInvalid:  # signed by another key
                 self.unread += 1
                 continue
             if (checkpoint.ledger, checkpoint.partition) == (self.ledger, self._partition):
-                found.append((note.name, checkpoint))
+                found.append((file.name, checkpoint))
         return found
 
     def _known_keys(self, named: str | None) -> list[Verifier]:
@@ -245,10 +250,10 @@ class CheckpointStore:
             checkpoints = list[Checkpoint]()
             for note in (folder / str(self._partition)).glob(f"*{SUFFIX}"):
                 with contextlib.suppress(CheckpointInvalid, FileNotFoundError):
-                    checkpoints.append(opened(note.read_bytes(), self._known))
+                    checkpoints.append(open_signed(note.read_bytes(), self._known))
             others = [each for each in checkpoints if each.ledger != self.ledger]
             if others:
-                found.append(ReplacedLedger(_sorted(others)[-1], folder))
+                found.append(ReplacedLedger(_sort(others)[-1], folder))
         return tuple(found)
 
     def _replaced_folders(self) -> Iterator[Path]:
@@ -268,7 +273,7 @@ class CheckpointStore:
         Raises: Unavailable: it cannot be stored.
         """
         checkpoint = Checkpoint(self.ledger, self._partition, branch, sequence, head, at)
-        note = signed(checkpoint, self.key)
+        signed_text = sign_checkpoint(checkpoint, self.key)
         try:
             self._own.mkdir(mode=0o700, parents=True, exist_ok=True)
             keys = self._own / _KEYS
@@ -277,7 +282,7 @@ class CheckpointStore:
                     file.write(f"{self.key.verifier.text}\n")
             self._write_metadata()
             folder = self._own / str(self._partition)
-            self._read_names.add(put_note(folder, checkpoint, note).name)
+            self._read_names.add(write_checkpoint(folder, checkpoint, signed_text).name)
             # Keep files of other processes until they have been compared.
             compared = [each for each in self._notes(self._own) if each.name in self._read_names]
             for old in _deletable(compared):
@@ -285,7 +290,7 @@ class CheckpointStore:
                 self._read_names.discard(old.name)
         except OSError as error:
             raise Unavailable(f"checkpoints cannot be stored: {error}") from error
-        return checkpoint, note
+        return checkpoint, signed_text
 
     def _write_metadata(self) -> None:
         """Write metadata next to the checkpoints."""
@@ -334,7 +339,7 @@ class FileCheckpoints(CheckpointStore):
             else:
                 elsewhere.update(self._checkpoints(folder))
         # Do not compare a copy; the original's checkpoints are authoritative.
-        return StoredCheckpoints(() if copy_of is not None else _sorted(elsewhere), copy_of)
+        return StoredCheckpoints(() if copy_of is not None else _sort(elsewhere), copy_of)
 
     def _replaced_folders(self) -> Iterator[Path]:
         return self._of_ledger.parent.glob(f"*/{self._own.name}")
@@ -374,7 +379,7 @@ def _key(directory: Path) -> SigningKey:
     return SigningKey.load(path)
 
 
-def _sorted(found: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
+def _sort(found: Iterable[Checkpoint]) -> tuple[Checkpoint, ...]:
     """Return checkpoints by branch and number, without duplicates."""
     return tuple(sorted({*found}, key=lambda each: (each.branch, each.sequence, each.at)))
 

@@ -17,7 +17,7 @@ from accountant.records import encode
 from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import BYS
-from accountant.views.visibility import sees_decision, shown
+from accountant.views.visibility import redact_decision, sees_decision
 from streams.auth.decision_pages import log_reading, page_of
 from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
@@ -58,8 +58,8 @@ async def list_datasets(
     if not visibility.is_whole:
         views = await asyncio.to_thread(visibility.among, views)
     first = bisect_right(views, after, key=attrgetter("dataset"))
-    shown = views[first:] if maximum is None else views[first : first + maximum]
-    return Stream(_encoded(await visibility.with_joint(shown)), media_type=JSON)
+    redact_decision = views[first:] if maximum is None else views[first : first + maximum]
+    return Stream(_encoded(await visibility.with_joint(redact_decision)), media_type=JSON)
 
 
 def _whole(field: str, text: str, least: int, maximum: int) -> int:
@@ -130,7 +130,7 @@ async def show_usage(
         )
         raise forbidden(request, "read", why, field="by", value=by)
     rows = await service.usage_by(dataset, known)
-    return list_response(dataset, what, encode([row.named(known) for row in rows]))
+    return list_response(dataset, what, encode([row.as_named_row(known) for row in rows]))
 
 
 def _integer(least: int, maximum: int, *, default: int) -> dict[str, object]:
@@ -193,7 +193,7 @@ async def show_decision(
         if access is not None and sees_decision(access, line):
             if analyst != access.name:
                 log_reading(request, dataset, sees_all=access.sees_all)
-            return Response(shown(access, line, found), media_type=JSON)
+            return Response(redact_decision(access, line, found), media_type=JSON)
     if await visibility_of(request).dataset(dataset) is None:
         return await unknown_dataset(request, dataset)
     return problem(

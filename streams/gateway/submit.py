@@ -24,9 +24,9 @@ from accountant.records import (
     encode,
 )
 from accountant.records.header import decode_header
-from accountant.records.inputs import Checked, canonical, check
+from accountant.records.inputs import CheckedInput, canonical, check
 from accountant.records.outcomes import Outcome, Reason
-from accountant.views.visibility import shown
+from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.gateway.contract.openapi import (
     AmendOperation,
@@ -167,7 +167,7 @@ def wrong_content_type(request: HttpRequest) -> Response[bytes] | None:
 
 
 def _check_kind(
-    checked: Checked,
+    checked: CheckedInput,
     kind: type[Body],
     dataset: str | None,
 ) -> None:
@@ -179,20 +179,20 @@ def _check_kind(
         raise RequestInvalid("dataset", f"must be {dataset}, as in the address", body.dataset)
 
 
-def _location(checked: Checked) -> str:
+def _location(checked: CheckedInput) -> str:
     body = checked.body
     return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.caller)}"
 
 
 async def _response_to(
-    request: HttpRequest, answer: Answer, checked: Checked, where: str
+    request: HttpRequest, answer: Answer, checked: CheckedInput, where: str
 ) -> Response[bytes]:
     decision = answer.decision
     assert decision is not None
     header = decode_header(decision)
     shows_totals = bool(bytes(header.totals))
     access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)
-    content = shown(access, header, decision, answer.digest)
+    content = redact_decision(access, header, decision, answer.digest)
     if header.outcome is not Outcome.INVALID:
         status = _STATUS.get(header.outcome, 200)
         return Response(

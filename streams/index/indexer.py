@@ -151,7 +151,7 @@ class Indexer:
                 self._ask(until_sequences)
                 left = until - self._steady()
                 if left <= 0 or self._runner.is_stopping:
-                    raise Unavailable(self._explained(behind, until_sequences))
+                    raise Unavailable(self._explain(behind, until_sequences))
                 self._moved.wait(min(left, _RETRY_S))
             return self._index, {number: self.parts[number].reached for number in until_sequences}
 
@@ -164,7 +164,7 @@ class Indexer:
                 return part
         return None
 
-    def _explained(self, behind: LogCursor | None, until_sequences: Mapping[int, int]) -> str:
+    def _explain(self, behind: LogCursor | None, until_sequences: Mapping[int, int]) -> str:
         if behind is None:
             return f"the index of usage cannot be read: {self._trouble or 'it is being opened'}"
         until_sequence = until_sequences[behind.number]

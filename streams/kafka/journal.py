@@ -116,13 +116,13 @@ class KafkaJournal:
                 return
             start = max(begin, start - _LOOK_BACK)
 
-    async def sealed(self) -> None:
+    async def read_snapshot(self) -> None:
         """Return None: a log on Kafka has no archive."""
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> None:
         """Return None: finding them would mean reading the log."""
 
-    async def administered(self) -> None:
+    async def admin_decisions(self) -> None:
         """Return None: finding them would mean reading the log."""
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:

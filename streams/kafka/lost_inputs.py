@@ -111,10 +111,10 @@ async def _replay(
     deployment: Deployment, partition: int, decisions: AsyncIterator[bytes]
 ) -> Partition:
     # Without rows: this runs once in years, so it can afford to replay the whole log.
-    refold = Replay(deployment.genesis(partition))
+    replay = Replay(deployment.genesis(partition))
     async for value in decisions:
-        refold.take_decision(value)
-    return refold.finish()
+        replay.take_decision(value)
+    return replay.finish()
 
 
 async def _span(deployment: Deployment, place: TopicPartition) -> Span:

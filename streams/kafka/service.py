@@ -14,7 +14,7 @@ from accountant.partition.key_hash import partition_of
 from accountant.policy import Policy
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.header import decode_header
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
 from accountant.records.previews import PreviewRequest
@@ -143,7 +143,7 @@ class KafkaService:
         await self._appender.start()
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
         partition = partition_of(dataset.encode(), self._deployment.partitions)

@@ -65,12 +65,12 @@ class LiveLedgers:
         self._counters: dict[int, PartitionCounters] = {}
         self._counting = threading.RLock()
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         number = partition.genesis.partition
         with self._counting:
             self._gone.discard(number)
             self._held[number] = partition
-            self._of(number).refolded(partition, seconds)
+            self._of(number).replayed(partition, seconds)
 
     def committed(self, committed: Committed) -> None:
         partition, records, seconds = committed

@@ -92,7 +92,7 @@ class PartitionCounters:
         self._commit_seconds = Histogram(SECONDS)
         self._commit_records = Histogram(RECORDS)
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         """Record the state on which decisions build from now on."""
         self._partition, self._end = partition, (partition.sequence, partition.head)
         self._ready, self._halted, self._refold_seconds = True, False, seconds

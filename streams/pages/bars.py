@@ -18,15 +18,15 @@ from accountant.display.limits import (
 from accountant.display.numbers import (
     Amount,
     Tone,
-    left_amounts,
-    moved,
+    nonzero_amounts,
     part_of,
+    remaining_amounts,
     spent_amounts,
     spent_percent,
     tone,
     unspent_percent,
 )
-from accountant.display.times import from_now
+from accountant.display.times import time_until
 from accountant.limits.wire import Scope, Texts
 from accountant.views.limit_views import LevelView, PaceView, ShareView
 
@@ -144,14 +144,14 @@ def _limit(view: LevelView) -> LimitBar | None:
     if view.budget is None:
         return None
     bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
-    used = moved(spent_amounts(view.used))
-    return LimitBar(budget_words(view), bar, used, left_amounts(view.left))
+    used = nonzero_amounts(spent_amounts(view.used))
+    return LimitBar(budget_words(view), bar, used, remaining_amounts(view.left))
 
 
 def _pace(view: PaceView, now: int, *, has_usage: bool) -> PaceBar:
     bar = bar_of(part_of(first_of(view.used), first_of(view.budget))) if has_usage else None
-    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), left_amounts(view.left))
-    return PaceBar(limit, view.ends_at, from_now(view.ends_at, now))
+    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), remaining_amounts(view.left))
+    return PaceBar(limit, view.ends_at, time_until(view.ends_at, now))
 
 
 def _share(view: ShareView) -> ShareBar:
@@ -159,4 +159,4 @@ def _share(view: ShareView) -> ShareBar:
     used = whole - left if left.is_finite() and whole.is_finite() else whole
     # A fully used share is normal: no warning colour.
     bar = bar_of(part_of(used, whole))._replace(tone="calm")
-    return ShareBar(share_words(view), bar, left_amounts(view.left))
+    return ShareBar(share_words(view), bar, remaining_amounts(view.left))

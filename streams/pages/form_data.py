@@ -15,7 +15,7 @@ from accountant.filters import FILTERS
 from accountant.limits.wire import MAX_DAYS, days_of
 from accountant.records import VERSION, encode
 from accountant.records.coerce import coerce_until
-from accountant.records.inputs import Checked, check_body
+from accountant.records.inputs import CheckedInput, check_body
 from accountant.records.members import ROLES, Member
 from accountant.values_to_write import period_to_write
 from accountant.views.limit_views import LevelView
@@ -58,7 +58,7 @@ class FormRecord(NamedTuple):
     """A record made from a form."""
 
     body: bytes
-    checked: Checked
+    checked: CheckedInput
 
 
 def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:

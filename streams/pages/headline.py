@@ -16,18 +16,18 @@ from accountant.display.datasets import (
 from accountant.display.limits import room_words, scope_words, waiting_words
 from accountant.display.numbers import (
     Amount,
-    counted,
-    left_amount,
-    left_amounts,
-    left_line,
-    left_percent,
+    counting_amounts,
     part_of,
     percents,
+    remaining_amount,
+    remaining_amounts,
+    remaining_line,
+    remaining_percent,
     spent_amounts,
     symbol,
 )
-from accountant.display.texts import cut
-from accountant.display.times import day, from_now
+from accountant.display.texts import shorten
+from accountant.display.times import day, time_until
 from accountant.policy import Policy, guarantee_of
 from accountant.views.datasets import DatasetView, State
 from accountant.views.limit_views import AnalystBudget, LevelView
@@ -75,9 +75,12 @@ class Headline(NamedTuple):
 def headline(view: DatasetView) -> Headline:
     """Return the top of a dataset's page."""
     # A half of the budget that has ended is no longer counted.
-    names = counted(view.left, view.totals, view.budget)
+    names = counting_amounts(view.left, view.totals, view.budget)
     used = spent_amounts({name: str(view.totals[name]) for name in names})
-    left, budget = left_amounts(names), left_amounts({name: view.budget[name] for name in names})
+    left, budget = (
+        remaining_amounts(names),
+        remaining_amounts({name: view.budget[name] for name in names}),
+    )
     return Headline(
         dataset=view.dataset,
         state=view.state,
@@ -116,7 +119,7 @@ def _facts(view: DatasetView) -> tuple[tuple[str, str], ...]:
     ]
     if view.horizon_ends_at is not None:
         facts.append(("To last until", day(view.horizon_ends_at)))
-    return tuple((name, cut(text)) for name, text in facts)
+    return tuple((name, shorten(text)) for name, text in facts)
 
 
 class OwnBudget(NamedTuple):
@@ -157,15 +160,15 @@ def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
     return OwnBudget(
         analyst=budget.analyst,
         team_name=budget.team or "",
-        percent=left_percent(part_of(left, whole)),
-        amount=f"{symbol(name)} {left_amount(left)}",
+        percent=remaining_percent(part_of(left, whole)),
+        amount=f"{symbol(name)} {remaining_amount(left)}",
         by=f"nothing more is granted: the dataset is {state}"
         if is_over
         else room_words(found.room),
         own=tuple(_own(level) for level in budget.levels if _is_own(level, name)),
         team=_team(budget, name, whole),
         more_at=more_at,
-        more_in="" if more_at is None else from_now(more_at, now),
+        more_in="" if more_at is None else time_until(more_at, now),
         waiting=f"Waiting will not help: the dataset is {state}."
         if is_over
         else waiting_words(found),
@@ -178,9 +181,8 @@ def _is_own(level: LevelView, name: str) -> bool:
 
 
 def _own(level: LevelView) -> str:
-    return (
-        f"of the budget of {scope_words(level.scope, level.name)}, {left_line(level.left)} is left"
-    )
+    whose = scope_words(level.scope, level.name)
+    return f"of the budget of {whose}, {remaining_line(level.left)} is left"
 
 
 def _team(budget: AnalystBudget, name: str, whole: str) -> str:
@@ -188,8 +190,8 @@ def _team(budget: AnalystBudget, name: str, whole: str) -> str:
         if level.scope != "team":
             continue
         if level.left is not None and name in level.left:
-            percent = left_percent(part_of(level.left[name], whole))
-            return f"{percent} of the budget ({symbol(name)} {left_amount(level.left[name])})"
+            percent = remaining_percent(part_of(level.left[name], whole))
+            return f"{percent} of the budget ({symbol(name)} {remaining_amount(level.left[name])})"
         if level.left is not None:
-            return left_line(level.left)
+            return remaining_line(level.left)
     return ""

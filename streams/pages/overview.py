@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from litestar import Response, get
 
 from accountant.display.datasets import guarantee
-from accountant.display.numbers import Amount, counted, left_amounts
+from accountant.display.numbers import Amount, counting_amounts, remaining_amounts
 from accountant.display.odometers import odometers_of
 from accountant.views.datasets import DatasetView
 from accountant.views.population import joint_guarantees
@@ -66,13 +66,13 @@ def _urgency(view: DatasetView) -> tuple[bool, float, str]:
 
 
 def _row(view: DatasetView) -> _DatasetRow:
-    left = counted(view.left, view.totals, view.budget)
+    left = counting_amounts(view.left, view.totals, view.budget)
     return _DatasetRow(
         view.dataset,
         guarantee(view.policy),
         view.policy.unit,
         bar_of(view.spent_ratio),
-        left_amounts(left),
+        remaining_amounts(left),
         odometers_of(view),
         view.state,
     )

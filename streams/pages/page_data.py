@@ -9,8 +9,8 @@ import msgspec
 
 from accountant.advice.preview import Preview
 from accountant.display.datasets import more_words
-from accountant.display.numbers import counted, counted_cost, left_line, spent_line
-from accountant.display.texts import capital, cut
+from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
+from accountant.display.texts import capital, shorten
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
 from accountant.records.http_bodies import logged_decision
@@ -93,7 +93,7 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
         members=overview.members,
         levels=overview.limits,
         budget=overview.budget,
-        recent=msgspec.structs.replace(recent, trouble=cut(recent.trouble)),
+        recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
         decisions=[decode_decision(logged_decision(raw)[0]) for raw in recent.decisions],
         usage=_usage(overview, viewer, now),
         now=now,
@@ -103,7 +103,7 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
 def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
     view, why = overview.dataset, overview.why
     if overview.trouble:
-        return UsageData(trouble=cut(overview.trouble))
+        return UsageData(trouble=shorten(overview.trouble))
     usage = UsageData()
     if why is not None:
         usage = UsageData(refused=refusals(why), forecasts=forecast_rows(why, viewer.name))
@@ -144,10 +144,10 @@ def _preview_result(claim: str, preview: Preview, found: PageData) -> PreviewRes
     cost = (preview.cost if preview.granted else preview.asked) or {}
     budget = found.view.budget
     return PreviewResult(
-        claim=cut(claim),
+        claim=shorten(claim),
         granted=preview.granted,
-        cost=spent_line(counted_cost(cost, preview.left, budget=budget)),
-        left=left_line(counted(preview.left, budget=budget)),
+        cost=spent_line(counting_cost(cost, preview.left, budget=budget)),
+        left=remaining_line(counting_amounts(preview.left, budget=budget)),
         more=f"{capital(more_words(preview.more))}." if preview.granted else "",
         refusal=refusal(preview, levels, found.now, found.now),
     )

@@ -14,7 +14,7 @@ from litestar.datastructures import Cookie
 from accountant.display.datasets import joint_words
 from accountant.display.texts import capital
 from accountant.display.times import moment
-from accountant.foreign_text import escaped_lines
+from accountant.foreign_text import escape_lines
 from accountant.records.http_bodies import Problem
 from accountant.times import iso
 from streams.auth.principal import authenticates, optional_principal
@@ -46,7 +46,7 @@ _TITLES: Final = {
 
 def _shown(value: object) -> object:
     """Escape control characters of a value, in addition to HTML's own escapes."""
-    return escaped_lines(value) if type(value) is str else value
+    return escape_lines(value) if type(value) is str else value
 
 
 environment: Final = Environment(

@@ -11,11 +11,11 @@ from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.display.limits import left_at_words
-from accountant.display.numbers import counted_cost, spent_line
+from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable, in_period, refusal_words, when_more
-from accountant.display.texts import cut
-from accountant.display.times import from_now
+from accountant.display.texts import shorten
+from accountant.display.times import time_until
 from accountant.limits.wire import Scope
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Outcome, Reason
@@ -100,11 +100,11 @@ def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> Re
         when=decision.decided_at,
         analyst=request.analyst,
         via=request.via,
-        claim=cut(claim, _LONG_CLAIM),
+        claim=shorten(claim, _LONG_CLAIM),
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
-        purpose=cut(request.purpose),
+        purpose=shorten(request.purpose),
         granted=granted,
-        cost=spent_line(counted_cost(cost, decision.left, decision.totals)),
+        cost=spent_line(counting_cost(cost, decision.left, decision.totals)),
         refusal=refused,
     )
 
@@ -128,7 +128,7 @@ def refusal(
         fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
-        more_in="" if more is None or more.at is None else from_now(more.at, now),
+        more_in="" if more is None or more.at is None else time_until(more.at, now),
     )
 
 

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 from accountant.amounts import Units, format_units, parse_units
 from accountant.display.numbers import part_of, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, NO_ROOM_AT_A_LIMIT, REASONS, REFUSED_AT
-from accountant.display.texts import cut
+from accountant.display.texts import shorten
 from accountant.records.outcomes import Reason
 from accountant.views.datasets import DatasetView
 from accountant.views.overview import UsageSum
@@ -68,7 +68,9 @@ def by_key(view: DatasetView, rows: Sequence[UsageSum], *, unnamed: str = "") ->
         unnamed: shown for an empty key.
     """
     named = [
-        _Row(cut(row.key, _LONGEST) or unnamed, parse_units(row.spent), row.granted, row.refused)
+        _Row(
+            shorten(row.key, _LONGEST) or unnamed, parse_units(row.spent), row.granted, row.refused
+        )
         for row in rows
     ]
     return _usage(view, named)

@@ -14,7 +14,7 @@ from typing import Final, NamedTuple, Protocol
 from accountant.records import DECODE_ERRORS, Source, decode_decision
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
-from accountant.replay.sealed_log import Sealed
+from accountant.replay.sealed_log import SealSnapshot
 from accountant.times import from_iso
 
 DEAD_LETTER_BYTES: Final = 4096
@@ -90,7 +90,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def sealed(self) -> Sealed | None:
+    async def read_snapshot(self) -> SealSnapshot | None:
         """Return the snapshot that replaces the log's beginning, None if it was not archived.
 
         With a snapshot, `decisions` yields decision 0 and those after the archived ones.
@@ -107,7 +107,7 @@ class Journal(Protocol):
         """
         ...
 
-    async def administered(self) -> list[bytes] | None:
+    async def admin_decisions(self) -> list[bytes] | None:
         """Return the decisions on records of administrators in order, and perhaps others.
 
         Returns: None if this would need a read of the whole log.

@@ -60,7 +60,7 @@ class MemoryLog:
             self._waiting.discard(event)
 
 
-async def _nowhere(_point: str) -> None:
+async def _no_hook(_point: str) -> None:
     pass
 
 
@@ -77,7 +77,7 @@ class MemoryJournal:
         log: MemoryLog,
         *,
         partition: int = 0,
-        reach: Callable[[str], Awaitable[None]] = _nowhere,
+        reach: Callable[[str], Awaitable[None]] = _no_hook,
     ) -> None:
         self.log = log
         self._partition = partition
@@ -109,13 +109,13 @@ class MemoryJournal:
             if since is None or last or decided_at(value) >= since:
                 yield value
 
-    async def sealed(self) -> None:
+    async def read_snapshot(self) -> None:
         """Return None: this journal has no archives."""
 
     async def last_decisions(self, changed_at: Mapping[str, int]) -> list[bytes]:
         return list(self.log.decisions)
 
-    async def administered(self) -> list[bytes]:
+    async def admin_decisions(self) -> list[bytes]:
         return list(self.log.decisions)
 
     async def seek(self, offsets: Mapping[Source, int]) -> None:

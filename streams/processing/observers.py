@@ -29,14 +29,14 @@ class Committed(NamedTuple):
 class Observer(Protocol):
     """Receives the events of a partition. Calls must return at once and not raise."""
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         """The processor has replayed the state; it is valid until `dropped`."""
 
     def committed(self, committed: Committed) -> None:
         """The decisions of a commit are visible."""
 
     def dropped(self, partition: int, error: BaseException | None) -> None:
-        """The state is no longer valid, until the next `refolded` if there is one."""
+        """The state is no longer valid, until the next `replayed` if there is one."""
 
     def halted(self, partition: int, error: BaseException) -> None:
         """The processor decides nothing more until an operator acts."""
@@ -74,9 +74,9 @@ class Observers:
     def __init__(self, observers: Sequence[Observer]) -> None:
         self._observers = tuple(observers)
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         for observer in self._observers:
-            observer.refolded(partition, seconds)
+            observer.replayed(partition, seconds)
 
     def committed(self, committed: Committed) -> None:
         for observer in self._observers:

@@ -20,7 +20,7 @@ from streams.logs import get_logger
 from streams.processing.journal import Commit, DeadLetter, Journal
 from streams.processing.observers import AlwaysEntitled, Committed, Entitlement, Observer
 from streams.processing.poison import Poison
-from streams.processing.recovery import recovered
+from streams.processing.recovery import recover_partition
 
 _log = get_logger(__name__)
 
@@ -38,7 +38,7 @@ _PAUSES: Final = (0.05, 0.2, 0.5, 1.0, 2.0)  # seconds, before owning again
 Decide = Callable[[Draft, Input, int], EncodedDecision]
 
 
-async def nowhere(_point: str) -> None:
+async def no_hook(_point: str) -> None:
     """Do nothing; tests replace this hook to crash at a named point."""
 
 
@@ -68,7 +68,7 @@ class Processor:
         batch: int = BATCH,
         wait: float = WAIT_S,
         decide: Decide = decide,
-        reach: Callable[[str], Awaitable[None]] = nowhere,
+        reach: Callable[[str], Awaitable[None]] = no_hook,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
         looks_again: Sequence[float] = (),
     ) -> None:
@@ -88,7 +88,7 @@ class Processor:
         self._looks_again = looks_again
         # Refusals tolerated since the last commit. Only a commit resets this: a replay succeeds
         # even if commits are refused.
-        self._looked = 0
+        self._retries = 0
         self._log = _log.bind(partition=genesis.partition)
 
     async def run(self) -> None:
@@ -103,13 +103,13 @@ class Processor:
             try:
                 await self._journal.own()
                 await self._reach("owned")
-                partition = await self._refold()
+                partition = await self._replay()
                 await self._serve(partition)
             except asyncio.CancelledError:
                 self._observer.dropped(self._genesis.partition, None)
                 raise
             except (Refused, LogDamaged) as error:
-                if self._looked == len(self._looks_again):
+                if self._retries == len(self._looks_again):
                     self._halt(error)
                     return
                 fault, pause = error, self._doubt(error)
@@ -129,8 +129,8 @@ class Processor:
 
     def _doubt(self, error: BaseException) -> float:
         """Report a fault that would halt the partition; return the seconds until the next try."""
-        pause = self._looks_again[self._looked]
-        self._looked += 1
+        pause = self._looks_again[self._retries]
+        self._retries += 1
         self._poison.absolve()
         why = f"{type(error).__name__}: {error}"
         self._log.warning("partition_doubted", why=why, then=f"looks again in {pause:g} s")
@@ -141,9 +141,9 @@ class Processor:
         self._log.error("partition_halted", error=type(error).__name__, why=str(error))
         self._observer.halted(self._genesis.partition, error)
 
-    async def _refold(self) -> Partition:
+    async def _replay(self) -> Partition:
         started = self._steady()
-        partition = await recovered(self._journal, self._genesis, self._sleep)
+        partition = await recover_partition(self._journal, self._genesis, self._sleep)
         self._check_entitled()
         await self._journal.seek(partition.next)
         seconds = self._steady() - started
@@ -153,7 +153,7 @@ class Processor:
         self._log.info(
             "partition_refolded", ledger=ledger or None, decisions=decisions, **counts, seconds=took
         )
-        self._observer.refolded(partition, seconds)
+        self._observer.replayed(partition, seconds)
         return partition
 
     async def _serve(self, partition: Partition) -> None:
@@ -164,11 +164,11 @@ class Processor:
             # Check the clock while idle too: a jump is reported at once, not with the next request.
             now = self._clock.now(partition.decided_at)
             if records:
-                _check_going_on(partition, records)
+                _check_new(partition, records)
                 self._poison.suspect(records)
                 await self._commit(partition, records, now)
                 self._poison.cleared(len(records))
-                self._pauses = self._looked = 0
+                self._pauses = self._retries = 0
 
     async def _commit(self, partition: Partition, records: Sequence[Input], now: int) -> None:
         """Decide records, commit their decisions, and only then apply them to the partition.
@@ -253,7 +253,7 @@ class Processor:
         return decide_internal_error(draft, record, now)
 
 
-def _check_going_on(partition: Partition, records: Sequence[Input]) -> None:
+def _check_new(partition: Partition, records: Sequence[Input]) -> None:
     """Refuse inputs that were decided already. The replay that follows resumes after them.
 
     Raises: Unavailable.

@@ -20,20 +20,20 @@ _YIELD_EVERY: Final = 500
 Sleep = Callable[[float], Awaitable[None]]
 
 
-async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partition:
-    """Refold the committed log; rewrite the rows of `state` if they disagree with it.
+async def recover_partition(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partition:
+    """Replay the committed log, and rewrite the rows of `state` if they disagree with it.
 
     Args:
-        journal: owned, and not read yet.
+        journal: already owned, not yet read.
     Raises: LogDamaged, and the errors of the journal.
     """
-    refold, keys = Replay(genesis, gapless=journal.gapless), list[bytes]()
+    replay, keys = Replay(genesis, gapless=journal.gapless), list[bytes]()
     try:
         async for key, value in journal.rows():
-            refold.take_row(key, value)
+            replay.take_row(key, value)
             keys.append(key)
-        whole = refold if keys else await _without_rows(journal, genesis, None)
-        partition = await _fold(journal, whole, sleep)
+        source = replay if keys else await _without_rows(journal, genesis, None)
+        partition = await _replay_log(journal, source, sleep)
     except StateMismatch as error:
         _log.warning(
             "state_mismatch",
@@ -41,7 +41,7 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
             why=str(error),
             then="refold from decision 0",
         )
-        partition = await _fold(journal, await _without_rows(journal, genesis, refold), sleep)
+        partition = await _replay_log(journal, await _without_rows(journal, genesis, replay), sleep)
         await _rewrite(journal, partition, keys)
     else:
         if not keys and partition.ledgers:
@@ -52,30 +52,30 @@ async def recovered(journal: Journal, genesis: Genesis, sleep: Sleep) -> Partiti
 async def _without_rows(
     journal: Journal, genesis: Genesis, instead_of: Replay | None
 ) -> Replay | SealedReplay:
-    """Return a refold of the whole log, or of what an archive has left of it."""
-    sealed = await journal.sealed()
-    if sealed is None:
+    """Return a replay of the whole log, or of the snapshot and the decisions after an archive."""
+    snapshot = await journal.read_snapshot()
+    if snapshot is None:
         return Replay(genesis, instead_of=instead_of, gapless=journal.gapless)
-    return SealedReplay(genesis, sealed, instead_of=instead_of)
+    return SealedReplay(genesis, snapshot, instead_of=instead_of)
 
 
-async def _fold(journal: Journal, refold: Replay | SealedReplay, sleep: Sleep) -> Partition:
-    taken = 0
-    async for value in journal.decisions(refold.start):
-        refold.take_decision(value)
-        taken += 1
-        if taken % _YIELD_EVERY == 0:
+async def _replay_log(journal: Journal, replay: Replay | SealedReplay, sleep: Sleep) -> Partition:
+    count = 0
+    async for value in journal.decisions(replay.start):
+        replay.take_decision(value)
+        count += 1
+        if count % _YIELD_EVERY == 0:
             await sleep(0)
-    partition = refold.finish()
-    if isinstance(refold, Replay) and refold.believes_rows:
-        sealed = await journal.sealed()
-        begin = () if sealed is None else sealed.state
-        found = await journal.last_decisions(refold.idle) if refold.idle else None
-        if found is not None:
-            refold.check_idle(found, begin)
-        administered = await journal.administered()
-        if administered is not None:
-            refold.check_administered(administered, begin)
+    partition = replay.finish()
+    if isinstance(replay, Replay) and replay.believes_rows:
+        snapshot = await journal.read_snapshot()
+        sealed_rows = () if snapshot is None else snapshot.state
+        last_decisions = await journal.last_decisions(replay.idle) if replay.idle else None
+        if last_decisions is not None:
+            replay.check_idle(last_decisions, sealed_rows)
+        admin_decisions = await journal.admin_decisions()
+        if admin_decisions is not None:
+            replay.check_admin_rows(admin_decisions, sealed_rows)
     return partition
 
 

@@ -19,7 +19,7 @@ from streams.auth import check_access, proxies_of, tls_of, trusts_forwarded_head
 from streams.auth.open_datasets import log_open_datasets
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
-from streams.embedded.writer import explained
+from streams.embedded.writer import error_text
 from streams.errors import Refused
 from streams.http.context import Context
 from streams.http.host_header import is_loopback
@@ -203,7 +203,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     finally:
         service.close_sync()
     if why is not None:
-        raise Refused(f"the ledger stopped: {explained(why)}") from why
+        raise Refused(f"the ledger stopped: {error_text(why)}") from why
 
 
 async def _serve(

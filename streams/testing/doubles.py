@@ -233,7 +233,7 @@ class RecordingObserver:
                 self._changed.clear()
                 await self._changed.wait()
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         """The processor has replayed the log."""
         self.partition = partition
         self.refolds += 1

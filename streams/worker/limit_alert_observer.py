@@ -34,7 +34,7 @@ class LimitAlertObserver:
     def __init__(self) -> None:
         self.tell: Tell = _ignore_alerts
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         self._report(partition, lambda: limit_alerts_of_state(partition))
 
     def committed(self, committed: Committed) -> None:

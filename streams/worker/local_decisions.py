@@ -51,7 +51,7 @@ class LocalDecisions:
         self._filled = asyncio.Event()
         self._crossed = asyncio.Event()
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         self._partitions[partition.genesis.partition] = _LocalPartition(partition)
 
     def committed(self, committed: Committed) -> None:

@@ -42,7 +42,7 @@ class PartitionCheckpoints:
         self.senders = (
             None
             if settings.checkpoint_places is None
-            else checkpoint_senders(settings, topic_sink, kept=True)
+            else checkpoint_senders(settings, topic_sink, stored=True)
         )
 
     @property
@@ -72,7 +72,7 @@ class PartitionCheckpoints:
             if checkpointer.refused
         ]
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         """Raises: Refused: the log is another ledger's, has lost decisions, or must be compared."""
         number, ledger = partition.genesis.partition, partition.genesis.ledger
         if ledger is not msgspec.UNSET:
@@ -104,7 +104,7 @@ class PartitionCheckpoints:
         )
 
     def committed(self, committed: Committed) -> None:
-        """Raises: Refused: as `refolded`, if the checkpoints could not be read then."""
+        """Raises: Refused: as `replayed`, if the checkpoints could not be read then."""
         checkpointer = self._checkpointers.get(committed.partition.genesis.partition)
         if checkpointer is not None:
             checkpointer.wake(committed.partition)
@@ -141,7 +141,7 @@ def partition_checkpoints(
     """
     if settings.checkpoints is None or settings.checkpoints == "off":
         if settings.checkpoint_places is not None:
-            checkpoint_senders(settings, topic_sink, kept=False)
+            checkpoint_senders(settings, topic_sink, stored=False)
         return None
     return PartitionCheckpoints(deployment, settings, settings.checkpoints.absolute())
 

@@ -16,7 +16,7 @@ from streams.kafka.journal import KafkaJournal
 from streams.kafka.membership import GroupMembership
 from streams.logs import get_logger
 from streams.processing.observers import Lag, Observer, Observers
-from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, nowhere
+from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, no_hook
 from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
 from streams.worker.status import Status
@@ -55,7 +55,7 @@ class Worker:
         clock: Clock | None = None,
         max_ahead_ms: int = MAX_AHEAD_MS,
         decide: Decide = decide_record,
-        reach: Callable[[str], Awaitable[None]] = nowhere,
+        reach: Callable[[str], Awaitable[None]] = no_hook,
         looks_again: Sequence[float] = _LOOKS_AGAIN,
         check_every: float = _CHECK_S,
     ) -> None:

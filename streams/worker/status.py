@@ -68,7 +68,7 @@ class Status:
         reasons = [*self._trouble.values(), *unreached, *self._waiting.values()]
         return Readiness(ready=not reasons, reasons=reasons)
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         self._serving.add(partition.genesis.partition)
         self._waiting.pop(partition.genesis.partition, None)
 

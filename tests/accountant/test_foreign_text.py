@@ -13,21 +13,21 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.errors import BudgetError, RequestInvalid
-from accountant.foreign_text import csv_cell, csv_text, escaped, escaped_json, escaped_lines
+from accountant.foreign_text import csv_cell, csv_text, escape_json, escape_lines, escape_text
 from streams.client.notebooks.html_table import grid, table
 
 HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
 
 
 def test_a_control_character_is_shown_as_its_escape() -> None:
-    assert escaped("a\x1b[2J\n\u202eé") == "a\\u001b[2J\\u000a\\u202eé"
-    assert escaped_lines("a\x1b\nb\t") == "a\\u001b\nb\\u0009"
+    assert escape_text("a\x1b[2J\n\u202eé") == "a\\u001b[2J\\u000a\\u202eé"
+    assert escape_lines("a\x1b\nb\t") == "a\\u001b\nb\\u0009"
 
 
 @given(st.text())
 def test_what_is_shown_is_in_one_line_and_shown_once_more_the_same(text: str) -> None:
-    shown = escaped(text + HOSTILE)
-    assert escaped(shown) == escaped_lines(shown) == shown
+    shown = escape_text(text + HOSTILE)
+    assert escape_text(shown) == escape_lines(shown) == shown
     assert len(shown.splitlines()) == 1
     shown.encode()
     categories = {unicodedata.category(each) for each in shown}
@@ -37,9 +37,9 @@ def test_what_is_shown_is_in_one_line_and_shown_once_more_the_same(text: str) ->
 @given(st.text(st.characters(exclude_categories=["Cs"])))
 def test_json_with_escapes_means_the_same(text: str) -> None:
     value = {"a": [text, HOSTILE[:-2]], text: 1}
-    shown = escaped_json(b"\t" + json.dumps(value, ensure_ascii=False).encode() + b"\n")
+    shown = escape_json(b"\t" + json.dumps(value, ensure_ascii=False).encode() + b"\n")
     assert json.loads(shown) == value
-    assert escaped_lines(shown.decode().replace("\t", "")) == shown.decode().replace("\t", "")
+    assert escape_lines(shown.decode().replace("\t", "")) == shown.decode().replace("\t", "")
 
 
 @pytest.mark.parametrize("begin", ["=", "+", "-", "@", "\t", "\r", "\n", " =", "\uff1d", "\x00="])
@@ -80,7 +80,7 @@ def test_a_table_of_any_texts_has_their_rows_and_cells(texts: list[str]) -> None
     assert [row[1] for row in rows] == ["b", *["7"] * len(texts)]
     for text, (cell, _) in zip(texts, rows[1:], strict=True):
         assert re.sub("([;|])'", r"\1", cell.removeprefix("'")) == re.sub(
-            "([;|])'", r"\1", escaped(text).removeprefix("'")
+            "([;|])'", r"\1", escape_text(text).removeprefix("'")
         )
         assert cell[:1] not in tuple("=+-@")
 
@@ -92,4 +92,4 @@ def test_html_of_notebooks_and_messages_of_errors_show_escapes() -> None:
         str(RequestInvalid(HOSTILE, HOSTILE, HOSTILE)),
         str(BudgetError(HOSTILE)).replace("\n", ""),
     ):
-        assert escaped(text) == text
+        assert escape_text(text) == text

@@ -26,10 +26,10 @@ from accountant.fractional import (
     excess_text,
     less_excess,
     parts_of,
+    round_up_amounts,
     whole_down,
     whole_parts,
     whole_up,
-    written,
 )
 
 THIRD = exact_cost(Fraction(1, 3))
@@ -127,8 +127,8 @@ def test_two_fractions_are_not_multiplied() -> None:
 def test_an_amount_is_read_as_it_was_written(a: int) -> None:
     text = format_units(a)
     assert Fraction(text) * UNIT == math.ceil(exact(a))
-    assert written((a, INFINITE)) == (math.ceil(exact(a)), INFINITE)
-    assert type(written((a,))[0]) is int
+    assert round_up_amounts((a, INFINITE)) == (math.ceil(exact(a)), INFINITE)
+    assert type(round_up_amounts((a,))[0]) is int
     read = parse_units(text)
     assert isinstance(read, int)
     assert (less_excess(read, excess_text(a)) if isinstance(a, Fractional) else read) == a

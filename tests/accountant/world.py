@@ -47,12 +47,12 @@ class World:
         self.encoded = [first]
         self.log = [first.value]
         self.decisions = [first.decision]
-        self.state = self.refolded()
+        self.state = self.replayed()
         self.draft = Draft(self.state)
         self._ids = itertools.count(1)
         self._open = 0
 
-    def refolded(self) -> Partition:
+    def replayed(self) -> Partition:
         """Return the state that the whole log comes down to."""
         refold = Replay(self.genesis, most_ids=self.most_ids)
         for value in self.log:

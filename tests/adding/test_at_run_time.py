@@ -17,7 +17,7 @@ from accountant.amounts import UNIT, Units, units_down
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS, Budget
 from accountant.filters.additive import AdditiveFilter
-from accountant.filters.base import required
+from accountant.filters.base import require_positive
 from accountant.policy import Policy, filter_of, guarantee_of
 from accountant.policy.compiled_policy import open_plan, stored_plan
 from accountant.records.outcomes import Outcome, Reason
@@ -41,7 +41,7 @@ class Halved(AdditiveFilter):
         return delta
 
     def capacity(self, budget: Budget) -> tuple[Units, ...]:
-        epsilon = required(budget.epsilon, "epsilon") / 2
+        epsilon = require_positive(budget.epsilon, "epsilon") / 2
         return units_down(epsilon), units_down(budget.delta_for_claims)
 
 

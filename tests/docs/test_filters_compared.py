@@ -12,7 +12,7 @@ import pytest
 
 from accountant.advice.choose_filter import choose
 from accountant.advice.fit import fit, unspent
-from accountant.claims import ATOMS, BoundedRange, Gaussian, Pure, checked
+from accountant.claims import ATOMS, BoundedRange, Gaussian, Pure, check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import gdp_capacity
@@ -188,7 +188,7 @@ def test_each_filter_takes_the_claims_of_its_column(name):
     for row in table("Which claims each takes"):
         (stated,) = [row[head] for head in row if f"`{name}`" in head]
         for claim in re.findall(r"`(\w+)`", row["claim"]):
-            takes = kind.accepts(price(checked(parse_claim(EXAMPLES[claim])), kind.needs))
+            takes = kind.accepts(price(check_claim(parse_claim(EXAMPLES[claim])), kind.needs))
             assert takes == (stated == "yes"), claim
 
 

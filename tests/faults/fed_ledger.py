@@ -14,12 +14,12 @@ from typing import Self
 from accountant.partition.draft import Draft
 from accountant.records.encoded_decision import EncodedDecision
 from streams.clock import CheckedClock
-from streams.embedded.archive import Archived, archive
+from streams.embedded.archive import ArchiveResult, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
 from streams.evidence.operator_records import reset_clock
 from streams.processing.journal import Commit
-from streams.processing.recovery import recovered
+from streams.processing.recovery import recover_partition
 from streams.settings import Settings
 from streams.testing import ManualClock
 from tests.faults import oracle
@@ -107,7 +107,7 @@ class FedLedger:
         with stopped_ledger(self._file, self._settings, at) as (journal, genesis):
             try:
                 await journal.own()
-                draft = Draft(await recovered(journal, genesis, asyncio.sleep))
+                draft = Draft(await recover_partition(journal, genesis, asyncio.sleep))
                 made = command(draft, at)
                 await journal.commit(Commit([made], draft.rows(), [], draft.next, draft.decided_at))
             finally:
@@ -122,7 +122,7 @@ class FedLedger:
             self._archive += lines.read().splitlines()
         self._service = self._opened()
 
-    async def _archived(self, target: Path) -> Archived:
+    async def _archived(self, target: Path) -> ArchiveResult:
         clock = CheckedClock(self.clock)
         floor = millis(json.loads(self.answers[-1])["floor"])
         with stopped_ledger(self._file, self._settings, self.clock.now()) as (journal, genesis):

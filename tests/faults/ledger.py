@@ -282,7 +282,7 @@ class Watch:
         self.errors: list[BaseException] = []
         self.halts: dict[int, BaseException] = {}
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         self.refolded_of[partition.genesis.partition] += 1
 
     @property

@@ -21,7 +21,7 @@ from streams.cli.reading.log_reader import log_source
 from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import opened
+from streams.evidence.signed_checkpoint import open_signed
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.topic_sink import topic_sink
 from streams.kafka.wire.security import Cluster
@@ -123,7 +123,7 @@ def test_over_kills_no_sink_has_a_false_checkpoint_or_lacks_the_newest(
         key = SigningKey.load(store / "key").verifier
         to_read = Topic(Cluster(broker.bootstrap), application)
         for notes in (receiver.notes, lambda: [note for _, note in to_read.notes()]):
-            until(lambda notes=notes: end in {opened(each, [key])[3:5] for each in notes()})
+            until(lambda notes=notes: end in {open_signed(each, [key])[3:5] for each in notes()})
         service.close_sync()
     for place in (str(receiver.directory), topic):
         evidence = read_evidence(place, [key.text], None)

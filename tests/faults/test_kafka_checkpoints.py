@@ -22,7 +22,7 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, request, until
@@ -84,7 +84,7 @@ class SigningWorker(WorkerProcess):
         except OSError:
             return 0, []
 
-    def refolded(self, since: int) -> set[int]:
+    def replayed(self, since: int) -> set[int]:
         return {entry["partition"] for entry in self.events("partition_refolded", since)}
 
     def alarms(self) -> list[dict[str, Any]]:
@@ -132,7 +132,7 @@ class SignedLedger:
         known, found = [SigningKey.load(self.place / "key").verifier], list[Checkpoint]()
         for path in self.place.rglob("*.note"):
             with contextlib.suppress(FileNotFoundError):  # forgotten meanwhile
-                found.append(opened(path.read_bytes(), known))
+                found.append(open_signed(path.read_bytes(), known))
         return found
 
     async def newer(self) -> None:
@@ -199,7 +199,7 @@ async def test_kills_around_signing_cause_no_false_alarm_and_no_gap(signed: Sign
                 await asyncio.to_thread(signed.check_notes)
                 since = worker.mark()
                 worker.start()
-                await until(lambda since=since: worker.refolded(since) == _ALL, "it serves again")
+                await until(lambda since=since: worker.replayed(since) == _ALL, "it serves again")
         await signed.kept_to_the_end()
         assert worker.alarms() == []
         await signed.audited()
@@ -212,7 +212,7 @@ async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(
 ) -> None:
     draw = random.Random(6)
     with signed.workers("w1", "w2") as workers:
-        await until(lambda: all(len(each.refolded(0)) for each in workers), "each serves")
+        await until(lambda: all(len(each.replayed(0)) for each in workers), "each serves")
         async with signed.load():
             for number in range(TURNS):
                 paused, other = workers[number % 2], workers[1 - number % 2]
@@ -220,12 +220,12 @@ async def test_successive_owners_with_late_checkpoints_raise_no_false_alarm(
                 await asyncio.sleep(draw.uniform(0, 2 * _SECONDS))
                 since, since_paused = other.mark(), paused.mark()
                 paused.pause()
-                await until(lambda other=other, s=since: other.refolded(s) == _ALL, "taken over")
+                await until(lambda other=other, s=since: other.replayed(s) == _ALL, "taken over")
                 await signed.newer()
                 since = other.mark()
                 paused.resume()  # it stores the waiting checkpoints now
-                await until(lambda p=paused, s=since_paused: p.refolded(s), "it serves again")
-                await until(lambda other=other, s=since: other.refolded(s), "both serve")
+                await until(lambda p=paused, s=since_paused: p.replayed(s), "it serves again")
+                await until(lambda other=other, s=since: other.replayed(s), "both serve")
                 await asyncio.to_thread(signed.check_notes)
         await signed.kept_to_the_end()
         for each in workers:

@@ -92,7 +92,7 @@ async def test_a_worker_continues_while_one_broker_of_three_hangs(
                 )
                 before = watch.refolded_of.copy()
                 await asyncio.sleep(_LATER_S)
-                refolded = watch.refolded_of - before
+                replayed = watch.refolded_of - before
                 cluster.resume(hung)
                 await asyncio.to_thread(cluster.wait_until_whole)
                 await until(lambda: is_ready(worker), "ready with it")
@@ -101,5 +101,5 @@ async def test_a_worker_continues_while_one_broker_of_three_hangs(
                 await asyncio.wait_for(asking, 90)
             verdict = await ledger.judged()
         assert verdict.plain.keys() <= {"opened", "granted"}
-    assert not refolded, "for a broker that nobody needs any more"
+    assert not replayed, "for a broker that nobody needs any more"
     assert not watch.halts

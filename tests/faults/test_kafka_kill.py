@@ -111,7 +111,7 @@ async def test_each_request_is_decided_once_whatever_is_killed(
                 await loading
             await ledger.settle()
             # All may have been decided before it was killed: it hears of SIGTERM once it serves.
-            await until(lambda: refolded(worker, since) == {0, 1, 2, 3}, "it serves again")
+            await until(lambda: replayed(worker, since) == {0, 1, 2, 3}, "it serves again")
             assert worker.stop() == 0
         verdict = await ledger.judged()
         assert len(verdict.decisions) == REQUESTS + EDGES + MEMBERS + len(names)
@@ -152,7 +152,7 @@ def partitions_of(worker: WorkerProcess, since: int) -> list[int] | None:
     return assigned[-1]["partitions"] if assigned else None
 
 
-def refolded(worker: WorkerProcess, since: int) -> set[int]:
+def replayed(worker: WorkerProcess, since: int) -> set[int]:
     return {entry["partition"] for entry in worker.events("partition_refolded", since)}
 
 
@@ -160,12 +160,12 @@ async def take_over(paused: WorkerProcess, other: WorkerProcess) -> None:
     """Pause a worker until the other one serves all, and have it join again."""
     since, since_paused = other.mark(), paused.mark()
     paused.pause()
-    await until(lambda: refolded(other, since) == {0, 1, 2, 3}, "taken over")
+    await until(lambda: replayed(other, since) == {0, 1, 2, 3}, "taken over")
     since = other.mark()
     paused.resume()
     await until(lambda: partitions_of(paused, since_paused), "joined again")
-    await until(lambda: len(refolded(paused, since_paused)) >= 2, "the paused one serves")
-    await until(lambda: len(refolded(other, since)) >= 2, "the other one serves")
+    await until(lambda: len(replayed(paused, since_paused)) >= 2, "the paused one serves")
+    await until(lambda: len(replayed(other, since)) >= 2, "the other one serves")
 
 
 async def test_a_paused_workers_commit_stays_invisible_and_owners_do_not_fence_each_other(

@@ -18,7 +18,7 @@ from accountant.errors import LedgerFault, LogDamaged
 from accountant.partition import Partition
 from accountant.replay.replay import Replay, state_rows
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.ledger_file import stored_genesis
+from streams.embedded.ledger_file import read_genesis
 from streams.embedded.service import EmbeddedService
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.processing.processor import Processor
@@ -234,7 +234,7 @@ async def opened(file: Path) -> Partition | BaseException:
     """Return the state that a processor reads from a file, or its error."""
     observer = RecordingObserver()
     try:
-        genesis = stored_genesis(file)
+        genesis = read_genesis(file)
     except (LedgerFault, ValueError) as error:
         return error
     journal = SqliteJournal(file, inbox=AwaitableQueue(10))

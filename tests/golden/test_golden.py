@@ -45,7 +45,7 @@ def test_the_same_inputs_give_the_same_bytes(name: str, worlds: dict[str, World]
 def test_the_log_refolds_and_audits(name: str, worlds: dict[str, World]) -> None:
     world = worlds[name]
     assert {decode_decision(value).rules for value in world.log} == {RULES}
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
     assert audit(world.log, genesis=world.genesis, most_ids=world.most_ids).ok
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import opened
+from streams.evidence.signed_checkpoint import open_signed
 from streams.evidence.store import Directory
 from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
@@ -37,7 +37,7 @@ def newest(store: Path, place: Directory | Topic) -> dict[int, tuple[int, str]]:
     if not (store / "key").exists():
         return {}
     key = SigningKey.load(store / "key").verifier
-    found = sorted(opened(note, [key]) for _, note in place.notes())
+    found = sorted(open_signed(note, [key]) for _, note in place.notes())
     return {each.partition: (each.sequence, each.head) for each in found}
 
 

@@ -15,7 +15,7 @@ import pytest
 from accountant.partition import hash_of
 from accountant.partition.key_hash import partition_of
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.kafka import topics
 from streams.settings import Settings
 from streams.testing import LocalBroker
@@ -76,7 +76,7 @@ class LedgerWithCheckpoints:
         notes = list[Checkpoint]()
         for path in self.place.rglob("*.note"):
             with suppress(FileNotFoundError):  # deleted meanwhile
-                notes.append(opened(path.read_bytes(), known))
+                notes.append(open_signed(path.read_bytes(), known))
         ordered = sorted(notes, key=lambda each: (each.branch, each.sequence))
         return {each.partition: each for each in ordered}
 

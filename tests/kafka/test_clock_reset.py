@@ -21,7 +21,7 @@ from streams.kafka import topics
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.lost_inputs import NoInputs
 from streams.processing.journal import Commit
-from streams.processing.recovery import recovered
+from streams.processing.recovery import recover_partition
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, working
@@ -50,7 +50,7 @@ async def decide_ahead(ledger: Ledger, partition: int, body: bytes) -> dict[orac
     )
     try:
         await journal.own()
-        state = await recovered(journal, deployment.genesis(partition), asyncio.sleep)
+        state = await recover_partition(journal, deployment.genesis(partition), asyncio.sleep)
         draft, at = Draft(state), now() + AHEAD_MS
         encoded = decide(draft, Input("requests", place[2], b"ds", body, at), at)
         await journal.commit(Commit([encoded], draft.rows(), [], draft.next, draft.decided_at))

@@ -114,7 +114,7 @@ async def test_a_partition_that_noticed_the_outage_itself_is_not_replayed_twice(
             worker.status.dropped(0, Unavailable("away"))
             muted.partitions = {0}
             await muted.further()
-            worker.status.refolded(ledger_partition(ledger), 0.0)
+            worker.status.replayed(ledger_partition(ledger), 0.0)
             muted.partitions = set()
             await muted.further()
             assert watch.refolded_of == {0: 1}

@@ -16,7 +16,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
 from streams.evidence.checkpointer import Checkpointer
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.sink_sender import Senders
 from streams.evidence.sinks import Kind
 from streams.evidence.store import CheckpointStore, Directory
@@ -121,7 +121,7 @@ class SlowPlace:
 
 def notes_in(place: Path) -> list[Checkpoint]:
     key = SigningKey.load(place.parent / "kept" / "key").verifier
-    return [opened(note, [key]) for _, note in Directory(place).notes()]
+    return [open_signed(note, [key]) for _, note in Directory(place).notes()]
 
 
 class Simulated:

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from accountant.foreign_text import escaped_lines
+from accountant.foreign_text import escape_lines
 
 _LOG = """
 import logging
@@ -54,7 +54,7 @@ def test_text_written_by_others_is_escaped_in_log_lines() -> None:
     done = subprocess.run(
         [sys.executable, "-c", _HOSTILE], capture_output=True, text=True, check=True
     )
-    assert escaped_lines(done.stderr) == done.stderr
+    assert escape_lines(done.stderr) == done.stderr
     assert "old a\\u001b[2J\\u000ab\\u202e\\u2028" in done.stderr
     lines = done.stderr.splitlines()
     assert [line for line in lines if line.startswith("b")] == ["b\\u202e\\u2028"]  # a traceback's

@@ -1,7 +1,7 @@
 """Who used a budget, for what and when, and how much longer it lasts."""
 
 from accountant.views.why.forecast import Forecast, RemainingAmount, SpenderKey
-from accountant.views.why.remaining import left_of_dataset, remaining_by_scope
+from accountant.views.why.remaining import remaining_by_scope, remaining_of_dataset
 from accountant.views.why.report import (
     MAX_SHOWN,
     WHY_BYS,
@@ -13,7 +13,7 @@ from accountant.views.why.report import (
     rows,
     without_members,
 )
-from accountant.views.why.why import UsageByKey, UsageSums, since_day, spenders, why_of
+from accountant.views.why.why import UsageByKey, UsageSums, first_day, spenders, why_of
 
 __all__ = [
     "MAX_SHOWN",
@@ -27,11 +27,11 @@ __all__ = [
     "WhyBy",
     "columns",
     "decode_why",
-    "left_of_dataset",
+    "first_day",
     "own_rows",
     "remaining_by_scope",
+    "remaining_of_dataset",
     "rows",
-    "since_day",
     "spenders",
     "why_of",
     "without_members",

@@ -20,7 +20,7 @@ _NOT_ONE_SUM = "the filter does not count in this sum alone"
 _OTHER_UNIT = "a limit counts in another unit"
 
 
-def left_of_dataset(view: DatasetView) -> RemainingAmount:
+def remaining_of_dataset(view: DatasetView) -> RemainingAmount:
     """Return what is left of a dataset's additive budget.
 
     Raises: LogDamaged: the view does not fit its own policy.
@@ -49,7 +49,7 @@ def remaining_by_scope(
         budgets: of analysts.
         teams: those without a limit of their own.
     """
-    whole, unit = left_of_dataset(view), next(iter(view.budget))
+    whole, unit = remaining_of_dataset(view), next(iter(view.budget))
     found = {SpenderKey("all"): whole}
     if whole.units is None:
         return found

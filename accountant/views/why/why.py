@@ -22,7 +22,7 @@ from accountant.views.why.forecast import (
     day_text,
     forecasts,
 )
-from accountant.views.why.remaining import left_of_dataset
+from accountant.views.why.remaining import remaining_of_dataset
 from accountant.views.why.report import (
     MAX_SHOWN,
     AnalystSpending,
@@ -73,7 +73,7 @@ class UsageSums(msgspec.Struct, frozen=True, kw_only=True):
     since_at: str = ""
 
 
-def since_day(now: int) -> str:
+def first_day(now: int) -> str:
     """Return the first day that a forecast covers."""
     return day_text(day_of(now) - 31)
 
@@ -90,7 +90,7 @@ def spenders(
     own_team = teams.get(analyst) if analyst else None
     return (
         _top_spenders(_by_team_and_day(sums, teams), own_team),
-        _top_spenders(_apart(sums), analyst),
+        _top_spenders(_analyst_days(sums), analyst),
     )
 
 
@@ -120,7 +120,7 @@ def why_of(
     predicted: tuple[Forecast, ...] = ()
     state = view.state
     if state not in {"closed", "halted"}:
-        whole = left_of_dataset(view)
+        whole = remaining_of_dataset(view)
         by_spender = {SpenderKey("all"): whole, **(left or {})}
         for whose, by_day, begin in _paces(view, sums, members, analyst):
             known = by_spender.get(whose, whole)
@@ -136,12 +136,12 @@ def why_of(
         state=state,
         by_analyst=tuple(
             AnalystSpending(analyst=used.key, team=teams.get(used.key), **_spending(used, budget))
-            for used in _most(sums.analysts, analyst)
+            for used in _largest_rows(sums.analysts, analyst)
         ),
         by_team=_by_team(sums.analysts, teams, budget),
         by_purpose=tuple(
             PurposeSpending(purpose=used.key, **_spending(used, budget))
-            for used in _most(sums.purposes, None)
+            for used in _largest_rows(sums.purposes, None)
         ),
         by_week=_by_week(sums.days, budget),
         refusals=_refusals(sums.reasons),
@@ -175,7 +175,7 @@ def _spending(used: UsageByKey, budget: Units) -> dict[str, Any]:
     }
 
 
-def _together(key: str, rows: Iterable[UsageByKey]) -> UsageByKey:
+def _sum_rows(key: str, rows: Iterable[UsageByKey]) -> UsageByKey:
     granted = refused = 0
     spent: Units = 0
     for row in rows:
@@ -183,19 +183,19 @@ def _together(key: str, rows: Iterable[UsageByKey]) -> UsageByKey:
     return UsageByKey(key, granted, refused, spent)
 
 
-def _sorted(rows: Iterable[UsageByKey]) -> list[UsageByKey]:
+def _sort_rows(rows: Iterable[UsageByKey]) -> list[UsageByKey]:
     return sorted(rows, key=lambda row: (-row.spent, -row.refused, row.key))
 
 
-def _most(rows: Sequence[UsageByKey], asked_for: str | None) -> list[UsageByKey]:
+def _largest_rows(rows: Sequence[UsageByKey], asked_for: str | None) -> list[UsageByKey]:
     """Return the rows that spent most, and the others as one."""
-    found = _sorted(rows)
+    found = _sort_rows(rows)
     apart, rest = found[:MAX_SHOWN], found[MAX_SHOWN:]
     own = [row for row in rest if row.key == asked_for]
     rest = [row for row in rest if row.key != asked_for]
     if asked_for is not None and all(row.key != asked_for for row in found):
         own = [UsageByKey(asked_for, 0, 0, 0)]
-    return [*apart, *own, *([_together(OTHERS, rest)] if rest else [])]
+    return [*apart, *own, *([_sum_rows(OTHERS, rest)] if rest else [])]
 
 
 def _by_team(
@@ -204,7 +204,7 @@ def _by_team(
     found: dict[str, list[UsageByKey]] = {}
     for used in analysts:
         found.setdefault(teams.get(used.key, ""), []).append(used)
-    rows = _sorted(_together(team, rows) for team, rows in found.items())
+    rows = _sort_rows(_sum_rows(team, rows) for team, rows in found.items())
     return tuple(
         TeamSpending(team=row.key, analysts=len(found[row.key]), **_spending(row, budget))
         for row in rows
@@ -220,7 +220,7 @@ def _by_week(days: Iterable[UsageByKey], budget: Units) -> tuple[WeekSpending, .
         WeekSpending(
             week=f"{year}-W{week:02d}",
             begins=date.fromisocalendar(year, week, 1).isoformat(),
-            **_spending(_together("", rows), budget),
+            **_spending(_sum_rows("", rows), budget),
         )
         for (year, week), rows in sorted(found.items())
     )
@@ -254,13 +254,13 @@ def _paces(
         yield SpenderKey("analyst", name), sums.analyst_days.get(name, {}), begin
 
 
-def _apart(sums: UsageSums) -> dict[str, dict[str, Units]]:
+def _analyst_days(sums: UsageSums) -> dict[str, dict[str, Units]]:
     return {name: days for name, days in sums.analyst_days.items() if name != OTHERS}
 
 
 def _by_team_and_day(sums: UsageSums, teams: Mapping[str, str]) -> dict[str, dict[str, Units]]:
     found: dict[str, dict[str, Units]] = {}
-    for name, days in _apart(sums).items():
+    for name, days in _analyst_days(sums).items():
         if name in teams:
             of_team = found.setdefault(teams[name], {})
             for day, spent in days.items():

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accountant.display.limits import scope_words
-from accountant.display.numbers import exact_percent, left_amount, spent_amount, symbol
+from accountant.display.numbers import exact_percent, remaining_amount, spent_amount, symbol
 from accountant.display.refusals import when_more
 from accountant.display.times import each_period
 from accountant.limits.wire import LimitRemaining
@@ -87,7 +87,7 @@ def _cost_and_left(decision: Decision) -> str:
     name = next(iter(left), None)
     if name is None or name not in asked:
         return ""
-    spent, rest = spent_amount(asked[name]), left_amount(left[name])
+    spent, rest = spent_amount(asked[name]), remaining_amount(left[name])
     return f"It costs {symbol(name)} {spent}, and {rest} is left"
 
 

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from accountant.display.limits import budget_words, pace_words, share_words
-from accountant.display.numbers import left_amounts, part_of
+from accountant.display.numbers import part_of, remaining_amounts
 from accountant.display.times import moment
 from accountant.limits.wire import Texts
 from accountant.views.limit_views import LevelView
@@ -83,7 +83,7 @@ def _rest(budget: Texts, left: Texts) -> tuple[Decimal, str]:
     """Return the used part of the first sum, and the remaining amount."""
     name, whole = next(iter(budget.items()))
     used = part_of(Decimal(whole) - Decimal(left[name]), whole)
-    return used, str(left_amounts({name: left[name]})[0])
+    return used, str(remaining_amounts({name: left[name]})[0])
 
 
 def team_limit_table(limits: Sequence[TeamLimit], title: str) -> Table:

@@ -13,7 +13,7 @@ import typer
 from pydantic import ValidationError
 
 from accountant.errors import BudgetError, LogDamaged, MadeByOtherVersion, RequestInvalid
-from accountant.foreign_text import escaped_lines
+from accountant.foreign_text import escape_lines
 from accountant.records.inputs import Undecodable
 from accountant.replay.replay import GenesisDiffers
 from accountant.suggest import did_you_mean
@@ -110,7 +110,7 @@ def escape_usage_errors() -> Iterator[None]:
     except Exception as error:
         message = getattr(error, "message", None)
         if isinstance(message, str):
-            error.message = escaped_lines(message)  # type: ignore[attr-defined]
+            error.message = escape_lines(message)  # type: ignore[attr-defined]
         raise
 
 

@@ -20,7 +20,13 @@ from accountant.display.limits import (
     scope_words,
     share_words,
 )
-from accountant.display.numbers import left_amount, left_line, left_percent, part_of, symbol
+from accountant.display.numbers import (
+    part_of,
+    remaining_amount,
+    remaining_line,
+    remaining_percent,
+    symbol,
+)
 from accountant.display.texts import capital
 from accountant.display.times import each_period, moment
 from streams.cli.printing.output import spent_bar
@@ -41,7 +47,7 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
             scope_words(level.scope, level.name),
             _budget(level),
             "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
-            left_line(level.left, level.budget),
+            remaining_line(level.left, level.budget),
             _pace(level),
             _reserved(level),
         )
@@ -79,16 +85,18 @@ def budget_lines(
     grid.add_row(
         "  the whole dataset",
         spent_bar(budget.spent_ratio),
-        f"left, and not reserved for others, {left_line(budget.left, budget.budget)}",
+        f"left, and not reserved for others, {remaining_line(budget.left, budget.budget)}",
     )
     for level in budget.levels:
         name = f"  {scope_words(level.scope, level.name)}"
         if level.budget is not None:
-            left = f"left {left_line(level.left, level.budget)}"
+            left = f"left {remaining_line(level.left, level.budget)}"
             grid.add_row(name, spent_bar(level.spent_ratio or 0.0), left)
         if level.pace is not None:
             pace = level.pace
-            left = f"left {left_line(pace.left, pace.budget)}, again from {moment(pace.ends_at)}"
+            left = (
+                f"left {remaining_line(pace.left, pace.budget)}, again from {moment(pace.ends_at)}"
+            )
             grid.add_row(f"{name}, {each_period(pace.period)}", _pace_bar(pace), left)
     return Group(head, grid)
 
@@ -96,8 +104,8 @@ def budget_lines(
 def _may_still(budget: AnalystBudget, caller: str) -> str:
     """Return an analyst's remaining budget, the limit that decides it, and when it resets."""
     found = tightest(budget)
-    percent = left_percent(part_of(found.left, budget.budget[found.unit]))
-    left = f"{symbol(found.unit)} {left_amount(found.left)}"
+    percent = remaining_percent(part_of(found.left, budget.budget[found.unit]))
+    left = f"{symbol(found.unit)} {remaining_amount(found.left)}"
     then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
     room = room_words(found.room)
     return f"{caller} may still use {percent} of the budget ({left}), by {room}{then}"
@@ -114,7 +122,7 @@ def _pace(level: LevelView) -> str:
         return ""
     if is_default(level):
         return f"{pace_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
-    left = left_line(pace.left, pace.budget)
+    left = remaining_line(pace.left, pace.budget)
     return f"{pace_words(pace)}\nleft {left}\nuntil {moment(pace.ends_at)}"
 
 
@@ -126,5 +134,7 @@ def _pace_bar(pace: PaceView) -> Text:
 def _reserved(level: LevelView) -> str:
     share = level.reserved
     return (
-        "" if share is None else f"{share_words(share)}\nleft {left_line(share.left, share.budget)}"
+        ""
+        if share is None
+        else f"{share_words(share)}\nleft {remaining_line(share.left, share.budget)}"
     )

@@ -24,7 +24,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from accountant.display.numbers import Tone, spent_percent, tone
-from accountant.foreign_text import csv_text, escaped_json, escaped_lines
+from accountant.foreign_text import csv_text, escape_json, escape_lines
 
 T = TypeVar("T")
 
@@ -53,7 +53,7 @@ class _Console(Console):
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
         for text, style, control in super().render(renderable, options):
-            yield Segment(text if control else escaped_lines(text), style, control)
+            yield Segment(text if control else escape_lines(text), style, control)
 
 
 def _console(**options: Any) -> Console:
@@ -75,7 +75,7 @@ def stderr() -> Console:
 
 def print_json(value: Any) -> None:
     """Print a value as one line of JSON."""
-    write_lines([escaped_json(msgspec.json.encode(value))])
+    write_lines([escape_json(msgspec.json.encode(value))])
 
 
 def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> None:
@@ -87,7 +87,7 @@ def print_csv(columns: Sequence[str], rows: Iterable[Mapping[str, object]]) -> N
 def write_lines(lines: Iterable[bytes]) -> None:
     """Write each value as a line, byte for byte; on a terminal with escapes."""
     out = sys.stdout.buffer
-    shown = escaped_json if sys.stdout.isatty() else bytes
+    shown = escape_json if sys.stdout.isatty() else bytes
     for line in lines:
         out.write(shown(line) + b"\n")
     out.flush()

@@ -15,7 +15,7 @@ from accountant.advice.fit import Fit, fit, unspent
 from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
 from accountant.display.datasets import cap_words, filter_words, guarantee
-from accountant.display.numbers import exact_percent, left_amounts, spent_amount, symbol
+from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount, symbol
 from accountant.policy import guarantee_of
 from accountant.policy.compiled_policy import CompiledPolicy
 
@@ -64,7 +64,7 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         ("guarantee", f"{guarantee(policy)}, per {policy.unit}, for all releases"),
         ("filter", filter_words(policy)),
         ("neighbours", policy.neighbours),
-        *((f"budget, {each.name}", each.text) for each in left_amounts(plan.budget_wire)),
+        *((f"budget, {each.name}", each.text) for each in remaining_amounts(plan.budget_wire)),
         ("alerts", ", ".join(map(_alert, thresholds(plan).items()))),
         ("odometers", _odometers(plan) or "none"),
         ("horizon", policy.horizon or "–"),

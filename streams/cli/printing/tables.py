@@ -21,15 +21,15 @@ from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     Amount,
     Texts,
-    counted,
-    counted_cost,
-    left_amounts,
-    left_line,
-    left_percent,
-    left_ratio,
+    counting_amounts,
+    counting_cost,
     line,
     odometer_amounts,
     percents,
+    remaining_amounts,
+    remaining_line,
+    remaining_percent,
+    remaining_ratio,
     spent_amounts,
     unspent_percent,
 )
@@ -62,7 +62,7 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     table.add_column("odometers (nats)", overflow="fold")
     table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
-        left = left_amounts(counted(view.left, view.totals, view.budget))[0]
+        left = remaining_amounts(counting_amounts(view.left, view.totals, view.budget))[0]
         table.add_row(
             Text(view.dataset).append(f"\n{view.state}", style="not bold dim"),
             Text(guarantee(view.policy)).append(f"\n{view.policy.filter}", style="dim"),
@@ -149,10 +149,10 @@ def dataset_details(
 
 def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
     """Yield what is spent and left of each sum that counts."""
-    left = counted(view.left, view.totals, view.budget)
+    left = counting_amounts(view.left, view.totals, view.budget)
     used = spent_amounts({name: str(view.totals[name]) for name in left})
-    budget = left_amounts({name: view.budget[name] for name in left})
-    for spent, whole, rest in zip(used, budget, left_amounts(left), strict=True):
+    budget = remaining_amounts({name: view.budget[name] for name in left})
+    for spent, whole, rest in zip(used, budget, remaining_amounts(left), strict=True):
         yield f"  {spent.name}", f"{spent.text} of {whole.text} spent, {rest.text} left"
 
 
@@ -197,9 +197,9 @@ def amount_lines(
         return
     for label, named in amounts.items():
         if named:
-            cost = counted_cost(named, left, totals, budget)
+            cost = counting_cost(named, left, totals, budget)
             yield Text(f"  {label:<6}{line(spent_amounts(cost))}")
-    yield Text(f"  left  {left_line(counted(left, totals, budget))}")
+    yield Text(f"  left  {remaining_line(counting_amounts(left, totals, budget))}")
 
 
 def refusal_lines(
@@ -255,9 +255,9 @@ def explain(decision: Decision, *, why: str = "") -> list[Text]:
 
 def _outcome_line(decision: Decision) -> Text:
     line = outcome_text(decision.outcome)
-    remaining = left_ratio(decision.left, decision.totals) if decision.granted else None
+    remaining = remaining_ratio(decision.left, decision.totals) if decision.granted else None
     if remaining is not None:
-        line.append(f": {left_percent(remaining)} of the budget left", style="bold")
+        line.append(f": {remaining_percent(remaining)} of the budget left", style="bold")
     if decision.reason is not None:
         line.append(f" ({decision.reason})")
     if decision.member is not None:

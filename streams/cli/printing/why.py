@@ -15,7 +15,7 @@ from accountant.display.forecasts import (
     runs_out,
     window_words,
 )
-from accountant.display.numbers import left_amount, spent_amount, spent_percent, symbol
+from accountant.display.numbers import remaining_amount, spent_amount, spent_percent, symbol
 from accountant.display.reasons import REFUSED_AT
 from accountant.display.times import moment
 from accountant.records.outcomes import Reason
@@ -39,7 +39,7 @@ _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
 
 def sentences(why: Why, me: str | None) -> list[Text]:
     """Return the key facts: how much is spent, by which analyst most, and when it runs out."""
-    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {left_amount(why.budget)}"
+    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {remaining_amount(why.budget)}"
     bar = spent_bar(why.spent_ratio).append(f" of {why.dataset} is spent ({whole}), {why.state}")
     lines = [bar]
     if why.by_analyst and why.only is None:
@@ -167,7 +167,7 @@ def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
         found.setdefault((each.scope, each.name), {})[each.days] = each
     for (scope, name), windows_of in list(found.items())[:_MOST]:
         first = windows_of[WINDOWS[0]]
-        left = "" if first.left is None else left_amount(first.left)
+        left = "" if first.left is None else remaining_amount(first.left)
         cells = [_when(windows_of[days]) for days in WINDOWS]
         own = "bold" if name == me and scope == "analyst" else ""
         table.add_row(forecast_scope_words(first, None), left, *cells, style=own)

@@ -20,7 +20,7 @@ def read_heads(source: LogSource) -> list[Head]:
     """
     from accountant.errors import LogDamaged
     from accountant.records import decode_decision
-    from accountant.records.decoding import decoded
+    from accountant.records.decoding import decode_from_log
     from accountant.views.heads import head_of, ledger_of
 
     found: list[Head] = []
@@ -29,13 +29,15 @@ def read_heads(source: LogSource) -> list[Head]:
         first = next(part.values, None)
         if first is None:
             raise LogDamaged(f"partition {part.number} has no decision 0")
-        ledger = ledger or decoded(0, first, ledger_of) or ""
+        ledger = ledger or decode_from_log(0, first, ledger_of) or ""
         branch, last = _branch_at_seal(part), first
         for last in chain([first], part.values):
             if _ROLLBACK in last:
-                rollback = decoded(-1, last, decode_decision).rollback
+                rollback = decode_from_log(-1, last, decode_decision).rollback
                 branch = branch if rollback is None else rollback.branch
-        found.append(decoded(-1, last, partial(head_of, ledger, part.number, branch=branch)))
+        found.append(
+            decode_from_log(-1, last, partial(head_of, ledger, part.number, branch=branch))
+        )
     return found
 
 

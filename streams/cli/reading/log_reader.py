@@ -15,7 +15,7 @@ from streams.cli.printing.exits import Exit, fail
 if TYPE_CHECKING:
     from aiokafka import TopicPartition
 
-    from accountant.replay.sealed_log import Sealed
+    from accountant.replay.sealed_log import SealSnapshot
     from accountant.replay.state_comparison import StateRows
     from streams.kafka.deployment import Deployment
     from streams.kafka.wire.reader import StableReader
@@ -46,7 +46,7 @@ class Part(NamedTuple):
     values: Iterator[bytes]
     total: int | None = None
     head: tuple[int, str] | None = None
-    sealed: Sealed | None = None
+    sealed: SealSnapshot | None = None
     archived: tuple[int, str] | None = None
     state: StateRows | None = None
     gapless: bool = False

@@ -99,7 +99,7 @@ def _check_fields(place: str, values: Sequence[str] | Mapping[str, Any]) -> None
 def _member(place: str, row: Mapping[str, Any]) -> Member:
     from accountant.errors import RequestInvalid
     from accountant.records.coerce import coerce_until
-    from accountant.records.members import Member, in_order
+    from accountant.records.members import Member, sort_roles
     from accountant.records.names import check_name
 
     name, roles = row.get("member"), row.get("roles")
@@ -121,7 +121,7 @@ def _member(place: str, row: Mapping[str, Any]) -> Member:
         _fail_field(place, f"roles of {name} must name each role once")
     if over is not None and "owner" in roles:
         _fail_field(place, f"until of {name} must be left out: an owner does not expire")
-    return Member(name, in_order(roles), team, over)
+    return Member(name, sort_roles(roles), team, over)
 
 
 def check_role(what: str, role: object) -> None:

@@ -33,7 +33,7 @@ def usage_rows(
         with contextlib.closing(index), index.at_last() as rows:
             if not rows.knows(dataset, partition):
                 fail_unknown_dataset(dataset, rows.datasets())
-            return [row.named(by) for row in rows.usage(dataset, by)]
+            return [row.as_named_row(by) for row in rows.usage(dataset, by)]
     from streams.client import UnknownDataset
 
     with reader(url, token_file) as ledger:
@@ -41,7 +41,7 @@ def usage_rows(
             found = ledger.usage_by(dataset, by)
         except UnknownDataset:
             fail_unknown_dataset(dataset, dataset_names(ledger), perhaps_hidden(ledger))
-    return [row.named(by) for row in found]
+    return [row.as_named_row(by) for row in found]
 
 
 def reads_log(url: str) -> bool:

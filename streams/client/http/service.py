@@ -14,7 +14,7 @@ from accountant.advice.preview import Preview, decode_preview
 from accountant.errors import MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, logged_decision
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
 from accountant.views.datasets import Alert, DatasetView, decode_alert, decode_dataset_view
@@ -117,7 +117,7 @@ class HttpService:
         return self._name
 
     async def submit(
-        self, source: Source, body: bytes, *, wait: float, checked: Checked | None = None
+        self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         location = _decode_target(body)
         path = "/requests" if source == "requests" else "/datasets"
@@ -201,7 +201,7 @@ class HttpService:
 
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         def decode(content: bytes) -> list[UsageRow]:
-            return [UsageRow.from_named(row, by) for row in _decode_rows(content)]
+            return [UsageRow.from_named_row(row, by) for row in _decode_rows(content)]
 
         rows = await self._list(dataset, f"usage?by={by}", decode) or []
         check_names(self._url, rows, dataset=dataset)

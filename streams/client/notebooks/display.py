@@ -12,16 +12,16 @@ from accountant.display.datasets import guarantee, more_words
 from accountant.display.limits import left_at_words, limit_sentence, room_words, waiting_words
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
-    counted,
-    counted_cost,
-    left_amount,
-    left_headline,
-    left_line,
-    left_percent,
+    counting_amounts,
+    counting_cost,
     line,
     odometer_amounts,
     part_of,
     percents,
+    remaining_amount,
+    remaining_headline,
+    remaining_line,
+    remaining_percent,
     spent_line,
     spent_percent,
     symbol,
@@ -83,7 +83,9 @@ def remaining_words(decision: Decision) -> str:
 
     Sums that the filter no longer counts, or that the budget has none of, are left out.
     """
-    return _remaining(left_headline(decision.left, decision.totals), decision.left, decision.totals)
+    return _remaining(
+        remaining_headline(decision.left, decision.totals), decision.left, decision.totals
+    )
 
 
 def _left_of_view(view: DatasetView) -> str:
@@ -93,12 +95,12 @@ def _left_of_view(view: DatasetView) -> str:
 def _remaining(
     headline: str, left: Mapping[str, str] | None, totals: Mapping[str, str | int] | None
 ) -> str:
-    amounts = left_line(counted(left, totals))
+    amounts = remaining_line(counting_amounts(left, totals))
     return f"{headline} ({amounts})" if headline and amounts else headline or amounts
 
 
 def _cost(amounts: Mapping[str, str] | None, decision: Decision) -> str:
-    return spent_line(counted_cost(amounts, decision.left, decision.totals))
+    return spent_line(counting_cost(amounts, decision.left, decision.totals))
 
 
 def _texts(amounts: Mapping[str, Decimal]) -> dict[str, str]:
@@ -123,7 +125,7 @@ def decision_html(decision: Decision) -> str:
         ("thresholds reached", percents(decision.crossed)),
         ("first", "" if first is None else f"{first.outcome} at {moment(first.decided_at)}"),
         ("policy", format_value(decision.policy)),
-        ("budget", left_line(decision.budget)),
+        ("budget", remaining_line(decision.budget)),
         ("owners", ", ".join(decision.owners)),
         ("member", "" if decision.member is None else member_sentence(decision.member)),
         ("limit", "" if decision.limit is None else limit_sentence(decision.limit)),
@@ -142,7 +144,7 @@ def dataset_html(view: DatasetView) -> str:
         ("guarantee", f"{guarantee(view.policy)}, for each {view.policy.unit}"),
         ("policy", format_value(view.policy)),
         ("spent", spent_percent(view.spent_ratio)),
-        ("budget", left_line(view.budget)),
+        ("budget", remaining_line(view.budget)),
         ("left", _left_of_view(view)),
         ("odometers", line(odometers_of(view))),
         ("thresholds reached", percents(view.crossed)),
@@ -160,10 +162,13 @@ def preview_html(preview: Preview) -> str:
         ("would be granted", "yes" if preview.granted else "no"),
         ("why", refusal_words(preview)),
         ("dataset", preview.dataset),
-        ("cost", spent_line(counted_cost(preview.cost, preview.left))),
-        ("asked", spent_line(counted_cost(preview.asked, preview.left))),
+        ("cost", spent_line(counting_cost(preview.cost, preview.left))),
+        ("asked", spent_line(counting_cost(preview.asked, preview.left))),
         ("fits", preview.fits or ""),
-        ("left after it" if preview.granted else "left", left_line(counted(preview.left))),
+        (
+            "left after it" if preview.granted else "left",
+            remaining_line(counting_amounts(preview.left)),
+        ),
         ("then", more_words(preview.more) if preview.granted else ""),
     )
     return table("Preview", rows)
@@ -172,8 +177,8 @@ def preview_html(preview: Preview) -> str:
 def budget_html(budget: AnalystBudget) -> str:
     """Return a table of an analyst's remaining budget, without empty rows."""
     found = tightest(budget)
-    percent = left_percent(part_of(found.left, budget.budget[found.unit]))
-    amount = f"{symbol(found.unit)} {left_amount(found.left)}"
+    percent = remaining_percent(part_of(found.left, budget.budget[found.unit]))
+    amount = f"{symbol(found.unit)} {remaining_amount(found.left)}"
     rows = (
         ("dataset", budget.dataset),
         ("analyst", budget.analyst),

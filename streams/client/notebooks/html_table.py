@@ -7,7 +7,7 @@ from html import escape
 
 import msgspec
 
-from accountant.foreign_text import escaped
+from accountant.foreign_text import escape_text
 
 
 def table(caption: str, rows: Iterable[tuple[str, str]]) -> str:
@@ -32,7 +32,7 @@ def grid(caption: str, head: Sequence[str], rows: Iterable[Sequence[str]]) -> st
 
 
 def _html(text: str) -> str:
-    return escape(escaped(text))
+    return escape(escape_text(text))
 
 
 def format_value(value: object) -> str:

@@ -17,9 +17,9 @@ from accountant.views.datasets import Alert
 from accountant.views.visibility import (
     WHOLE,
     DatasetAccess,
+    redact_decision,
     sees_alert,
     sees_decision,
-    shown,
 )
 from streams.errors import Unavailable
 from streams.gateway.events.position import Position
@@ -133,7 +133,9 @@ class LogEvent:
             is_last = number > len(self._alerts)
             place = self.after if is_last else self.before.within(self.partition, number)
             if event is None:
-                found.append(_event(b"decision", shown(access, self._line, self._value), place))
+                found.append(
+                    _event(b"decision", redact_decision(access, self._line, self._value), place)
+                )
             else:
                 found.append(_event(b"alert", encode(event), place))
         return found

@@ -1,4 +1,8 @@
-"""The record batches that a producer sends, with the producer's sequence numbers."""
+"""Builds the record batches of a transactional producer, numbered for the broker's deduplication.
+
+The broker appends a batch only if it continues the producer's sequence numbers. So a batch that is
+sent twice is appended once.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +24,7 @@ Fields = tuple[bytes | None, bytes | None, int | None, Sequence[tuple[str, bytes
 
 
 class Record(NamedTuple):
-    """One record to write, with named fields; a plain tuple of them is as good and faster.
+    """One record to write, with named fields. A plain `Fields` tuple works too, and is faster.
 
     Attributes:
         timestamp: milliseconds since 1970, None for now.
@@ -43,42 +47,43 @@ class Batch(NamedTuple):
     """Records of one partition, ready to send.
 
     Attributes:
-        data: the bytes; a broker that gets them twice appends them once.
-        following: sequence number of the producer's next record in the partition.
+        data: the encoded batch.
+        next_sequence: sequence number of the producer's next record in the partition.
     """
 
     data: bytearray
-    following: int
+    next_sequence: int
 
 
 def batches(records: Iterable[Fields], producer: ProducerId, sequence: int) -> list[Batch]:
-    """Return records as batches of at most `BATCH_BYTES`, or of one record that is longer.
+    """Return records in batches of at most `BATCH_BYTES`; a longer record gets its own batch.
 
     Args:
-        sequence: number of this producer's records in the partition, modulo 2^31.
+        sequence: sequence number of the first record: the producer's earlier records in the
+            partition, modulo 2^31.
     """
-    made: list[Batch] = []
+    finished: list[Batch] = []
     builder: Any = None
     count = 0
     for key, value, timestamp, headers in records:
         named = [*headers] if headers else _NO_HEADERS
         if builder is None or builder.append(count, timestamp, key, value, named) is None:
             if builder is not None:
-                sequence = _following(sequence, count)
-                made.append(Batch(builder.build(), sequence))
+                sequence = _sequence_after(sequence, count)
+                finished.append(Batch(builder.build(), sequence))
             builder = DefaultRecordBatchBuilder(
                 _FORMAT, _UNCOMPRESSED, _TRANSACTIONAL, *producer, sequence, BATCH_BYTES
             )
-            # A batch takes its first record, however long.
+            # The builder accepts the first record of a batch, whatever its length.
             builder.append(0, timestamp, key, value, named)
             count = 0
         count += 1
     if builder is not None:
-        sequence = _following(sequence, count)
-        made.append(Batch(builder.build(), sequence))
-    return made
+        sequence = _sequence_after(sequence, count)
+        finished.append(Batch(builder.build(), sequence))
+    return finished
 
 
-def _following(sequence: int, count: int) -> int:
+def _sequence_after(sequence: int, count: int) -> int:
     """Return the sequence number after `count` records; 0 follows the largest of 31 bits."""
     return (sequence + count) % _SEQUENCES

@@ -150,7 +150,7 @@ class TransactionalProducer:
             tp = TopicPartition(topic, partition)
             made = batches(some, self._producer, self._sequences.get(tp, 0))
             if made:
-                self._sequences[tp] = made[-1].following
+                self._sequences[tp] = made[-1].next_sequence
                 pending[tp] = made[::-1]
         return pending
 

@@ -11,12 +11,12 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 from accountant.advice.noise_for_error import (
+    accuracy_target,
     choices,
     gaussian_sigma,
     laplace_scale,
     response_epsilon,
     response_error,
-    wanted,
 )
 from accountant.claims import Gaussian, Laplace, RandomizedResponse
 from accountant.errors import RequestInvalid
@@ -88,14 +88,14 @@ def test_less_error_takes_more_epsilon():
 
 
 def test_claims_are_of_the_noise_that_was_found():
-    wish = wanted(error="50", confidence="0.95", sensitivity="2", people=None)
+    wish = accuracy_target(error="50", confidence="0.95", sensitivity="2", people=None)
     laplace, gaussian = choices(wish)
     assert laplace.claim == Laplace(scale="16.6904", sensitivity="2")
     assert gaussian.claim == Gaussian(sigma="25.5106", sensitivity="2")
 
 
 def test_a_proportion_has_its_noise_on_the_count():
-    wish = wanted(error="0.03", confidence="0.95", sensitivity=None, people=10_000)
+    wish = accuracy_target(error="0.03", confidence="0.95", sensitivity=None, people=10_000)
     laplace, gaussian, response = choices(wish)
     assert laplace.claim == Laplace(scale="100.142", sensitivity="1")
     assert isinstance(response.claim, RandomizedResponse)
@@ -119,5 +119,5 @@ def test_a_proportion_has_its_noise_on_the_count():
 def test_a_wish_that_makes_no_sense_is_refused_by_name(fields, named):
     given_fields = {"error": "1", "confidence": "0.95", "sensitivity": "1", "people": None}
     with pytest.raises(RequestInvalid) as refused:
-        wanted(**(given_fields | fields))
+        accuracy_target(**(given_fields | fields))
     assert refused.value.field == named

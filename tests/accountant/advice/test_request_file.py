@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accountant.advice.compare import Comparison
 from accountant.advice.fixed_in_advance import FixedInAdvance
-from accountant.advice.request_file import Columns, in_order
+from accountant.advice.request_file import Columns, read_in_order
 from accountant.policy import Policy
 from accountant.records.outcomes import Outcome
 from accountant.times import uuid7
@@ -51,7 +51,7 @@ LINES += [request(9, unit="household"), request(10, claim={"type": "zcdp", "rho"
 
 def compared(lines: list[bytes]) -> tuple[Any, ...]:
     columns, comparison, best = Columns(), Comparison(POLICY), FixedInAdvance(POLICY)
-    asked = in_order(enumerate(lines, 1), columns)
+    asked = read_in_order(enumerate(lines, 1), columns)
     per_dataset: dict[str, int] = {}
     for each in asked:
         encoded = comparison.take(each.body)

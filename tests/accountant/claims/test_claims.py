@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant import claims as c
-from accountant.claims import atoms, checked, depth
+from accountant.claims import atoms, check_claim, depth
 from accountant.claims.promises import promise
 from accountant.errors import RequestInvalid
 from tests.accountant.strategies import claims
@@ -18,7 +18,7 @@ PURE = c.Pure("0.1")
 
 @given(claims())
 def test_a_checked_claim_counts_its_mechanisms(claim: c.Claim) -> None:
-    assert checked(claim).mechanisms == sum(times for _, times in atoms(claim))
+    assert check_claim(claim).mechanisms == sum(times for _, times in atoms(claim))
     assert depth(claim) <= 3
 
 
@@ -27,20 +27,20 @@ def test_equal_fields_of_different_kinds_are_different_claims() -> None:
     kinds = (c.Approximate, c.Probabilistic, c.RandomizedResponse)
     made = [kind("0.1", "1e-9") for kind in kinds]
     assert len({*made}) == 3
-    assert [type(checked(claim).claim) for claim in made] == list(kinds)
+    assert [type(check_claim(claim).claim) for claim in made] == list(kinds)
 
 
 def test_batches_nest_three_deep_and_no_deeper() -> None:
     three = c.Repeat(c.AllOf((c.Repeat(PURE, 2),)), 2)
-    assert checked(three).mechanisms == 4
+    assert check_claim(three).mechanisms == 4
     with pytest.raises(RequestInvalid, match="at most 3 deep"):
-        checked(c.AllOf((three,)))
+        check_claim(c.AllOf((three,)))
 
 
 def test_a_batch_holds_at_most_1e9_mechanisms() -> None:
-    assert checked(c.Repeat(c.Repeat(PURE, 1_000_000), 1000)).mechanisms == 10**9
+    assert check_claim(c.Repeat(c.Repeat(PURE, 1_000_000), 1000)).mechanisms == 10**9
     with pytest.raises(RequestInvalid, match="at most 1e9"):
-        checked(c.Repeat(c.Repeat(PURE, 1_000_000), 1001))
+        check_claim(c.Repeat(c.Repeat(PURE, 1_000_000), 1001))
 
 
 @pytest.mark.parametrize(
@@ -65,7 +65,7 @@ def test_a_batch_holds_at_most_1e9_mechanisms() -> None:
     ],
 )
 def test_the_ends_of_a_range_are_taken(claim: c.Claim) -> None:
-    assert checked(claim).mechanisms == 1
+    assert check_claim(claim).mechanisms == 1
 
 
 @pytest.mark.parametrize(
@@ -96,7 +96,7 @@ def test_the_ends_of_a_range_are_taken(claim: c.Claim) -> None:
 )
 def test_beyond_a_range_is_refused_by_name(claim: c.Claim, field: str) -> None:
     with pytest.raises(RequestInvalid) as caught:
-        checked(claim)
+        check_claim(claim)
     assert caught.value.field == field
     assert caught.value.value in str(caught.value)
 

@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from accountant import claims as c
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import SUMS, price
 from accountant.claims.promises import promise
 from accountant.claims.text import claim_text, parse_claim
@@ -49,7 +49,7 @@ def interactive(text: str) -> c.Interactive:
 @pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
 def test_each_filter_charges_what_the_claim_alone_costs(name: str, text: str) -> None:
     plan = plan_of(POLICIES[name])
-    ours, alone = checked(interactive(text)), checked(parse_claim(text))
+    ours, alone = check_claim(interactive(text)), check_claim(parse_claim(text))
     one, other = (price(claim, plan.kind.needs) for claim in (ours, alone))
     assert one.amounts == other.amounts
     spent = (0,) * plan.width
@@ -61,7 +61,7 @@ def test_each_filter_charges_what_the_claim_alone_costs(name: str, text: str) ->
 @pytest.mark.parametrize("text", TAKEN)
 def test_odometers_read_as_of_the_claim_alone_without_a_delta(text: str) -> None:
     sums = tuple(name for name in SUMS if name.startswith("loss_"))
-    ours, alone = (checked(each) for each in (interactive(text), parse_claim(text)))
+    ours, alone = (check_claim(each) for each in (interactive(text), parse_claim(text)))
     assert price(ours, sums).amounts == price(alone, sums).amounts
 
 
@@ -78,7 +78,7 @@ def test_odometers_are_infinite_after_one_with_a_delta(text: str) -> None:
 @pytest.mark.parametrize(("text", "field"), REFUSED)
 def test_other_claims_are_invalid_and_name_the_field(text: str, field: str) -> None:
     with pytest.raises(RequestInvalid, match="interactive mechanism") as caught:
-        checked(interactive(text))
+        check_claim(interactive(text))
     assert caught.value.field == field
     world = World()
     world.open(epsilon="1", delta="1e-6")
@@ -91,7 +91,7 @@ def test_other_claims_are_invalid_and_name_the_field(text: str, field: str) -> N
 def test_one_within_another_is_none() -> None:
     twice = c.Interactive(interactive("pure:0.1"))
     with pytest.raises(RequestInvalid, match="interactive mechanism must be claimed by one of"):
-        checked(twice)
+        check_claim(twice)
     with pytest.raises(RequestInvalid, match="must be interactive once"):
         parse_claim("interactive: interactive:pure:0.1")
     with pytest.raises(RequestInvalid):

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.conversions.laplace_reduction import stay_probability
-from accountant.conversions.probabilistic import outside_twice, probabilistic_delta
+from accountant.conversions.probabilistic import double_epsilon_tail, probabilistic_delta
 from accountant.conversions.zcdp import gaussian_rho
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.formulas.brownian import refinement_mu_squared, refinement_rho
@@ -26,7 +26,7 @@ def test_tails_of_the_loss_are_rounded_up(epsilon: str, delta: str) -> None:
         e, d = real(epsilon), real(delta)
         kept = -mpmath.expm1(-e)
         close = 1 + mpmath.mpf(10) ** -38
-        plain = real(outside_twice(epsilon=Fraction(epsilon), delta=Fraction(delta)))
+        plain = real(double_epsilon_tail(epsilon=Fraction(epsilon), delta=Fraction(delta)))
         assert 2 * d / kept <= plain <= 2 * d / kept * close
         sharp = real(outside_twice_sharp(epsilon=Fraction(epsilon), delta=Fraction(delta)))
         exact = d * (1 + mpmath.exp(-2 * e)) / kept
@@ -56,7 +56,7 @@ def test_the_sharp_tail_is_reached() -> None:
 def test_what_is_no_probability_is_no_pdp() -> None:
     assert probabilistic_delta(epsilon=Fraction(0), delta=Fraction(1, 10)) is None
     assert probabilistic_delta(epsilon=Fraction(1, 10**6), delta=Fraction(1, 10)) is None
-    assert outside_twice(epsilon=Fraction(1, 10**6), delta=Fraction(1, 10)) > 1
+    assert double_epsilon_tail(epsilon=Fraction(1, 10**6), delta=Fraction(1, 10)) > 1
 
 
 @given(st.lists(VARIANCES, min_size=1, max_size=8, unique=True), VARIANCES)

@@ -18,7 +18,7 @@ from accountant.conversions.residue_step import (
     excess,
     pure_cost,
     pure_step,
-    repeated,
+    run_repeatedly,
 )
 from tests.accountant.conversions import gaussian
 
@@ -148,7 +148,7 @@ def test_many_at_a_time_leave_no_more_than_one_by_one(
     done = 0
     while done < times and (cost := pure_cost(state, step)) is not None:
         state, done = state - cost, done + 1
-    left, ran = repeated(start, partial(pure_cost, step=step), times, singly=singly)
+    left, ran = run_repeatedly(start, partial(pure_cost, step=step), times, singly=singly)
     assert ran <= done
     if ran == done:
         assert state - (start - state) * 2 // 10**6 <= left <= state
@@ -159,13 +159,13 @@ def test_many_at_a_time_leave_no_more_than_one_by_one(
 def test_far_more_than_could_be_run_one_by_one() -> None:
     """1e-12 out of 0.056: 5.6e22 of them, between the bounds that P10 gives."""
     step, state = pure_step(units_up(Decimal("1e-12"))), units_down(Decimal("0.056"))
-    _, ran = repeated(state, partial(pure_cost, step=step), 10**60, singly=100)
+    _, ran = run_repeatedly(state, partial(pure_cost, step=step), 10**60, singly=100)
     assert 0.056e24 * (1 - 1e-6) < ran < 0.056e24
 
 
 def test_ten_million_at_once_cost_what_the_first_and_the_last_say() -> None:
     step, state = pure_step(units_up(Decimal("1e-6"))), units_down(Decimal("0.056"))
-    left, ran = repeated(state, partial(pure_cost, step=step), 10**7, singly=1000)
+    left, ran = run_repeatedly(state, partial(pure_cost, step=step), 10**7, singly=1000)
     assert ran == 10**7
     first, last = pure_cost(state, step), pure_cost(left, step)
     assert first is not None

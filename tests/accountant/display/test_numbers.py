@@ -10,16 +10,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from accountant.display.numbers import (
-    counted,
-    counted_cost,
+    counting_amounts,
+    counting_cost,
     exact_percent,
-    left_amount,
-    left_headline,
-    left_line,
-    left_percent,
-    left_ratio,
     part_of,
     percents,
+    remaining_amount,
+    remaining_headline,
+    remaining_line,
+    remaining_percent,
+    remaining_ratio,
     spent_amount,
     spent_line,
     spent_percent,
@@ -48,13 +48,13 @@ from tests.accountant.world import opened
 )
 def test_an_amount_has_four_digits_rounded_outward(text: str, up: str, down: str) -> None:
     assert spent_amount(text) == up
-    assert left_amount(text) == down
+    assert remaining_amount(text) == down
 
 
 @given(st.decimals(Decimal("1e-39"), Decimal("1e9"), allow_nan=False, allow_infinity=False))
 def test_a_short_amount_lies_on_its_side(value: Decimal) -> None:
     text = f"{value:f}"
-    assert Decimal(left_amount(text)) <= value <= Decimal(spent_amount(text))
+    assert Decimal(remaining_amount(text)) <= value <= Decimal(spent_amount(text))
 
 
 @pytest.mark.parametrize(
@@ -76,7 +76,7 @@ def test_all_is_said_of_all_alone(
     ratio: float | Decimal, spent: str, left: str, unspent: str
 ) -> None:
     assert spent_percent(ratio) == spent
-    assert left_percent(ratio) == left
+    assert remaining_percent(ratio) == left
     assert unspent_percent(ratio) == unspent
 
 
@@ -85,7 +85,7 @@ OFF = Decimal("1e-14")  # what a float, or a cost, may be off
 
 @given(st.decimals(0, 1, places=20))
 def test_a_percentage_lies_on_its_side(ratio: Decimal) -> None:
-    for text, is_above in ((spent_percent(ratio), True), (left_percent(ratio), False)):
+    for text, is_above in ((spent_percent(ratio), True), (remaining_percent(ratio), False)):
         if text[0].isdigit():
             shown = Decimal(text.removesuffix(" %")) / 100
             assert shown >= ratio - OFF if is_above else shown <= ratio + OFF
@@ -109,9 +109,9 @@ def test_owners_words_are_exact() -> None:
 
 def test_sums_have_their_signs() -> None:
     assert spent_line({"rho": "0.5", "loss_epsilon": "2", "delta": "0"}) == "ρ 0.5, loss epsilon 2"
-    assert left_line({"epsilon": "0.5", "delta": "0"}) == "ε 0.5, δ 0"
-    assert left_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
-    assert spent_line(None) == left_line(None) == ""
+    assert remaining_line({"epsilon": "0.5", "delta": "0"}) == "ε 0.5, δ 0"
+    assert remaining_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
+    assert spent_line(None) == remaining_line(None) == ""
 
 
 CLAIMS: dict[str, str] = {
@@ -145,7 +145,7 @@ def test_the_number_after_a_grant_agrees_with_the_spent_part_of_the_budget(
         decision = world.ask(claim)
         if not decision.granted:
             continue
-        ratio = left_ratio(decision.left, decision.totals)
+        ratio = remaining_ratio(decision.left, decision.totals)
         exact = 1 - Decimal(str(world.ledger().spent_ratio))
         if name == "renyi_mixture":
             assert ratio is not None
@@ -157,36 +157,36 @@ def test_the_number_after_a_grant_agrees_with_the_spent_part_of_the_budget(
 
 def test_one_number_leads_after_a_grant() -> None:
     decision = opened(epsilon="1", filter="basic").ask("pure:0.0506")
-    assert left_headline(decision.left, decision.totals) == "94.9 % left"
-    assert left_headline(None, None) == ""
+    assert remaining_headline(decision.left, decision.totals) == "94.9 % left"
+    assert remaining_headline(None, None) == ""
 
 
 def test_a_sum_that_is_no_longer_counted_is_left_out() -> None:
     left = {"intrinsic_time": "0", "delta": "0.1", "epsilon": "0.4"}
     ended = {"intrinsic_time": "0.1", "filter_ended": "1", "without_epsilon": "0"}
-    assert counted(left, ended) == {"delta": "0.1", "epsilon": "0.4"}
+    assert counting_amounts(left, ended) == {"delta": "0.1", "epsilon": "0.4"}
     without = {"filter_ended": "0", "without_epsilon": "3"}
-    assert [*counted(left, without)] == ["intrinsic_time", "delta"]
+    assert [*counting_amounts(left, without)] == ["intrinsic_time", "delta"]
     orders = {"renyi_8": "0.1", "renyi_32": "0"}
-    assert [*counted(orders, {"renyi_8": "0.1", "renyi_32": "inf"})] == ["renyi_8"]
-    assert counted({"renyi_8": "0"}, {"renyi_8": "inf"}) == {"renyi_8": "0"}
+    assert [*counting_amounts(orders, {"renyi_8": "0.1", "renyi_32": "inf"})] == ["renyi_8"]
+    assert counting_amounts({"renyi_8": "0"}, {"renyi_8": "inf"}) == {"renyi_8": "0"}
     # A preview has no totals: a half with nothing left has ended.
-    assert [*counted(left)] == ["delta", "epsilon"]
-    assert [*counted({"rho": "0", "epsilon": "0"})] == ["rho"]
+    assert [*counting_amounts(left)] == ["delta", "epsilon"]
+    assert [*counting_amounts({"rho": "0", "epsilon": "0"})] == ["rho"]
 
 
 def test_a_sum_without_a_budget_is_left_out() -> None:
     left = {"epsilon": "0.5", "delta": "0"}
-    assert counted(left, {"epsilon": "0.5", "delta": "0"}) == {"epsilon": "0.5"}
-    assert counted(left, None, {"epsilon": "1", "delta": "0"}) == {"epsilon": "0.5"}
+    assert counting_amounts(left, {"epsilon": "0.5", "delta": "0"}) == {"epsilon": "0.5"}
+    assert counting_amounts(left, None, {"epsilon": "1", "delta": "0"}) == {"epsilon": "0.5"}
     used_up = {"epsilon": "0.5", "delta": "1e-6"}
-    assert counted(left, used_up) == left
+    assert counting_amounts(left, used_up) == left
 
 
 def test_a_cost_is_shown_in_the_sums_that_it_moves() -> None:
     left = {"rho": "0.1", "delta": "0", "epsilon": "0.5"}
     cost = {"rho": "0.001", "delta": "0", "epsilon": "inf", "mu": "1"}
-    assert counted_cost(cost, left) == {"rho": "0.001"}
-    assert counted_cost(cost | {"delta": "1e-9"}, left) == {"rho": "0.001", "delta": "1e-9"}
-    assert counted_cost({"rho": "0"}, left) == {"rho": "0"}
-    assert counted_cost(None, None) == {}
+    assert counting_cost(cost, left) == {"rho": "0.001"}
+    assert counting_cost(cost | {"delta": "1e-9"}, left) == {"rho": "0.001", "delta": "1e-9"}
+    assert counting_cost({"rho": "0"}, left) == {"rho": "0"}
+    assert counting_cost(None, None) == {}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from accountant.display.reasons import REASONS
-from accountant.display.texts import capital, cut
+from accountant.display.texts import capital, shorten
 from accountant.records.outcomes import Reason
 
 
@@ -17,6 +17,6 @@ def test_every_reason_has_words_in_the_order_of_precedence() -> None:
 
 
 def test_long_texts_are_cut() -> None:
-    assert cut("x" * 300) == "x" * 300
-    assert cut("x" * 301) == "x" * 300 + "…"
+    assert shorten("x" * 300) == "x" * 300
+    assert shorten("x" * 301) == "x" * 300 + "…"
     assert capital("team Red") == "Team Red"

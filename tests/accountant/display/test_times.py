@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from accountant.display.times import day, each_period, from_now, moment
+from accountant.display.times import day, each_period, moment, time_until
 from accountant.times import from_iso
 
 NOW = from_iso("2026-11-21T12:00:00.000Z")
@@ -27,7 +27,7 @@ def test_times_are_read_in_utc() -> None:
     ],
 )
 def test_how_long_it_is_until_then_is_rounded_up(iso: str, said: str) -> None:
-    assert from_now(iso, NOW) == said
+    assert time_until(iso, NOW) == said
 
 
 def test_periods_are_said_in_days() -> None:

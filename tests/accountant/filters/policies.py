@@ -55,7 +55,7 @@ def plan_of(policy: Policy) -> CompiledPolicy:
 
 
 def opened(policy: Policy) -> Ledger:
-    return Ledger.opened("census", plan_of(policy), 0)
+    return Ledger.new("census", plan_of(policy), 0)
 
 
 def sample(kind: type[Filter]) -> Policy:

@@ -6,7 +6,7 @@ from decimal import Decimal
 
 from accountant import claims as c
 from accountant.amounts import Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import Price, price
 from accountant.filters.gdp_residue import GdpResidueFilter
 from accountant.policy import ParsedBudget
@@ -26,4 +26,4 @@ def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[
 
 
 def asked(claim: c.Claim) -> Price:
-    return price(checked(claim), KIND.needs)
+    return price(check_claim(claim), KIND.needs)

@@ -10,7 +10,7 @@ import pytest
 
 from accountant.advice.fit import fit, unspent
 from accountant.amounts import UNIT, Units
-from accountant.claims import ExPost, checked
+from accountant.claims import ExPost, check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
@@ -71,7 +71,7 @@ def test_requests_of_one_size_get_the_better_of_both(name: str, counts: tuple[in
 @pytest.mark.parametrize("name", TAKERS)
 @pytest.mark.parametrize("claim", SIZES)
 def test_the_count_is_what_is_granted_one_after_another(name: str, claim: str) -> None:
-    plan, asked = plan_of(beside(name)), checked(parse_claim(claim))
+    plan, asked = plan_of(beside(name)), check_claim(parse_claim(claim))
     cost, granted = price(asked, plan.priced), 0
     spent: tuple[Units, ...] = (0,) * plan.width
     while True:
@@ -157,7 +157,7 @@ class TestADecision:
         claims = ("pure:0.02", "laplace:scale=7,sensitivity=1", "pure:0.25", "pure:3", "pure:0.2")
         for claim in (*claims, "approximate:epsilon=0.1,delta=4e-7", "pure:0.3", "pure:0.01"):
             world.ask(claim)
-        assert state_rows(world.refolded()) == world.rows()
+        assert state_rows(world.replayed()) == world.rows()
         assert audit(world.log, genesis=world.genesis).ok
         assert any(each.ends for each in world.decisions)
 
@@ -195,7 +195,7 @@ def test_both_halves_share_the_limit_on_deltas(name: str) -> None:
     total, large = 0.0, True
     for _ in range(12):
         size, large = ("0.09" if large else "0.001"), not large
-        claim = checked(parse_claim(f"approximate:epsilon={size},delta=3e-7"))
+        claim = check_claim(parse_claim(f"approximate:epsilon={size},delta=3e-7"))
         ledger, verdict = adjudicate(ledger, claim, "person", "add_remove", 1)
         total += 3e-7 if verdict.outcome is Outcome.GRANTED else 0
     assert total <= float(limit or 0) * (1 + 1e-9)
@@ -226,7 +226,7 @@ class TestReservations:
         for text in claims:
             before = ledger.totals
             ledger, verdict = adjudicate(
-                ledger, checked(parse_claim(text)), "person", "add_remove", 1
+                ledger, check_claim(parse_claim(text)), "person", "add_remove", 1
             )
             assert verdict.outcome is Outcome.GRANTED
             added.append(tuple(b - a for a, b in zip(before, ledger.totals, strict=True)))
@@ -240,7 +240,7 @@ class TestReservations:
     def test_voiding_what_ended_the_filter_revives_basic_composition_alone(self, name: str) -> None:
         plan, added = self.charged(name, "pure:0.5", "pure:0.1")
         for text, charged in zip(("pure:0.5", "pure:0.1"), added, strict=True):
-            settled = void(plan, checked(parse_claim(text)), charged, begun=False)
+            settled = void(plan, check_claim(parse_claim(text)), charged, has_begun=False)
             returned = self.named(plan, settled.returned)
             assert settled.ruling is Ruling.VOIDED
             assert returned == {"epsilon": int(float(text[5:]) * 10) * UNIT // 10}
@@ -248,16 +248,16 @@ class TestReservations:
     def test_voiding_a_claim_without_an_epsilon_lowers_their_count(self) -> None:
         text = "gaussian:sigma=100,sensitivity=1"
         plan, added = self.charged("zcdp_tight", text, text)
-        returned = void(plan, checked(parse_claim(text)), added[1], begun=False).returned
+        returned = void(plan, check_claim(parse_claim(text)), added[1], has_begun=False).returned
         assert self.named(plan, returned) == {"rho": added[1][0], WITHOUT: UNIT}
 
     def test_a_settlement_ex_post_lowers_the_sum_of_epsilons_and_no_other_filter_s(self) -> None:
         claim = ExPost("0.3")
         for name, own in (("zcdp_tight", set()), ("split", {"ex_post_epsilon"})):
             plan, _ = self.charged(name, "ex_post:0.3")
-            settled = settle_ex_post(plan, claim, paid=Decimal("0.1"), begun=True)
+            settled = settle_ex_post(plan, claim, paid=Decimal("0.1"), has_begun=True)
             assert set(self.named(plan, settled.returned)) == {"epsilon", *own}
             alone = settle_ex_post(
-                plan, claim, paid=Decimal("0.1"), begun=True, by_basic_alone=True
+                plan, claim, paid=Decimal("0.1"), has_begun=True, by_basic_alone=True
             )
             assert self.named(plan, alone.returned) == {"epsilon": UNIT // 5}

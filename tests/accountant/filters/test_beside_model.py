@@ -11,7 +11,7 @@ import pytest
 
 from accountant.advice.preview import PreviewRequest, preview
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
 from accountant.fractional import whole_down
 from accountant.ledger import Ledger
@@ -171,7 +171,7 @@ def any_claim(chance: random.Random, bounded: float) -> str:
 
 
 def ask(ledger: Ledger, claim: str) -> tuple[Ledger, Verdict]:
-    return adjudicate(ledger, checked(parse_claim(claim)), "person", "add_remove", 1)
+    return adjudicate(ledger, check_claim(parse_claim(claim)), "person", "add_remove", 1)
 
 
 def check(model: Model, before: Ledger, text: str, chance: random.Random) -> Ledger:
@@ -250,7 +250,7 @@ def test_no_decision_is_another_than_the_models(name: str) -> None:
     while done < EACH:
         policy = any_policy(name, chance)
         plan = open_plan(resolve(policy))
-        ledger = Ledger.opened("census", plan, 0)
+        ledger = Ledger.new("census", plan, 0)
         model = Model(policy, dict(zip(plan.kind.sums, plan.capacity, strict=True)))
         bounded = chance.choice([0.5, 0.95, 1, 1])
         for _ in range(LIFE):
@@ -278,6 +278,6 @@ def test_rows_refold_and_audit_agree_at_any_point(name: str) -> None:
             if number == 20:
                 world.amend(most_per_request="0.5", alert_at=["0.3", "0.9"])
             if number % 13 == 12:
-                assert state_rows(world.refolded()) == world.rows()
-        assert state_rows(world.refolded()) == world.rows()
+                assert state_rows(world.replayed()) == world.rows()
+        assert state_rows(world.replayed()) == world.rows()
         assert audit(world.log, genesis=world.genesis).ok

@@ -9,7 +9,7 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.conversions.gdp import mu_of_pure
 from accountant.ledger.settlement import Ruling, void, voidable_price
@@ -127,17 +127,17 @@ def test_it_costs_what_randomized_response_of_half_of_it_costs() -> None:
     half = KIND.charge(limits, (0, 0), asked(c.Pure("0.015")))
     whole = KIND.charge(limits, (0, 0), asked(c.Pure("0.03")))
     assert KIND.charge(limits, (0, 0), asked(claim)) == half != whole
-    five = checked(c.Repeat(c.BoundedRange("0.1"), 5))
+    five = check_claim(c.Repeat(c.BoundedRange("0.1"), 5))
     assert KIND.charge(limits, (0, 0), price(five, KIND.needs)) is not None
 
 
 def test_what_may_be_voided_is_charged_as_the_gaussian_of_half_of_it() -> None:
-    claim, plan = checked(c.BoundedRange("0.02")), plan_of(POLICIES["gdp_residue"])
+    claim, plan = check_claim(c.BoundedRange("0.02")), plan_of(POLICIES["gdp_residue"])
     asked_for = voidable_price(plan, claim)
     spent = plan.kind.charge(plan.capacity, (0,) * plan.width, asked_for)
     assert spent is not None
     mu = Fraction(mu_of_pure(Fraction(1, 100)))
     assert 0 <= Fraction(int(spent[0]), UNIT) - mu**2 <= Fraction(1, 10**20)
     charged = spent + asked_for.amounts[plan.needed :]
-    voided = void(plan, claim, charged, begun=False)
+    voided = void(plan, claim, charged, has_begun=False)
     assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
@@ -175,5 +175,5 @@ def test_advanced_2016_decides_by_decimals_where_floats_cannot_tell() -> None:
 def test_advanced_2016_takes_means_beyond_all_floats_for_what_they_are() -> None:
     plan = plan_of(Policy(filter="advanced_2016", epsilon="1000", delta="1e-6"))
     for epsilon in ("1000", "700", "20"):
-        asked = price(checked(c.Pure(epsilon)), plan.priced)
+        asked = price(check_claim(c.Pure(epsilon)), plan.priced)
         assert plan.kind.charge(plan.capacity, (0, 0, 0), asked) is None

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import promise
 from accountant.claims.text import parse_claim
@@ -30,7 +30,7 @@ EVERY = sorted(FILTERS)
 
 def asked(plan: CompiledPolicy, claim: c.Claim | str) -> Price:
     coerce_claim = parse_claim(claim) if isinstance(claim, str) else claim
-    return price(checked(coerce_claim), plan.priced)
+    return price(check_claim(coerce_claim), plan.priced)
 
 
 def claim_for(name: str, epsilon: str = "0.01") -> c.Claim:
@@ -85,7 +85,7 @@ class TestEveryFilter:
 
     def test_what_only_odometers_add_up_is_no_business_of_its(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
-        plain = price(checked(claim_for(name)), plan.kind.needs)
+        plain = price(check_claim(claim_for(name)), plan.kind.needs)
         more = Price(1, (*plain.amounts, INFINITE, INFINITE), {}, plain.parts)
         charged = plan.kind.charge(plan.capacity, nothing(plan), more)
         assert charged is not None
@@ -168,7 +168,7 @@ def test_the_processor_uses_it_as_it_is(name: str, halts: bool) -> None:
     report = audit(world.log)
     assert report.ok, report.first_disagreement
     rows = world.rows()
-    assert state_rows(world.refolded()) == rows
+    assert state_rows(world.replayed()) == rows
     assert code(world.close()) == "closed"
     assert code(world.ask()) == "closed"
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
@@ -56,7 +56,7 @@ def policy(**changes: Any) -> Policy:
 )
 def test_what_counts(claim: str, counted: int | None) -> None:
     plan = plan_of(policy())
-    asked = price(checked(parse_claim(claim)), plan.kind.needs)
+    asked = price(check_claim(parse_claim(claim)), plan.kind.needs)
     assert plan.kind.accepts(asked) == (counted is not None)
     if counted is not None:
         assert asked.amounts[0] == counted * UNIT

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.promises import Promise, promise
 from accountant.claims.text import parse_claim
@@ -38,7 +38,7 @@ def policy(order: str = "22", **changes: str) -> Policy:
 
 def fits(order: str, claim: str) -> int | None:
     plan = plan_of(policy(order))
-    one = price(checked(parse_claim(claim)), plan.priced)
+    one = price(check_claim(parse_claim(claim)), plan.priced)
     return plan.kind.count(plan.capacity, (0,), one)
 
 
@@ -134,7 +134,7 @@ def test_an_order_of_many_digits_is_not_rounded() -> None:
     order = "20.00000000000000000000000000009"
     plan = plan_of(Policy(filter="renyi", epsilon="1", delta="1e-6", order=order))
     assert plan.kind.sums == (f"renyi_{order}",)
-    (cost,) = price(checked(parse_claim("zcdp:0.01")), plan.kind.sums).amounts
+    (cost,) = price(check_claim(parse_claim("zcdp:0.01")), plan.kind.sums).amounts
     assert Fraction(cost, UNIT) >= Fraction(order) / 100
 
 
@@ -154,7 +154,7 @@ def test_each_claim_costs_its_curve(claim: c.Claim, order: str) -> None:
 
 
 def decide(tested: Policy, claim: c.Claim) -> tuple[Outcome, Reason | None]:
-    _, verdict = adjudicate(opened(tested), checked(claim), tested.unit, tested.neighbours, 1)
+    _, verdict = adjudicate(opened(tested), check_claim(claim), tested.unit, tested.neighbours, 1)
     return verdict.outcome, verdict.reason
 
 
@@ -186,17 +186,17 @@ class TestASubsampledGaussian:
 
     def test_other_filters_charge_it_as_without_the_sample(self) -> None:
         for name in ("rho", "intrinsic_time", "mu_squared"):
-            sampled = price(checked(SAMPLED), (name,)).amounts
-            assert sampled == price(checked(c.Gaussian("2", "1")), (name,)).amounts
+            sampled = price(check_claim(SAMPLED), (name,)).amounts
+            assert sampled == price(check_claim(c.Gaussian("2", "1")), (name,)).amounts
 
     @pytest.mark.parametrize("rate", ["0", "1.1", "-0.1", "nan", "1e-13"])
     def test_its_rate_is_a_probability(self, rate: str) -> None:
         with pytest.raises(RequestInvalid, match="rate"):
-            checked(c.SubsampledGaussian("1", "1", rate))
+            check_claim(c.SubsampledGaussian("1", "1", rate))
 
     def test_without_sensitivity_it_costs_nothing(self) -> None:
         free = c.SubsampledGaussian("1", "0", "0.5")
-        assert price(checked(free), ("renyi_22", "rho")).amounts == (0, 0)
+        assert price(check_claim(free), ("renyi_22", "rho")).amounts == (0, 0)
 
     def test_it_is_read_and_written_as_text(self) -> None:
         assert parse_claim("subsampled_gaussian:sigma=2,sensitivity=1,rate=0.01") == SAMPLED

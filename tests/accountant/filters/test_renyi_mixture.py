@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from accountant.amounts import INFINITE, UNIT, Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import Price, price
 from accountant.claims.text import parse_claim
 from accountant.filters.renyi import RenyiFilter
@@ -54,14 +54,14 @@ class TestCounts:
     ) -> None:
         found = []
         for kind in (RenyiWeightedFilter(orders), RenyiMixtureFilter(orders)):
-            one = price(checked(parse_claim(claim)), kind.needs)
+            one = price(check_claim(parse_claim(claim)), kind.needs)
             nothing = (0,) * len(orders)
             capacity = kind.capacity(budget("1", "1e-6"))
             found.append(kind.count(capacity, nothing, one))
         assert found == [weighted, mixed]
 
     def test_the_theorem_by_60_digits_gives_the_same_count(self) -> None:
-        one = price(checked(parse_claim("pure:0.01")), RenyiMixtureFilter(ORDERS).needs).amounts
+        one = price(check_claim(parse_claim("pure:0.01")), RenyiMixtureFilter(ORDERS).needs).amounts
 
         def proved(times: int) -> Decimal:
             return mixture_delta(
@@ -75,7 +75,7 @@ class TestCounts:
 
     def test_no_more_than_the_best_order_known_in_advance(self) -> None:
         """docs/theory.md P5b: logarithms of moments are convex in the order."""
-        one = price(checked(parse_claim("pure:0.01")), RenyiFilter("22").needs)
+        one = price(check_claim(parse_claim("pure:0.01")), RenyiFilter("22").needs)
         alone = RenyiFilter("22").count(RenyiFilter("22").capacity(budget("1", "1e-6")), (0,), one)
         assert alone == 490
 
@@ -112,7 +112,7 @@ class TestProgress:
     CAPACITY = KIND.capacity(budget("1", "1e-6"))
 
     def spent(self, *claims: str) -> tuple[Units, ...]:
-        found = [price(checked(parse_claim(text)), self.KIND.needs).amounts for text in claims]
+        found = [price(check_claim(parse_claim(text)), self.KIND.needs).amounts for text in claims]
         return tuple(map(sum, zip(*found, strict=True)))
 
     def ratio(self, spent: tuple[Units, ...]) -> Fraction:
@@ -133,7 +133,7 @@ class TestProgress:
             spent, before = self.spent("pure:1e-9"), Fraction(0)
             while True:
                 epsilon = f"{10 ** chance.uniform(-3, -0.7):.3g}"
-                one = price(checked(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
+                one = price(check_claim(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
                 after = self.KIND.charge(self.CAPACITY, spent, one)
                 if after is None:
                     break
@@ -180,7 +180,7 @@ class TestProgress:
     def test_excess_is_0_where_a_claim_just_fits(self, times: int) -> None:
         spent = self.spent(f"{times}*pure:0.01") if times else (0, 0, 0)
         for epsilon in ("1e-4", "0.01", "0.1"):
-            one = price(checked(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
+            one = price(check_claim(parse_claim(f"pure:{epsilon}")), self.KIND.needs)
             found = self.KIND.excess(self.CAPACITY, spent, one)
             assert found is not None
             factor = math.exp(-found)

@@ -12,7 +12,7 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT, Units, units_up
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import Price, price
 from accountant.errors import RequestInvalid
 from accountant.filters.renyi import RenyiFilter
@@ -160,7 +160,7 @@ def test_weights_are_all_the_same_unless_given() -> None:
 
 def count(orders: tuple[str, ...], claim: str) -> int | None:
     plan = plan_of(policy(orders))
-    one = price(checked(c.Pure(claim)), plan.priced)
+    one = price(check_claim(c.Pure(claim)), plan.priced)
     return plan.kind.count(plan.capacity, (0,) * plan.width, one)
 
 
@@ -178,9 +178,9 @@ def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
     limits = ledger.plan.capacity
     for _ in range(8):
         before = ledger.totals
-        ledger, verdict = adjudicate(ledger, checked(c.Pure("0.1")), "person", "add_remove", 1)
+        ledger, verdict = adjudicate(ledger, check_claim(c.Pure("0.1")), "person", "add_remove", 1)
         assert verdict.outcome is Outcome.GRANTED
-        one = price(checked(c.Pure("0.1")), ledger.plan.priced).amounts
+        one = price(check_claim(c.Pure("0.1")), ledger.plan.priced).amounts
         assert ledger.totals[:2] == tuple(map(add, before[:2], one[:2]))
     assert ledger.spent[0] > limits[0]
     assert ledger.spent[1] < limits[1]
@@ -188,7 +188,7 @@ def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
     # The remaining order alone says what is left.
     assert 0.7 < ledger.spent_ratio < 0.9
     assert not ledger.exhausted
-    ledger, verdict = adjudicate(ledger, checked(c.Pure("0.55")), "person", "add_remove", 1)
+    ledger, verdict = adjudicate(ledger, check_claim(c.Pure("0.55")), "person", "add_remove", 1)
     assert verdict.outcome is Outcome.REFUSED
     assert verdict.fits is not None
 

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import format_units, parse_units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
@@ -72,7 +72,7 @@ def play(policy: Policy, sequence: list[c.Claim]) -> Ledger:
         due = rule(policy, asked)
         before = ledger
         ledger, verdict = adjudicate(
-            ledger, checked(claim), policy.unit, policy.neighbours, ledger.changed_at + 1
+            ledger, check_claim(claim), policy.unit, policy.neighbours, ledger.changed_at + 1
         )
         if verdict.outcome is Outcome.GRANTED:
             assert due is not None, "a kind of claim that this filter must not take"
@@ -174,7 +174,7 @@ def test_the_last_that_fits_is_granted_and_the_next_refused(name: str) -> None:
     for epsilon in ("0.003", "1e-4", "1e-6", "1e-8", "1e-10", "1e-12"):
         claim = kind(epsilon)
         plan = ledger.plan
-        asked = price(checked(claim), plan.priced)
+        asked = price(check_claim(claim), plan.priced)
         times = plan.kind.count(plan.capacity, ledger.spent, asked)
         assert times is not None
         assert times < 10**6
@@ -193,7 +193,7 @@ def test_ten_million_tiny_requests_do_not_drift(name: str) -> None:
     plan = opened(policy).plan
     counts = {
         epsilon: plan.kind.count(
-            plan.capacity, (0,) * plan.width, price(checked(kind(epsilon)), plan.priced)
+            plan.capacity, (0,) * plan.width, price(check_claim(kind(epsilon)), plan.priced)
         )
         for epsilon in ("6e-5", "5e-5", "3e-5", "2e-5", "9e-8")
     }
@@ -210,11 +210,11 @@ def test_ten_million_tiny_requests_do_not_drift(name: str) -> None:
 @pytest.mark.parametrize("name", ADDED_UP)
 def test_a_thousand_single_charges_are_one_batch_of_a_thousand(name: str) -> None:
     policy = POLICIES[name]
-    claim = checked(c.ExPost("1e-5") if name == "ex_post" else c.Pure("1e-5"))
+    claim = check_claim(c.ExPost("1e-5") if name == "ex_post" else c.Pure("1e-5"))
     single = opened(policy)
     for at in range(1000):
         single, _ = adjudicate(single, claim, policy.unit, policy.neighbours, at)
-    whole = checked(c.Repeat(claim.claim, 1000))
+    whole = check_claim(c.Repeat(claim.claim, 1000))
     batch, _ = adjudicate(opened(policy), whole, policy.unit, policy.neighbours, 0)
     assert batch.totals == single.totals
     assert batch.mechanisms == single.mechanisms == 1000

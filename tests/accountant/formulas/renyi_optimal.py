@@ -8,9 +8,9 @@ from typing import Final
 
 from accountant.conversions.renyi_arithmetic import (
     Real,
+    cancelled_digits,
     down,
     exact_or_down,
-    lost,
     magnitude,
     working,
 )
@@ -42,8 +42,10 @@ def budget_optimal(order: Real, *, epsilon: Decimal, delta: Decimal) -> Decimal:
     with working():
         alpha = exact_or_down(order)
         # F - 1 may be as small as about (alpha-1) delta^2, and u about (alpha-1) delta.
-        guard = 3 * (lost(delta) + lost(alpha - 1)) + 2 * (lost(epsilon) + max(0, magnitude(alpha)))
-        guard += lost(1 - delta) + lost(1 - alpha * delta)
+        guard = 3 * (cancelled_digits(delta) + cancelled_digits(alpha - 1)) + 2 * (
+            cancelled_digits(epsilon) + max(0, magnitude(alpha))
+        )
+        guard += cancelled_digits(1 - delta) + cancelled_digits(1 - alpha * delta)
     with working(guard + 20):
         if alpha * delta >= 1:
             # F decreases all the way to p = 1, where it is q^(1-alpha).

@@ -321,4 +321,4 @@ def test_a_budget_that_is_spent_to_the_last_unit_is_exhausted(last: str, reached
     assert not world.ledger().exhausted
     assert code(world.ask(last)) == "granted"
     assert world.ledger().exhausted is reached
-    assert world.refolded().ledgers["census"].exhausted is reached
+    assert world.replayed().ledgers["census"].exhausted is reached

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
@@ -103,7 +103,7 @@ def test_fully_adaptive_never_exceeds_its_formula(sequence: list[c.Claim]) -> No
 @given(atoms(small=-12, large=2))
 def test_a_cost_brackets_the_exact_one(claim: c.Claim) -> None:
     names = ("rho", "intrinsic_time", "delta", "epsilon")
-    amounts = dict(zip(names, price(checked(claim), names).amounts, strict=True))
+    amounts = dict(zip(names, price(check_claim(claim), names).amounts, strict=True))
     loose = 1 + mpmath.mpf(10) ** -12
     grid = mpmath.mpf(10) ** -40
     for name, due in (("rho", exact.rho(claim)), ("intrinsic_time", exact.intrinsic_time(claim))):
@@ -123,11 +123,11 @@ def test_a_cost_brackets_the_exact_one(claim: c.Claim) -> None:
 @given(st.lists(atoms(small=-8, large=0), min_size=1, max_size=6), st.integers(1, 1000))
 def test_a_batch_costs_exactly_what_its_parts_cost(singles: list[c.Claim], times: int) -> None:
     sums = ("rho", "delta", "loss_time", "loss_delta", "loss_shift", "epsilon", "intrinsic_time")
-    single = [price(checked(claim), sums).amounts for claim in singles]
-    together = price(checked(c.AllOf(tuple(singles))), sums)
+    single = [price(check_claim(claim), sums).amounts for claim in singles]
+    together = price(check_claim(c.AllOf(tuple(singles))), sums)
     assert together.amounts == tuple(map(sum, zip(*single, strict=True)))
     assert together.mechanisms == len(singles)
-    repeated = price(checked(c.Repeat(c.AllOf(tuple(singles)), times)), sums)
+    repeated = price(check_claim(c.Repeat(c.AllOf(tuple(singles)), times)), sums)
     assert repeated.amounts == tuple(amount * times for amount in together.amounts)
 
 
@@ -143,7 +143,7 @@ def test_a_million_tiny_requests_do_not_drift() -> None:
 @pytest.mark.slow
 def test_a_million_single_charges_do_not_drift() -> None:
     plan = opened(epsilon="1", delta="1e-6").ledger().plan
-    asked = price(checked(c.Pure("1e-6")), plan.sums)
+    asked = price(check_claim(c.Pure("1e-6")), plan.sums)
     spent = (0, 0)
     for _ in range(1_000_000):
         after = plan.kind.charge(plan.capacity, spent, asked)

@@ -15,7 +15,7 @@ from accountant import claims as c
 from accountant.advice.fit import fit, unspent
 from accountant.advice.preview import more_like, preview
 from accountant.amounts import parse_units
-from accountant.claims import AllOf, Repeat, checked
+from accountant.claims import AllOf, Repeat, check_claim
 from accountant.claims.price import price
 from accountant.claims.text import claim_text, parse_claim
 from accountant.fractional import PARTS, parts_of
@@ -75,7 +75,7 @@ def test_a_ledger_grants_as_many_and_no_more(
     refused = world.ask(claim)
     assert str(refused.reason) == "exhausted"
     assert audit(world.log).ok
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 def test_the_written_numbers_add_up_and_say_what_they_round() -> None:
@@ -137,22 +137,22 @@ def test_a_batch_costs_what_its_parts_cost() -> None:
     third, ninth = parse_claim("gaussian:sigma=30,sensitivity=1"), parse_claim("gdp:0.01")
     for policy in (ZCDP, RESIDUE):
         plan = plan_of(policy)
-        one = two = Ledger.opened("census", plan, 0)
+        one = two = Ledger.new("census", plan, 0)
         for claim in (third, ninth, third):
-            one, _ = adjudicate(one, checked(claim), "person", "add_remove", 0)
+            one, _ = adjudicate(one, check_claim(claim), "person", "add_remove", 0)
         batch = AllOf((Repeat(third, 2), ninth))
-        two, _ = adjudicate(two, checked(batch), "person", "add_remove", 0)
+        two, _ = adjudicate(two, check_claim(batch), "person", "add_remove", 0)
         assert one.totals == two.totals
 
 
 def test_a_pure_mechanism_after_a_fraction_finds_a_state_no_larger() -> None:
     plan = plan_of(RESIDUE)
     gaussian, pure = parse_claim("gaussian:sigma=30,sensitivity=1"), parse_claim("pure:0.1")
-    ledger = Ledger.opened("census", plan, 0)
-    ledger, verdict = adjudicate(ledger, checked(gaussian), "person", "add_remove", 0)
+    ledger = Ledger.new("census", plan, 0)
+    ledger, verdict = adjudicate(ledger, check_claim(gaussian), "person", "add_remove", 0)
     assert verdict.outcome is Outcome.GRANTED
     assert Fraction(parts_of(ledger.totals[0]), PARTS) == Fraction(10**40, 900)
-    after, verdict = adjudicate(ledger, checked(pure), "person", "add_remove", 0)
+    after, verdict = adjudicate(ledger, check_claim(pure), "person", "add_remove", 0)
     assert verdict.outcome is Outcome.GRANTED
     # The same mechanism on the total as it is written, which is a little more.
     written = parse_units(str(snapshot(ledger).totals["mu_squared"]))
@@ -166,26 +166,28 @@ def test_what_is_settled_leaves_exactly_what_was_paid() -> None:
     reserved = c.ExPost("0.3333333333333333333333333333333333333334")
     spent: tuple[Any, ...] = (0, 0)
     for times in (1, 2, 3):
-        charged = plan.kind.charge(plan.capacity, spent, price(checked(reserved), plan.kind.needs))
+        charged = plan.kind.charge(
+            plan.capacity, spent, price(check_claim(reserved), plan.kind.needs)
+        )
         assert (charged is None) == (times == 3)
         if charged is None:
             break
-        settled = settle_ex_post(plan, reserved, paid=Fraction(1, 3), begun=True)
+        settled = settle_ex_post(plan, reserved, paid=Fraction(1, 3), has_begun=True)
         spent = tuple(a - b for a, b in zip(charged, settled.returned, strict=True))
         assert Fraction(parts_of(spent[0]), PARTS) == Fraction(times * 10**40, 3)
     # The third could not reserve a unit more than is left; it pays a third all the same.
     last = c.ExPost("0.3333333333333333333333333333333333333333")
-    assert plan.kind.fits(plan.capacity, spent, price(checked(last), plan.kind.needs))
+    assert plan.kind.fits(plan.capacity, spent, price(check_claim(last), plan.kind.needs))
 
 
 def test_a_session_that_ends_early_and_a_reservation_taken_back_return_all_but_what_ran() -> None:
     plan = plan_of(ZCDP)
     reserved = c.Brownian("3", "1", "6")
-    charged = price(checked(reserved), plan.priced).amounts
-    settled = settle_brownian(plan, reserved, shown="4", begun=True)
+    charged = price(check_claim(reserved), plan.priced).amounts
+    settled = settle_brownian(plan, reserved, shown="4", has_begun=True)
     kept = charged[0] - settled.returned[0]
     assert Fraction(parts_of(kept), PARTS) == Fraction(10**40, 24)
-    assert void(plan, checked(reserved), charged, begun=False).returned == charged
+    assert void(plan, check_claim(reserved), charged, has_begun=False).returned == charged
 
 
 @pytest.mark.parametrize(
@@ -210,18 +212,18 @@ def test_a_fraction_in_a_batch_with_a_pure_mechanism_is_in_the_log(
     room = ledger.plan.capacity[0] - parse_units(str((granted.totals or {})["mu_squared"]))
     assert parse_units((granted.left or {})["mu_squared"]) == room
     assert world.ask("gaussian:sigma=3,sensitivity=1").granted
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
     assert audit(world.log).ok
 
 
 def test_a_row_is_bounded_whatever_is_asked() -> None:
     chance = random.Random(3)
-    ledger = Ledger.opened("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
+    ledger = Ledger.new("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
     granted = 0
     for _ in range(2_000):
         digits = "".join(chance.choices("0123456789", k=chance.choice([2, 8, 39])))
         claim = c.Gaussian(f"9.{digits}", "0.0" + str(chance.randrange(1, 100)))
-        ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 0)
+        ledger, verdict = adjudicate(ledger, check_claim(claim), "person", "add_remove", 0)
         granted += verdict.outcome is Outcome.GRANTED
         for text in (snapshot(ledger).rounded_up or {}).values():
             assert len(text) <= 153
@@ -276,13 +278,13 @@ def test_what_is_granted_is_what_fits_in_exact_fractions(load: Load) -> None:
     """Of a hundred thousand decisions none is another one than exact fractions say."""
     chance = random.Random(str(load.policy))
     plan = plan_of(load.policy)
-    ledger, spent, many, filled = Ledger.opened("census", plan, 0), Fraction(0), 0, 0
+    ledger, spent, many, filled = Ledger.new("census", plan, 0), Fraction(0), 0, 0
     for _ in range(rounds(34_000, 340_000)):
         claim, cost = load.make(chance)
         closing = _closing(1 - spent, load.policy)
         if closing is not None and chance.random() < 0.2 and _has_parts(closing[1]):
             claim, cost = closing
-        ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 0)
+        ledger, verdict = adjudicate(ledger, check_claim(claim), "person", "add_remove", 0)
         granted = verdict.outcome is Outcome.GRANTED
         assert granted == (spent + cost <= 1), (claim, spent)
         spent += cost if granted else 0
@@ -290,7 +292,7 @@ def test_what_is_granted_is_what_fits_in_exact_fractions(load: Load) -> None:
         assert Fraction(parts_of(ledger.totals[0]), PARTS) == spent * 10**40
         if not granted and chance.random() < 0.7:
             filled += spent == 1
-            ledger, spent = Ledger.opened("census", plan, 0), Fraction(0)
+            ledger, spent = Ledger.new("census", plan, 0), Fraction(0)
     assert many > 5_000
     assert filled or load.policy is not BASIC
 
@@ -303,13 +305,13 @@ def _has_parts(cost: Fraction) -> bool:
 def test_no_sum_of_any_fractions_is_admitted_beyond_the_budget(costs: list[Fraction]) -> None:
     """Those without parts, too: their scale is rounded by nobody but the price."""
     plan = plan_of(BASIC)
-    ledger, spent = Ledger.opened("census", plan, 0), Fraction(0)
+    ledger, spent = Ledger.new("census", plan, 0), Fraction(0)
     exactly = True
     for cost in costs:
         if not Fraction(1, 10**12) <= cost:
             continue
         claim = c.Laplace(str(cost.denominator), str(cost.numerator))
-        ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 0)
+        ledger, verdict = adjudicate(ledger, check_claim(claim), "person", "add_remove", 0)
         exactly = exactly and _has_parts(cost)
         if verdict.outcome is Outcome.GRANTED:
             spent += cost

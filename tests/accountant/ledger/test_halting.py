@@ -69,11 +69,11 @@ def test_an_owner_can_amend_and_close_a_halted_dataset_but_not_restart_it() -> N
 def test_a_row_and_the_log_both_bring_a_halt_back() -> None:
     world = halted()
     rows = world.rows()
-    assert state_rows(world.refolded()) == rows
+    assert state_rows(world.replayed()) == rows
     row = decode_snapshot(rows[0][1])
     assert ledger_of_row(row).halted
     # A row from before halts existed has no such field.
-    assert b"halted" not in state_rows(opened().refolded())[0][1]
+    assert b"halted" not in state_rows(opened().replayed())[0][1]
 
 
 def test_a_repeat_gets_the_refusal_again() -> None:
@@ -116,6 +116,6 @@ def test_an_audit_finds_a_grant_after_a_halt() -> None:
     assert not audit([*world.log[:-1], encode(forged)]).ok
     # The sums alone must tell, too.
     world.log.pop()
-    findings = list(check_record(world.refolded(), forged))
+    findings = list(check_record(world.replayed(), forged))
     assert [finding.expected for finding in findings] == ["no grant after a halt"]
     assert forged.previous == hash_of(world.log[-1])

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.errors import RequestInvalid
@@ -27,7 +27,7 @@ from tests.nightly import rounds
 
 
 def fits(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, ...]) -> bool:
-    asked = price(checked(claim), plan.kind.needs)
+    asked = price(check_claim(claim), plan.kind.needs)
     return plan.kind.charge(plan.capacity, spent, asked) is not None
 
 
@@ -35,11 +35,13 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
     """Return what is spent after as many small claims as fit, at most `times`."""
     kind, nothing = plan.kind, (0,) * plan.width
     small = c.ExPost("0.001") if plan.policy.filter == "ex_post" else c.Pure("0.001")
-    maximum = kind.count(plan.capacity, nothing, price(checked(small), kind.needs))
+    maximum = kind.count(plan.capacity, nothing, price(check_claim(small), kind.needs))
     times = min(times, maximum or 0)
     if not times:
         return nothing
-    spent = kind.charge(plan.capacity, nothing, price(checked(c.Repeat(small, times)), kind.needs))
+    spent = kind.charge(
+        plan.capacity, nothing, price(check_claim(c.Repeat(small, times)), kind.needs)
+    )
     assert spent is not None
     return spent
 
@@ -56,7 +58,7 @@ def test_what_is_offered_fits_and_the_next_larger_does_not(
     kinds = ex_posts(-4, 2) if name == "ex_post" else atoms(small=-4, large=2)
     claim = data.draw(kinds)
     spent = after(plan, times)
-    assume(plan.kind.accepts(price(checked(claim), plan.kind.needs)))
+    assume(plan.kind.accepts(price(check_claim(claim), plan.kind.needs)))
     assume(not fits(claim, plan, spent))
     offered = largest(claim, plan.kind, plan.capacity, spent)
     if offered is None:  # not even the smallest of the kind fits
@@ -82,7 +84,7 @@ def fits_at_its_least(claim: c.Claim, plan: CompiledPolicy, spent: tuple[Units, 
         minimum = "9e8"
     smallest = msgspec.structs.replace(claim, **{claim.knob: minimum})
     try:
-        return fits(checked(smallest).claim, plan, spent)
+        return fits(check_claim(smallest).claim, plan, spent)
     except RequestInvalid:  # so small a cost is not on the wire
         return False
 

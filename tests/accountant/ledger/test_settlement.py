@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units, parse_units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import mu_of_pure
@@ -51,7 +51,7 @@ RESIDUE = POLICIES["gdp_residue"]
 def grown(policy: Policy, claim: c.Claim) -> tuple[CompiledPolicy, tuple[Units, ...]]:
     """Return the plan and what its totals grow by when a claim is granted."""
     ledger = opened(policy)
-    ledger, verdict = adjudicate(ledger, checked(claim), "person", "add_remove", 1)
+    ledger, verdict = adjudicate(ledger, check_claim(claim), "person", "add_remove", 1)
     assert verdict.outcome is Outcome.GRANTED
     return ledger.plan, ledger.totals
 
@@ -73,21 +73,21 @@ class TestExPost:
         self, name: str, sums: set[str]
     ) -> None:
         plan, _ = grown(POLICIES[name], SHOWN)
-        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), begun=True)
+        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
         assert settled.ruling is Ruling.SETTLED
         assert by_name(plan, settled) == dict.fromkeys(sums, 15 * UNIT // 100)
 
     @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"basic", "ex_post", "split"}))
     def test_every_other_filter_returns_nothing(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
-        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), begun=True)
+        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
 
     def test_odometers_get_back_what_was_not_paid_too(self) -> None:
         wire = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER}
         policy = decode_policy(msgspec.json.encode(wire))
         plan, totals = grown(policy, SHOWN)
-        settled = settle_ex_post(plan, SHOWN, paid=Fraction(1, 10), begun=True)
+        settled = settle_ex_post(plan, SHOWN, paid=Fraction(1, 10), has_begun=True)
         assert set(by_name(plan, settled)) == {"epsilon", "loss_epsilon", "loss_ex_post"}
         after = tuple(a - b for a, b in zip(totals, settled.returned, strict=True))
         basic, mixture = plan.readings(after)
@@ -101,20 +101,22 @@ class TestExPost:
     @given(st.fractions(0, Fraction("0.25")))
     def test_what_stays_charged_is_what_was_paid_rounded_up(self, paid: Fraction) -> None:
         plan, totals = grown(POLICIES["ex_post"], SHOWN)
-        returned = settle_ex_post(plan, SHOWN, paid=paid, begun=True).returned[0]
+        returned = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True).returned[0]
         kept = Fraction(parts_of(int(totals[0]) - returned), PARTS)
         assert paid <= kept / UNIT <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
 
     @pytest.mark.parametrize("paid", [Fraction("0.25") + Fraction(1, 10**30), Fraction(-1, 10**30)])
     def test_more_than_the_maximum_is_refused_and_closes_the_dataset(self, paid: Fraction) -> None:
         plan = plan_of(POLICIES["basic"])
-        settled = settle_ex_post(plan, SHOWN, paid=paid, begun=True)
+        settled = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
         assert settled.why is not None
 
     def test_what_never_began_is_not_settled(self) -> None:
         plan = plan_of(POLICIES["basic"])
-        assert settle_ex_post(plan, SHOWN, paid=Fraction(0), begun=False).ruling is Ruling.REFUSED
+        assert (
+            settle_ex_post(plan, SHOWN, paid=Fraction(0), has_begun=False).ruling is Ruling.REFUSED
+        )
 
     def test_noise_reduction_pays_for_the_last_scale_shown(self) -> None:
         assert noise_reduction_cost(sensitivity=Fraction(2), scale=Fraction(16)) == Fraction(1, 8)
@@ -124,7 +126,7 @@ class TestBrownian:
     @pytest.mark.parametrize("name", ["zcdp", "zcdp_tight", "unified_brownian", "split"])
     def test_a_session_returns_the_rho_of_what_it_did_not_show(self, name: str) -> None:
         plan, totals = grown(POLICIES[name], SESSION)
-        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert settled.ruling is Ruling.SETTLED
         assert settled.returned[0] == (Fraction(1, 800) - Fraction(1, 2000)) * UNIT
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
@@ -132,12 +134,12 @@ class TestBrownian:
 
     def test_fully_adaptive_returns_twice_that(self) -> None:
         plan = plan_of(POLICIES["fully_adaptive"])
-        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert settled.returned[0] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
 
     def test_gdp_residue_returns_mu_squared(self) -> None:
         plan, totals = grown(RESIDUE, SESSION)
-        settled = settle_brownian(plan, SESSION, shown="1000", begun=True)
+        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert by_name(plan, settled)["mu_squared"] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
         assert kept == Fraction(1, 1000) - Fraction(1, 2500)
@@ -145,7 +147,7 @@ class TestBrownian:
     def test_a_session_that_showed_next_to_nothing_pays_next_to_nothing(self) -> None:
         plan, totals = grown(POLICIES["zcdp_tight"], SESSION)
         shown = "2499.999999999999999999999999999999"
-        settled = settle_brownian(plan, SESSION, shown=shown, begun=True)
+        settled = settle_brownian(plan, SESSION, shown=shown, has_begun=True)
         assert settled.ruling is Ruling.SETTLED
         due = (1 / Fraction(shown) - Fraction(1, 2500)) / 2
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
@@ -153,25 +155,25 @@ class TestBrownian:
 
     def test_to_the_end_nothing_comes_back(self) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown="400", begun=True)
+        settled = settle_brownian(plan, SESSION, shown="400", has_begun=True)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
 
     def test_less_noise_than_reserved_is_refused_and_closes_the_dataset(self) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown="399.999", begun=True)
+        settled = settle_brownian(plan, SESSION, shown="399.999", has_begun=True)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
 
     @pytest.mark.parametrize(("shown", "begun"), [("2500", True), ("9000", True), ("1000", False)])
     def test_what_this_session_cannot_have_shown_is_refused(self, shown: str, begun: bool) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown=shown, begun=begun)
+        settled = settle_brownian(plan, SESSION, shown=shown, has_begun=begun)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.REFUSED, {})
 
     def test_sessions_telescope_however_they_are_cut(self) -> None:
         """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
         plan, first = grown(POLICIES["zcdp"], c.Brownian("2500", "1"))
         _, second = grown(POLICIES["zcdp"], SESSION)
-        back = settle_brownian(plan, SESSION, shown="1000", begun=True).returned
+        back = settle_brownian(plan, SESSION, shown="1000", has_begun=True).returned
         _, third = grown(POLICIES["zcdp"], c.Brownian("400", "1", "1000"))
         total = int(first[0]) + int(second[0]) - int(back[0]) + int(third[0])
         assert total == Fraction(1, 800) * UNIT
@@ -182,15 +184,15 @@ class TestVoiding:
     def test_before_it_began_all_comes_back(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
         plan, totals = grown(POLICIES[name], claim)
-        voided = void(plan, checked(claim), totals, begun=False)
+        voided = void(plan, check_claim(claim), totals, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
-        assert voidable_price(plan, checked(claim)) is price(checked(claim), plan.priced)
+        assert voidable_price(plan, check_claim(claim)) is price(check_claim(claim), plan.priced)
 
     @pytest.mark.parametrize("name", sorted(FILTERS))
     def test_after_a_look_nothing_does(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
         plan, totals = grown(POLICIES[name], claim)
-        voided = void(plan, checked(claim), totals, begun=True)
+        voided = void(plan, check_claim(claim), totals, has_begun=True)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
 
     def test_what_a_record_says_of_a_third_returns_no_more_than_a_third(self) -> None:
@@ -198,26 +200,26 @@ class TestVoiding:
         world = World()
         world.open(filter="basic", epsilon="1", odometers=())
         reported = [world.ask("laplace:scale=3,sensitivity=1").cost or {} for _ in range(3)]
-        ledger, claim = world.ledger(), checked(parse_claim("laplace:scale=3,sensitivity=1"))
+        ledger, claim = world.ledger(), check_claim(parse_claim("laplace:scale=3,sensitivity=1"))
         for number, cost in enumerate(reported):
             charged = tuple(map(parse_units, cost.values()))
-            voided = void(ledger.plan, claim, charged, begun=False)
+            voided = void(ledger.plan, claim, charged, has_begun=False)
             kept = Fraction(parts_of(ledger.totals[0] - voided.returned[0]), PARTS * UNIT)
             assert kept == Fraction(2, 3) if number == 0 else kept > Fraction(2, 3)
 
     def test_gdp_residue_returns_a_gaussian(self) -> None:
         plan, totals = grown(RESIDUE, SESSION)
-        voided = void(plan, checked(SESSION), totals, begun=False)
+        voided = void(plan, check_claim(SESSION), totals, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
 
     def test_gdp_residue_never_returns_what_the_state_has_charged(self) -> None:
         claim = c.Pure("0.01")
         plan, totals = grown(RESIDUE, claim)
-        voided = void(plan, checked(claim), totals, begun=False)
+        voided = void(plan, check_claim(claim), totals, has_begun=False)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
 
     def test_gdp_residue_returns_a_pure_claim_that_was_charged_as_a_gaussian(self) -> None:
-        claim = checked(c.Pure("0.01"))
+        claim = check_claim(c.Pure("0.01"))
         plan = plan_of(RESIDUE)
         asked = voidable_price(plan, claim)
         nothing = (0,) * plan.width
@@ -229,7 +231,7 @@ class TestVoiding:
         assert at_cost is not None
         assert at_cost[0] < spent[0]
         charged = spent + asked.amounts[plan.needed :]
-        voided = void(plan, claim, charged, begun=False)
+        voided = void(plan, claim, charged, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)
 
     def test_what_expired_or_settles_in_full_returns_nothing(self) -> None:
@@ -292,7 +294,7 @@ def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None
     """
     epsilon = "0.0756"
     plan = plan_of(Policy(filter="gdp_residue", epsilon="1", delta="1e-6"))
-    claim = checked(c.Pure(epsilon))
+    claim = check_claim(c.Pure(epsilon))
     by_state = returned == "residue cost"
     asked = price(claim, plan.priced) if by_state else voidable_price(plan, claim)
     spent = plan.kind.charge(plan.capacity, (0, 0), asked)
@@ -319,6 +321,6 @@ def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
     maximum = "0.1000000000000000000000000000000000000001"
     plan = plan_of(Policy(filter="basic", epsilon=maximum))
     paid = Fraction(1, 10) + Fraction(1, 101 * 10**40)
-    settled = settle_ex_post(plan, c.ExPost(maximum), paid=paid, begun=True)
+    settled = settle_ex_post(plan, c.ExPost(maximum), paid=paid, has_begun=True)
     assert settled.ruling is Ruling.SETTLED
     assert set(settled.returned) == {0}

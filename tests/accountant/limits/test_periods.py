@@ -18,7 +18,7 @@ def test_a_time_lies_in_the_period_of_its_number(
     periods, now = Periods(length, 0, length), 0
     for later, each in changes:
         now += later
-        periods = periods.changed(each, now)
+        periods = periods.with_length(each, now)
     number = periods.number(at)
     assert periods.begin(number) <= at < periods.end(number)
     assert periods.number(periods.begin(number)) == number
@@ -32,7 +32,7 @@ def test_a_change_keeps_the_running_beginning_and_holds_a_period_of_either_lengt
     periods, now = Periods(length, 0, length), 0
     for later, each in changes:
         now += later
-        after = periods.changed(each, now)
+        after = periods.with_length(each, now)
         before, running = periods.number(now), after.number(now)
         begin = after.begin(running)
         assert begin == periods.begin(before)
@@ -56,7 +56,7 @@ def test_a_spender_who_takes_all_there_is_never_has_two_paces_in_a_period_of_eit
         now += later
         announced.add((periods.begin(periods.number(now)), periods.end(periods.number(now))))
         if each:
-            periods = periods.changed(each, now)
+            periods = periods.with_length(each, now)
             announced.add((periods.begin(periods.number(now)), periods.end(periods.number(now))))
         if used_in < periods.begin(periods.number(now)):
             used_in = periods.begin(periods.number(now))

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from accountant.amounts import Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.text import parse_claim
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
@@ -59,7 +59,7 @@ class Trial:
 
     def grant(self, caller: str, claim: str) -> Held | None:
         limits, before = self.limits(caller), self.ledger
-        asked = checked(parse_claim(claim))
+        asked = check_claim(parse_claim(claim))
         after, verdict = adjudicate(before, asked, "person", "add_remove", self.at, limits)
         if verdict.outcome is not Outcome.GRANTED:
             return None

@@ -111,7 +111,7 @@ def test_step_by_step_costs_what_a_reservation_settles_at(name):
     reserved = Brownian("300", "1")
     maximum = ledger.charge(ledger.start, reserved)
     assert maximum is not None
-    settled = settle_brownian(open_plan(policy), reserved, shown="700", begun=True)
+    settled = settle_brownian(open_plan(policy), reserved, shown="700", has_begun=True)
     assert settled.ruling is Ruling.SETTLED
     kept = [a - b for a, b in zip(maximum, settled.returned, strict=True)]
     # Each step is rounded up on its own, to 20 digits.

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.mechanisms.brownian import BrownianSession
 from accountant.mechanisms.doubling import DoublingSession
 
@@ -31,7 +31,7 @@ def test_it_pays_for_every_round_and_brownian_for_the_last():
     brownian = BrownianSession(5.0, sensitivity="3", generator=rng)
     paid = telescoped = Fraction(0)
     for variance in LADDER:
-        checked(fresh.claim(variance))
+        check_claim(fresh.claim(variance))
         paid += fresh.claim(variance).rho()
         telescoped += brownian.claim(variance).rho()
         fresh.show(variance)

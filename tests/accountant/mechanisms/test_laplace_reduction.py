@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 
 from accountant.amounts import UNIT, units_up
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.mechanisms.laplace_reduction import LaplaceSession, claim, noise_path
 from tests.research.games.exact_interval import interval
 
@@ -63,7 +63,7 @@ def test_a_session_shows_from_the_most_noise_to_the_least():
 @pytest.mark.parametrize("scale", SCALES)
 def test_the_claim_bounds_what_is_paid_to_the_last_unit(scale):
     bound = claim(sensitivity="2", scale=scale)
-    checked(bound)
+    check_claim(bound)
     assert 0 <= Fraction(bound.epsilon) - 2 / scale < Fraction(1, UNIT)
     assert units_up(2 / scale) == Fraction(bound.epsilon) * UNIT
 

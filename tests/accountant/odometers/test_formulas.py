@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from accountant import claims as c
 from accountant.amounts import UNIT, units_up
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -104,7 +104,7 @@ AT_1 = {
 @pytest.mark.parametrize("name", AT_1)
 def test_readings_at_v_1_are_those_of_the_theory_page(name: str) -> None:
     odometer, printed = AT_1[name]
-    hundred = price(checked(c.Repeat(c.Pure("0.1"), 100)), ("loss_kl_mean",)).amounts[0]
+    hundred = price(check_claim(c.Repeat(c.Pure("0.1"), 100)), ("loss_kl_mean",)).amounts[0]
     reading = Reader(odometer, SUMS, 0)((UNIT, UNIT, UNIT, hundred))
     assert f"{reading:.4f}" == printed
 

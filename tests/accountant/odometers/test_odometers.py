@@ -12,7 +12,7 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT, Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.errors import RequestInvalid
 from accountant.odometers import AnyOdometer, Odometer, Reader, sums_of
@@ -58,7 +58,9 @@ def read(odometer: Odometer, claims: list[c.Claim], *, delta_for_claims: int = U
     assert set(sums_of(odometer)) <= set(sums)
     totals: list[Units] = [0] * len(sums)
     for claim in claims:
-        totals = [a + b for a, b in zip(totals, price(checked(claim), sums).amounts, strict=True)]
+        totals = [
+            a + b for a, b in zip(totals, price(check_claim(claim), sums).amounts, strict=True)
+        ]
     return Reader(odometer, sums, delta_for_claims)(tuple(totals))
 
 
@@ -136,13 +138,13 @@ def test_a_sum_may_hold_what_no_float_does_beside_what_it_cannot_take() -> None:
     huge, gaussian = c.Pure("1000"), c.Gaussian("1", "1")
     names = ("kl_mean", "loss_kl_mean")
     for claims in ((huge, gaussian), (gaussian, huge)):
-        assert price(checked(c.AllOf(claims)), names).amounts == (INFINITE, INFINITE)
+        assert price(check_claim(c.AllOf(claims)), names).amounts == (INFINITE, INFINITE)
     odometers = [{"type": "advanced_2016", "delta": D, "beta": "0.01"}]
     world = opened(filter="zcdp", rho="1000000", delta="0", odometers=odometers)
     for claim in (gaussian, huge, c.Repeat(huge, 900), gaussian):
         assert code(world.ask(msgspec.to_builtins(claim))) == "granted"
     assert world.ledger().readings == (math.inf,)
-    assert world.rows() == state_rows(world.refolded())
+    assert world.rows() == state_rows(world.replayed())
     assert audit(world.log).ok
 
 
@@ -201,7 +203,7 @@ class TestExPostClaims:
         sums = sums_of(odometer, with_ex_post=apart)
         totals: list[Units] = [0] * len(sums)
         for claim in self.CLAIMS:
-            amounts = price(checked(claim), sums).amounts
+            amounts = price(check_claim(claim), sums).amounts
             totals = [a + b for a, b in zip(totals, amounts, strict=True)]
         return Reader(odometer, sums, limit)(tuple(totals))
 
@@ -222,17 +224,17 @@ class TestExPostClaims:
 
     def test_the_loss_is_bounded_on_both_sides_but_for_both_tails(self) -> None:
         sums = ("loss_delta", "loss_shift", "delta", "apart_loss_delta", "loss_ex_post_delta")
-        both, shift, delta, others, own = price(checked(c.ExPost("0.25", "1e-3")), sums).amounts
+        both, shift, delta, others, own = price(check_claim(c.ExPost("0.25", "1e-3")), sums).amounts
         due = exact.real("1e-3") * (1 + mpmath.exp(-exact.real("0.25")))
         assert due <= exact.units(both) <= due * (1 + mpmath.mpf(10) ** -18)
         assert -mpmath.log1p(-due) <= exact.units(shift)
         assert (delta, others, own) == (UNIT // 1000, 0, UNIT // 1000)
 
     def test_where_they_do_not_pay_apart_they_are_pure(self) -> None:
-        (pure,) = price(checked(c.Pure("0.5")), ("loss_time",)).amounts
-        assert price(checked(c.ExPost("0.5")), ("loss_time",)).amounts == (pure,)
-        assert price(checked(c.ExPost("0.5")), ("apart_loss_time",)).amounts == (0,)
-        assert price(checked(c.Pure("0.5")), ("apart_loss_time",)).amounts == (pure,)
+        (pure,) = price(check_claim(c.Pure("0.5")), ("loss_time",)).amounts
+        assert price(check_claim(c.ExPost("0.5")), ("loss_time",)).amounts == (pure,)
+        assert price(check_claim(c.ExPost("0.5")), ("apart_loss_time",)).amounts == (0,)
+        assert price(check_claim(c.Pure("0.5")), ("apart_loss_time",)).amounts == (pure,)
 
     def test_a_split_policy_shows_them_apart(self) -> None:
         written = [{"type": "mixture", "delta": D, "r": P}]
@@ -288,7 +290,7 @@ TIMES: list[tuple[c.Claim, Any]] = [
 
 @pytest.mark.parametrize(("claim", "time"), TIMES)
 def test_what_a_claim_adds_to_intrinsic_time(claim: c.Claim, time: Any) -> None:
-    ours = exact.units(price(checked(claim), ("loss_time",)).amounts[0])
+    ours = exact.units(price(check_claim(claim), ("loss_time",)).amounts[0])
     assert time <= ours * (1 + mpmath.mpf(10) ** -70)
     assert ours <= time * (1 + mpmath.mpf(10) ** -18)
 
@@ -296,7 +298,7 @@ def test_what_a_claim_adds_to_intrinsic_time(claim: c.Claim, time: Any) -> None:
 def test_a_delta_is_converted_and_shifts_the_reading() -> None:
     epsilon, delta = exact.real("0.3"), exact.real("1e-9")
     converted = 2 * delta / (1 - mpmath.exp(-epsilon))
-    amounts = price(checked(c.Approximate("0.3", "1e-9")), LOSS).amounts
+    amounts = price(check_claim(c.Approximate("0.3", "1e-9")), LOSS).amounts
     loss_epsilon, squared, mean, loss_delta, loss_shift = map(exact.units, amounts[1:])
     assert loss_epsilon == exact.real("0.6")
     assert squared == exact.real("0.36")

@@ -15,7 +15,7 @@ import pytest
 
 from accountant import claims as c
 from accountant.amounts import UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -57,7 +57,7 @@ def test_the_adversary_crosses_an_odometer_as_often_as_computed_elsewhere(name: 
 
 def test_the_ledgers_own_time_and_default_odometer_stay_below_delta() -> None:
     # The ledger counts 2 rho = 2 epsilon tanh(epsilon/2) for pure claims, less than epsilon^2.
-    time = int(price(checked(c.Pure(str(EPSILON))), ("loss_time",)).amounts[0]) / UNIT
+    time = int(price(check_claim(c.Pure(str(EPSILON))), ("loss_time",)).amounts[0]) / UNIT
     assert time < EPSILON**2
     u = OneSidedMixture(D, f"{V / 20:g}").boundary()
     tight, wide = (crossing(lambda n, t=t: u(n * t)) for t in (time, EPSILON**2))
@@ -75,7 +75,7 @@ def test_the_exact_one_sided_mixture_is_the_one_closest_to_its_delta() -> None:
 @pytest.mark.parametrize("odometer", [Advanced2016(D, f"{V / 20:g}"), Advanced2016N(D, 1000)])
 def test_the_odometers_of_2016_are_hardly_ever_crossed(odometer: Odometer) -> None:
     sums = sums_of(odometer, with_deltas=False)
-    each = price(checked(c.Pure(str(EPSILON))), sums).amounts
+    each = price(check_claim(c.Pure(str(EPSILON))), sums).amounts
     read = Reader(odometer, sums, 0)
     assert crossing(lambda n: read(tuple([n * amount for amount in each]))) < DELTA / 20
 
@@ -88,7 +88,7 @@ def test_combined_parts_share_one_delta() -> None:
         OneSidedMixtureExact(quarter, f"{V / 20:g}"),
         OneSidedMixtureExact(quarter, f"{V / 2000:g}"),
     )
-    time = int(price(checked(c.Pure(str(EPSILON))), ("loss_time",)).amounts[0])
+    time = int(price(check_claim(c.Pure(str(EPSILON))), ("loss_time",)).amounts[0])
     read = Reader(Combined(parts), ("loss_time",), 0)
     alone = [Reader(part, ("loss_time",), 0) for part in parts]
     together = crossing(lambda n: read((n * time,)))

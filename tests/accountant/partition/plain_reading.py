@@ -555,7 +555,7 @@ class Plain:
             alone = plan.kind.charge(plan.capacity, (0,) * len(plan.kind.sums), worth)
             share = None if alone is None else plan.kind.progress(plan.capacity, alone)
             if share is None or share > Fraction(policy.most_per_request) * int(plan.capacity[0]):
-                fits = largest(claim.claim, plan.offered, plan.capacity, spent)
+                fits = largest(claim.claim, plan.search_filter, plan.capacity, spent)
                 offer = {} if fits is None else {"fits": fits}
                 return "refused", {"reason": "above_cap", "asked": wire, **offer}
         if after is None:
@@ -596,7 +596,7 @@ class Plain:
             ledger["halted"] = True
         else:
             spent = tuple(ledger["totals"][name] for name in plan.kind.sums)
-            fits = largest(claim.claim, plan.offered, plan.capacity, spent)
+            fits = largest(claim.claim, plan.search_filter, plan.capacity, spent)
             if fits is not None:
                 fields["fits"] = fits
         return fields

@@ -8,7 +8,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.claims.text import parse_claim
 from accountant.policy import Policy
@@ -38,7 +38,7 @@ def amend(world: World, **fields: object) -> Decision:
 def sound(world: World) -> bool:
     report = audit(world.log, genesis=world.genesis)
     assert report.ok, report.first_disagreement
-    return state_rows(world.refolded()) == world.rows()
+    return state_rows(world.replayed()) == world.rows()
 
 
 def test_a_request_above_the_cap_is_refused_and_the_cap_is_offered() -> None:
@@ -197,6 +197,6 @@ def test_a_record_that_follows_another_decision_acts_once() -> None:
 def test_the_cap_costs_no_search() -> None:
     plan = open_plan(msgspec.convert(CAPPED, Policy))
     assert plan.cap is not None
-    asked = price(checked(parse_claim("pure:0.1")), plan.priced)
+    asked = price(check_claim(parse_claim("pure:0.1")), plan.priced)
     assert plan.cap.admits(asked)
     assert open_plan(msgspec.convert(BASIC, Policy)).cap is None

@@ -48,7 +48,7 @@ def of_rows(world: World) -> list[tuple[bytes, bytes]]:
 def check_everywhere(world: World) -> None:
     """Check that live state, both refolds and the audit agree, ids included."""
     rows, live = world.rows(), world.state
-    whole = world.refolded()
+    whole = world.replayed()
     assert state_rows(whole) == rows
     assert len(whole.ids) == len(live.ids)
     assert of_rows(world) == rows

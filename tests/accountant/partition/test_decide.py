@@ -185,7 +185,7 @@ def test_an_internal_error_charges_nothing_and_the_partition_goes_on() -> None:
     assert bytes(decision.request) == b""
     assert world.ledger() is before
     assert code(world.ask()) == "granted"
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 def test_a_draft_that_is_dropped_leaves_no_trace() -> None:
@@ -204,7 +204,7 @@ def test_a_draft_that_is_dropped_leaves_no_trace() -> None:
     world.log = log
     assert state_rows(world.state) == before
     assert code(world.send("requests", body)) == "granted"
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:

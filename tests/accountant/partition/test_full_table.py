@@ -47,7 +47,7 @@ def test_a_table_full_of_ids_raises_the_floor_but_spares_the_last_minute() -> No
     assert b"overloaded" in body
     world.now += 120_000
     assert code(world.ask("pure:0.001")) == "granted"
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 def test_an_id_that_its_own_request_would_forget_is_expired() -> None:

@@ -81,10 +81,10 @@ def test_what_was_decided_first_and_lost_with_a_kill_may_go_to_the_other(name: s
     lost = World(batch=100)  # a new owner, who knows what was committed and nothing else
     lost.__dict__ |= world.__dict__ | {"log": log}
     lost.encoded, lost.decisions = world.encoded[: len(log)], world.decisions[: len(log)]
-    lost.state = lost.refolded()
+    lost.state = lost.replayed()
     lost.draft = type(world.draft)(lost.state)
     assert state_rows(lost.state) == before
     assert [outcome(lost, each) for each in (other, one)] == ["granted", refuses]
     lost.commit()
-    assert state_rows(lost.refolded()) == lost.rows()
+    assert state_rows(lost.replayed()) == lost.rows()
     assert audit(lost.log, genesis=lost.genesis).ok

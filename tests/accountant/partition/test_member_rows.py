@@ -174,7 +174,7 @@ def test_10_000_members_are_the_most_and_one_leaves_for_another() -> None:
     assert code(member(world, "m-303", "analyst", by="o-0")) == "too_many_members"
     assert len(rows_of(world)) == MOST
     assert json.loads(dict(world.rows())[b'{"partition":0}'])["members"] == MOST
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
     judge(world)
 
 

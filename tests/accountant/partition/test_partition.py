@@ -70,7 +70,7 @@ def test_a_decision_that_cannot_be_kept_is_undone_with_its_charge(dataset: str) 
     world.took(again)
     assert code(again.decision) in {"granted", "opened"}
     world.commit()
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 @pytest.mark.parametrize("after", [0, 2 * WINDOW])
@@ -90,7 +90,7 @@ def test_to_undo_a_decision_that_charged_nothing_leaves_the_one_before_it(
     assert draft_state(draft) == before
     # Nor is its id forgotten: asked again it is not charged again.
     assert code(world.send("requests", first)) == "repeated"
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 def test_genesis_fixes_what_a_log_is_for_ever() -> None:

@@ -49,7 +49,7 @@ def test_a_log_goes_on_in_another_branch(world: World) -> None:
     assert world.ask("pure:0.1").granted
     roll_back(world, lost(branch=4, first=2, last=100))
     assert world.state.branch == 4
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
     assert b'"branch":4' in world.rows()[-1][1]
     report = audit(world.log, genesis=world.genesis)
     assert report.ok, report.first_disagreement

@@ -138,7 +138,7 @@ def assert_readable(world: World, decision: Decision) -> None:
     again = decode_decision(world.log[-1])
     assert bytes(again.request) == bytes(decision.request)
     assert (again.outcome, again.error) == (decision.outcome, decision.error)
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 WORLD = opened()

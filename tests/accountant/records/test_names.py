@@ -109,7 +109,7 @@ def test_what_is_written_by_hand_reads_back_the_same(dataset: str, analyst: str)
     rows = dict(world.rows())
     assert decode_snapshot(rows[dataset.encode()]).dataset == dataset
     assert decode_partition_row(rows[partition_row_key(0)]).datasets == 1
-    assert state_rows(world.refolded()) == world.rows()
+    assert state_rows(world.replayed()) == world.rows()
 
 
 @pytest.mark.parametrize("field", ["dataset", "analyst"])

@@ -14,7 +14,7 @@ from typing import Any, Final, Literal
 
 from accountant import claims as c
 from accountant.amounts import INFINITE, UNIT
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 
 Inputs = dict[str, Any]
@@ -68,7 +68,7 @@ def total(inputs: Inputs, name: str) -> Fraction:
     units = 0
     for epsilon, count in inputs["rle"]:
         # Not as one `repeat`, which holds at most a million.
-        amount = price(checked(c.Pure(epsilon)), (name,)).amounts[0]
+        amount = price(check_claim(c.Pure(epsilon)), (name,)).amounts[0]
         assert amount != INFINITE
         units += int(amount) * count
     return Fraction(units, UNIT)

@@ -10,7 +10,7 @@ from accountant import claims as c
 from accountant.claims.promises import promise
 from accountant.conversions.gdp import gdp_capacity, gdp_log_delta, mu_of_pure
 from accountant.conversions.laplace_reduction import stay_probability
-from accountant.conversions.probabilistic import outside_twice
+from accountant.conversions.probabilistic import double_epsilon_tail
 from accountant.conversions.residue import residue_after_pure
 from accountant.conversions.standard_zcdp import standard_epsilon
 from accountant.conversions.tight_zcdp import tight_epsilon
@@ -48,7 +48,7 @@ CLAIMS: Final[dict[str, Bound | Inverse]] = {
     # Below every valid rho: a bound from below, for comparison only.
     "rho_br_kl": Bound("lower", lambda i: bounded_range_mean_loss(Fraction(i["h"]))),
     "pdp_delta_safe": Bound(
-        "upper", lambda i: outside_twice(epsilon=Fraction(i["e"]), delta=Fraction(i["d"]))
+        "upper", lambda i: double_epsilon_tail(epsilon=Fraction(i["e"]), delta=Fraction(i["d"]))
     ),
     "pdp_delta_sharp": Bound(
         "upper", lambda i: outside_twice_sharp(epsilon=Fraction(i["e"]), delta=Fraction(i["d"]))

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.conversions.optimal_composition import most_composed
 from accountant.filters import FILTERS
@@ -43,7 +43,7 @@ def admitted(inputs: Inputs) -> int:
     count = 0
     for epsilon, delta in pairs:
         after = kind.charge(
-            limits, spent, price(checked(c.Approximate(epsilon, delta)), kind.needs)
+            limits, spent, price(check_claim(c.Approximate(epsilon, delta)), kind.needs)
         )
         if after is None:
             return count

@@ -9,7 +9,7 @@ from typing import Final
 
 from accountant import claims as c
 from accountant.amounts import UNIT, Units, format_units, units_up
-from accountant.claims import checked
+from accountant.claims import check_claim
 from accountant.claims.price import price
 from accountant.odometers import Odometer, Reader, sums_of
 from accountant.odometers.advanced_2016 import Advanced2016
@@ -95,7 +95,7 @@ def read(odometer: Odometer, inputs: Inputs) -> float:
     sums = sums_of(odometer)
     totals: list[Units] = [0] * len(sums)
     for epsilon, count in inputs["rle"]:
-        amounts = price(checked(c.Pure(epsilon)), sums).amounts
+        amounts = price(check_claim(c.Pure(epsilon)), sums).amounts
         totals = [a + b * count for a, b in zip(totals, amounts, strict=True)]
     return Reader(odometer, sums, UNIT)(tuple(totals))
 

@@ -17,7 +17,13 @@ from accountant.records import decode_decision, encode
 from accountant.replay.audit import Auditor, audit
 from accountant.replay.check_rows import RowContradictsLog
 from accountant.replay.replay import Replay, StateMismatch, state_rows
-from accountant.replay.sealed_log import Sealed, SealedReplay, next_seal, sealed_state, sealed_usage
+from accountant.replay.sealed_log import (
+    SealedReplay,
+    SealSnapshot,
+    next_seal,
+    sealed_state,
+    sealed_usage,
+)
 from accountant.views.tallies import DecisionTally, add
 from tests.accountant.partition.circle import BASIC, enrol
 from tests.accountant.partition.division import asked, days, divide, divided, limit, said
@@ -88,7 +94,7 @@ def lived(seed: int, steps: int = 60) -> World:
     return world
 
 
-def refolded(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) -> Replay:
+def replayed(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) -> Replay:
     refold = Replay(world.genesis)
     for key, value in rows:
         refold.take_row(key, value)
@@ -102,8 +108,8 @@ def refolded(world: World, rows: list[tuple[bytes, bytes]], log: list[bytes]) ->
 def test_the_log_and_the_rows_give_the_same_state_and_audit_agrees(seed: int) -> None:
     world = lived(seed)
     due = world.rows()
-    assert state_rows(world.refolded()) == due
-    assert state_rows(refolded(world, due[::-1], world.log).finish()) == due
+    assert state_rows(world.replayed()) == due
+    assert state_rows(replayed(world, due[::-1], world.log).finish()) == due
     report = audit(world.log, genesis=world.genesis)
     assert report.ok, report.first_disagreement
     for value in world.log:
@@ -121,8 +127,8 @@ def test_a_refold_at_any_point_goes_on_alike(seed: int) -> None:
         rows = state_rows(known)
         assert dict(rows)[b"census"] == encode(json.loads(dict(rows)[b"census"]))
         if chance.random() < 0.3:  # a worker that dies here and one that takes over
-            state = refolded(world, rows, world.log).finish()
-            assert state_rows(state) == state_rows(world.refolded()) == rows
+            state = replayed(world, rows, world.log).finish()
+            assert state_rows(state) == state_rows(world.replayed()) == rows
             world.state, world.draft = state, Draft(state)
     assert audit(world.log, genesis=world.genesis).ok
 
@@ -234,17 +240,17 @@ def test_a_row_that_is_older_or_missing_or_changed_is_noticed(reported: World) -
     rows = dict(reported.rows())
     assert before[key] != rows[key]
     with pytest.raises(StateMismatch, match="checksum"):
-        refolded(reported, [*{**rows, key: before[key]}.items()], reported.log)
+        replayed(reported, [*{**rows, key: before[key]}.items()], reported.log)
     with pytest.raises(
         StateMismatch, match=r"`state` has \d levels, but the partition's row says \d"
     ):
-        refolded(reported, [(k, v) for k, v in rows.items() if k != key], reported.log)
+        replayed(reported, [(k, v) for k, v in rows.items() if k != key], reported.log)
     with pytest.raises(StateMismatch, match="holds the level"):
-        refolded(
+        replayed(
             reported, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], reported.log
         )
     with pytest.raises(StateMismatch, match="cannot be read"):
-        refolded(reported, [*{**rows, key: b'{"version":2}'}.items()], reported.log)
+        replayed(reported, [*{**rows, key: b'{"version":2}'}.items()], reported.log)
 
 
 def test_a_row_that_disagrees_with_the_last_decision_is_noticed(reported: World) -> None:
@@ -255,7 +261,7 @@ def test_a_row_that_disagrees_with_the_last_decision_is_noticed(reported: World)
     key = b'{"dataset":"census","scope":"each","team":"blue","name":"ben"}'
     altered = forged(rows, key, replaced(b'"0.1"', b'"0.2"'))
     with pytest.raises(RowContradictsLog, match="has level each blue: counted"):
-        refolded(reported, [*altered.items()], reported.log)
+        replayed(reported, [*altered.items()], reported.log)
 
 
 def test_a_sealed_log_goes_on_with_its_levels(reported: World) -> None:
@@ -263,7 +269,7 @@ def test_a_sealed_log_goes_on_with_its_levels(reported: World) -> None:
     for value in reported.log:
         add(counted, value)
     reported.commit()
-    snapshot = Sealed(sealed_state(reported.state), sealed_usage(counted))
+    snapshot = SealSnapshot(sealed_state(reported.state), sealed_usage(counted))
     archived = len(reported.log) - 3
     first = hash_of(reported.log[0])
     seal = next_seal(reported.state, counted, first, (archived, hash_of(reported.log[archived])))

@@ -54,7 +54,7 @@ def test_refolding_twice_gives_the_bytes_and_the_ids_of_the_live_state(
 ) -> None:
     world, sent = history
     live = world.rows()
-    once, twice, short = world.refolded(), world.refolded(), from_rows(world)
+    once, twice, short = world.replayed(), world.replayed(), from_rows(world)
     assert state_rows(once) == state_rows(twice) == state_rows(short) == live
     # Ids have no row: ask everything again, and something new.
     bodies = [*sent, *[body[:-1] + b', "purpose": "y"}' for body in sent], world.request()]
@@ -73,14 +73,14 @@ def test_an_empty_log_is_never_a_new_ledger() -> None:
     world = World()
     world.log = []
     with pytest.raises(LogDamaged, match="empty"):
-        world.refolded()
+        world.replayed()
 
 
 def test_a_log_without_its_beginning_is_refused() -> None:
     world = opened()
     world.log = world.log[1:]
     with pytest.raises(LogDamaged, match="decision 1"):
-        world.refolded()
+        world.replayed()
 
 
 def test_a_gap_a_swap_and_an_edit_break_the_chain() -> None:
@@ -99,14 +99,14 @@ def test_a_gap_a_swap_and_an_edit_break_the_chain() -> None:
     ):
         world.log = broken
         with pytest.raises(LogDamaged):
-            world.refolded()
+            world.replayed()
 
 
 def test_a_log_of_another_genesis_is_refused() -> None:
     world = opened()
     world.genesis = msgspec.structs.replace(world.genesis, application="other")
     with pytest.raises(LogDamaged, match="began as"):
-        world.refolded()
+        world.replayed()
 
 
 def test_rows_that_do_not_fit_the_log_are_noticed() -> None:
@@ -260,7 +260,7 @@ def test_a_log_that_contradicts_itself_is_damaged(
     world.ask()
     world.log = damaged(world, at, **changes)
     with pytest.raises(LogDamaged, match=message):
-        world.refolded()
+        world.replayed()
 
 
 def test_another_setting_than_at_the_beginning_is_named_with_what_to_set() -> None:
@@ -268,7 +268,7 @@ def test_another_setting_than_at_the_beginning_is_named_with_what_to_set() -> No
     began = world.genesis
     world.genesis = msgspec.structs.replace(began, application="other", window_ms=1)
     with pytest.raises(GenesisDiffers) as raised:
-        world.refolded()
+        world.replayed()
     assert str(raised.value) == (
         "the log began as one with application test, but the setting is other: "
         "set ACCOUNTANT_APPLICATION=test, "
@@ -281,7 +281,7 @@ def test_the_log_of_another_partition_is_no_matter_of_settings() -> None:
     world = opened()
     world.genesis = msgspec.structs.replace(world.genesis, partition=1, window_ms=1)
     with pytest.raises(LogDamaged, match="the log began as") as raised:
-        world.refolded()
+        world.replayed()
     assert not isinstance(raised.value, GenesisDiffers)
 
 
@@ -294,7 +294,7 @@ def test_a_log_that_gives_spending_back_is_damaged(lowered: dict[str, object]) -
     assert totals is not None
     world.log = damaged(world, 3, totals={**totals, **lowered})
     with pytest.raises(LogDamaged, match="lowers what was spent of dataset census"):
-        world.refolded()
+        world.replayed()
 
 
 def test_later_rows_replace_earlier_ones_and_none_removes() -> None:

@@ -17,10 +17,10 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.audit import Auditor, AuditReport, audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.replay.sealed_log import (
-    Sealed,
     SealedReplay,
-    counted_from,
+    SealSnapshot,
     next_seal,
+    parse_usage,
     sealed_state,
     sealed_usage,
 )
@@ -40,7 +40,7 @@ class Archived(NamedTuple):
 
     archive: list[bytes]
     log: list[bytes]
-    sealed: Sealed
+    sealed: SealSnapshot
 
 
 def sealed(world: World) -> Archived:
@@ -53,7 +53,7 @@ def sealed(world: World) -> Archived:
     times = [from_iso(decode_decision(value).decided_at) for value in world.log]
     kept_from = next(n for n, at in enumerate(times) if at >= since)
     archived = world.log[:kept_from]
-    snapshot = Sealed(sealed_state(partition), sealed_usage(auditor.counted))
+    snapshot = SealSnapshot(sealed_state(partition), sealed_usage(auditor.counted))
     before = kept_from - 1, hash_of(archived[-1])
     seal = next_seal(partition, auditor.counted, auditor.first, before)
     world.commit()
@@ -62,14 +62,14 @@ def sealed(world: World) -> Archived:
     return Archived(archived, [world.log[0], *world.log[kept_from:]], snapshot)
 
 
-def folded(world: World, log: list[bytes], snapshot: Sealed) -> Partition:
+def folded(world: World, log: list[bytes], snapshot: SealSnapshot) -> Partition:
     refold = SealedReplay(world.genesis, snapshot)
     for value in log:
         refold.take_decision(value)
     return refold.finish()
 
 
-def audited(world: World, log: list[bytes], snapshot: Sealed | None) -> AuditReport:
+def audited(world: World, log: list[bytes], snapshot: SealSnapshot | None) -> AuditReport:
     return audit(log, genesis=world.genesis, sealed=snapshot)
 
 
@@ -106,7 +106,7 @@ def test_the_sealed_log_goes_on_as_the_whole_one_does() -> None:
     world.open("later", filter="basic", epsilon="2")
     world.ask("pure:0.5", dataset="later")
     log = after(world, archived)
-    whole, kept = world.refolded(), folded(world, log, archived.sealed)
+    whole, kept = world.replayed(), folded(world, log, archived.sealed)
     assert state_rows(kept) == state_rows(whole) == world.rows()
     assert len(kept.ids) == len(whole.ids) == len(world.state.ids)
 
@@ -180,10 +180,10 @@ def test_usage_is_read_back() -> None:
     auditor = Auditor()
     assert all(map(auditor.take, world.log))
     lines = sealed_usage(auditor.counted)
-    assert sealed_usage(counted_from(lines)) == lines
+    assert sealed_usage(parse_usage(lines)) == lines
     assert auditor.counted.requests == 40
     with pytest.raises(LogDamaged, match="usage"):
-        counted_from([b"{}"])
+        parse_usage([b"{}"])
 
 
 @pytest.mark.parametrize("part", ["state", "usage"])

@@ -43,7 +43,7 @@ def audited(world: World, rows: Rows) -> AuditReport:
     return audit(world.log, state=state, expected_head=state.end if past else None)
 
 
-def refolded(world: World, rows: Rows, *, idle: bool = False) -> None:
+def replayed(world: World, rows: Rows, *, idle: bool = False) -> None:
     """Refold as a start does that knows every decision."""
     refold = Replay(world.genesis)
     for key, value in rows.items():
@@ -179,9 +179,9 @@ def test_a_start_refuses_a_forged_row_and_names_dataset_field_and_both_values(
         world.now += 2 * WINDOW
         world.ask("pure:0.01", dataset="other")
     rows = dict(world.rows())
-    refolded(world, rows, idle=idle)
+    replayed(world, rows, idle=idle)
     with pytest.raises(RowContradictsLog) as raised:
-        refolded(world, forged(rows, DATASET, replaced(old, new)), idle=idle)
+        replayed(world, forged(rows, DATASET, replaced(old, new)), idle=idle)
     said = str(raised.value)
     assert f"dataset census in `state` has {field}" in said
     assert "of the log has" in said
@@ -196,4 +196,4 @@ def test_a_start_refuses_a_row_of_a_backup_whose_checksums_were_made_right(world
     rows = dict(world.rows())
     changed = {key: early[key] for key in (DATASET, LIMIT, USE)}
     with pytest.raises(RowContradictsLog, match="has sequence 9; decision"):
-        refolded(world, with_right_checksum({**rows, **changed}), idle=True)
+        replayed(world, with_right_checksum({**rows, **changed}), idle=True)

@@ -33,7 +33,7 @@ def spent() -> World:
     return world
 
 
-def refolded(world: World, rows: Rows) -> Partition:
+def replayed(world: World, rows: Rows) -> Partition:
     """Refold as the processor does: with rows, and where these do not fit without them."""
     refold = Replay(world.genesis)
     for key, value in rows.items():
@@ -72,7 +72,7 @@ DAMAGES = [unreadable, missing, without_partition_row, unreadable_partition_row]
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_damaged_rows_are_made_again_from_a_whole_log(damage: Callable[[Rows], Rows]) -> None:
     world = spent()
-    assert state_rows(refolded(world, damage(dict(world.rows())))) == world.rows()
+    assert state_rows(replayed(world, damage(dict(world.rows())))) == world.rows()
 
 
 @pytest.mark.parametrize("lost", [1, 2, 3])
@@ -84,7 +84,7 @@ def test_damaged_rows_do_not_hide_that_the_log_has_lost_its_end(
     rows = dict(world.rows())
     world.log = world.log[:-lost]
     with pytest.raises(LogDamaged, match=r"but `state` has .*: restore the log"):
-        refolded(world, damage(rows))
+        replayed(world, damage(rows))
 
 
 def test_a_log_that_went_another_way_than_state_has_seen_is_damaged() -> None:
@@ -92,7 +92,7 @@ def test_a_log_that_went_another_way_than_state_has_seen_is_damaged() -> None:
     world.ask("pure:0.01")
     other.ask("pure:0.02")
     with pytest.raises(LogDamaged, match="but `state` has"):
-        refolded(other, unreadable(dict(world.rows())))
+        replayed(other, unreadable(dict(world.rows())))
 
 
 def test_state_of_another_genesis_proves_nothing() -> None:
@@ -103,7 +103,7 @@ def test_state_of_another_genesis_proves_nothing() -> None:
     another = msgspec.structs.replace(world.genesis, application="other")
     rows[ROW] = msgspec.json.encode(msgspec.structs.replace(stored, genesis=another))
     rows = {ROW: rows[ROW]}
-    assert state_rows(refolded(world, rows)) == world.rows()
+    assert state_rows(replayed(world, rows)) == world.rows()
 
 
 @pytest.mark.parametrize(
@@ -123,14 +123,14 @@ def test_a_partition_row_that_its_last_decision_does_not_make_is_noticed(
         changed = getattr(stored, field) + value
     forged = msgspec.structs.replace(stored, **{field: changed})
     damaged: Rows = {**rows, ROW: msgspec.json.encode(forged)}
-    assert state_rows(refolded(world, damaged)) == world.rows()
+    assert state_rows(replayed(world, damaged)) == world.rows()
 
 
 def test_a_key_that_is_no_name_is_gone_once_it_is_deleted() -> None:
     world = spent()
     key = b"\xff\xfe"
     damaged: Rows = {**dict(world.rows()), key: b"junk"}
-    assert state_rows(refolded(world, damaged)) == world.rows()
+    assert state_rows(replayed(world, damaged)) == world.rows()
     refold = Replay(world.genesis)
     for each, value in [*damaged.items(), (key, None)]:
         refold.take_row(each, value)

@@ -187,11 +187,11 @@ def test_the_state_repeats_the_alerts_of_grants_and_records() -> None:
     for epsilon, analyst in (("0.3", "ana"), ("0.04", "carl"), ("0.41", "ana"), ("0.1", "ben")):
         grant(world, epsilon, analyst)
         found += reported.more()
-    again = OwnAlerts().begin(world.refolded())
+    again = OwnAlerts().begin(world.replayed())
     levels = [alert for alert in again if alert.scope is not None]
     assert sorted(ids(levels)) == sorted(ids(found))
     assert {each.alert_id: each.spent_ratio for each in levels}.keys() == set(ids(found))
-    assert reported.own.begin(world.refolded()) == [], "and not again by one that has reported"
+    assert reported.own.begin(world.replayed()) == [], "and not again by one that has reported"
 
 
 def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -> None:

@@ -97,7 +97,7 @@ def reported(table: LimitTable) -> dict[str, object]:
     return {str(level.key): (encode(row_of(level)), level.unused) for level in table}
 
 
-def refolded(life: Past) -> Partition:
+def replayed(life: Past) -> Partition:
     refold = Replay(GENESIS)
     for value in life.log:
         refold.take_decision(value)
@@ -109,7 +109,7 @@ def test_whatever_is_read_how_often_comes_to_what_a_refold_comes_to(seed: int) -
     life = Past(seed + 50)
     life.live()
     assert len(life.state.levels.levels) > 20
-    chance, state = random.Random(seed), refolded(life)
+    chance, state = random.Random(seed), replayed(life)
     lines = [decode_header(value) for value in life.log]
     whole = Reader(state)
     whole.read(lines)

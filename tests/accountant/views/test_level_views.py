@@ -9,7 +9,7 @@ from typing import Final
 import pytest
 
 from accountant.fractional import PARTS, parts_of
-from accountant.ledger.snapshots import left_wire
+from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.wire import Texts
 from accountant.views.limit_views import (
@@ -124,7 +124,7 @@ def test_without_limits_the_rest_of_the_dataset_is_what_is_left() -> None:
     world = divided()
     asked(world, "ana", "0.3")
     shown = budget(world, "ana")
-    assert (shown.left, shown.levels) == (left_wire(world.ledger()), ())
+    assert (shown.left, shown.levels) == (remaining_wire(world.ledger()), ())
     assert (shown.budget, shown.spent_ratio) == (
         *({"epsilon": "1", "delta": "0"}, world.ledger().spent_ratio),
     )

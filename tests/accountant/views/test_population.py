@@ -37,7 +37,7 @@ def view(
     **policy: Any,
 ) -> DatasetView:
     fields = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "population": "city", **policy}
-    ledger = Ledger.opened(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
+    ledger = Ledger.new(name, open_plan(resolve(Policy(**fields))), OPENED + opened)
     looked, ended = (None if at is None else iso(OPENED + at) for at in (granted, closed))
     return msgspec.structs.replace(
         view_of_ledger(ledger), granted_at=looked, closed_at=ended, closed=closed is not None

@@ -9,7 +9,7 @@ from typing import Final, NamedTuple
 
 from accountant import claims as c
 from accountant.amounts import UNIT
-from accountant.claims import Claim, checked
+from accountant.claims import Claim, check_claim
 from accountant.claims.price import Price, price
 from accountant.ledger.settlement import (
     Ruling,
@@ -124,7 +124,7 @@ class Game:
     def moves(self, ledger: Ledger) -> list[Move[Ledger]]:
         found = []
         for offer in self.attack.offers:
-            after = self.charge(ledger.totals, price(checked(offer.claim), self.plan.priced))
+            after = self.charge(ledger.totals, price(check_claim(offer.claim), self.plan.priced))
             if after is not None:
                 state = Ledger(after, ledger.held)
                 found.append(Move(offer.name, offer.pair, (state,) * len(offer.pair.p)))
@@ -158,7 +158,7 @@ class Game:
             return found
         if held.shown:
             ruling = settle_brownian(
-                self.plan, kind.claim, shown=kind.variances[held.shown - 1], begun=True
+                self.plan, kind.claim, shown=kind.variances[held.shown - 1], has_begun=True
             )
             assert ruling.ruling is Ruling.SETTLED
             found.append(Move("settle", SILENT, (Ledger(less(totals, ruling.returned), rest),)))
@@ -175,18 +175,20 @@ class Game:
         found = []
         for paid in offer.settles:
             assert isinstance(paid, c.ExPost)
-            ruling = settle_ex_post(self.plan, offer.claim, paid=Decimal(paid.epsilon), begun=True)
+            ruling = settle_ex_post(
+                self.plan, offer.claim, paid=Decimal(paid.epsilon), has_begun=True
+            )
             assert ruling.ruling is Ruling.SETTLED
             found.append(less(totals, ruling.returned))
         return found
 
     def asked(self, claim: Claim) -> Price:
         if self.attack.as_found:
-            return price(checked(claim), self.plan.priced)
-        return voidable_price(self.plan, checked(claim))
+            return price(check_claim(claim), self.plan.priced)
+        return voidable_price(self.plan, check_claim(claim))
 
     def voided(self, totals: Totals, held: Held, claim: Claim) -> Totals:
-        ruling = void(self.plan, checked(claim), held.charged, begun=False)
+        ruling = void(self.plan, check_claim(claim), held.charged, has_begun=False)
         if self.attack.as_found:
             # The ledger would not do it.
             assert ruling.ruling is Ruling.REFUSED
@@ -203,7 +205,7 @@ class Game:
         low, high = 0, len(claims)
         while low < high:
             middle = (low + high) // 2
-            asked = price(checked(claims[middle]), self.plan.priced)
+            asked = price(check_claim(claims[middle]), self.plan.priced)
             fits = self.charge(ledger.totals, asked) is not None
             low, high = (middle + 1, high) if fits else (low, middle)
         claim = claims[low - 1] if low else None

@@ -13,7 +13,7 @@ import pytest
 from scipy.optimize import brentq
 
 from accountant.amounts import UNIT
-from accountant.claims import Claim, checked
+from accountant.claims import Claim, check_claim
 from accountant.claims.price import price
 from accountant.policy import Policy
 from research.games import curves
@@ -69,7 +69,7 @@ class Planted:
         return None if own is None else self.counted(state, claim)._replace(own=own)
 
     def counted(self, state: State, claim: Claim) -> State:
-        epsilon, delta = price(checked(claim), ("epsilon", "delta")).amounts
+        epsilon, delta = price(check_claim(claim), ("epsilon", "delta")).amounts
         return state._replace(epsilon=state.epsilon + epsilon, delta=state.delta + delta)
 
     def by_basic(self, state: State, claim: Claim, delta: int = 0) -> State | None:

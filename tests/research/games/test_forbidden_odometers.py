@@ -16,7 +16,7 @@ from scipy.optimize import brentq
 from scipy.stats import binom
 
 from accountant.amounts import UNIT
-from accountant.claims import Probabilistic, checked
+from accountant.claims import Probabilistic, check_claim
 from accountant.claims.price import price
 from accountant.conversions.probabilistic import probabilistic_delta
 from accountant.filters import FILTERS
@@ -121,7 +121,7 @@ class TestClaimsWithDelta:
             "1e-6",
         )
         assert attack.failure == pytest.approx(2e-6)
-        claim = checked(Probabilistic(self.EPSILON, self.DELTA))
+        claim = check_claim(Probabilistic(self.EPSILON, self.DELTA))
         shift = price(claim, ("loss_shift",)).amounts[0] / UNIT
         assert shift == pytest.approx(1e-9, rel=1e-6)
         boundary = attack.odometer.boundary()

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from accountant.amounts import UNIT
-from accountant.claims import Pure, checked
+from accountant.claims import Pure, check_claim
 from accountant.claims.price import price
 from accountant.odometers import Odometer
 from accountant.odometers.linear import Linear
@@ -36,7 +36,7 @@ EPSILON, DELTA, ROUNDS, RUNS = 0.1, 0.05, 10_000, 100_000
 N = np.arange(1, ROUNDS + 1)
 V = ROUNDS * EPSILON**2
 # The ledger's own time of one round: 2 rho = 2 epsilon tanh(epsilon/2).
-TIGHT = int(price(checked(Pure("0.1")), ("loss_time",)).amounts[0]) / UNIT
+TIGHT = int(price(check_claim(Pure("0.1")), ("loss_time",)).amounts[0]) / UNIT
 
 
 def bounds_of(odometer: Odometer, time: float) -> FloatArray:

@@ -15,7 +15,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.records import decode_decision, encode
 from accountant.records.inputs import Input
-from accountant.replay.apply import source_named
+from accountant.replay.apply import parse_source
 from accountant.replay.replay import Replay
 from accountant.times import from_iso, iso
 from streams.client import Accountant
@@ -180,7 +180,7 @@ def recomputed(log: Log, without: int) -> Log:
         decision = decode_decision(value)
         if number == without or decision.source is None:
             continue
-        source, at = source_named(decision.source.topic), from_iso(decision.decided_at)
+        source, at = parse_source(decision.source.topic), from_iso(decision.decided_at)
         body = bytes(decision.request)
         out.append(decide(draft, Input(source, draft.next[source], None, body, at), at).value)
     return out

@@ -4,7 +4,7 @@ from decimal import Decimal
 
 import pytest
 
-from accountant.claims import checked
+from accountant.claims import check_claim
 from streams.cli.demo import DATASETS, week
 from streams.cli.demo.teams import DIVISIONS, TEAM_OF, TEAMS
 from streams.cli.demo.week import DAYS
@@ -215,7 +215,7 @@ def test_the_week_is_the_same_every_time_and_its_claims_are_sound(requests):
     assert asks != week(requests, seed=21)
     assert [ask.day for ask in asks] == sorted(ask.day for ask in asks)
     for claim in {ask.claim for ask in asks}:
-        checked(claim)
+        check_claim(claim)
 
 
 def test_each_analyst_is_in_one_team_and_each_dataset_has_limits():

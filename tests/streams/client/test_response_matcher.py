@@ -16,7 +16,7 @@ import pytest
 
 from accountant.records import NO_REQUEST, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import served_decision
-from accountant.records.inputs import Checked
+from accountant.records.inputs import CheckedInput
 from accountant.records.outcomes import Outcome, Reason
 from streams.client import Accountant, AsyncAccountant, NotGranted, ResultMissing, Unanswered
 from streams.client.http.service import HttpService
@@ -98,7 +98,7 @@ class MixedUp(EmbeddedService):
         return encode(self.change(json.loads(body))) if self.change is not _same else body
 
     def decide_sync(
-        self, source: Source, body: bytes, wait: float, *, checked: Checked | None = None
+        self, source: Source, body: bytes, wait: float, *, checked: CheckedInput | None = None
     ) -> Decision | None:
         answer = self.submit_sync(source, body, wait).decision
         return None if answer is None else decode_decision(answer)

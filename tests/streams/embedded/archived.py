@@ -9,7 +9,7 @@ from typing import Any
 from accountant.times import from_iso
 from streams.client import Accountant
 from streams.clock import CheckedClock
-from streams.embedded.archive import Archived, archive
+from streams.embedded.archive import ArchiveResult, archive
 from streams.embedded.file_ownership import stopped_ledger
 from streams.settings import Settings
 from tests.streams.gateway.local_server import TestClock
@@ -44,12 +44,14 @@ def latest(file: Path) -> int:
     return from_iso(last.floor) - 300_000
 
 
-def archive_file(file: Path, clock: TestClock, target: Path, before: int | None = None) -> Archived:
+def archive_file(
+    file: Path, clock: TestClock, target: Path, before: int | None = None
+) -> ArchiveResult:
     """Archive as the command does."""
     before = latest(file) if before is None else before
     checked = CheckedClock(clock)
 
-    async def work(journal: Any, genesis: Any) -> Archived:
+    async def work(journal: Any, genesis: Any) -> ArchiveResult:
         try:
             done = await archive(
                 journal,

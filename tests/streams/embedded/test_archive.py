@@ -83,7 +83,7 @@ def test_archive_and_log_are_the_whole_log(used: Path, target: Path, clock: Test
     kept = log_of(used)
     assert lines(target) == whole[: done.last + 1]
     assert kept == [whole[0], *whole[done.last + 1 :], kept[-1]]
-    assert done.kept == len(kept)
+    assert done.rest == len(kept)
     assert used.stat().st_size < size
     seal = decode_decision(kept[-1])
     assert (seal.outcome, seal.note) == (Outcome.SEALED, "the disk is full")

@@ -13,7 +13,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.store import Directory
 from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
@@ -55,7 +55,9 @@ def newest(kept: Path, place: Path) -> tuple[int, str] | None:
     if not notes:
         return None
     known = [SigningKey.load(kept / "key").verifier]
-    found: list[Checkpoint] = sorted((opened(each, known) for each in notes), key=lambda c: c[3])
+    found: list[Checkpoint] = sorted(
+        (open_signed(each, known) for each in notes), key=lambda c: c[3]
+    )
     return found[-1].sequence, found[-1].head
 
 

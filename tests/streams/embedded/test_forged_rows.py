@@ -14,7 +14,7 @@ import pytest
 from accountant.errors import LogDamaged
 from streams.client import Accountant
 from streams.embedded.ledger_file import reader
-from streams.embedded.sealed_log import first_kept
+from streams.embedded.sealed_log import first_unarchived
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
@@ -197,7 +197,7 @@ def test_a_dataset_whose_last_decision_is_archived_starts_and_its_forged_row_doe
     fill(file, clock)
     archive_file(file, clock, tmp_path / "old.jsonl.gz", before=latest(file))
     with reader(file) as db:
-        assert first_kept(db) > 2
+        assert first_unarchived(db) > 2
     sound = rows_of(file)
     with opened(file, clock) as ledger:
         assert ledger.dataset("old").totals["epsilon"] == "0.3"

@@ -12,8 +12,8 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, signed
-from streams.evidence.store import put_note
+from streams.evidence.signed_checkpoint import Checkpoint, sign_checkpoint
+from streams.evidence.store import write_checkpoint
 from streams.settings import Settings
 from tests.streams.bodies import asking
 from tests.streams.embedded.owning import BORN, ask
@@ -31,7 +31,9 @@ def sign(file: Path, kept: Path, sequence: int, *, branch: int = 0, head: str = 
     """Keep a checkpoint beside the ledger's own, as a process on another machine would."""
     (folder,) = {note.parent for note in kept.rglob("*.note")}
     checkpoint = Checkpoint(ledger_id(file), 0, branch, sequence, head, 1_800_000_000_000)
-    return put_note(folder, checkpoint, signed(checkpoint, SigningKey.load(kept / "key")))
+    return write_checkpoint(
+        folder, checkpoint, sign_checkpoint(checkpoint, SigningKey.load(kept / "key"))
+    )
 
 
 @pytest.mark.parametrize("place", [1, 3])

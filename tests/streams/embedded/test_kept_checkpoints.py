@@ -19,7 +19,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.evidence.keys import SigningKey
 from streams.evidence.signed_checkpoint import Checkpoint
-from streams.evidence.signed_checkpoint import opened as read_note
+from streams.evidence.signed_checkpoint import open_signed as read_note
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking

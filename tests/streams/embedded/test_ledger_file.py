@@ -11,7 +11,7 @@ import pytest
 
 from accountant.records import Genesis
 from streams.embedded.journal import SqliteJournal
-from streams.embedded.ledger_file import connect_writer, create, read_decisions, stored_genesis
+from streams.embedded.ledger_file import connect_writer, create, read_decisions, read_genesis
 from streams.errors import Refused, Unavailable
 from tests.faults.sqlite_life import Disk
 from tests.streams.processing.contract import AwaitableQueue
@@ -124,7 +124,7 @@ def test_a_genesis_that_cannot_be_read_is_damage(file: Path, value: str) -> None
     with closing(connect_writer(file)) as db:
         db.execute(f"UPDATE decisions SET value = {value} WHERE sequence = 0")
     with pytest.raises(Refused, match="is damaged: decision 0 "):
-        stored_genesis(file)
+        read_genesis(file)
 
 
 def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None:

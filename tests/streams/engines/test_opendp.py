@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import brentq
 from scipy.stats import norm
 
-from accountant.claims import Approximate, ApproximateZcdp, Pure, Zcdp, checked
+from accountant.claims import Approximate, ApproximateZcdp, Pure, Zcdp, check_claim
 from accountant.errors import RequestInvalid
 from streams.client import Accountant
 from streams.engines.opendp import opendp_claim
@@ -181,7 +181,7 @@ def test_a_map_that_says_nonsense_is_refused(value, said):
 
 def test_the_least_map_costs_the_least_claim_and_0_costs_0():
     tiny = opendp_claim(user_made(dp.max_divergence(), 1e-300), unit="patient").claim
-    assert checked(tiny)
+    assert check_claim(tiny)
     assert tiny == Pure("0.000000000001")
     nothing = opendp_claim(user_made(dp.max_divergence(), 0.0), unit="patient").claim
     assert nothing == Pure("0")

@@ -14,7 +14,7 @@ from accountant.partition.decide import decide
 from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import decode_decision
 from accountant.records.inputs import Input
-from accountant.replay.apply import source_named
+from accountant.replay.apply import parse_source
 from accountant.replay.replay import Replay
 from accountant.times import from_iso
 from streams.processing.journal import new_ledger_id
@@ -234,7 +234,7 @@ def _decided(log: Log) -> Log:
     for decision in map(decode_decision, log[1:]):
         if decision.source is None:
             continue
-        source, at = source_named(decision.source.topic), from_iso(decision.decided_at)
+        source, at = parse_source(decision.source.topic), from_iso(decision.decided_at)
         body = bytes(decision.request) if decision.request else b"{"
         out.append(decide(draft, Input(source, draft.next[source], None, body, at), at).value)
     return out

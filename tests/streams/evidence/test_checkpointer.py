@@ -29,9 +29,9 @@ class Signing(RecordingObserver):
         super().__init__()
         self._heads = heads
 
-    def refolded(self, partition: Partition, seconds: float) -> None:
+    def replayed(self, partition: Partition, seconds: float) -> None:
         self._heads.begin(partition)
-        super().refolded(partition, seconds)
+        super().replayed(partition, seconds)
 
     def committed(self, committed: Committed) -> None:
         self._heads.wake(committed.partition)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from streams.errors import Refused, Unavailable
 from streams.evidence import Checkpoint, CheckpointInvalid, Directory, SigningKey, Verifier
-from streams.evidence.signed_checkpoint import opened, signed, text_of
+from streams.evidence.signed_checkpoint import open_signed, sign_checkpoint, text_of
 
 HEAD = "sha256:" + "ab" * 32
 ONE = Checkpoint("5d" * 16, 0, 0, 41, HEAD, 1_795_446_824_871)
@@ -36,7 +36,9 @@ checkpoints = st.builds(
 
 @given(checkpoints)
 def test_a_signed_checkpoint_is_read_unchanged(checkpoint: Checkpoint) -> None:
-    assert opened(signed(checkpoint, KEY), [OTHER.verifier, KEY.verifier]) == checkpoint
+    assert (
+        open_signed(sign_checkpoint(checkpoint, KEY), [OTHER.verifier, KEY.verifier]) == checkpoint
+    )
 
 
 @given(checkpoints, checkpoints)
@@ -46,7 +48,7 @@ def test_different_checkpoints_have_different_texts(one: Checkpoint, two: Checkp
 
 def test_a_signed_checkpoint_has_the_format_of_signed_notes() -> None:
     """By the format's own description, with nothing of ours."""
-    note = signed(ONE, KEY)
+    note = sign_checkpoint(ONE, KEY)
     text, line = note.split("\n\n— ".encode())
     name, value = line.decode().split()
     raw = base64.b64decode(value)
@@ -63,24 +65,24 @@ def test_a_signed_checkpoint_has_the_format_of_signed_notes() -> None:
 
 @given(st.data())
 def test_a_changed_byte_makes_a_checkpoint_invalid(data: st.DataObject) -> None:
-    note = bytearray(signed(ONE, KEY))
+    note = bytearray(sign_checkpoint(ONE, KEY))
     at = data.draw(st.integers(0, len(note) - 1))
     note[at] ^= data.draw(st.integers(1, 255))
     with pytest.raises(CheckpointInvalid):
-        opened(bytes(note), [KEY.verifier])
+        open_signed(bytes(note), [KEY.verifier])
 
 
 @pytest.mark.parametrize("keys", [[], [OTHER.verifier]])
 def test_a_checkpoint_signed_by_an_unknown_key_is_refused(keys: list[Verifier]) -> None:
     with pytest.raises(CheckpointInvalid, match="no known key has signed it"):
-        opened(signed(ONE, KEY), keys)
+        open_signed(sign_checkpoint(ONE, KEY), keys)
 
 
 def test_a_checkpoint_may_have_a_second_signature_of_a_witness() -> None:
     witness = SigningKey("witness", b"w" * 32)
-    second = signed(ONE, witness).split(b"\n\n")[1]
-    assert opened(signed(ONE, KEY) + second, [KEY.verifier]) == ONE
-    assert opened(signed(ONE, KEY) + second, [witness.verifier]) == ONE
+    second = sign_checkpoint(ONE, witness).split(b"\n\n")[1]
+    assert open_signed(sign_checkpoint(ONE, KEY) + second, [KEY.verifier]) == ONE
+    assert open_signed(sign_checkpoint(ONE, KEY) + second, [witness.verifier]) == ONE
 
 
 @pytest.mark.parametrize(
@@ -104,13 +106,13 @@ def test_a_signed_text_in_another_format_is_refused(old: str, new: str) -> None:
     signature = base64.b64encode(KEY.verifier.id + KEY.sign(forged)).decode()
     note = forged + f"\n— {KEY.verifier.name} {signature}\n".encode()
     with pytest.raises(CheckpointInvalid):
-        opened(note, [KEY.verifier])
+        open_signed(note, [KEY.verifier])
 
 
 @given(st.binary(max_size=5000))
 def test_random_bytes_are_no_checkpoint(garbage: bytes) -> None:
     with pytest.raises(CheckpointInvalid):
-        opened(garbage, [KEY.verifier])
+        open_signed(garbage, [KEY.verifier])
 
 
 def test_a_key_file_is_private_and_never_replaced(tmp_path: Path) -> None:
@@ -166,7 +168,7 @@ def test_a_key_name_without_separators_is_required(name: str, tmp_path: Path) ->
 def test_a_directory_stores_both_checkpoints_of_a_fork(tmp_path: Path) -> None:
     directory = Directory(tmp_path / "kept")
     fork = ONE._replace(head="sha256:" + "cd" * 32)
-    notes = [signed(each, KEY) for each in (ONE, fork)]
+    notes = [sign_checkpoint(each, KEY) for each in (ONE, fork)]
     files = [directory.put(each, note) for each, note in zip((ONE, fork), notes, strict=True)]
     assert directory.put(ONE, b"other") == files[0]
     assert sorted(note for _, note in directory.notes()) == sorted(notes)

@@ -8,7 +8,7 @@ from pathlib import Path
 from accountant.partition import hash_of
 from streams.embedded.ledger_file import read_decisions
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import opened
+from streams.evidence.signed_checkpoint import open_signed
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 
@@ -47,6 +47,6 @@ def test_head_contains_the_newest_signed_checkpoint(
         while note is None:
             (head,) = server.http.get("/head").json()
             note = head.get("note")
-        checkpoint = opened(note.encode(), [SigningKey.load(directory / "key").verifier])
+        checkpoint = open_signed(note.encode(), [SigningKey.load(directory / "key").verifier])
     value = list(read_decisions(file))[checkpoint.sequence]
     assert (checkpoint.ledger, checkpoint.head) == (head["ledger"], hash_of(value))

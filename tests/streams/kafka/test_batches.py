@@ -31,7 +31,7 @@ def test_a_few_records_are_one_batch(some: list[Record], sequence: int) -> None:
     assert len(made) == min(len(some), 1)
     for batch in made:
         assert numbers(batch.data) == (*PRODUCER, sequence, len(some))
-        assert batch.following == (sequence + len(some)) % 2**31
+        assert batch.next_sequence == (sequence + len(some)) % 2**31
         read = unpack_batches(bytes(batch.data), TP, 0).records
         assert [(r.key, r.value, r.timestamp) for r in read] == [each[:3] for each in some]
 
@@ -45,7 +45,7 @@ def test_many_records_are_several_consecutive_batches() -> None:
     for batch in made:
         assert len(batch.data) <= BATCH_BYTES
         assert numbers(batch.data)[2] == following
-        following = batch.following
+        following = batch.next_sequence
         read += unpack_batches(bytes(batch.data), TP, 0).records
     assert following == (first + 300) % 2**31 == 199
     assert [r.value for r in read] == [each.value for each in some]
@@ -55,7 +55,7 @@ def test_a_record_above_the_limit_is_sent_for_the_broker_to_reject() -> None:
     large = Record(b"k", b"." * (BATCH_BYTES + 1), 0)
     small = Record(b"k", b".", 0)
     made = batches([small, large, small], PRODUCER, 0)
-    assert [batch.following for batch in made] == [1, 2, 3]
+    assert [batch.next_sequence for batch in made] == [1, 2, 3]
 
 
 def test_headers_are_sent_with_their_record() -> None:

@@ -30,7 +30,7 @@ def test_a_filter_s_sums_are_exported_under_their_names(name: str, clock: TestCl
 def check_exported(policy: Policy, clock: TestClock) -> None:
     """Check the metrics of a dataset's budget, remaining amounts and guarantee."""
     made, state = LiveLedgers(clock), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     opened = opening(clock) | {"policy": msgspec.to_builtins(policy)}
     bodies = [("admin", opened), *[("requests", request(clock)) for _ in range(3)]]
     draft, decided = Draft(state), []

@@ -45,7 +45,7 @@ def commit(
 @pytest.fixture
 def live_ledgers(clock: TestClock) -> tuple[LiveLedgers, Partition, CollectorRegistry]:
     made, state = LiveLedgers(clock, usage=True), partition(clock)
-    made.refolded(state, 0.5)
+    made.replayed(state, 0.5)
     commit(made, state, clock, opening(clock), request(clock), request(clock))
     return made, state, make_registry(made)
 
@@ -63,7 +63,7 @@ def test_a_dataset_whose_partition_moved_away_disappears(live_ledgers: Fixture) 
     assert registry.get_sample_value("privacy_partition_ready", {"partition": "0"}) is None
     counted = {"dataset": "census", "outcome": "granted", "reason": ""}
     assert registry.get_sample_value("privacy_requests_total", counted) is None
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     assert registry.get_sample_value("privacy_filter_spent_ratio", labels) is not None
 
 
@@ -71,7 +71,7 @@ def test_faults_and_fencings_are_counted_by_kind(live_ledgers: Fixture) -> None:
     made, state, registry = live_ledgers
     for error in (Unavailable("away"), Fenced("another"), Unavailable("away")):
         made.dropped(0, error)
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
     value = registry.get_sample_value
     assert value("privacy_partition_fencings_total", {"partition": "0"}) == 1
     labels = {"partition": "0", "fault": "Unavailable"}
@@ -130,7 +130,7 @@ def test_counts_survive_a_fault_and_end_with_the_partition(
     made.dropped(0, Unavailable("away"))
     assert registry.get_sample_value("privacy_filter_left", {"dataset": "census"}) is None
     assert registry.get_sample_value("privacy_requests_total", granted) == 2
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, request(clock))
     assert registry.get_sample_value("privacy_requests_total", granted) == 3
     made.dropped(0, None)
@@ -149,7 +149,7 @@ def test_an_error_after_a_release_brings_no_series_back(live_ledgers: Fixture) -
     made.dropped(0, None)
     made.dropped(0, Fenced("another"))
     assert registry.get_sample_value("privacy_partition_ready", labels) is None
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     made.dropped(0, Fenced("another"))
     assert registry.get_sample_value("privacy_partition_ready", labels) == 0
     assert registry.get_sample_value("privacy_partition_fencings_total", labels) == 1
@@ -169,7 +169,7 @@ def test_a_halt_is_shown_until_the_partition_serves_again(live_ledgers: Fixture)
     assert registry.get_sample_value("privacy_partition_halted", labels) == 0
     made.halted(0, LogDamaged("no"))
     assert registry.get_sample_value("privacy_partition_halted", labels) == 1
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     assert registry.get_sample_value("privacy_partition_halted", labels) == 0
 
 
@@ -191,7 +191,7 @@ def test_dead_letters_are_counted_by_reason(live_ledgers: Fixture, clock: TestCl
 def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
     made, state = LiveLedgers(clock), partition(clock)
     registry = make_registry(made)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock, horizon="P10D"), request(clock), request(clock))
 
     def burn() -> float | None:
@@ -206,7 +206,7 @@ def test_burn_compares_what_is_spent_with_the_horizon(clock: TestClock) -> None:
 
 def test_analysts_are_shown_only_on_demand_and_up_to_the_cap(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, analysts=2), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     bodies = [request(clock, analyst=name) for name in ("ana", "bea", "cy", "ana", "cy")]
     big = request(clock, analyst="bea", claim={"type": "pure", "epsilon": "5"})
     commit(made, state, clock, opening(clock), *bodies, big)
@@ -233,13 +233,13 @@ def test_usage_of_a_partition_that_leaves_after_a_fault_is_dropped(
     """As on Kafka: fenced, or away from the broker, and only then revoked."""
     made, state = LiveLedgers(clock, usage=True, analysts=1), partition(clock)
     registry = make_registry(made)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock), request(clock, analyst="ana"))
     views = LiveViews(lambda: dict(made.ledgers()), made)
     assert views.dataset("census") is not None
     made.dropped(0, Unavailable("away"))
     if came_back:
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
     if isinstance(fault, LogDamaged):
         made.halted(0, fault)
     else:
@@ -252,7 +252,7 @@ def test_usage_of_a_partition_that_leaves_after_a_fault_is_dropped(
     assert made.snapshot().analysts == []
     assert views.datasets() == {}
     assert not views._made
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     view = views.dataset("census")
     assert view is not None
     assert view.partition_sequence == UNKNOWN
@@ -272,7 +272,7 @@ def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestC
     """Read after each commit, or once at the end: the same figures."""
     one, other, state = LiveLedgers(clock), LiveLedgers(clock), partition(clock)
     for made in one, other:
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
     both = ObserverPair(one, other)
     commit(both, state, clock, opening(clock))
     for number in range(700):
@@ -296,7 +296,7 @@ class ObserverPair:
 def test_no_partition_is_ready_while_the_process_cannot_decide(clock: TestClock) -> None:
     status = Status()
     made, state = LiveLedgers(clock, is_sound=status.is_sound), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock))
     registry, labels = make_registry(made), {"partition": "0"}
     assert registry.get_sample_value("privacy_partition_ready", labels) == 1
@@ -315,7 +315,7 @@ def test_only_the_partitions_of_a_broker_that_does_not_answer_are_not_ready(
     status = Status()
     made, state = LiveLedgers(clock, is_sound=status.is_sound), partition(clock)
     for observer in (made, status):
-        observer.refolded(state, 0.1)
+        observer.replayed(state, 0.1)
     registry, labels = make_registry(made), {"partition": "0"}
     status.unreached({1: "its broker does not answer"})
     assert registry.get_sample_value("privacy_partition_ready", labels) == 1

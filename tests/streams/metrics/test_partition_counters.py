@@ -51,7 +51,7 @@ def counted(made: LiveLedgers, name: str) -> tuple[dict[str, int], dict[str, int
 def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
     made, states = LiveLedgers(clock), [one_of(clock, number, 2) for number in range(2)]
     for state in states:
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
     names = [name_in(number, 2, "open") for number in range(2)]
     late = name_in(0, 2, "late")
     commit(made, states[0], clock, request(clock, dataset=late))
@@ -77,7 +77,7 @@ def test_counts_of_one_dataset_are_those_among_all(clock: TestClock) -> None:
 def test_settled_names_are_counted_once(clock: TestClock) -> None:
     made, states = LiveLedgers(clock), [one_of(clock, number, 2) for number in range(2)]
     wrong = name_in(1, 2, "elsewhere")
-    made.refolded(states[0], 0.1)
+    made.replayed(states[0], 0.1)
     for number in range(1, 4):
         commit(made, states[0], clock, request(clock, dataset=wrong), b"{")
         dead = made.snapshot().partitions[0].dead_letters
@@ -85,13 +85,13 @@ def test_settled_names_are_counted_once(clock: TestClock) -> None:
         assert made.requests()["", "invalid", "wrong_partition"] == number
         if number == 2:
             made.dropped(0, Unavailable("away"))
-            made.refolded(states[0], 0.1)
+            made.replayed(states[0], 0.1)
 
 
 def with_datasets(clock: TestClock, count: int) -> LiveLedgers:
     """Return one that has so many datasets open, with grants and refusals of each."""
     made, state = LiveLedgers(clock, usage=True), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     big = {"type": "pure", "epsilon": "5"}
     for i in range(count):
         name = f"d{i}"
@@ -122,7 +122,7 @@ def test_counting_does_not_read_all_keys(clock: TestClock) -> None:
     spent = []
     for count in (5, 5, 200):
         made, state = LiveLedgers(clock), one_of(clock, 0, 2)
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
         for i in range(count):
             open_here, wrong = name_in(0, 2, f"d{i}"), name_in(1, 2, f"d{i}")
             commit(made, state, clock, opening(clock, open_here), request(clock, dataset=wrong))
@@ -135,7 +135,7 @@ def test_counting_does_not_read_all_keys(clock: TestClock) -> None:
 
 def test_a_commit_is_counted_while_a_reader_merges_its_copies(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="1000"), request(clock))
     bodies = [request(clock, analyst="bea") for _ in range(300)]
     waited: list[bool] = []

@@ -24,7 +24,7 @@ NAMES = [f"d{number}" for number in range(20)]
 def test_concurrent_scrapes_see_every_decision_once(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
     registry = make_registry(made)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     decided = 0
     done = threading.Event()
     samples: list[list[float]] = [[], []]

@@ -27,7 +27,7 @@ def shown(made: LiveLedgers) -> dict[tuple[str, str], int]:
 
 def test_analysts_beyond_the_limit_are_counted_together(clock: TestClock) -> None:
     made, state = LiveLedgers(clock, usage=True, analysts=2), partition(clock)
-    made.refolded(state, 0.1)
+    made.replayed(state, 0.1)
     commit(made, state, clock, opening(clock, epsilon="2"), opening(clock, "adult"))
     names = [f"a{number}" for number in range(MAX_ANALYSTS + 3)]
     for claim in (SMALL, REFUSED):
@@ -74,7 +74,7 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
     states = [one_of(clock, number, 2) for number in range(2)]
     away, here = (name_in(number, 2, "d") for number in range(2))
     for state, name in zip(states, (away, here), strict=True):
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
         commit(made, state, clock, opening(clock, name), request(clock, dataset=name))
     assert shown(made) == {(away, "ana"): 1, (here, "ana"): 1, ("", ""): 0}
 
@@ -95,7 +95,7 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
     ask(1, "ana", "dan", "eve", "fay")
     now = {(here, "ana"): 3, (here, "dan"): 1, (here, "eve"): 1}
     assert shown(made) == now | {("", ""): 4}
-    made.refolded(states[0], 0.1)
+    made.replayed(states[0], 0.1)
     ask(0, "bea")
     assert shown(made) == now | {("", ""): 5}
 
@@ -104,7 +104,7 @@ def test_a_scrape_does_not_read_pairs_that_it_does_not_show(clock: TestClock) ->
     spent = []
     for count in (10, 400):
         made, state = LiveLedgers(clock, usage=True, analysts=5), partition(clock)
-        made.refolded(state, 0.1)
+        made.replayed(state, 0.1)
         asked = [request(clock, analyst=f"a{i}", claim=SMALL) for i in range(count)]
         commit(made, state, clock, opening(clock), *asked)
         made.snapshot()

@@ -52,7 +52,7 @@ class Stage:
 
     def refold(self) -> None:
         if not self.owns:
-            self.own.refolded(self.partition, 0.0)
+            self.own.replayed(self.partition, 0.0)
             self.owns = True
 
     def drop(self) -> None:

@@ -8,7 +8,12 @@ from accountant.amounts import parse_units
 from accountant.limits.applicable_limits import team_of
 from accountant.views.datasets import view_of_ledger
 from accountant.views.limit_views import DatasetLimits, analyst_budget, level_views
-from accountant.views.why import RemainingAmount, SpenderKey, left_of_dataset, remaining_by_scope
+from accountant.views.why import (
+    RemainingAmount,
+    SpenderKey,
+    remaining_by_scope,
+    remaining_of_dataset,
+)
 from tests.accountant.world import World
 
 OTHER_UNIT = "a limit counts in another unit"
@@ -128,6 +133,6 @@ def test_another_sum_that_decides_is_not_known(
     world.open("census", **policy)
     assert world.ask(claim).outcome == "granted"
     world.commit()
-    left = left_of_dataset(view_of_ledger(world.state.ledgers["census"]))
+    left = remaining_of_dataset(view_of_ledger(world.state.ledgers["census"]))
     assert (left.units is not None) == known
     assert (left.note is None) == known

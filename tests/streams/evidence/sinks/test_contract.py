@@ -10,7 +10,7 @@ import pytest
 
 from streams.errors import LedgerFault, Refused, Unavailable
 from streams.evidence.keys import SigningKey
-from streams.evidence.signed_checkpoint import Checkpoint, signed
+from streams.evidence.signed_checkpoint import Checkpoint, sign_checkpoint
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.sinks import Sink
 from streams.evidence.store import Directory
@@ -28,7 +28,7 @@ OTHERS = [ONE._replace(partition=3), ONE._replace(ledger="sha256:" + "0e" * 32),
 
 
 def note_of(checkpoint: Checkpoint) -> bytes:
-    return signed(checkpoint, KEY)
+    return sign_checkpoint(checkpoint, KEY)
 
 
 def put(sink: Sink, checkpoint: Checkpoint) -> str:

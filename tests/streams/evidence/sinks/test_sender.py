@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from prometheus_client import CollectorRegistry, generate_latest
 
-from streams.evidence.signed_checkpoint import Checkpoint, opened
+from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.sink_sender import Sender, Senders
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.store import Directory
@@ -37,7 +37,7 @@ def sent(to: Senders, *numbers: int, partition: int = 0) -> None:
 
 def numbers(notes: list[bytes], partition: int = 0) -> list[int]:
     """Return the decisions that notes are of, each signed by the key."""
-    found = [opened(note, [KEY.verifier]) for note in notes]
+    found = [open_signed(note, [KEY.verifier]) for note in notes]
     return sorted(each.sequence for each in found if each.partition == partition)
 
 

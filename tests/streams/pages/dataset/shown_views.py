@@ -21,7 +21,7 @@ def dataset(**fields: Any) -> DatasetView:
     """Return a dataset as it was opened, basic with epsilon 1 where nothing else is said."""
     policy = {"filter": "basic", "epsilon": "1", **fields.pop("policy", {})}
     plan = open_plan(resolve(Policy(**policy)))
-    view = view_of_ledger(Ledger.opened("census", plan, from_iso(OPENED)))
+    view = view_of_ledger(Ledger.new("census", plan, from_iso(OPENED)))
     return replace(view, **fields)
 
 
