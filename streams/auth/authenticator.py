@@ -8,8 +8,9 @@ from typing import Final
 
 from prometheus_client import CollectorRegistry, Counter
 
+from streams.auth.metrics_token import MetricsToken
 from streams.auth.oidc import Provider
-from streams.auth.principal import Principal
+from streams.auth.principal import SCRAPER, Principal, Scraper
 from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import TOKEN_PREFIX
 from streams.clock import steady
@@ -29,6 +30,7 @@ _TOO_LONG: Final = Refusal(
     "provider leave claims out of it, such as groups",
     "token",
 )
+_NO_METRICS_TOKEN: Final = Refusal(503, "metrics token unreadable")
 _OUTCOME: Final = {401: "unauthenticated", 503: "unavailable"}
 _LOG_INTERVAL_S: Final = 10.0
 
@@ -42,6 +44,7 @@ class Authenticator:
         tokens, provider: the enabled methods; at least one of them.
         metrics_readers: names that may read /metrics besides administrators; None lets everybody
             read it, even without a token.
+        metrics_token: the token for /metrics alone, None without one.
         registry: counts authentications.
     """
 
@@ -51,12 +54,14 @@ class Authenticator:
         provider: Provider | None,
         *,
         metrics_readers: frozenset[str] | None,
+        metrics_token: MetricsToken | None = None,
         registry: CollectorRegistry,
     ) -> None:
         assert tokens or provider
         self._tokens = tokens
         self._provider = provider
         self._metrics_readers = metrics_readers
+        self._metrics_token = metrics_token
         counter = Counter(
             "privacy_http_authentications",
             "Requests by the outcome of their authentication.",
@@ -73,24 +78,45 @@ class Authenticator:
         Args:
             peer: the caller's network address, for the log.
         """
-        found = await self._find([value for name, value in headers if name == _AUTHORIZATION])
-        if isinstance(found, Principal):
-            self._accepted.inc()
-        else:
-            self._refused[found.status].inc()
-            self._refusal_log.add(found, peer)
+        token = _bearer_token(headers)
+        found = token if isinstance(token, Refusal) else await self._find(token)
+        self._count(found, peer)
         return found
 
-    async def _find(self, headers: list[bytes]) -> Principal | Refusal:
-        if not headers:
-            return _NONE
-        # Two headers are ambiguous: a proxy may check the one and this server the other.
-        match = _BEARER.fullmatch(headers[0]) if len(headers) == 1 else None
-        if match is None:
-            return _MALFORMED
-        token = match[1].decode("ascii")
-        if len(token) > MOST_TOKEN:
-            return _TOO_LONG
+    async def authenticate_scrape(
+        self, headers: Headers, *, peer: str
+    ) -> Principal | Scraper | Refusal:
+        """Return the caller of `GET /metrics`, where the metrics token is valid too.
+
+        Args:
+            peer: as of `authenticate`.
+        """
+        token = _bearer_token(headers)
+        found: Principal | Scraper | Refusal
+        if isinstance(token, Refusal):
+            found = token
+        else:
+            found = await self._find_scraper(token)
+        self._count(found, peer)
+        return found
+
+    async def _find_scraper(self, token: str) -> Principal | Scraper | Refusal:
+        matches = self._metrics_token is not None and await self._metrics_token.matches(token)
+        if matches:
+            return SCRAPER
+        found = await self._find(token)
+        # While the file cannot be read, no token is known to be wrong.
+        is_unknown = matches is None and isinstance(found, Refusal)
+        return _NO_METRICS_TOKEN if is_unknown else found
+
+    def _count(self, found: Principal | Scraper | Refusal, peer: str) -> None:
+        if isinstance(found, Refusal):
+            self._refused[found.status].inc()
+            self._refusal_log.add(found, peer)
+        else:
+            self._accepted.inc()
+
+    async def _find(self, token: str) -> Principal | Refusal:
         if self._tokens is not None and (self._provider is None or token.startswith(TOKEN_PREFIX)):
             return await self._tokens.find(token)
         assert self._provider is not None
@@ -105,16 +131,42 @@ class Authenticator:
         only_tokens = self._tokens if self._provider is None else None
         return only_tokens is not None and not await only_tokens.are_usable()
 
+    async def unavailable_methods(self) -> dict[str, bool]:
+        """Tell of each method of authentication whether its tokens cannot be checked now.
+
+        Returns: by method: `tokens`, `provider`, and `metrics` for the metrics token.
+        """
+        found = {}
+        if self._tokens is not None:
+            found["tokens"] = not await self._tokens.are_usable()
+        if self._provider is not None:
+            found["provider"] = self._provider.is_away()
+        if self._metrics_token is not None:
+            found["metrics"] = not await self._metrics_token.is_readable()
+        return found
+
     @property
     def metrics_are_open(self) -> bool:
         """Whether unauthenticated callers may read /metrics."""
         return self._metrics_readers is None
 
-    def may_read_metrics(self, caller: Principal | None) -> bool:
+    def may_read_metrics(self, caller: Principal | Scraper | None) -> bool:
         """Tell whether a caller may read /metrics; None is an unauthenticated one."""
-        if self._metrics_readers is None:
+        if self._metrics_readers is None or isinstance(caller, Scraper):
             return True
         return caller is not None and (caller.administrator or caller.name in self._metrics_readers)
+
+
+def _bearer_token(headers: Headers) -> str | Refusal:
+    found = [value for name, value in headers if name == _AUTHORIZATION]
+    if not found:
+        return _NONE
+    # Two headers are ambiguous: a proxy may check the one and this server the other.
+    match = _BEARER.fullmatch(found[0]) if len(found) == 1 else None
+    if match is None:
+        return _MALFORMED
+    token = match[1].decode("ascii")
+    return _TOO_LONG if len(token) > MOST_TOKEN else token
 
 
 class _RefusalLog:

@@ -12,11 +12,11 @@ from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
 from streams.auth.authenticator import Authenticator
-from streams.auth.principal import KEY, Principal
+from streams.auth.principal import KEY, Principal, Scraper
 from streams.clock import steady
 from streams.http.refusal import Refusal, not_permitted, refusal_response
 
-HEALTH: Final = frozenset({"/healthz", "/readyz"})
+HEALTH: Final = frozenset({"/healthz", "/healthz/metrics", "/readyz"})
 """Public paths; an unauthenticated caller learns the state alone, no reason."""
 METRICS: Final = "/metrics"
 _RECHECK_S: Final = 5.0
@@ -123,7 +123,7 @@ class _AuthMiddleware:
             await self._answer_public(scope, receive, send)
             return
         found = await self._authenticate(scope)
-        if not isinstance(found, Principal):
+        if isinstance(found, Refusal):
             page = None if self._browsers is None else self._browsers.refusal_page(scope, found)
             await answer(send, refusal_response(found) if page is None else page)
             return
@@ -138,7 +138,10 @@ class _AuthMiddleware:
             _set(scope, found if isinstance(found, Principal) else None)
         await self._app(scope, receive, send)
 
-    async def _authenticate(self, scope: HTTPScope) -> Any:
+    async def _authenticate(self, scope: HTTPScope) -> Principal | Scraper | Refusal:
+        if _is_scrape(scope):
+            headers, peer = scope["headers"], peer_of(scope)
+            return await self._authenticator.authenticate_scrape(headers, peer=peer)
         headers = self._credentials(scope)
         found = await self._authenticator.authenticate(headers, peer=peer_of(scope))
         return found if self._browsers is None else self._browsers.resolve(scope, found)
@@ -195,8 +198,13 @@ class _RevocableResponse:
         await self._send(message)
 
 
-def _set(scope: HTTPScope, principal: Principal | None) -> None:
-    cast(Any, scope)[KEY] = principal
+def _is_scrape(scope: HTTPScope) -> bool:
+    """Tell whether the metrics token may be valid: by method and exact path."""
+    return scope["method"] == "GET" and scope["path"] == METRICS
+
+
+def _set(scope: HTTPScope, caller: Principal | Scraper | None) -> None:
+    cast(Any, scope)[KEY] = caller
 
 
 def peer_of(scope: HTTPScope) -> str:

@@ -116,6 +116,10 @@ class Provider:
         self._principal = principal
         self._cache: OrderedDict[bytes, _Verified] = OrderedDict()
 
+    def is_away(self) -> bool:
+        """Tell whether no token can be verified, because the provider does not answer."""
+        return self._keys.are_away()
+
     async def find(self, token: str) -> Principal | Refusal:
         """Return the principal of a token."""
         digest = hashlib.sha256(token.encode()).digest()

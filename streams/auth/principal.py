@@ -11,7 +11,7 @@ from streams.http.problems import HTTPProblem
 from streams.http.refusal import Refusal, refusal_response
 
 KEY: Final = "accountant.principal"
-"""The key of a request's scope for its principal; None is an unauthenticated caller."""
+"""The key of a request's scope for its caller; None is an unauthenticated caller."""
 
 Kind = Literal["token", "oidc"]
 
@@ -29,6 +29,14 @@ class Principal:
     name: str
     kind: Kind
     administrator: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Scraper:
+    """The bearer of the metrics token: it has no name and no role, and may read /metrics alone."""
+
+
+SCRAPER: Final = Scraper()
 
 
 def authenticates(request: Request[Any, Any, Any]) -> bool:

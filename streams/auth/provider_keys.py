@@ -85,6 +85,14 @@ class ProviderKeys:
             self._start()
         return True
 
+    def are_away(self) -> bool:
+        """Tell whether no key is trusted, because the last fetch failed; starts the next one."""
+        if self.are_trusted():
+            return False
+        if self._now() - self._began > BETWEEN_S:
+            self._start()
+        return bool(self._away)
+
     async def find(self, kid: str | None, algorithm: str) -> jwt.PyJWK | None:
         """Return the key with an id, or the only key where the token names no id; None if none.
 

@@ -9,6 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry
 
 from streams.auth.authenticator import Authenticator
+from streams.auth.metrics_token import MetricsToken, read_metrics_token
 from streams.auth.middleware import Network
 from streams.auth.oidc import Provider, TokenRequirements
 from streams.auth.principal import Kind, Principal
@@ -21,7 +22,13 @@ from streams.settings import PREFIX, Settings
 from streams.settings.access import EVERYBODY, listed
 
 _AUTHENTICATION: Final = f"{PREFIX}TOKENS or {PREFIX}OIDC_ISSUER"
-_OF_AUTHENTICATION: Final = ("administrators", "openers", "metrics_readers", "token_prefix")
+_OF_AUTHENTICATION: Final = (
+    "administrators",
+    "openers",
+    "metrics_readers",
+    "metrics_token_file",
+    "token_prefix",
+)
 """Settings that have no effect while authentication is off."""
 
 
@@ -34,6 +41,8 @@ def check_access(settings: Settings) -> None:
     tls_of(settings)
     if settings.tokens is not None:
         read(settings.tokens)
+    if settings.metrics_token_file is not None:
+        read_metrics_token(settings.metrics_token_file)
     if settings.authenticates and not is_loopback(settings.bind) and not settings.is_private:
         raise Refused(
             f"{PREFIX}BIND {settings.bind} is reachable from other machines, and tokens must not "
@@ -136,7 +145,14 @@ def make_authenticator(settings: Settings, registry: CollectorRegistry) -> Authe
         provider = Provider(accepts, keys, lambda name: is_one(name, "oidc"))
     everybody = settings.metrics_readers.strip() == EVERYBODY
     readers = None if everybody else frozenset(listed(settings.metrics_readers))
-    return Authenticator(tokens, provider, metrics_readers=readers, registry=registry)
+    scraper = settings.metrics_token_file
+    return Authenticator(
+        tokens,
+        provider,
+        metrics_readers=readers,
+        metrics_token=None if scraper is None else MetricsToken(scraper),
+        registry=registry,
+    )
 
 
 def _token_requirements(settings: Settings, issuer: str) -> TokenRequirements:

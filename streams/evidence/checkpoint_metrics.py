@@ -12,7 +12,7 @@ from streams.evidence.checkpointer import Checkpointer
 
 
 class CheckpointMetrics(Collector):
-    """Counts partitions that sign with another key than the log's, and replaced ledgers.
+    """Tells whether checkpoints are stored, signed by the log's key, and of one ledger alone.
 
     Args:
         checkpointers: returns the checkpointers of this process.
@@ -23,6 +23,11 @@ class CheckpointMetrics(Collector):
 
     def collect(self) -> Iterator[Metric]:
         checkpointers = list(self._checkpointers())
+        yield GaugeMetricFamily(
+            "privacy_checkpoint_overdue_seconds",
+            "By how much a checkpoint exceeds its time; 0 while every checkpoint is stored.",
+            value=max((each.overdue_seconds for each in checkpointers), default=0),
+        )
         yield GaugeMetricFamily(
             "privacy_checkpoint_key_differs",
             "Partitions whose checkpoints are signed by another key than the log's.",

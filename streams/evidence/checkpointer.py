@@ -93,6 +93,7 @@ class Checkpointer:
         self._head: LogEnd | None = None
         self._done: LogEnd | None = None
         self._is_behind = False  # a head waits to be signed
+        self._behind_since: float | None = None  # the first commit without a stored checkpoint
         self._due: float | None = None
         self._steady = background.steady
         self._runner = background.runner(self, "ledger-checkpoints")
@@ -109,6 +110,17 @@ class Checkpointer:
     def refused(self) -> str | None:
         """Why nothing can be decided any more: the log has lost decisions."""
         return None if self._lost is None else str(self._lost)
+
+    @property
+    def overdue_seconds(self) -> float:
+        """By how much the oldest commit without a checkpoint exceeds the time between two.
+
+        0 once decisions have been lost: the partition is halted, and nothing is left to sign.
+        """
+        since = self._behind_since
+        if since is None or self._lost is not None:
+            return 0.0
+        return max(0.0, self._steady() - since - self._seconds)
 
     @property
     def is_running(self) -> bool:
@@ -199,6 +211,8 @@ class Checkpointer:
         self._head = LogEnd.of(partition)
         if not self._is_behind:
             self._is_behind = True
+            if self._behind_since is None:
+                self._behind_since = self._steady()
             self._runner.wake()
 
     def end(self) -> None:
@@ -226,8 +240,11 @@ class Checkpointer:
 
     def finish(self) -> None:
         """Keep the last head, unless that was done."""
-        head = self._head
-        if head is None or head == self._done or self._lost is not None:
+        started, head = self._steady(), self._head
+        if head is None or self._lost is not None:
+            return
+        if head == self._done:
+            self._behind_since = None
             return
         try:
             store = self._compare(head)
@@ -243,9 +260,13 @@ class Checkpointer:
         except (Unavailable, Refused) as error:
             self._found_late = self._lost is not None
             self._report(str(error))
+            if self._behind_since is None:
+                self._behind_since = started
             self._is_behind = True  # retried until it is stored
         else:
             self._done = head
+            # A commit meanwhile is later than the start, so this is never too short.
+            self._behind_since = None if self._head == head else started
             self._report(None)
 
     def _report(self, trouble: str | None) -> None:

@@ -41,13 +41,14 @@ class _LedgerCollector(Collector):
         yield from partition_families(snapshot)
 
 
-class _MetricList(Collector):
+class MetricList(Collector):
     """A list of metrics as a registry, for the library's encoders."""
 
     def __init__(self, metrics: Iterable[Metric]) -> None:
         self._metrics = metrics
 
     def collect(self) -> Iterable[Metric]:
+        """Return the metrics."""
         return self._metrics
 
 
@@ -69,7 +70,7 @@ def make_registry(source: MetricsSource | None, *more: Collector) -> CollectorRe
     return registry
 
 
-def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
+def exposition(registry: CollectorRegistry | MetricList, accept: str) -> tuple[bytes, str]:
     """Return (text, content type) in the format that a scraper accepts best."""
     encoder: Callable[..., bytes]
     encoder, content_type = choose_encoder(accept)
@@ -81,7 +82,7 @@ def exposition(registry: CollectorRegistry, accept: str) -> tuple[bytes, str]:
                 assert isinstance(each, TextFamily)
                 text.append(each.text(openmetrics=openmetrics).encode())
         else:
-            text.append(encoder(_MetricList(metrics)).removesuffix(_END))
+            text.append(encoder(MetricList(metrics)).removesuffix(_END))
     if openmetrics:
         text.append(_END)
     return b"".join(text), content_type

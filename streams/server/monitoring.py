@@ -10,10 +10,11 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
-from streams.auth.principal import authenticates, optional_principal
+from streams.auth.principal import KEY, authenticates, optional_principal
 from streams.http.problems import JSON
 from streams.http.refusal import forbidden
-from streams.metrics.registry import exposition
+from streams.metrics.probe import probe_families
+from streams.metrics.registry import MetricList, exposition
 from streams.service import Readiness
 
 _CLOSED: Final = (
@@ -30,7 +31,7 @@ async def healthz() -> Response[bytes]:
 def health(
     readiness: Callable[[], Readiness], *, needs_tokens: bool = True
 ) -> list[HTTPRouteHandler]:
-    """Return the handlers of /healthz and /readyz.
+    """Return the handlers of /healthz, /healthz/metrics and /readyz.
 
     Args:
         readiness: the answer of /readyz.
@@ -57,13 +58,35 @@ def health(
                 body["notes"] = list(state.notes)
         return Response(encode(body), media_type=JSON, status_code=200 if is_ready else 503)
 
-    return [healthz, readyz]
+    @get("/healthz/metrics", tags=["monitoring"])
+    async def healthz_metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
+        """Return, for Prometheus and without a token, whether this process is ready.
+
+        With authentication, also whether it can check tokens. A lost file of tokens hides
+        `GET /metrics` from a scraper; this route then says that the process still runs.
+        """
+        authenticator = request.app.state.get("authenticator")
+        is_closed = authenticator is not None and await authenticator.rejects_everybody()
+        unavailable = {} if authenticator is None else await authenticator.unavailable_methods()
+        is_ready = readiness().ready and not (is_closed and needs_tokens)
+        families = probe_families(ready=is_ready, unavailable=unavailable)
+        return _exposed(MetricList([*families]), request)
+
+    return [healthz, healthz_metrics, readyz]
+
+
+def _exposed(
+    registry: CollectorRegistry | MetricList, request: Request[Any, Any, Any]
+) -> Response[bytes]:
+    text, content_type = exposition(registry, request.headers.get("accept", ""))
+    # As a header: Litestar would append a second charset to the media type.
+    return Response(text, headers={"Content-Type": content_type})
 
 
 def monitoring(
     registry: CollectorRegistry, readiness: Callable[[], Readiness], *, needs_tokens: bool = True
 ) -> list[HTTPRouteHandler]:
-    """Return the handlers of /healthz, /readyz and /metrics.
+    """Return the handlers of health and of /metrics.
 
     Args:
         registry: the metrics.
@@ -74,15 +97,12 @@ def monitoring(
     def metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
         """Return every metric for Prometheus."""
         authenticator = request.app.state.get("authenticator")
-        if authenticator is not None and not authenticator.may_read_metrics(
-            optional_principal(request)
-        ):
+        caller = request.scope.get(KEY)
+        if authenticator is not None and not authenticator.may_read_metrics(caller):
             what = (
                 "only administrators and the names in ACCOUNTANT_METRICS_READERS may read metrics"
             )
             raise forbidden(request, "metrics", what)
-        text, content_type = exposition(registry, request.headers.get("accept", ""))
-        # As a header: Litestar would append a second charset to the media type.
-        return Response(text, headers={"Content-Type": content_type})
+        return _exposed(registry, request)
 
     return [*health(readiness, needs_tokens=needs_tokens), metrics]

@@ -48,7 +48,7 @@ def bound(host: str, port: int, options: str) -> socket.socket:
 
 
 class Probes:
-    """Answers /healthz and /readyz on a separate port, over plain HTTP and without tokens.
+    """Answers the routes of health on a separate port, over plain HTTP and without tokens.
 
     Args:
         settings: has the port; without one nothing listens.
@@ -104,7 +104,8 @@ class Probes:
         serving = self._server.serve(sockets=[self._socket])
         self._task = asyncio.create_task(serving, name="probes")
         await self._server.wait_until_started(self._task)
-        _log.info("probes_listen", host=host, port=self.port, serves="/healthz /readyz")
+        serves = "/healthz /healthz/metrics /readyz"
+        _log.info("probes_listen", host=host, port=self.port, serves=serves)
 
     async def stop(self) -> None:
         """Stop listening. Safe to repeat."""

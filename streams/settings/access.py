@@ -53,6 +53,12 @@ def _file(path: Path | None) -> Path | None:
     return path
 
 
+def _metrics_file(path: Path | None) -> Path | None:
+    if path == Path():
+        raise ValueError("must name a file; unset it if scrapers use other tokens")
+    return path
+
+
 def _issuer(text: str | None) -> str | None:
     if text is None:
         return None
@@ -159,6 +165,11 @@ class AccessSettings(BaseSettings):
         "",
         description="names that may read /metrics, besides administrators, separated by commas; "
         "`*` for everyone, also without a token",
+    )
+    metrics_token_file: Annotated[Path | None, AfterValidator(_metrics_file)] = Field(
+        None,
+        description="file with a token for GET /metrics alone, valid also while other tokens "
+        "cannot be checked",
     )
     tls_certificate: Path | None = Field(
         None, description="PEM file of the server's certificate chain; turns TLS on"

@@ -179,8 +179,8 @@ class Settings(AccessSettings, KafkaSecuritySettings):
     metrics_port: Port = Field(8001, description="TCP port of a worker's metrics")
     probe_port: Port | None = Field(
         None,
-        description="TCP port of a separate server for /healthz and /readyz, over plain HTTP and "
-        "without authentication; 0 picks a free one",
+        description="TCP port of a separate server for /healthz, /healthz/metrics and /readyz, "
+        "over plain HTTP and without authentication; 0 picks a free one",
     )
     metrics_analysts: int = Field(
         0,
@@ -330,6 +330,7 @@ class CommandSettings(Settings):
             "limit_per_second",
             "metrics_port",
             "metrics_readers",
+            "metrics_token_file",
             "oidc_algorithms",
             "oidc_audience",
             "oidc_outage_seconds",

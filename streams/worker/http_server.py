@@ -139,7 +139,7 @@ class WorkerHttpServer:
             "worker_listens",
             host=address[0],
             port=address[1],
-            serves="/metrics /readyz /healthz /datasets",
+            serves="/metrics /readyz /healthz /healthz/metrics /datasets",
         )
 
     async def _serve(self) -> None:

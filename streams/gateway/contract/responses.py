@@ -226,6 +226,13 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     },
     "show_me": {"200": _found("the caller", "Me")},
     "healthz": {"200": _found("the process responses", "Alive")},
+    "healthz_metrics": {
+        "200": ResponseSpec(
+            "metrics of readiness and of authentication",
+            _TEXT,
+            media_types=("text/plain", "application/openmetrics-text"),
+        )
+    },
     "readyz": {
         "200": ResponseSpec("ready", _READY),
         "503": ResponseSpec("not ready, for these reasons", _READY),
@@ -238,7 +245,7 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         )
     },
 }
-PROBES: Final = frozenset({"healthz", "readyz"})
+PROBES: Final = frozenset({"healthz", "healthz_metrics", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
     ("path", "analyst"): reference("Name"),

@@ -301,7 +301,11 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     service = opened(file)
     assert reported(service) == (
         [],
-        {"privacy_checkpoint_key_differs": 0, "privacy_ledgers_replaced": 0},
+        {
+            "privacy_checkpoint_overdue_seconds": 0,
+            "privacy_checkpoint_key_differs": 0,
+            "privacy_ledgers_replaced": 0,
+        },
     )
     service.close_sync()
     assert "ledger_replaced" not in caplog.text

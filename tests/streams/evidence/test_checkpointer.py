@@ -16,7 +16,14 @@ from streams.evidence.keys import SigningKey
 from streams.evidence.store import CheckpointStore
 from streams.processing.observers import Committed
 from streams.processing.processor import Processor
-from streams.testing import Crash, CrashPoints, MemoryJournal, RecordingObserver
+from streams.testing import (
+    Crash,
+    CrashPoints,
+    ManualBackground,
+    ManualClock,
+    MemoryJournal,
+    RecordingObserver,
+)
 from tests.streams.processing.stage import Stage, play
 
 LEDGER = "5d0c" * 8
@@ -86,3 +93,53 @@ def test_a_log_shorter_than_its_checkpoints_is_refused_unread(tmp_path: Path) ->
     log = SimpleNamespace(sequence=3, head=hash_of(b"3"), branch=0, key=None)
     with pytest.raises(Refused, match="ends at decision 3, but decision 9 was there"):
         heads.begin(log)
+
+
+def log_end(sequence: int, key: str | None = None) -> SimpleNamespace:
+    return SimpleNamespace(sequence=sequence, head=hash_of(b"%d" % sequence), branch=0, key=key)
+
+
+def test_checkpoints_are_overdue_while_a_change_of_the_key_stops_them(tmp_path: Path) -> None:
+    own = SigningKey.create(tmp_path / "key", "census")
+    other = SigningKey.create(tmp_path / "other", "census").verifier.text
+    store = CheckpointStore(tmp_path / "kept", 0, LEDGER, own)
+    clock = ManualClock(0)
+    background = ManualBackground(clock)
+    heads = Checkpointer(
+        lambda: store,
+        lambda number: hash_of(b"%d" % number),
+        clock,
+        seconds=1,
+        required=False,
+        background=background,
+    )
+    heads.begin(log_end(1))
+    background.pass_(10_000)
+    assert heads.overdue_seconds == 0
+    heads.wake(log_end(2, key=other))
+    background.pass_(301_000)
+    assert heads.overdue_seconds == pytest.approx(300)
+    assert "no checkpoint is signed" in heads.notes[0]
+    heads.wake(log_end(3, key=other))  # a later commit does not start the time again
+    assert heads.overdue_seconds == pytest.approx(300)
+    heads.wake(log_end(3, key=own.verifier.text))
+    background.pass_(5_000)
+    assert heads.overdue_seconds == 0
+    background.pass_(600_000)  # nothing is committed, so nothing is missing
+    assert heads.overdue_seconds == 0
+
+
+def test_checkpoints_are_overdue_while_their_store_cannot_be_opened(tmp_path: Path) -> None:
+    def unreachable() -> CheckpointStore:
+        raise Unavailable("the directory is not mounted")
+
+    clock = ManualClock(0)
+    background = ManualBackground(clock)
+    heads = Checkpointer(
+        unreachable, lambda _: None, clock, seconds=60, required=False, background=background
+    )
+    heads.begin(log_end(1))
+    background.pass_(59_000)
+    assert heads.overdue_seconds == 0
+    background.pass_(400_000)
+    assert heads.overdue_seconds == pytest.approx(399)
