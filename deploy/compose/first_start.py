@@ -39,6 +39,7 @@ PEOPLE: Final = (
     *sorted({ask.analyst for ask in week(USUAL)}),
 )
 SCRAPER: Final = "prometheus"
+METRICS_TOKEN: Final = "metrics.token"  # noqa: S105 (the name of a file)
 NAMES: Final = ("kafka", "worker", "worker-2", "gateway", "localhost")
 VALID: Final = dt.timedelta(days=825)
 RENEWED: Final = dt.timedelta(days=30)
@@ -171,7 +172,17 @@ def token(*arguments: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def make_token(name: str, file: Path, mode: int) -> None:
+def make_metrics_token() -> None:
+    """Make the token with which Prometheus reads metrics, for it and for each server."""
+    modes = {HOME / role / METRICS_TOKEN: 0o600 for role in SERVERS}
+    modes[HOME / SCRAPER / METRICS_TOKEN] = 0o640
+    if not all(file.exists() for file in modes) or len({*map(Path.read_bytes, modes)}) > 1:
+        made = secrets.token_hex(32).encode()
+        for file, mode in modes.items():
+            put(file, made, mode)
+
+
+def make_token(name: str, file: Path) -> None:
     """Make a token and write it to a file, unless the file exists."""
     if file.exists():
         return
@@ -183,7 +194,7 @@ def make_token(name: str, file: Path, mode: int) -> None:
     found = TOKEN.search(made.stdout)
     if made.returncode != 0 or found is None:
         sys.exit(f"no token for {name}: {made.stderr}")
-    put(file, found[0].encode(), mode)
+    put(file, found[0].encode())
 
 
 def make() -> None:
@@ -195,8 +206,8 @@ def make() -> None:
     for role, principal in PRINCIPALS.items():
         make_password(role, principal)
     for name in PEOPLE:
-        make_token(name, HOME / "people" / f"{name}.token", 0o600)
-    make_token(SCRAPER, HOME / SCRAPER / "token", 0o640)
+        make_token(name, HOME / "people" / f"{name}.token")
+    make_metrics_token()
 
 
 def show(name: str) -> None:

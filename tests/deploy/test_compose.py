@@ -109,10 +109,16 @@ def test_every_file_that_is_mounted_is_in_the_repository():
 
 def test_prometheus_scrapes_every_process_and_alerts_alertmanager():
     settings = document("deploy/prometheus/prometheus.yml")
-    for job in settings["scrape_configs"]:
+    jobs = {job["job_name"]: job for job in settings["scrape_configs"]}
+    for name, job in jobs.items():
         assert job["scheme"] == "https"
         assert set(job["tls_config"]) == {"ca_file"}
-        assert set(job["authorization"]) == {"credentials_file"}
+        if not name.endswith("-probe"):
+            assert set(job["authorization"]) == {"credentials_file"}
+            probe = jobs[f"{name}-probe"]
+            assert probe["metrics_path"] == "/healthz/metrics"
+            assert "authorization" not in probe
+            assert probe["static_configs"] == job["static_configs"]
     targets = {
         target
         for job in settings["scrape_configs"]

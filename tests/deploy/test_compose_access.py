@@ -77,7 +77,8 @@ def test_every_http_server_requires_tokens_and_uses_tls():
         assert settings.tls_key
         assert settings.administrators == first_start.ADMINISTRATOR
         assert set(settings.openers.split(",")) == {one.by for one in first_start.DATASETS}
-        assert settings.metrics_readers == first_start.SCRAPER
+        assert settings.metrics_readers == ""
+        assert str(settings.metrics_token_file).endswith(f"/{first_start.METRICS_TOKEN}")
         assert str(settings.tokens) == SERVICES["keys"]["environment"]["ACCOUNTANT_TOKENS"]
     assert "UNAUTHENTICATED" not in str(FILE)
 
@@ -98,11 +99,12 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
     first_start.make_certificates(first_start.dt.datetime.now(first_start.dt.UTC))
     for role, principal in first_start.PRINCIPALS.items():
         first_start.make_password(role, principal)
-    by_token = {"tokens/tokens.json", "prometheus/token", "people"}
+    first_start.make_metrics_token()
+    by_token = {"tokens/tokens.json", "people"}
     texts = {name: list(one.get("environment", {}).values()) for name, one in SERVICES.items()}
     scraped = str(document("deploy/prometheus/prometheus.yml"))
     texts["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
-    assert len(texts["prometheus"]) == 4
+    assert len(texts["prometheus"]) == 6
     mounted = {(name, path) for name in texts for path in texts[name] if str(path).startswith(KEYS)}
     assert len(mounted) > 20
     for name, path in mounted:

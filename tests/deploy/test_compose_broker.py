@@ -152,11 +152,13 @@ def test_every_default_service_accepts_a_valid_token(composed, tmp_path):
             name: (composed.home / "people" / f"{name}.token").read_text()
             for name in first_start.PEOPLE
         }
-        scraper = (composed.home / "prometheus" / "token").read_text()
+        scraper = (composed.home / "prometheus" / "metrics.token").read_text()
         for server in worker, gateway:
             assert status(f"{server}/healthz") == 200
             assert status(f"{server}/metrics") == status(f"{server}/datasets") == 401
             assert status(f"{server}/metrics", scraper) == 200
+            assert status(f"{server}/datasets", scraper) == 401
+            assert status(f"{server}/healthz/metrics") == 200
             assert status(f"{server}/metrics", tokens["ana"]) == 403
         me = http.get(f"{gateway}/me", headers={"Authorization": f"Bearer {tokens['olga']}"})
         assert me.json()["administrator"] is True

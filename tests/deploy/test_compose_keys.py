@@ -13,6 +13,7 @@ import sys
 import pytest
 
 from deploy.compose import first_start
+from streams.auth.metrics_token import read_metrics_token
 from tests.deploy.compose_stack import ROOT, SERVICES
 
 pytestmark = pytest.mark.slow
@@ -21,7 +22,7 @@ pytestmark = pytest.mark.slow
 def test_no_secret_is_readable_by_others_and_shared_ones_by_the_group(keys):
     shared = {"broker/broker.pem"}
     shared |= {f"broker/users/{name}.properties" for name in first_start.PRINCIPALS.values()}
-    shared |= {"prometheus/token"}
+    shared |= {"prometheus/metrics.token"}
     shared |= {f"{role}/ca.pem" for role in (*first_start.PRINCIPALS, "people", "prometheus")}
     for path in keys.rglob("*"):
         mode = stat.S_IMODE(path.stat().st_mode)
@@ -71,12 +72,20 @@ def test_the_names_of_certificates_are_those_of_services():
 
 def test_everybody_has_a_token_and_the_servers_have_only_its_hash(keys):
     known = {row["name"] for row in json.loads((keys / "tokens/tokens.json").read_text())["tokens"]}
-    assert known == {*first_start.PEOPLE, first_start.SCRAPER}
+    assert known == {*first_start.PEOPLE}
     files = {name: keys / "people" / f"{name}.token" for name in first_start.PEOPLE}
-    texts = {file.read_text() for file in (*files.values(), keys / "prometheus/token")}
+    texts = {file.read_text() for file in files.values()}
     assert len(texts) == len(known)
     assert all(first_start.TOKEN.fullmatch(text) for text in texts)
     assert not any(text in (keys / "tokens/tokens.json").read_text() for text in texts)
+
+
+def test_prometheus_and_each_server_have_one_metrics_token(keys):
+    files = [keys / role / "metrics.token" for role in ("prometheus", *first_start.SERVERS)]
+    (token,) = {read_metrics_token(each) for each in files[1:]} | {files[0].read_bytes()}
+    files[1].unlink()
+    first_start.make()
+    assert len({each.read_bytes() for each in files} | {token}) == 2  # a new one, for all
 
 
 def show(keys, *words):

@@ -67,6 +67,9 @@ def test_there_is_one_object_of_each_kind_and_name():
     assert count == len(wanted)
 
 
+COPIED = ("ACCOUNTANT_METRICS_TOKEN_FILE", "ACCOUNTANT_TOKENS")
+
+
 @workload
 def test_every_setting_exists_and_is_valid(name):
     assert all(type(value) is str for value in settings_of(name).values())
@@ -88,7 +91,6 @@ def test_servers_and_brokers_have_no_plaintext_connections(name):
         assert "ACCOUNTANT_KAFKA_PASSWORD:" not in text
     # Otherwise a provider could issue one of these names to anybody.
     prefix = variables["ACCOUNTANT_TOKEN_PREFIX"]
-    assert variables["ACCOUNTANT_METRICS_READERS"].startswith(prefix)
     assert variables["ACCOUNTANT_ADMINISTRATORS"].startswith(prefix)
 
 
@@ -109,7 +111,8 @@ def test_every_file_of_a_setting_is_one_that_the_pod_mounts(name):
             continue
         where, _, file = path.rpartition("/")
         assert where in files, setting
-        assert file in files[where] or setting in {"ACCOUNTANT_TOKENS", "ACCOUNTANT_INDEX"}
+        copied = {"ACCOUNTANT_TOKENS", "ACCOUNTANT_METRICS_TOKEN_FILE", "ACCOUNTANT_INDEX"}
+        assert file in files[where] or setting in copied
 
 
 @workload
@@ -139,9 +142,15 @@ def test_tokens_are_copied_to_the_file_that_the_server_reads(name):
     assert "tokens" not in mounts
     assert mounts["run"]["readOnly"] is True
     assert mounts["run"]["mountPath"] == copied["run"]["mountPath"]
-    target = settings_of(name)["ACCOUNTANT_TOKENS"]
-    assert copier["startupProbe"]["exec"]["command"] == ["test", "-s", target]
-    assert f"mv -f /run/accountant/.new {target}\n" in copier["args"][0]
+    targets = [settings_of(name)[each] for each in COPIED]
+    assert copier["startupProbe"]["exec"]["command"] == ["test", "-s", targets[-1]]
+    (volume,) = [each["projected"] for each in pod(name)["volumes"] if each["name"] == "tokens"]
+    items = [item for source in volume["sources"] for item in source["secret"]["items"]]
+    assert {f"/run/accountant/{item['path']}" for item in items} == {*targets}
+    names = " ".join(target.removeprefix("/run/accountant/") for target in targets)
+    # The file of tokens comes last: the probe waits for it, and so for both.
+    assert f"for each in {names}; do\n" in copier["args"][0]
+    assert "mv -f /run/accountant/.new /run/accountant/$each\n" in copier["args"][0]
     assert copier["args"] == sidecar("accountant-worker")["args"]
 
 
@@ -153,8 +162,11 @@ def test_a_changed_secret_is_copied_in_one_step_for_one_user(tmp_path):
     script = script.replace("/etc/accountant/tokens/", f"{secret}/")
     script = script.replace("/run/accountant/", f"{run}/").replace("sleep 5", "sleep 0.05")
     assert script.count(str(tmp_path)) == 6
-    secret_file, taken = secret / "tokens.json", run / "tokens.json"
+    for file in "metrics.token", "tokens.json":
+        check_copied(script, secret, secret / file, run / file)
 
+
+def check_copied(script, secret, secret_file, taken):
     def arrives(text):
         deadline = time.monotonic() + 30
         while not taken.exists() or taken.read_text() != text:
@@ -214,15 +226,19 @@ def test_ports_and_paths_are_those_of_the_servers(name):
 
 
 @workload
-def test_prometheus_scrapes_with_tls_and_a_token(name):
-    (endpoint,) = spec("ServiceMonitor", name)["endpoints"]
+def test_prometheus_scrapes_with_tls_and_needs_a_token_for_metrics_alone(name):
+    endpoint, probe = spec("ServiceMonitor", name)["endpoints"]
     (served,) = spec("Service", name)["ports"]
     assert (endpoint["port"], endpoint["path"]) == (served["name"], "/metrics")
-    assert endpoint["scheme"] == "https"
-    assert endpoint["tlsConfig"]["ca"]["secret"]["key"] == "ca.crt"
-    # Pods are asked by their addresses, which no certificate has.
-    assert endpoint["tlsConfig"]["serverName"] == name
+    assert (probe["port"], probe["path"]) == (served["name"], "/healthz/metrics")
+    for each in endpoint, probe:
+        assert each["scheme"] == "https"
+        assert each["tlsConfig"]["ca"]["secret"]["key"] == "ca.crt"
+        # Pods are asked by their addresses, which no certificate has.
+        assert each["tlsConfig"]["serverName"] == name
     assert set(endpoint["authorization"]) == {"credentials"}
+    assert "authorization" not in probe
+    assert probe["relabelings"] == [{"targetLabel": "job", "replacement": f"{name}-probe"}]
 
 
 @workload
@@ -235,7 +251,8 @@ def test_every_selector_finds_the_pods_and_the_job_has_the_name_of_the_rules(nam
     assert spec("PodDisruptionBudget", name)["maxUnavailable"] == 1
     job = labels(name)[spec("ServiceMonitor", name)["jobLabel"]]
     prometheus = yaml.safe_load((ROOT / "deploy/prometheus/prometheus.yml").read_text())
-    assert job in {found["job_name"] for found in prometheus["scrape_configs"]}
+    jobs = {found["job_name"] for found in prometheus["scrape_configs"]}
+    assert {job, f"{job}-probe"} <= jobs
 
 
 @workload

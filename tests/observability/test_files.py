@@ -30,8 +30,8 @@ def test_rules_and_configuration_are_without_warnings(programs: Programs, tmp_pa
     # promtool looks for the files of keys, which only a first start of the compose file makes.
     shutil.copytree(PROMETHEUS / "rules", tmp_path / "rules")
     keys, text = "/etc/accountant/prometheus", (PROMETHEUS / "prometheus.yml").read_text()
-    assert text.count(f"{keys}/") == 4
-    for name in "ca.pem", "token":
+    assert text.count(f"{keys}/") == 6
+    for name in "ca.pem", "metrics.token":
         (tmp_path / name).touch()
     (tmp_path / "prometheus.yml").write_text(text.replace(keys, str(tmp_path)))
     checked += programs.run("promtool", "check", "config", tmp_path / "prometheus.yml")
