@@ -235,16 +235,18 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     shown = {metric.removesuffix("_bucket") for metric in shown}
     page = metrics_pages()
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
-    # Absent on purpose: the spent delta follows from the remaining one. /readyz has a note about
-    # the usage index, which no decision waits for. Callers beyond the rate limit and rejected
-    # callers get a response. An administrator's record, a late checkpoint sink, a replaced ledger
-    # and another signing key have an alert each. The bits of a hash are for comparisons with a log.
+    # Absent on purpose: the spent delta follows from the remaining one. Callers beyond the rate
+    # limit and rejected callers get a response. An administrator's record, a late checkpoint or
+    # sink, a replaced ledger, another signing key, the usage index and what a probe says have an
+    # alert each. The bits of a hash are for comparisons with a log.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
     unshown |= {"privacy_http_authentications_total", "privacy_http_not_permitted_total"}
     unshown |= {"privacy_administrator_records_total"}
     unshown |= {"privacy_checkpoint_place_overdue_seconds", "privacy_partition_head"}
     unshown |= {"privacy_checkpoint_key_differs", "privacy_ledgers_replaced"}
+    unshown |= {"privacy_checkpoint_overdue_seconds"}
+    unshown |= {"privacy_probe_ready", "privacy_probe_authentication_away"}
     assert documented - shown <= unshown, documented - shown
 
 

@@ -25,6 +25,9 @@ LONG = {
     "docs/reference/http/routes.md",
     "docs/reference/reasons.md",
 }
+# Read one section at a time: each alert leads to its own.
+BY_SECTION = {"docs/runbooks.md"}
+MOST_WORDS_OF_A_SECTION = 200
 STEPS = ("docs/tutorials/", "docs/how-to/")
 
 
@@ -54,6 +57,10 @@ def sentences(paragraph: str) -> list[str]:
 
 
 def too_long(page: str, text: str) -> list[str]:
+    if page in BY_SECTION:
+        counts = {each.split("\n")[0]: words(each) for each in without_code(text).split("\n## ")}
+        long = {name: count for name, count in counts.items() if count > MOST_WORDS_OF_A_SECTION}
+        return [f"{name}: {count} words" for name, count in long.items()]
     count = words(without_code(text))
     return [] if page in LONG or count <= MOST_WORDS else [f"{count} words"]
 

@@ -10,6 +10,8 @@ from deploy.grafana.dashboards.panels import NONE_IS_GOOD, lines, number, query,
 from deploy.grafana.dashboards.service_speed import processes, speed, trouble
 from deploy.grafana.dashboards.shared import WORKER
 
+# Without the probes, which are second scrapes of the same processes.
+_PROCESSES: Final = 'job=~"accountant-.+",job!~".+-probe"'
 _READY: Final = f"max by (partition, instance) (privacy_partition_ready{{{WORKER}}})"
 
 
@@ -44,8 +46,8 @@ def _now(board: Board) -> None:
         number(
             "Processes that answer",
             "Workers and gateways that Prometheus reaches. A process that does not answer may "
-            "still decide: check it before anything else.",
-            [query('count(up{job=~"accountant-.+"} == 1) or vector(0)')],
+            "still decide, such as one that cannot check tokens: check it before anything else.",
+            [query(f"count(up{{{_PROCESSES}}} == 1) or vector(0)")],
             levels=((None, "red"), (1, "green")),
         ),
         panel_id=2,
@@ -55,7 +57,7 @@ def _now(board: Board) -> None:
         number(
             "Processes that do not",
             "Configured targets that Prometheus tries to scrape and cannot reach.",
-            [query('count(up{job=~"accountant-.+"} == 0) or vector(0)')],
+            [query(f"count(up{{{_PROCESSES}}} == 0) or vector(0)")],
             levels=NONE_IS_GOOD,
         ),
         panel_id=3,

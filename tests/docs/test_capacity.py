@@ -1,0 +1,145 @@
+"""The page of capacity says what the code does and what was measured."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+import yaml
+
+from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
+from accountant.limits.wire import MAX_LIMITS
+from accountant.partition.ids import MAX_IDS
+from accountant.policy.policy import MAX_ALERTS
+from accountant.records.inputs import MAX_BYTES
+from accountant.records.members import MAX_MEMBERS
+from accountant.records.outcomes import Reason
+from accountant.views.usage import MAX_ANALYSTS, MAX_ROWS
+from streams.auth.token_file import MOST_TOKENS
+from streams.gateway.events.route import MAX_STREAMS, MAX_STREAMS_OF_ONE
+from streams.kafka.service import MAX_PENDING
+from streams.pages.sessions import MAX_SESSIONS
+from streams.server.connection_limits import room
+from streams.settings import Settings
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = (ROOT / "docs/reference/capacity.md").read_text(encoding="utf-8")
+MEASURED = (ROOT / "docs/explanation/benchmark-results.md").read_text(encoding="utf-8")
+THRESHOLDS = yaml.safe_load((ROOT / "deploy/prometheus/thresholds.yml").read_text("utf-8"))
+SETTINGS = Settings()
+MOST_PARTITIONS = Settings.model_json_schema()["properties"]["partitions"]["maximum"]
+ROWS = {
+    cells[0]: cells[1:]
+    for cells in (
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in PAGE.splitlines()
+        if line.startswith("|") and not line.startswith(("|---", "| what "))
+    )
+}
+LIMITS = {
+    "request ids that a partition remembers": f"{MAX_IDS:,}",
+    "request ids of one minute and partition": f"{MAX_IDS:,}",
+    "window of ids (`ACCOUNTANT_WINDOW_MS`), by default": f"{SETTINGS.window_ms:,} ms",
+    "partitions": f"{MOST_PARTITIONS:,}",
+    "requests that wait in an embedded ledger, by default": f"{SETTINGS.most_waiting:,}",
+    "requests that wait in a gateway": f"{MAX_PENDING:,}",
+    "records of one transaction, by default": f"{SETTINGS.batch:,}",
+    "datasets of a ledger": "no limit",
+    "members of a dataset": f"{MAX_MEMBERS:,}",
+    "limits in force on a dataset": f"{MAX_LIMITS:,}",
+    "thresholds for alerts of a dataset": f"{MAX_ALERTS}",
+    "analysts with a row of their own, of a dataset": f"{MAX_ANALYSTS:,}",
+    "claims in one `all_of`": f"{MAX_CLAIMS}",
+    "times of one `repeat`": f"{MAX_TIMES:,}",
+    "bytes of a request": f"{MAX_BYTES:,}",
+    "static tokens": f"{MOST_TOKENS:,}",
+    "streams of events of a server": f"{MAX_STREAMS}",
+    "streams of events of one caller": f"{MAX_STREAMS_OF_ONE}",
+    "connections of a server": f"{room(1 << 20).connections:,}",
+    "browser sessions of a server": f"{MAX_SESSIONS:,}",
+}
+MEMORY = {
+    "remembered id, in a process that decides": "memory of a remembered id",
+    "dataset, in a process that decides": "memory of a dataset",
+    "analyst's use under limits, in a process that decides": "memory of an analyst's use",
+}
+OF_A_WORKER = "row of a dataset and an analyst, in a worker"
+
+
+def measured(row: str) -> str:
+    """Return the figure of a row of the benchmarks' results."""
+    found = re.search(rf"^\| {re.escape(row)} \| ([\d.,]+) \|", MEASURED, re.MULTILINE)
+    assert found, row
+    return found[1]
+
+
+def number(text: str) -> float:
+    return float(text.replace(",", ""))
+
+
+@pytest.mark.parametrize("row", LIMITS)
+def test_a_limit_is_the_codes(row):
+    assert ROWS[row][0] == LIMITS[row]
+
+
+def test_every_row_is_compared():
+    assert set(ROWS) == {*LIMITS, *MEMORY, OF_A_WORKER}
+
+
+@pytest.mark.parametrize("row", MEMORY)
+def test_memory_is_as_measured(row):
+    assert ROWS[row][0] == measured(MEMORY[row])
+
+
+def test_sums_of_memory_follow_from_their_rows():
+    def millions(row: str, count: int) -> int:
+        return round(number(ROWS[row][0]) * count / 1e6)
+
+    ids, dataset, use = MEMORY
+    assert ROWS[ids][1:] == [f"{MAX_IDS:,} a partition", f"{millions(ids, MAX_IDS)} MB a partition"]
+    assert ROWS[dataset][1:] == ["no limit", f"{millions(dataset, 100_000)} MB for 100,000"]
+    members = [f"{MAX_MEMBERS:,} members a dataset", f"{millions(use, MAX_MEMBERS)} MB a dataset"]
+    assert ROWS[use][1:] == members
+    assert ROWS[OF_A_WORKER] == ["280", f"{MAX_ROWS:,}", f"{280 * MAX_ROWS // 10**6} MB"]
+    limit = (ROOT / "deploy/kubernetes/worker.yaml").read_text(encoding="utf-8")
+    assert "limits: {memory: 1Gi}" in limit
+    assert "more than the 1 GiB of" in PAGE
+    assert f"these are {4 * number(measured(MEMORY[ids])) * MAX_IDS / 1e9:.1f} GB of ids" in PAGE
+
+
+def test_rates_follow_from_the_window():
+    hour = 3_600_000
+    per_hour = MAX_IDS * hour // SETTINGS.window_ms
+    assert f"takes {per_hour:,} requests an hour, {per_hour // 3600} a second" in PAGE
+    assert f"Four partitions take {4 * per_hour:,} an hour" in PAGE
+    assert f"600,000 ms takes {MAX_IDS * hour // 600_000:,} an hour and partition" in PAGE
+
+
+def test_the_alert_fires_at_seventy_percent_of_the_ids():
+    at = THRESHOLDS["thresholds"]["remembered_ids"]["value"]
+    assert at * 10 == MAX_IDS * 7
+    assert f"fires at {at:,}" in PAGE
+    assert f"over {at:,} request ids" in (ROOT / "docs/runbooks.md").read_text("utf-8")
+
+
+def test_datasets_cost_what_was_measured():
+    restart = measured("restart, SQLite file, 100,000 datasets, 100,000 ids")
+    replay, scrape = ROWS["datasets of a ledger"][1].split(". A scrape ")
+    assert f"{number(restart):.1f} s for 100,000" in replay
+    assert "10,000 datasets, 10.5 MB" in MEASURED
+    assert scrape == "grows by 1 kB each."
+
+
+def test_the_reasons_above_a_limit_exist():
+    named = {word for cells in ROWS.values() for word in re.findall(r"`([a-z_]+)`", cells[-1])}
+    assert named == {
+        str(each)
+        for each in (
+            Reason.OVERLOADED,
+            Reason.TOO_MANY_MEMBERS,
+            Reason.TOO_MANY_LIMITS,
+            Reason.INVALID_FIELD,
+            Reason.OVERSIZE,
+        )
+    } | {"expired"}
