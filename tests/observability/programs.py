@@ -140,9 +140,16 @@ class Watch:
     """
 
     def __init__(
-        self, programs: Programs, home: Path, jobs: dict[str, str | list[str]], *, interval: int
+        self,
+        programs: Programs,
+        home: Path,
+        jobs: dict[str, str | list[str]],
+        *,
+        interval: int,
+        metrics_token: Path | None = None,
     ):
         self.interval = interval
+        self._metrics_token = metrics_token
         self.receiver = Receiver()
         self._home = home
         ports = free_port(), free_port()
@@ -167,6 +174,7 @@ class Watch:
             {
                 "job_name": job,
                 "static_configs": [{"targets": [to] if isinstance(to, str) else to}],
+                **self._scrape(job),
             }
             for job, to in jobs.items()
         ]
@@ -176,6 +184,14 @@ class Watch:
         # How soon a group sends its changes, such as the end of an alert.
         routes["route"]["group_interval"] = "1s"
         (self._home / "alertmanager.yml").write_text(yaml.safe_dump(routes))
+
+    def _scrape(self, job: str) -> dict[str, Any]:
+        """Return the path and the token of a job, as in our prometheus.yml."""
+        if job.endswith("-probe"):
+            return {"metrics_path": "/healthz/metrics"}
+        if self._metrics_token is None:
+            return {}
+        return {"authorization": {"credentials_file": str(self._metrics_token)}}
 
     def _start(self, programs: Programs, ports: tuple[int, int]) -> None:
         alertmanager = [

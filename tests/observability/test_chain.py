@@ -22,13 +22,14 @@ ACCOUNTANT = Path(sys.executable).with_name("accountant")
 
 
 @contextmanager
-def serving(home: Path) -> Iterator[str]:
+def serving(home: Path, **more: str) -> Iterator[str]:
     """Run `accountant serve` as its README says, and yield its address."""
     log = home / "serve.log"
     environment = {
         **os.environ,
         "ACCOUNTANT_URL": f"sqlite:///{home / 'ledger.db'}",
         "ACCOUNTANT_METRICS_LEVELS": "100",
+        **more,
     }
     command = [ACCOUNTANT, "serve", "--port", "0"]
     with running(command, log, env=environment, cwd=home):
@@ -179,3 +180,52 @@ def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
     request_id = re.search(rb'"request_id": ?"([^"]+)"', bytes(asked.decision.request))
     assert request_id is not None
     until("the exemplar", lambda: request_id[1].decode() in exemplars())
+
+
+def test_a_lost_token_file_is_alerted_and_pages_no_absent_process(
+    programs: Programs, tmp_path: Path
+) -> None:
+    tokens, server_token = tmp_path / "tokens.json", tmp_path / "metrics.token"
+    scraper_token = tmp_path / "scraper.token"
+    for file in server_token, scraper_token:
+        file.touch(0o600)
+        file.write_text("0123456789abcdef" * 4)
+    created = [ACCOUNTANT, "token", "create", "--name", "olga", "--tokens", str(tokens)]
+    assert subprocess.run(created, capture_output=True, timeout=PATIENCE_S).returncode == 0
+    (tmp_path / "watch").mkdir()
+    files = {
+        "ACCOUNTANT_TOKENS": str(tokens),
+        "ACCOUNTANT_METRICS_TOKEN_FILE": str(server_token),
+    }
+    with serving(tmp_path, **files) as address:
+        target = address.removeprefix("http://")
+        jobs: dict[str, str | list[str]] = {
+            "accountant-serve": [target],
+            "accountant-serve-probe": [target],
+        }
+        with Watch(
+            programs,
+            tmp_path / "watch",
+            jobs,
+            interval=INTERVAL_S,
+            metrics_token=scraper_token,
+        ) as watch:
+            up = 'up{job="accountant-serve"}'
+            alerts = [rule for rule in watch.rules() if rule["type"] == "alerting"]
+            rules = {(rule["name"], rule["labels"]["severity"]): rule for rule in alerts}
+
+            def fires(alert: str, severity: str) -> bool:
+                """Tell whether an alert's condition is true now, however short it has been so."""
+                return watch.query(rules[alert, severity]["query"]) != []
+
+            until("it is scraped", lambda: watch.value(up) == 1)
+            assert not fires("PrivacyAuthenticationAway", "critical")
+            tokens.unlink()
+            until("its loss is seen", lambda: fires("PrivacyAuthenticationAway", "critical"))
+            assert watch.value(up) == 1
+            server_token.unlink()  # now nothing authenticates Prometheus
+            until("metrics are rejected", lambda: watch.value(up) == 0)
+            until("that is seen", lambda: fires("PrivacyAuthenticationAway", "warning"))
+            assert not fires("PrivacyAccountantAbsent", "critical")
+            assert not fires("PrivacyAccountantDown", "warning")
+            assert watch.value("privacy_probe_ready") == 0
