@@ -99,7 +99,12 @@ class Sync(NamedTuple):
         limits = list[Any]()
         with suppress(BudgetError):  # the notes are a help, and nothing depends on them
             limits = await ledger.limits(self.dataset)
-        changed = [change.after for change in changes if change.after.roles]
+        changed = [
+            change.after
+            for change in changes
+            if change.after.roles
+            and (change.before is None or change.before.team != change.after.team)
+        ]
         for note in notes_of_members(limits, wanted, self.dataset, changed):
             say(f"note: {note}", err=True)
 

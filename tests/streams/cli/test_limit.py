@@ -142,6 +142,10 @@ def test_a_misspelt_team_of_a_member_file_is_noted(opened: Command) -> None:
         assert note in done.err
         assert done.err.count("note:") == 1
     assert "note" not in opened("member", "sync", "census", "members.csv").err
+    # A member who changes, but stays in the team, is no news.
+    file.write_text(file.read_text().replace("zoe,analyst", "zoe,analyst engine"))
+    done = opened("member", "sync", "census", "members.csv")
+    assert (done.code, "note" in done.err) == (0, False), done.out + done.err
 
 
 def test_a_refused_share_names_what_can_be_reserved(census: Command) -> None:
