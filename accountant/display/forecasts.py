@@ -5,6 +5,7 @@ from __future__ import annotations
 from accountant.display.limits import scope_words
 from accountant.display.times import day
 from accountant.views.why import Forecast
+from accountant.views.why.forecast import TOO_YOUNG
 
 
 def forecast_scope_words(forecast: Forecast, own: str | None) -> str:
@@ -29,7 +30,14 @@ def runs_out(forecast: Forecast) -> str:
     """Return the day on which the budget runs out, or why there is none."""
     if forecast.runs_out_at is not None:
         return day(forecast.runs_out_at)
-    return "not known" if forecast.left is None else "not at this rate"
+    if forecast.left is None or is_too_young(forecast):
+        return "not known"
+    return "not at this rate"
+
+
+def is_too_young(forecast: Forecast) -> bool:
+    """Whether there is too little history for a forecast."""
+    return TOO_YOUNG in (forecast.note or "")
 
 
 def earliest_to_latest(forecast: Forecast) -> str:

@@ -173,7 +173,12 @@ def forecast_rows(why: Why, own: str) -> tuple[ForecastRow, ...]:
         own: the viewer's name; forecasts of other analysts are left out.
     """
     visible = [each for each in why.forecasts if each.scope != "analyst" or each.name == own]
-    return tuple(_forecast_row(each, why, own) for each in visible[:MOST])
+    alike: dict[ForecastRow, list[str]] = {}
+    for each in visible:
+        row = _forecast_row(each, why, own)
+        alike.setdefault(row._replace(pace=""), []).append(row.pace)
+    rows = [row._replace(pace=", ".join(paces)) for row, paces in alike.items()]
+    return tuple(rows[:MOST])
 
 
 def _forecast_row(each: Forecast, why: Why, own: str) -> ForecastRow:

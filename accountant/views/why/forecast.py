@@ -22,6 +22,11 @@ WINDOWS: Final = (1, 7, 30)
 NEVER_DAYS: Final = 36_525.0
 """What would last longer, a hundred years, counts as not running out."""
 
+TOO_YOUNG: Final = "there is less than a day of history"
+"""Why there is no forecast yet."""
+SLOWED: Final = "a period limit allows less than this rate"
+"""What makes a forecast later than its rate."""
+
 _DAY_MS: Final = 86_400_000
 _MIN_DAYS: Final = 1 / 24  # of a window: the first request of a dataset is no pace
 _EPOCH: Final = date(1970, 1, 1)
@@ -63,16 +68,45 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     note: str | None = None
 
 
+class PeriodAllowance(NamedTuple):
+    """What a period limit allows.
+
+    Attributes:
+        left, budget: of this period, and of each later one, in the dataset's additive sum.
+        ends: the end of this period, in milliseconds since 1970.
+        days: the length of a period.
+    """
+
+    left: Units
+    budget: Units
+    ends: int
+    days: int
+
+    def days_until(self, amount: float, per_day: float, now: int) -> float:
+        """Return the days until an amount is used at a rate, as fast as the limit allows."""
+        first = max(0.0, (self.ends - now) / _DAY_MS)
+        in_first = min(per_day * first, _ratio(self.left, UNIT))
+        if amount <= in_first:
+            return amount / per_day
+        rest, each = amount - in_first, min(per_day * self.days, _ratio(self.budget, UNIT))
+        if each <= 0:
+            return math.inf
+        whole = math.ceil(rest / each) - 1
+        return first + whole * self.days + (rest - whole * each) / per_day
+
+
 class RemainingAmount(NamedTuple):
     """What a spender may still use.
 
     Attributes:
         units: in the dataset's additive sum; None where that is not known.
         note: what keeps it from being known, or what it leaves aside.
+        periods: the period limits that slow the spender down.
     """
 
     units: Units | None
     note: str | None = None
+    periods: tuple[PeriodAllowance, ...] = ()
 
 
 class SpenderKey(NamedTuple):
@@ -120,14 +154,18 @@ def _forecast(
     elapsed = max(_MIN_DAYS, (now - start) / _DAY_MS)
     per_day = _ratio(spent, UNIT) / elapsed
     times: list[str | None] = [None, None, None]
-    if left.units is not None and math.isfinite(per_day):
+    young = now - begin < _DAY_MS and left.units != 0
+    notes = [left.note, TOO_YOUNG if young else None]
+    if left.units is not None and math.isfinite(per_day) and not young:
         # A day that the window, or what is known, begins in the middle of is no whole one.
         whole = [_ratio(used[day], UNIT) for day in range(-(-start // _DAY_MS), today)]
         spread = _spread(whole)
-        times[0] = _runs_out(left.units, per_day, now)
+        times[0] = _runs_out(left, per_day, now)
+        if times[0] != _runs_out(left._replace(periods=()), per_day, now):
+            notes.append(SLOWED)
         if spread is not None and left.units and per_day:
-            times[1] = _runs_out(left.units, per_day + spread, now)
-            times[2] = _runs_out(left.units, per_day - spread, now)
+            times[1] = _runs_out(left, per_day + spread, now)
+            times[2] = _runs_out(left, per_day - spread, now)
     return Forecast(
         scope=whose.scope,
         name=whose.name,
@@ -138,7 +176,7 @@ def _forecast(
         runs_out_at=times[0],
         earliest=times[1],
         latest=times[2],
-        note=left.note,
+        note="; ".join(filter(None, notes)) or None,
     )
 
 
@@ -153,10 +191,13 @@ def _spread(whole: list[float]) -> float | None:
     return _ERRORS * statistics.stdev(whole) / math.sqrt(len(whole))
 
 
-def _runs_out(left: Units, per_day: float, now: int) -> str | None:
-    if not left:
+def _runs_out(left: RemainingAmount, per_day: float, now: int) -> str | None:
+    assert left.units is not None
+    if not left.units:
         return iso(now)
     if per_day <= 0:
         return None
-    days = _ratio(left, UNIT) / per_day
+    amount = _ratio(left.units, UNIT)
+    # Each limit alone gives a time that is too early at most.
+    days = max([amount / per_day, *(p.days_until(amount, per_day, now) for p in left.periods)])
     return iso(now + round(days * _DAY_MS)) if days <= NEVER_DAYS else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from accountant.amounts import Units, parse_units
 from accountant.ledger.snapshots import totals_from
@@ -10,11 +10,12 @@ from accountant.limits.applicable_limits import reserved_for_other_teams
 from accountant.limits.compiled_limit import amounts_of
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitTable
-from accountant.limits.wire import LimitRecord, ReservedRecord
+from accountant.limits.wire import LimitRecord, ReservedRecord, days_of
+from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import plan_of
 from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.why.forecast import RemainingAmount, SpenderKey
+from accountant.views.why.forecast import PeriodAllowance, RemainingAmount, SpenderKey
 
 _NOT_ONE_SUM = "the filter does not count in this sum alone"
 _OTHER_UNIT = "a limit counts in another unit"
@@ -50,17 +51,19 @@ def remaining_by_scope(
         teams: those without a limit of their own.
     """
     whole, unit = remaining_of_dataset(view), next(iter(view.budget))
+    known = list(levels)
+    dataset_limits = [level for level in known if level.scope == "dataset"]
+    whole = whole._replace(periods=_periods(dataset_limits, unit))
     found = {SpenderKey("all"): whole}
     if whole.units is None:
         return found
-    known = list(levels)
     shares = _shares(view.dataset, known)
     limited = {level.name: level for level in known if level.scope == "team"}
     for team in {*teams, *(name for name in limited if name is not None)}:
         reserved = reserved_for_other_teams(shares, view.dataset, team)
         units = max(0, whole.units - sum(reserved[:1]))
         own = [limited[team]] if team in limited else []
-        found[SpenderKey("team", team)] = _least(units, own, unit)
+        found[SpenderKey("team", team)] = _least(units, [*dataset_limits, *own], unit)
     for name, budget in budgets.items():
         own_left = parse_units(budget.left.get(unit, "0"))
         found[SpenderKey("analyst", name)] = _least(own_left, budget.levels, unit)
@@ -82,7 +85,7 @@ def _shares(dataset: str, levels: Iterable[LevelView]) -> LimitTable:
     return table
 
 
-def _least(units: Units, levels: Iterable[LevelView], unit: str) -> RemainingAmount:
+def _least(units: Units, levels: Sequence[LevelView], unit: str) -> RemainingAmount:
     note = None
     for level in levels:
         if level.left is None:
@@ -91,4 +94,17 @@ def _least(units: Units, levels: Iterable[LevelView], unit: str) -> RemainingAmo
             units = min(units, parse_units(level.left[unit]))
         else:
             note = _OTHER_UNIT
-    return RemainingAmount(units, note)
+    return RemainingAmount(units, note, _periods(levels, unit))
+
+
+def _periods(levels: Sequence[LevelView], unit: str) -> tuple[PeriodAllowance, ...]:
+    return tuple(
+        PeriodAllowance(
+            parse_units(level.pace.left[unit]),
+            parse_units(level.pace.budget[unit]),
+            from_iso(level.pace.ends_at),
+            days_of(level.pace.period),
+        )
+        for level in levels
+        if level.pace is not None and unit in level.pace.budget
+    )

@@ -12,6 +12,7 @@ from rich.text import Text
 from accountant.display.forecasts import (
     earliest_to_latest,
     forecast_scope_words,
+    is_too_young,
     runs_out,
     window_words,
 )
@@ -20,7 +21,7 @@ from accountant.display.reasons import REFUSED_AT
 from accountant.display.times import moment
 from accountant.records.outcomes import Reason
 from accountant.views.why import rows
-from accountant.views.why.forecast import WINDOWS
+from accountant.views.why.forecast import SLOWED, TOO_YOUNG, WINDOWS
 from streams.cli.printing.output import spent_bar
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def _is(forecast: Forecast, me: str | None) -> bool:
 
 
 def _sentence(forecast: Forecast) -> str:
+    if is_too_young(forecast):
+        whose = forecast_scope_words(forecast, None)
+        return f"no forecast yet for {whose}: {TOO_YOUNG}"
     whose, window = forecast_scope_words(forecast, None), window_words(forecast.days)
     per_day = spent_amount(forecast.per_day)
     begin = f"at the rate of {window} ({per_day} a day by {whose}), the budget"
@@ -72,7 +76,8 @@ def _sentence(forecast: Forecast) -> str:
         return f"{begin} has no known end: {forecast.note}"
     if forecast.runs_out_at is None:
         return f"{begin} does not run out"
-    return f"{begin} runs out on {_when(forecast)}"
+    slowed = f": {SLOWED}" if SLOWED in (forecast.note or "") else ""
+    return f"{begin} runs out on {_when(forecast)}{slowed}"
 
 
 def _when(forecast: Forecast) -> str:
@@ -165,15 +170,25 @@ def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
     found: dict[tuple[str, str | None], dict[int, Forecast]] = {}
     for each in forecasts:
         found.setdefault((each.scope, each.name), {})[each.days] = each
-    for (scope, name), windows_of in list(found.items())[:_MOST]:
+    alike: dict[tuple[str, ...], list[Forecast]] = {}
+    for windows_of in list(found.values())[:_MOST]:
         first = windows_of[WINDOWS[0]]
         left = "" if first.left is None else remaining_amount(first.left)
-        cells = [_when(windows_of[days]) for days in WINDOWS]
-        own = "bold" if name == me and scope == "analyst" else ""
-        table.add_row(forecast_scope_words(first, None), left, *cells, style=own)
+        cells = (left, *(_when(windows_of[days]) for days in WINDOWS))
+        alike.setdefault(cells, []).append(first)
+    for cells, rows_alike in alike.items():
+        own = any(each.name == me and each.scope == "analyst" for each in rows_alike)
+        table.add_row(_names(rows_alike), *cells, style="bold" if own else "")
     if len(found) > _MOST:
         table.caption = f"and {len(found) - _MOST:,} more; --by forecast --csv prints all"
     return table
+
+
+def _names(forecasts: Sequence[Forecast]) -> str:
+    """Return the scopes of forecasts that are alike, in one cell."""
+    named = [forecast_scope_words(each, None) for each in forecasts]
+    more = f" and {len(named) - _FEW:,} more" if len(named) > _FEW else ""
+    return ", ".join(named[:_FEW]) + more
 
 
 def overview(why: Why, me: str | None) -> list[Table]:

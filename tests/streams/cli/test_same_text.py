@@ -197,8 +197,12 @@ CASES = {
         OVER,
         ("form, refused", "limit set", "notebook, reserved"),
     ),
-    "a forecast": ("vast", "not at this rate", ("page, {}", "why, {}")),
-    "days of a forecast": ("vast", "the last 7 days", ("page, {}", "why, {}")),
+    "a forecast": ("vast", "not known", ("page, {}", "why, {}")),
+    "why there is no forecast": (
+        "vast",
+        "there is less than a day of history",
+        ("page, {}", "why, {}"),
+    ),
 }
 FACTS = [
     (fact, text, surface.format(dataset))

@@ -9,6 +9,8 @@ from fractions import Fraction
 
 import pytest
 
+from accountant.views.why import Forecast
+from streams.cli.printing.why import forecast_table
 from streams.index import UsageIndex
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
@@ -44,9 +46,9 @@ def test_why_shows_the_largest_users_and_when_the_budget_runs_out(asked):
     lines = done.out.splitlines()
     assert "4.6 % of plain is spent (ε 0.04601 of 1), open" in lines[0]
     assert lines[1] == "ben has used the most: ε 0.025, 2.5 % of the budget"
-    assert "by all together), the budget runs out on 20" in lines[2]
-    assert lines[3].startswith("at the rate of the last 7 days (")
-    assert "by analyst ana), the budget runs out on 20" in lines[3]
+    reason = "there is less than a day of history"
+    assert lines[2] == f"no forecast yet for all together: {reason}"
+    assert lines[3] == f"no forecast yet for analyst ana: {reason}"
     shown = done.out
     for table in (
         "plain by analyst",
@@ -126,7 +128,7 @@ def test_a_dataset_without_requests_has_no_tables_to_fill(opened):
     done = opened("why", "census")
     assert done.code == 0, done.err
     assert "0 of" in done.out.splitlines()[0]
-    assert "the budget does not run out" in done.out
+    assert "no forecast yet for all together" in done.out
     why = opened("why", "census", "--json").json
     assert (why["by_analyst"], why["refusals"], why["largest"]) == ([], [], [])
 
@@ -174,3 +176,17 @@ def test_the_output_may_be_cut_off(asked):
     process.stdout.close()
     process.wait(30)
     assert "Traceback" not in (process.stderr.read() if process.stderr else "")
+
+
+def test_forecasts_that_are_alike_are_one_row() -> None:
+    of = [("team", "red"), *(("analyst", f"a{i}") for i in range(6))]
+    rows = [
+        Forecast(scope=scope, name=name, days=days, spent="0", per_day=0.0, left="1")
+        for scope, name in of
+        for days in (1, 7, 30)
+    ]
+    table = forecast_table(rows, "a1")
+    assert table.row_count == 1
+    (cell,) = table.columns[0].cells
+    assert str(cell).startswith("team red, analyst a0, analyst a1")
+    assert str(cell).endswith(" and 2 more")

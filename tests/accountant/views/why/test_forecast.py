@@ -11,7 +11,15 @@ from hypothesis import strategies as st
 from accountant.amounts import INFINITE, UNIT, format_units, parse_units
 from accountant.times import from_iso
 from accountant.views.why import Forecast, RemainingAmount, SpenderKey
-from accountant.views.why.forecast import WINDOWS, day_of, day_text, forecasts
+from accountant.views.why.forecast import (
+    SLOWED,
+    TOO_YOUNG,
+    WINDOWS,
+    PeriodAllowance,
+    day_of,
+    day_text,
+    forecasts,
+)
 
 NOW = from_iso("2026-11-24T12:00:00.000Z")
 LONG_AGO = from_iso("2020-01-01T00:00:00.000Z")
@@ -150,3 +158,39 @@ def test_sums_are_exact_and_times_in_order(
         assert all(from_iso(at) >= now for at in reported)
         if each.latest is not None:
             assert None not in times
+
+
+def test_less_than_a_day_of_history_gives_no_time_but_the_reason() -> None:
+    for minutes, known in ((3, False), (24 * 60 - 1, False), (24 * 60, True)):
+        found = predicted({"2026-11-24": "0.01"}, begin=NOW - minutes * 60_000)[7]
+        assert (found.runs_out_at is not None) is known
+        assert (found.note == TOO_YOUNG) is not known
+    # What is used up has run out, however young the dataset is.
+    assert predicted({"2026-11-24": "1"}, "0", begin=NOW - 60_000)[1].runs_out_at is not None
+
+
+@pytest.mark.parametrize(
+    ("left", "budget", "hours", "days", "ends"),
+    [
+        # 0.1 a day allowed of 0.5 a day asked: 0.05 in the rest of today, then nine more days.
+        ("0.05", "0.1", 12, 1, 12 / 24 + 9 + 0.1),
+        # Nothing is left of this week: 0.4 a week from the next one on.
+        ("0", "0.4", 48, 7, 2 + 2 * 7 + 0.4),
+        # A limit above the rate changes nothing.
+        ("4", "5", 48, 7, 2),
+    ],
+)
+def test_a_period_limit_slows_the_spending_down(
+    left: str, budget: str, hours: int, days: int, ends: float
+) -> None:
+    midnight = from_iso("2026-11-24T00:00:00.000Z")
+    by_day = {day_text(day_of(midnight) - back): parse_units("0.5") for back in range(1, 8)}
+    until = midnight + hours * 3_600_000
+    period = PeriodAllowance(parse_units(left), parse_units(budget), until, days)
+    known = RemainingAmount(UNIT, None, (period,))
+    found = forecasts(ALL, by_day, known, begin=LONG_AGO, now=midnight)[1]
+    assert found.runs_out_at is not None
+    expected = (from_iso(found.runs_out_at) - midnight) / 86_400_000
+    # 0.95 after today are nine whole days and 0.05, of which each takes a fifth of a day.
+    assert expected == pytest.approx(ends, abs=1e-6)
+    assert (found.note == SLOWED) is (budget != "5")

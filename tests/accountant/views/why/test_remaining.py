@@ -27,8 +27,9 @@ def divided_world() -> World:
     return world
 
 
-def limit(world: World, scope: str, name: str, **what: object) -> None:
-    decision = world.send("admin", world.admin("limit", scope=scope, name=name, **what))
+def limit(world: World, scope: str, name: str | None, **what: object) -> None:
+    named = {} if name is None else {"name": name}
+    decision = world.send("admin", world.admin("limit", scope=scope, **named, **what))
     assert decision.outcome == "limit_set", decision
 
 
@@ -108,10 +109,18 @@ def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
     assert found[SpenderKey("analyst", "cy")] == RemainingAmount(units("0.3"))
 
 
-def test_a_pace_alone_takes_nothing_off() -> None:
+def test_a_pace_alone_takes_nothing_off_and_slows_down() -> None:
     world = divided_world()
     limit(world, "analyst", "ana", pace={"part": "0.1", "period": "P1D"})
-    assert left_in(world, "ana")[SpenderKey("analyst", "ana")] == RemainingAmount(units("1"))
+    found = left_in(world, "ana")
+    own, whole = found[SpenderKey("analyst", "ana")], found[SpenderKey("all")]
+    assert (own.units, own.note, whole.periods) == (units("1"), None, ())
+    (period,) = own.periods
+    assert (period.left, period.budget, period.days) == (units("0.1"), units("0.1"), 1)
+    limit(world, "dataset", None, pace={"part": "0.5", "period": "P7D"})
+    found = left_in(world, "ana")
+    assert [each.days for each in found[SpenderKey("all")].periods] == [7]
+    assert [each.days for each in found[SpenderKey("analyst", "ana")].periods] == [7, 1]
 
 
 @pytest.mark.parametrize(

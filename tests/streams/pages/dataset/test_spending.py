@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from msgspec.structs import replace
+
 from accountant.display.reasons import NO_ROOM
 from accountant.views.overview import UsageSum
 from accountant.views.why import Forecast, Why
@@ -118,6 +120,9 @@ def test_a_forecast_has_its_range_or_the_reason_for_none() -> None:
         ("you", "the last day", "not known", ""),
     ]
     assert forecast_notes(rows) == "no sum"
+    alike = tuple(replace(still, days=days) for days in (1, 7, 30))
+    (row,) = forecast_rows(why(forecasts=alike), "ana")
+    assert row.pace == "the last day, the last 7 days, the last 30 days"
 
 
 def why(**fields: Any) -> Why:
