@@ -91,20 +91,22 @@ def _parameters(policy: Policy, claim: Claim) -> dict[str, Any]:
 
 def choose_all(policy: Policy, claim: Claim) -> list[FilterChoice]:
     """Return the result of every filter; a filter gets only the policy's fields that it takes."""
-    found = []
-    for name, kind in FILTERS.items():
-        present = [field for field in kind.budget_fields if getattr(policy, field) is not None]
-        if not present:
-            found.append(FilterChoice(name=name, why_not=f"needs --{kind.budget_fields[0]}"))
-            continue
-        left_out: dict[str, Any] = dict.fromkeys({"epsilon", "rho"} - {present[0]})
-        left_out |= {field: UNSET for field in PARAMETERS if field not in kind.parameters}
-        try:
-            found.append(choose(replace(policy, filter=name, **left_out), claim))
-        except RequestInvalid as error:
-            option = "--" + error.field.removeprefix("policy.").replace("_", "-")
-            found.append(FilterChoice(name=name, why_not=f"{option} {error.rule}"))
-    return found
+    return [choose_named(policy, claim, name) for name in FILTERS]
+
+
+def choose_named(policy: Policy, claim: Claim, name: str) -> FilterChoice:
+    """Return the result of one filter, which gets only the policy's fields that it takes."""
+    kind = FILTERS[name]
+    budgets = [field for field in kind.budget_fields if getattr(policy, field) is not None]
+    if not budgets:
+        return FilterChoice(name=name, why_not=f"needs --{kind.budget_fields[0]}")
+    left_out: dict[str, Any] = dict.fromkeys({"epsilon", "rho"} - {budgets[0]})
+    left_out |= {field: UNSET for field in PARAMETERS if field not in kind.parameters}
+    try:
+        return choose(replace(policy, filter=name, **left_out), claim)
+    except RequestInvalid as error:
+        option = "--" + error.field.removeprefix("policy.").replace("_", "-")
+        return FilterChoice(name=name, why_not=f"{option} {error.rule}")
 
 
 def _epsilon_each(policy: Policy, claim: Claim) -> str:

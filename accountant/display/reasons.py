@@ -154,7 +154,7 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.ABOVE_CAP: ReasonWords(
         "Too much at once",
         "One request may not use so much of the budget.",
-        "Ask for less, or have an owner raise `most_per_request`.",
+        "Ask for less. An owner may raise `most_per_request`, up to the whole budget.",
     ),
     Reason.EXHAUSTED: ReasonWords(
         "Did not fit",

@@ -44,14 +44,24 @@ def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:
     """Return whether the filter supports the parts and the reserved share of a record."""
     period_part = None if record.pace is None else record.pace.part
     parts = [part for part in (record.part, period_part) if part is not None]
-    # A residue has no parts: what a pure mechanism costs depends on what was spent before.
-    if parts and not plan.kind.adds_up:
+    if parts and not allows_parts(plan):
         return False
     if record.reserved is not None:
-        if plan.policy.filter not in RESERVABLE_FILTERS or isinstance(plan.kind, BesideBasic):
+        if not allows_reserved_shares(plan):
             return False
         parts.append(record.reserved)
     return not any(_rounds_to_zero(part, plan) for part in parts)
+
+
+def allows_parts(plan: CompiledPolicy) -> bool:
+    """Return whether a limit may be a part of the budget, or a period limit."""
+    # A residue has no parts: what a pure mechanism costs depends on what was spent before.
+    return plan.kind.adds_up
+
+
+def allows_reserved_shares(plan: CompiledPolicy) -> bool:
+    """Return whether a share of the budget can be reserved."""
+    return plan.policy.filter in RESERVABLE_FILTERS and not isinstance(plan.kind, BesideBasic)
 
 
 def _rounds_to_zero(part: str, plan: CompiledPolicy) -> bool:

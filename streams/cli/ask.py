@@ -74,7 +74,7 @@ def ask(
     from accountant.claims.text import parse_claim
     from streams.cli.printing.print_decision import print_decision
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.dataset_reader import suggest_name
+    from streams.cli.reading.dataset_reader import suggest_instead
     from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
@@ -119,7 +119,7 @@ def ask(
                 again = f"run the same command with --id {sent_id}; it is never charged twice"
                 fail_unanswered(error.why, again=again)
             then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
-            meant = None if json else suggest_name(ledger, reply.decision)
+            meant = None if json else suggest_instead(ledger, reply.decision)
     # With the words of the limits and of the policy; the suggestion of a similar name comes apart.
     compared = reply.decision.level is not None or reply.decision.reason == "unit_mismatch"
     why = reply.why if compared else ""
@@ -141,7 +141,9 @@ def _dry_run(
     json: bool,
 ) -> NoReturn:
     """Print what the decision would be, and end the command."""
+    from accountant.display.other_filter import other_filter_words
     from streams.cli.printing.dry_run import print_preview
+    from streams.cli.printing.say import say
     from streams.cli.reading.dataset_reader import get_dataset, reader
 
     with reader(url, token_file) as ledger:
@@ -154,6 +156,8 @@ def _dry_run(
         )
         levels = () if json or not shown.left_at else _levels(ledger, dataset, analyst)
     print_preview(shown, view.budget, levels, as_json=json)
+    if not json and (hint := other_filter_words(shown, view.policy, claim)):
+        say(f"  next  {hint}")
     raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 
 

@@ -10,6 +10,7 @@ import typer
 from msgspec import UNSET
 
 from accountant.display.numbers import exact_percent
+from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
 from streams.cli.admin_command import AdminOptions, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
@@ -18,6 +19,7 @@ from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
 from streams.cli.reading.policy_options import (
     check_excluded,
     check_words,
+    is_typed,
     named_options,
     policy_of,
     policy_options,
@@ -32,6 +34,7 @@ app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _OF_A_POLICY = (
     *("epsilon", "delta", "filter", "rho", "delta_for_claims"),
+    *PARAMETERS,
     *("unit", "neighbours", "horizon", "most_per_request", "beside"),
     *("access", "visibility", "population"),
 )
@@ -57,7 +60,12 @@ _BESIDE_EXPLAINED = (
 
 
 @app.command("open")
-@policy_options(*_OF_A_POLICY, after="name")
+@policy_options(
+    *_OF_A_POLICY,
+    after="name",
+    order="Of renyi, which needs it; --for proposes one.",
+    orders="Of renyi_weighted and renyi_mixture, as in 22,40; --for proposes some.",
+)
 @admin_command
 def open_(
     context: typer.Context,
@@ -73,6 +81,15 @@ def open_(
         bool,
         typer.Option("--preview", help="Show what it would promise, and open nothing."),
     ] = False,
+    expected: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--for",
+            metavar="CLAIM",
+            help="Propose filter, parameters and cap for such requests; repeat it for several. "
+            "Opens nothing, and prints the command that does.",
+        ),
+    ] = None,
     owner: Annotated[
         list[str] | None,
         typer.Option(help="An owner of the dataset; repeat it for several. Default: --by."),
@@ -91,20 +108,27 @@ def open_(
     from accountant.policy import resolve
     from accountant.policy.compiled_policy import open_plan
     from accountant.records.names import check_name
+    from streams.cli.dataset_proposal import print_policy, propose_for
     from streams.client import PolicyDiffers
 
     with explain_errors():
         if policy is not None:
-            check_excluded(context, "--policy", _OF_A_POLICY, why="the file has the whole policy")
+            whole = "the file has the whole policy"
+            check_excluded(context, "--policy", (*_OF_A_POLICY, "expected"), why=whole)
             wanted = read_policy(policy)
         else:
+            if expected:
+                check_name("dataset", name)
+                typed = {each: fields[each] for each in _OF_A_POLICY if is_typed(context, each)}
+                propose_for(name, expected, typed, json=admin.json)
+                return
             wanted = policy_of(propose_defaults(fields))
             proposes_cap = fields["most_per_request"] is None
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
         if preview:
             check_name("dataset", name)
-            _preview(name, plan, admin.json)
+            print_policy(name, plan, json=admin.json)
             return
         with admin.ledger() as ledger:
             try:
@@ -131,16 +155,6 @@ def open_(
 def _keeps_no_delta(plan: CompiledPolicy) -> bool:
     takes_delta = any(name in plan.kind.sums for name in ("delta", "apart_delta"))
     return takes_delta and plan.policy.delta != "0" and plan.policy.delta_for_claims == "0"
-
-
-def _preview(name: str, plan: CompiledPolicy, json: bool) -> None:
-    from streams.cli.printing.output import print_json, stdout
-    from streams.cli.printing.preview import preview_json, preview_table
-
-    if json:
-        print_json(preview_json(name, plan))
-    else:
-        stdout().print(preview_table(name, plan))
 
 
 @app.command("amend")

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from decimal import Decimal
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import typer
@@ -183,6 +182,7 @@ def _row(choice: FilterChoice, claim: Claim) -> dict[str, Any]:
 
 
 def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
+    from accountant.display.other_filter import parameters
     from streams.cli.printing.output import print_json
 
     assert choice.fit is not None
@@ -192,7 +192,7 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
     if not choice.fit.accepted:
         _fail_not_taken(choice, claim)
     count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
-    say(count + (f" at {_at(choice)}" if choice.chosen else ""))
+    say(count + (f" at {parameters(choice)}" if choice.chosen else ""))
     if choice.fit.ends is not None:
         say(
             f"filter {choice.fit.ends} ends after {choice.fit.ends_after} of them; from then on "
@@ -201,17 +201,6 @@ def _print_one(choice: FilterChoice, claim: Claim, *, json: bool) -> None:
         )
     if choice.fit.count == 0:
         _explain_cap(choice, claim)
-
-
-def _at(choice: FilterChoice) -> str:
-    """Return the parameters that were chosen for a policy, as words."""
-    policy = choice.policy
-    if isinstance(policy.epsilon_each, str):
-        return f"epsilon {policy.epsilon_each} each"
-    if isinstance(policy.order, str):
-        return f"order {policy.order}"
-    orders = policy.orders or ()
-    return f"order{'s' * (len(orders) > 1)} {', '.join(orders)}"
 
 
 def _fail_not_taken(choice: FilterChoice, claim: Claim) -> None:
@@ -272,6 +261,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
 
     from accountant.claims.text import claim_text
     from accountant.display.datasets import guarantee
+    from accountant.display.other_filter import parameters
     from streams.cli.printing.output import print_json, stdout
 
     if json:
@@ -287,7 +277,7 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
             table.add_row(choice.name, "-", "", Text(choice.why_not, style="dim"))
             continue
         note = "does not accept this claim" if not choice.fit.accepted else ""
-        note = note or (_at(choice) if choice.chosen else "")
+        note = note or parameters(choice)
         count = "unlimited" if choice.fit.count is None else str(choice.fit.count)
         style = "bold green" if choice.name in best else ""
         table.add_row(Text(choice.name, style=style), count, guarantee(choice.policy), note)
@@ -295,16 +285,15 @@ def _print_all(found: list[FilterChoice], claim: Claim, *, json: bool) -> None:
 
 
 def _most(found: list[FilterChoice]) -> set[str]:
-    """Return the filters that admit most, of those that guarantee exactly the wanted epsilon."""
+    """Return the filters that admit most, of those that guarantee exactly the wanted budget."""
     from math import inf
 
-    from accountant.policy import guarantee_of
+    from accountant.advice.propose_filter import admits_under_the_budget
 
-    counts: dict[str, float] = {}
-    for choice in found:
-        if choice.fit is None or not choice.fit.accepted or choice.policy.epsilon is None:
-            continue
-        if guarantee_of(choice.policy).amount == Decimal(choice.policy.epsilon):
-            counts[choice.name] = inf if choice.fit.count is None else choice.fit.count
+    counts = {
+        choice.name: inf if choice.fit.count is None else choice.fit.count
+        for choice in found
+        if admits_under_the_budget(choice) and choice.fit is not None
+    }
     most = max(counts.values(), default=0)
-    return {name for name, count in counts.items() if count == most > 0}
+    return {name for name, count in counts.items() if count == most}

@@ -6,6 +6,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from typing import Any, TypeVar
 
+from accountant.display.other_filter import may_need_other_filter, other_filter_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
@@ -96,7 +97,7 @@ class AsyncRequestSender:
             await self._connection.pause(pause)
 
     async def _explain(self, call: PreparedRequest, decision: Decision) -> RefusalDetails:
-        """Read what makes a refusal plain: the policy, the limits, or a similar name."""
+        """Read what explains a refusal: policy, limits, a similar name, or another filter."""
         if call.source != "requests":
             return RefusalDetails()
         with suppress(TimeoutError, BudgetError):
@@ -105,6 +106,13 @@ class AsyncRequestSender:
                     lambda service: service.dataset(call.dataset), within=GRACE_S
                 )
                 return RefusalDetails(None if view is None else view.policy)
+            if may_need_other_filter(decision):
+                view = await self._connection.read(
+                    lambda service: service.dataset(call.dataset), within=GRACE_S
+                )
+                words = "" if view is None else other_filter_words(decision, view.policy)
+                if words:
+                    return RefusalDetails(hint=words)
             if decision.reason is Reason.UNKNOWN_DATASET:
                 unknown = await self._connection.read(
                     lambda service: unknown_dataset(service, call.dataset)

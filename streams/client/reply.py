@@ -33,7 +33,7 @@ class RefusalDetails(NamedTuple):
     Attributes:
         policy: of the dataset, to compare the claim with.
         levels: the limits of the request's analyst.
-        hint: the name of a similar dataset.
+        hint: a similar name, or another filter that would grant.
     """
 
     policy: Policy | None = None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
@@ -10,6 +11,7 @@ import msgspec
 from accountant.advice.preview import Preview
 from accountant.display.datasets import more_words
 from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
+from accountant.display.other_filter import other_filter_words
 from accountant.display.texts import capital, shorten
 from accountant.errors import RequestInvalid
 from accountant.records import Decision, decode_decision
@@ -136,10 +138,16 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
         value = f", not {error.value}" if error.value else ""
         said = f"{error.rule[0].upper()}{error.rule[1:]}{value}."
         return form._replace(errors={field or form.first: said})
-    return form if preview is None else form._replace(result=_preview_result(text, preview, found))
+    if preview is None:
+        return form
+    # It compares filters, which takes a tenth of a second.
+    other = await asyncio.to_thread(other_filter_words, preview, policy, claim)
+    return form._replace(result=_preview_result(text, preview, found, other))
 
 
-def _preview_result(claim: str, preview: Preview, found: PageData) -> PreviewResult:
+def _preview_result(
+    claim: str, preview: Preview, found: PageData, other_filter: str
+) -> PreviewResult:
     levels = found.budget.levels if found.budget is not None else found.levels
     cost = (preview.cost if preview.granted else preview.asked) or {}
     budget = found.view.budget
@@ -150,6 +158,7 @@ def _preview_result(claim: str, preview: Preview, found: PageData) -> PreviewRes
         left=remaining_line(counting_amounts(preview.left, budget=budget)),
         more=f"{capital(more_words(preview.more))}." if preview.granted else "",
         refusal=refusal(preview, levels, found.now, found.now),
+        other_filter=other_filter,
     )
 
 

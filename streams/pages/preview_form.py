@@ -54,6 +54,7 @@ class PreviewResult(NamedTuple):
         claim: as text. `cost`: what a grant would cost.
         left: what would remain of the dataset's budget.
         more: how many more such requests would fit, in words.
+        other_filter: after a refusal, which other filter would grant the claim; "" if none.
     """
 
     claim: str
@@ -62,6 +63,7 @@ class PreviewResult(NamedTuple):
     left: str
     more: str
     refusal: RefusalText | None
+    other_filter: str
 
 
 class PreviewForm(NamedTuple):

@@ -16,6 +16,7 @@ from accountant.amounts import format_units
 from accountant.claims.text import parse_claim
 from accountant.display.datasets import cap_words, filter_words, guarantee
 from accountant.display.numbers import exact_percent, remaining_amounts, spent_amount, symbol
+from accountant.display.one_way_choices import one_way_choices
 from accountant.policy import guarantee_of
 from accountant.policy.compiled_policy import CompiledPolicy
 
@@ -46,6 +47,7 @@ def preview_json(name: str, plan: CompiledPolicy) -> dict[str, Any]:
         "policy": plan.policy,
         "budget": plan.budget_wire,
         "thresholds": thresholds(plan),
+        "one_way": [each._asdict() for each in one_way_choices(plan)],
         "fits": {text: found.count for text, found in typical_fits(plan).items() if found.accepted},
         "not_taken": [text for text, found in typical_fits(plan).items() if not found.accepted],
     }
@@ -88,7 +90,19 @@ def preview_table(name: str, plan: CompiledPolicy) -> RenderableType:
         remark = "A claim with its own δ never fits: the policy has no δ for claims."
         table.caption, table.caption_justify = remark, "left"
     head = Text(f"{name}: a preview, nothing was opened", style="bold")
-    return Group(head, grid, table)
+    return Group(head, _questions(plan), grid, table)
+
+
+def _questions(plan: CompiledPolicy) -> Table:
+    """Return what the opening fixes for ever, as questions with answers."""
+    table = Table(header_style="bold", box=SIMPLE_HEAD)
+    table.add_column("fixed for ever by the opening")
+    table.add_column("here", no_wrap=True)
+    table.add_column("to have it, open with")
+    for each in one_way_choices(plan):
+        answer = ("yes", "") if each.allowed else ("no", each.change)
+        table.add_row(each.question, *answer)
+    return table
 
 
 def _alert(threshold: tuple[str, str]) -> str:

@@ -91,6 +91,17 @@ def fail_unknown_dataset(name: str, known: Iterable[str], hidden: str = "") -> N
     fail(Exit.FAILED, f"dataset {name} was never opened{hidden}{suggestion}", hint=hint)
 
 
+def suggest_instead(ledger: Accountant, decision: Decision) -> str | None:
+    """Return what to try after a refusal: a similar name, or a dataset with another filter."""
+    from accountant.display.other_filter import may_need_other_filter, other_filter_words
+    from accountant.errors import BudgetError
+
+    if may_need_other_filter(decision) and decision.dataset is not None:
+        with suppress(BudgetError):  # the refusal is printed even if this second read fails
+            return other_filter_words(decision, ledger.dataset(decision.dataset).policy) or None
+    return suggest_name(ledger, decision)
+
+
 def suggest_name(ledger: Accountant, decision: Decision) -> str | None:
     """Return `did you mean X?` if a decision is refused for a name that nothing has."""
     from accountant.records.outcomes import Reason

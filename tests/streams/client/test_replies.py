@@ -93,12 +93,21 @@ def test_a_claim_typed_by_hand_takes_unit_and_neighbours_of_the_policy(ledger: A
     assert ledger.ask("nowhere", "pure:0.1").reason is Reason.UNKNOWN_DATASET
 
 
+def test_a_refusal_names_the_filter_that_would_grant(ledger: Accountant) -> None:
+    ledger.open("train", {"epsilon": "8", "delta": "1e-6"}, by="owner")
+    training = "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.03125"
+    reply = ledger.ask("train", training)
+    assert reply.reason is Reason.ABOVE_CAP
+    assert "filter renyi at order 4 would take it for 6.6 % of the budget" in reply.why
+    assert "renyi" not in ledger.ask("train", "pure:4").why
+
+
 def test_the_analyst_comes_from_call_client_or_environment(
     file: Path, clock: TestClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
-        with pytest.raises(RequestInvalid, match=r"analyst must be passed .* ACCOUNTANT_ANALYST"):
+        with pytest.raises(RequestInvalid, match=r"analyst is missing: .* ACCOUNTANT_ANALYST"):
             ledger.ask("census", "pure:0.1")
         monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
         assert b'"analyst":"bo"' in bytes(ledger.ask("census", "pure:0.1").decision.request)

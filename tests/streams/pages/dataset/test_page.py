@@ -151,6 +151,13 @@ def test_a_preview_on_the_page_applies_the_limits_of_the_caller(shared_pages: Pa
     assert "It would be granted at a cost of ε 0.001" in fits
 
 
+def test_a_preview_names_the_filter_that_would_grant(shared_pages: PagesServer) -> None:
+    claim = "96*subsampled_gaussian:sigma=1.1,sensitivity=1,rate=0.0001"
+    page = words(shared_pages.page("olga", kind="text", text_claim=claim).text)
+    assert "filter renyi at order" in page
+    assert "A filter is fixed at the opening" in page
+
+
 def test_an_owner_may_preview_for_an_analyst(shared_pages: PagesServer) -> None:
     for_ana = shared_pages.page("olga", kind="pure", pure_epsilon="0.05", analyst="ana").text
     assert "It would be refused" in for_ana

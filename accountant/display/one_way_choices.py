@@ -1,0 +1,60 @@
+"""What an owner fixes for ever by opening a dataset, as questions with the policy's answers."""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from accountant.filters import FILTERS
+from accountant.limits.apply import allows_parts, allows_reserved_shares
+from accountant.policy import resolve
+from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+
+_OTHER_FILTER: Final = "--filter zcdp_tight"
+
+
+class OneWayChoice(NamedTuple):
+    """A question, the policy's answer, and how to get the other one.
+
+    Attributes:
+        question: to the owner, in words.
+        allowed: whether the policy allows it.
+        change: of what is not allowed, the options of `accountant dataset open` that allow it.
+    """
+
+    question: str
+    allowed: bool
+    change: str
+
+
+def one_way_choices(plan: CompiledPolicy) -> tuple[OneWayChoice, ...]:
+    """Return what cannot be changed after the opening under this policy.
+
+    The rules that decide on limits answer the questions about them.
+    """
+    policy = plan.policy
+    parts, shares = allows_parts(plan), allows_reserved_shares(plan)
+    alone = open_plan(resolve(replace(policy, beside=UNSET)))
+    beside = "--beside none" if allows_reserved_shares(alone) else f"{_OTHER_FILTER} --beside none"
+    parameters = FILTERS[policy.filter].parameters
+    return (
+        OneWayChoice("Reserve a share of the budget for a team or an analyst?", shares, beside),
+        OneWayChoice("Give teams a part of the budget, or so much a week?", parts, _OTHER_FILTER),
+        OneWayChoice(
+            "Grant requests that have a delta of their own?",
+            policy.delta_for_claims not in (None, "0"),
+            "--delta-for-claims, a part of --delta",
+        ),
+        OneWayChoice(
+            "Count sampling, for models trained on samples of the data?",
+            "order" in parameters or "orders" in parameters,
+            "--for CLAIM, which proposes a filter",
+        ),
+        OneWayChoice(
+            "Add this budget up with other datasets of the same people?",
+            policy.population is not UNSET,
+            "--population NAME",
+        ),
+    )

@@ -1,0 +1,98 @@
+"""The filter that would take a claim which the dataset's own filter never grants."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.advice.choose_filter import FilterChoice
+from accountant.advice.preview import Preview
+from accountant.advice.propose_filter import Proposal, other_filter
+from accountant.claims import Claim
+from accountant.display.numbers import spent_percent
+from accountant.errors import BudgetError
+from accountant.policy import Policy
+from accountant.records import DECODE_ERRORS, Decision
+from accountant.records.outcomes import Reason
+
+_BY_FILTER: Final = {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED}
+CHOSEN: Final = ("epsilon_each", "order", "orders")
+"""The fields of a policy that advice chooses for a filter."""
+
+
+class _Asked(msgspec.Struct):
+    claim: Claim
+
+
+_decode_asked = msgspec.json.Decoder(_Asked).decode
+
+
+def may_need_other_filter(refused: Decision | Preview) -> bool:
+    """Tell whether nothing like a refused request fits, so another filter may be needed."""
+    return refused.reason in _BY_FILTER and refused.fits is None and refused.level is None
+
+
+def other_filter_words(
+    refused: Decision | Preview, policy: Policy, claim: Claim | None = None
+) -> str:
+    """Return the filter that would take a claim, its share of the budget, and what to do, else "".
+
+    Args:
+        policy: of the dataset.
+        claim: the refused one; left out, that of the decision's request.
+    """
+    if not may_need_other_filter(refused):
+        return ""
+    try:
+        if claim is None:
+            assert isinstance(refused, Decision)
+            claim = _decode_asked(refused.request).claim
+        found = other_filter(policy, claim)
+    except (*DECODE_ERRORS, BudgetError):  # a refusal is shown even where no advice is possible
+        return ""
+    if found is None:
+        return ""
+    return (
+        f"Filter {policy.filter} never grants it, however much remains. With the same budget, "
+        f"filter {chosen_words(found.choice)} would take it for {share_words(found)} of the "
+        "budget. A filter is fixed at the opening: open another dataset with "
+        f"`{filter_options(found.choice)}`."
+    )
+
+
+def share_words(proposal: Proposal) -> str:
+    """Return the part of a new budget that one request uses, rounded up: `6.6 %`."""
+    return spent_percent(Decimal(math.ceil(proposal.part * 1000)) / 1000)
+
+
+def chosen_words(choice: FilterChoice) -> str:
+    """Return a filter, with the parameters chosen for it: `renyi at order 4`."""
+    return f"{choice.name} at {parameters(choice)}" if choice.chosen else choice.name
+
+
+def parameters(choice: FilterChoice) -> str:
+    """Return the parameters that were chosen for a filter, in words; "" if none were."""
+    policy = choice.policy
+    if not choice.chosen:
+        return ""
+    if policy.epsilon_each is not UNSET:
+        return f"epsilon {policy.epsilon_each} each"
+    if policy.order is not UNSET:
+        return f"order {policy.order}"
+    orders = policy.orders or ()
+    return f"order{'s' * (len(orders) > 1)} {', '.join(orders)}"
+
+
+def filter_options(choice: FilterChoice) -> str:
+    """Return a filter as options of `accountant dataset open`: `--filter renyi --order 4`."""
+    words = ["--filter", choice.name]
+    for field in CHOSEN if choice.chosen else ():
+        value = getattr(choice.policy, field)
+        if value is not UNSET:
+            text = value if isinstance(value, str) else ",".join(value)
+            words += ["--" + field.replace("_", "-"), text]
+    return " ".join(words)
