@@ -16,7 +16,7 @@ from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
 from accountant.records.receipts import Receipt
 from accountant.views.limit_views import LevelView
-from streams.client.notebooks.display import remaining_words, reply_html
+from streams.client.notebooks.display import ends_words, remaining_words, reply_html
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
@@ -197,6 +197,7 @@ class Reply:
             "why": repr(self.why) if self.why else "",
             "cost": spent_line(self._counted_cost()),
             "fits": self.fits,
+            "ends": repr(ends) if (ends := ends_words(self.decision)) else "",
             "request_id": repr(self.request_id),
         }
         head = f"Reply({what}, {remaining}" if remaining else f"Reply({what}"

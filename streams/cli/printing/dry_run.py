@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from accountant.display.datasets import more_words
+from accountant.display.datasets import about_end, more_words
 from accountant.display.refusals import when_more
 from streams.cli.printing.output import print_json, stdout
-from streams.cli.printing.tables import about_end, amount_lines, refusal_lines
+from streams.cli.printing.tables import amount_lines, refusal_lines
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview

@@ -15,7 +15,14 @@ from rich.text import Text
 from accountant.advice.preview import Preview, more_like
 from accountant.claims import Claim
 from accountant.claims.text import claim_text
-from accountant.display.datasets import STATES, cap_words, filter_words, guarantee, more_words
+from accountant.display.datasets import (
+    STATES,
+    about_end,
+    cap_words,
+    filter_words,
+    guarantee,
+    more_words,
+)
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
@@ -82,12 +89,6 @@ def _count(view: DatasetView, outcome: Outcome) -> str:
     # A view built from `state` alone has no counts: print a dash instead of 0.
     count = view.outcomes.get(outcome, 0)
     return str(count) if count or Outcome.OPENED in view.outcomes else "–"
-
-
-def about_end(name: str, *, granted: bool) -> str:
-    """Return what it means that a grant, or the claim that would fit, ends a filter."""
-    after = "from now on" if granted else "after that claim"
-    return f"{name}: {after} only basic composition admits requests"
 
 
 def _filter_of(view: DatasetView) -> str:

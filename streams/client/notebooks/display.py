@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from accountant.advice.preview import Preview
 from accountant.advice.room import tightest
-from accountant.display.datasets import guarantee, more_words
+from accountant.display.datasets import about_end, guarantee, more_words
 from accountant.display.limits import left_at_words, limit_sentence, room_words, waiting_words
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
@@ -72,6 +72,7 @@ def reply_html(reply: Any) -> str:
         ("cost", _cost(_texts(reply.cost), reply.decision)),
         ("asked", _cost(_texts(reply.asked), reply.decision)),
         ("fits", reply.fits or ""),
+        ("ends", ends_words(reply.decision)),
         ("thresholds reached", percents(reply.crossed)),
         ("request id", reply.request_id),
     )
@@ -99,6 +100,13 @@ def _remaining(
     return f"{headline} ({amounts})" if headline and amounts else headline or amounts
 
 
+def ends_words(decision: Decision) -> str:
+    """Return which filter a decision ends for good, "" for none."""
+    if decision.ends is None:
+        return ""
+    return about_end(decision.ends, granted=decision.granted)
+
+
 def _cost(amounts: Mapping[str, str] | None, decision: Decision) -> str:
     return spent_line(counting_cost(amounts, decision.left, decision.totals))
 
@@ -119,6 +127,7 @@ def decision_html(decision: Decision) -> str:
         ("cost", _cost(decision.cost, decision)),
         ("asked", _cost(decision.asked, decision)),
         ("fits", decision.fits or ""),
+        ("ends", ends_words(decision)),
         ("left", remaining_words(decision)),
         ("left at", "; ".join(left_at_words(decision.left_at, decision.left, decision.asked))),
         ("odometers", line(odometer_amounts(decision.odometers or {}))),

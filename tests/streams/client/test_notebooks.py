@@ -20,6 +20,8 @@ from accountant.views.datasets import DatasetView
 from accountant.views.usage import UsageView
 from streams.client import Accountant
 from streams.client.notebooks import client_html, reply_html, rows_of, to_arrow, to_pandas
+from streams.client.reply import Reply
+from tests.accountant.world import opened as opened_world
 from tests.streams.gateway.local_server import TestClock
 
 LEFT = f"0.{'9' * 40}"
@@ -139,3 +141,13 @@ def test_a_preview_and_a_budget_are_shown_as_tables(ledger: Accountant) -> None:
     budget: Any = ledger.budget("census", "ana")
     assert '<tr><th scope="row">may still use</th><td>' in budget._repr_html_()
     assert "of the budget (ε " in budget._repr_html_()
+
+
+def test_the_reply_that_ends_a_filter_says_so() -> None:
+    decision = opened_world(epsilon="1", delta="1e-6", beside="basic").ask("pure:0.5")
+    assert decision.ends == "zcdp_tight"
+    reply = Reply(decision, "01a1aaaa-aaaa-7aaa-8aaa-aaaaaaaaaaaa")
+    ends = "zcdp_tight: from now on only basic composition admits requests"
+    assert f"ends='{ends}'" in repr(reply)
+    assert ends in reply._repr_html_()
+    assert ends in decision._repr_html_()  # type: ignore[attr-defined]
