@@ -84,7 +84,9 @@ class RequestInvalid(BudgetError):
         super().__init__(self._message())
 
     def _message(self) -> str:
-        if self.value in _NO_VALUE and self.rule.startswith("must"):
+        if self.value in _NO_VALUE and (
+            self.rule.startswith("must be given") or self.rule == OVER_ZERO
+        ):
             return f"{self.field} is missing: it {self.rule}"
         if self.rule == OVER_ZERO and self.value == "0":  # what a field that was left out may be
             return f"{self.field} is missing or 0: it {self.rule}"
@@ -95,7 +97,8 @@ class RequestInvalid(BudgetError):
         if not hint.endswith("?"):
             return f"{message}: {hint}" if hint else message
         # The question comes first: the rule may list many words.
-        return f"{self.field} {self.value}: {hint} {message}"
+        word = "" if self.rule == "is not a field here" else f" {self.value}"
+        return f"{self.field}{word}: {hint} {message}"
 
     @property
     def hint(self) -> str:

@@ -79,8 +79,11 @@ def test_a_claim_takes_what_notebooks_hold(claim: object, same: Claim) -> None:
         (PURE(True), r"claim\.epsilon must be a number"),
         (PURE(None), r"claim\.epsilon has the wrong form"),
         ({"type": "gausian", "sigma": 1}, r"claim\.type .*did you mean gaussian\?"),
-        ({"type": "pure", "epsilonn": 1}, r"claim\.epsilonn is not a field.*mean epsilon\?"),
-        ({"type": "pure"}, r"claim\.epsilon must be given"),
+        (
+            {"type": "pure", "epsilonn": 1},
+            r"claim\.epsilonn: did you mean epsilon\? claim",
+        ),
+        ({"type": "pure"}, r"claim\.epsilon is missing: it must be given"),
         ({"type": "repeat", "times": 2.5, "claim": PURE(1)}, r"claim\.times must be a whole"),
         ({"type": "repeat", "times": True, "claim": PURE(1)}, r"claim\.times must be a whole"),
         ({1: 2}, "claim must have text for its keys"),
