@@ -38,6 +38,8 @@ class Problem(msgspec.Struct, omit_defaults=True):
         field, rule, value: which rule is broken, and by what.
         after: the number after which decisions can be read.
         decision: the decision in the log, where there is one.
+        retry_after: in a line of a batch, the seconds after which to send the line again; a
+            response of its own has the header Retry-After instead.
     """
 
     type: str
@@ -51,6 +53,7 @@ class Problem(msgspec.Struct, omit_defaults=True):
     value: str = ""
     after: int | None = None
     decision: msgspec.Raw = msgspec.Raw(b"")
+    retry_after: int | None = None
 
 
 class Membership(msgspec.Struct, frozen=True, omit_defaults=True):

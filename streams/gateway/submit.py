@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Final
 from urllib.parse import quote
 
@@ -118,12 +119,33 @@ async def _submit(
     wrong = wrong_content_type(request)
     if wrong is not None:
         return wrong
+    wait = wait_of(request.headers.get("prefer"))
+    return await submit_body(request, source, await request.body(), kind, dataset, wait=wait)
+
+
+async def submit_body(
+    request: HttpRequest,
+    source: Source,
+    received: bytes,
+    kind: type[Body],
+    dataset: str | None = None,
+    *,
+    wait: float,
+) -> Response[bytes]:
+    """Check one body, authorize it, and return its decision as the caller may see it.
+
+    Args:
+        received: the body as the client sent it; of a batch, one line.
+        kind: the only kind of record allowed at this address.
+        dataset: the dataset in the address, if it has one.
+        wait: seconds to wait for the decision.
+    Raises: RequestInvalid, Undecodable, HTTPProblem: nothing was appended. Unavailable.
+    """
     # Append exactly the checked bytes: the processor does not check a body again.
-    body = canonical(await request.body())
+    body = canonical(received)
     checked = check(source, body)
     _check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
-    wait = wait_of(request.headers.get("prefer"))
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
     where = _location(checked)
@@ -134,12 +156,17 @@ async def _submit(
     return await _response_to(request, answer, checked, where)
 
 
-def wrong_content_type(request: HttpRequest) -> Response[bytes] | None:
+def wrong_content_type(
+    request: HttpRequest, media_types: Sequence[str] = (JSON,)
+) -> Response[bytes] | None:
     """Return 415 for a body that is not declared as plain JSON, None for one that is.
 
     This stops cross-site requests. A foreign page in the owner's browser can post forms and plain
     text to this machine; for JSON the browser first asks this server, which never allows it.
     Compressed bodies are rejected too: a small one could expand to fill the memory.
+
+    Args:
+        media_types: the allowed ones. None may be one that a form of a foreign page can send.
     """
     coding = request.headers.get("content-encoding", "identity")
     if coding != "identity":
@@ -153,8 +180,8 @@ def wrong_content_type(request: HttpRequest) -> Response[bytes] | None:
             value=coding[:80],
         )
     declared = request.headers.get("content-type", "")
-    if declared.split(";")[0].strip().lower() != JSON:
-        rule = f"must be {JSON}"
+    if declared.split(";")[0].strip().lower() not in media_types:
+        rule = f"must be {media_types[0]}"
         return problem(
             415,
             "unsupported_media_type",

@@ -18,6 +18,7 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 JSON = "application/json"
+NDJSON = "application/x-ndjson"
 PROBLEM_JSON = "application/problem+json"
 
 
@@ -42,6 +43,20 @@ def problem(
     # A problem quotes the caller's input, and terminals print it: escape control characters.
     body = escape_json(encode(content))
     return Response(body, status_code=status, media_type=PROBLEM_JSON, headers=headers)
+
+
+def oversize(rule: str) -> Response[bytes]:
+    """Return 413: the body breaks this rule about its size."""
+    return problem(413, Reason.OVERSIZE, rule, field="body", rule=rule)
+
+
+def response_to(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]:
+    """Return the response that a handler's exception gets."""
+    for kind in type(error).__mro__:
+        if kind in HANDLERS:
+            response: Response[bytes] = HANDLERS[kind](request, error)
+            return response
+    raise error
 
 
 def list_response(dataset: str, what: str, body: bytes) -> Response[bytes]:
@@ -97,8 +112,7 @@ def _gone(_request: Request[Any, Any, Any], error: Gone) -> Response[bytes]:
 def _http(request: Request[Any, Any, Any], error: HTTPException) -> Response[bytes]:
     if error.status_code == 413:
         maximum = request.app.state.context.settings.most_body
-        rule = f"the body must be at most {maximum} bytes"
-        return problem(413, Reason.OVERSIZE, rule, field="body", rule=rule)
+        return oversize(f"the body must be at most {maximum} bytes")
     headers = dict(error.headers or {})
     if error.status_code != 400:
         return problem(error.status_code, "http_error", error.detail, headers=headers)

@@ -10,6 +10,7 @@ from prometheus_client import CollectorRegistry
 
 from streams.auth import add_authentication, make_authenticator, proxies_of
 from streams.clock import Clock, SystemClock
+from streams.gateway.batch import submit_batch
 from streams.gateway.budgets import list_limits, show_budget, show_own_budgets
 from streams.gateway.contract.openapi import openapi_config
 from streams.gateway.datasets import (
@@ -42,12 +43,13 @@ from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
 from streams.pages import PAGES, add_pages, html_problems
 from streams.server.monitoring import monitoring
-from streams.server.rate_limit import add_rate_limit
+from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
 
 _ROUTES: Final = [
     submit_request,
+    submit_batch,
     open_dataset,
     amend_dataset,
     close_dataset,
@@ -104,7 +106,9 @@ def create_app(
     if authenticator is not None:
         count_refusals(app, shown)
     browsers = add_pages(app, settings, context.clock)
+    add_name_limit(app, settings, shown)
     add_authentication(app, authenticator, proxies_of(settings), browsers)
-    # From the outside in: HEAD, rate limit, proxy check, authentication, routes. The rate limit
-    # comes before authentication, so that a flood of wrong tokens stays cheap.
+    # From the outside in: HEAD, rate limit by address, proxy check, authentication, rate limit by
+    # name, routes. The limit by address comes before authentication, so that a flood of wrong
+    # tokens stays cheap.
     return answer_head(add_rate_limit(app, settings, shown))

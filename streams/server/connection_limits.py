@@ -288,7 +288,8 @@ class BoundedServer(uvicorn.Server):
                 continue
             cycle, unread = connection.cycle, connection.transport.get_write_buffer_size()
             answered = cycle is not None and cycle.response_complete
-            asking = cycle is None or answered or cycle.more_body
+            # A route that reads a body as a stream may pause it: the client then waits for us.
+            asking = cycle is None or answered or (cycle.more_body and not cycle.flow.read_paused)
             if not asking and not unread:
                 continue  # being answered: only the route can delay it
             found = _WaitingConnection(cycle, answered, unread, now)

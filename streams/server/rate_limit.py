@@ -1,6 +1,6 @@
-"""The rate limit of HTTP requests per client address.
+"""The rate limits of HTTP requests: by name for authenticated callers, else by client address.
 
-It protects other clients from a runaway program. It protects no budget: the ledger does that.
+They protect other clients from a runaway program. They protect no budget: the ledger does that.
 """
 
 from __future__ import annotations
@@ -9,22 +9,26 @@ import ipaddress
 import math
 from collections import OrderedDict
 from collections.abc import Callable
-from typing import Final, cast
+from typing import Any, Final, cast
 
-from litestar import Litestar
+from litestar import Litestar, Response
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 from prometheus_client import CollectorRegistry, Counter
 
+from streams.auth.middleware import answer
+from streams.auth.principal import KEY as PRINCIPAL
+from streams.auth.principal import Principal
 from streams.clock import steady
 from streams.http.host_header import is_loopback
-from streams.http.problems import PROBLEM_JSON, problem
+from streams.http.problems import problem
+from streams.http.request_quota import KEY as QUOTA
 from streams.settings import Settings
 
 AT_ONCE: Final = 10
 """Size of a burst after silence, in seconds' worth of requests."""
 MOST_ADDRESSES: Final = 65_536
-"""Addresses in memory; the least recently seen one is evicted."""
+"""Addresses in memory, and names; the least recently seen one is evicted."""
 _PROBES: Final = frozenset({"/healthz", "/healthz/metrics", "/readyz"})
 _OF_PROXIES: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip"})
 _PEER: Final = "peer"
@@ -60,6 +64,11 @@ class RateLimiter:
             self._used_up.popitem(last=False)
         return max(0, wait) / _SECOND
 
+    def give_back(self, key: str) -> None:
+        """Uncount one admitted request."""
+        if key in self._used_up:
+            self._used_up[key] -= self._each
+
 
 def add_rate_limit(
     app: Litestar,
@@ -77,6 +86,89 @@ def add_rate_limit(
     return app
 
 
+def add_name_limit(
+    app: Litestar,
+    settings: Settings,
+    registry: CollectorRegistry,
+    now: Monotonic = steady,
+) -> Litestar:
+    """Wrap the application in middleware that answers 429 to a caller that asks too often.
+
+    Add it before authentication: it needs the caller's name.
+    """
+    if settings.authenticates:
+        rate = settings.limit_per_name
+        limit = RateLimiter(rate, now) if rate else None
+        app.asgi_handler = cast(ASGIApp, _LimitedByName(app.asgi_handler, limit, registry))
+    return app
+
+
+class _AddressQuota:
+    """The rate limit of one address."""
+
+    def __init__(self, limit: RateLimiter, address: str, refused: Counter) -> None:
+        self._limit = limit
+        self._address = address
+        self._refused = refused
+
+    def charge(self) -> Response[bytes] | None:
+        wait = self._limit.wait(self._address)
+        if wait <= 0:
+            return None
+        self._refused.inc()
+        return _too_many("your address", wait)
+
+    def give_back(self) -> None:
+        """Uncount a request that is counted by name."""
+        self._limit.give_back(self._address)
+
+
+class _NameQuota:
+    """The rate limit of one authenticated caller."""
+
+    def __init__(self, limit: RateLimiter, name: str, refused: Counter) -> None:
+        self._limit = limit
+        self._name = name
+        self._refused = refused
+
+    def charge(self) -> Response[bytes] | None:
+        wait = self._limit.wait(self._name)
+        if wait <= 0:
+            return None
+        self._refused.inc()
+        return _too_many(self._name, wait)
+
+
+class _LimitedByName:
+    """Counts an authenticated request by its caller's name, and no longer by its address."""
+
+    def __init__(
+        self, app: ASGIApp, limit: RateLimiter | None, registry: CollectorRegistry
+    ) -> None:
+        self._app = app
+        self._limit = limit
+        self._refused = Counter(
+            "privacy_http_limited_by_name",
+            "Requests and lines of batches answered with 429 because their caller sent too many.",
+            registry=registry,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        principal = cast(Any, scope).get(PRINCIPAL)
+        if isinstance(principal, Principal) and scope["path"] not in _PROBES:
+            by_address = cast(Any, scope).pop(QUOTA, None)
+            if by_address is not None:
+                by_address.give_back()
+            if self._limit is not None:
+                quota = _NameQuota(self._limit, principal.name, self._refused)
+                cast(Any, scope)[QUOTA] = quota
+                refused = quota.charge()
+                if refused is not None:
+                    await answer(send, refused)
+                    return
+        await self._app(scope, receive, send)
+
+
 class _Limited:
     def __init__(
         self, app: ASGIApp, limit: RateLimiter, by: str | None, registry: CollectorRegistry
@@ -91,29 +183,22 @@ class _Limited:
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        wait = 0.0
         if scope["type"] == ScopeType.HTTP and scope["path"] not in _PROBES:
             address = address_of(scope, self._by)
-            wait = 0.0 if address is None else self._limit.wait(address)
-        if wait <= 0:
-            await self._app(scope, receive, send)
-            return
-        self._refused.inc()
-        await _refuse(send, wait)
+            if address is not None:
+                quota = _AddressQuota(self._limit, address, self._refused)
+                cast(Any, scope)[QUOTA] = quota
+                refused = quota.charge()
+                if refused is not None:
+                    await answer(send, refused)
+                    return
+        await self._app(scope, receive, send)
 
 
-async def _refuse(send: Send, wait: float) -> None:
-    """Answer before any of the request's body is read."""
+def _too_many(caller: str, wait: float) -> Response[bytes]:
     seconds = math.ceil(wait)
-    what = f"too many requests from your address: send this one again after {seconds} s"
-    body = problem(429, "too_many_requests", what).content
-    headers = [
-        (b"content-type", PROBLEM_JSON.encode()),
-        (b"content-length", str(len(body)).encode()),
-        (b"retry-after", str(seconds).encode()),
-    ]
-    await send({"type": "http.response.start", "status": 429, "headers": headers})
-    await send({"type": "http.response.body", "body": body, "more_body": False})
+    what = f"too many requests from {caller}: send this one again after {seconds} s"
+    return problem(429, "too_many_requests", what, headers={"Retry-After": str(seconds)})
 
 
 def address_of(scope: HTTPScope, by: str | None) -> str | None:

@@ -35,7 +35,7 @@ from streams.settings.environment import (
 )
 from streams.settings.kafka import KafkaSecuritySettings
 
-LEAST_LIMIT: Final = 0.001  # requests a second of one address
+LEAST_LIMIT: Final = 0.001  # requests a second of one address or name
 DEFAULT_URL: Final = "sqlite:///accountant.db"
 _APPLICATION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -170,6 +170,13 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         le=100_000,
         description="requests per second of one address, ten seconds' worth at once; 0 for no "
         "limit",
+    )
+    limit_per_name: Annotated[float, AfterValidator(_zero_or_more)] = Field(
+        1_000.0,
+        ge=0,
+        le=100_000,
+        description="requests, and lines of batches, per second of one authenticated caller, ten "
+        "seconds' worth at once; 0 for no limit",
     )
     limit_by: Annotated[str | None, AfterValidator(_header_name)] = Field(
         None,
@@ -327,6 +334,7 @@ class CommandSettings(Settings):
             "bind",
             "instance_id",
             "limit_by",
+            "limit_per_name",
             "limit_per_second",
             "metrics_port",
             "metrics_readers",

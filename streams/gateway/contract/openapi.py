@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar, Final, cast
 
 from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
+from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
 
 from accountant.records import encode
 from streams.gateway.contract.fields import reference
 from streams.gateway.contract.responses import described
-from streams.http.problems import JSON
+from streams.http.problems import JSON, NDJSON
+
+_LINES: Final = "one MechanismRequest a line, each as JSON on one line"
 
 
 @dataclass
@@ -31,6 +33,16 @@ class RequestOperation(_Submission):
     """POST /requests."""
 
     takes = "MechanismRequest"
+
+
+@dataclass
+class BatchOperation(Operation):
+    """POST /requests/batch."""
+
+    def __post_init__(self) -> None:
+        schema = Schema(type=OpenAPIType.STRING, description=_LINES)
+        content = {NDJSON: OpenAPIMediaType(schema=schema)}
+        self.request_body = RequestBody(content=content, required=True)
 
 
 class OpenOperation(_Submission):

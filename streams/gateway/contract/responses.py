@@ -10,7 +10,7 @@ from typing import Any, Final, NamedTuple
 from streams.gateway.contract.fields import JsonSchema, reference
 from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
-from streams.http.problems import JSON, PROBLEM_JSON
+from streams.http.problems import JSON, NDJSON, PROBLEM_JSON
 
 _TEXT: Final[JsonSchema] = {"type": "string"}
 
@@ -53,7 +53,7 @@ _ALWAYS: Final = {
 }
 # For every operation but health probes, which have no rate limit.
 _LIMITED: Final = {
-    "429": _problem("this address has sent too many requests", Retry_After=_AGAIN),
+    "429": _problem("the caller or this address has sent too many requests", Retry_After=_AGAIN),
 }
 _SUBMITTED: Final = {
     "200": ResponseSpec(
@@ -188,10 +188,28 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         ),
         "422": _BROKEN,
         "429": _problem(
-            "this address has sent too many requests, or the caller has too many open streams",
+            "the caller or this address has sent too many requests, or the caller has too many "
+            "open streams",
             Retry_After=_AGAIN,
         ),
         "503": _BUSY,
+    },
+    "submit_batch": {
+        "200": ResponseSpec(
+            "one line for each line of the body, in order: a Decision; a Problem, with "
+            "`retry_after` where a request of its own would get Retry-After; or Pending",
+            _TEXT,
+            media_types=(NDJSON,),
+        ),
+        "400": _problem("the body is empty"),
+        "413": _problem("Content-Length is above 8 MiB"),
+        "415": _problem("the body is not declared as plain NDJSON"),
+        "429": _problem(
+            "the caller or this address has sent too many requests, or the caller has too many "
+            "open batches",
+            Retry_After=_AGAIN,
+        ),
+        "503": _problem("the server has too many open batches", Retry_After=_AGAIN),
     },
     "preview_request": {
         "200": _found("the decision that the request would get", "Preview"),
@@ -297,6 +315,8 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if name == "stream_events":
         operation.setdefault("parameters", []).append(_LAST_EVENT_ID)
     responses = RESPONSES.get(name)
+    if name == "submit_batch":
+        operation.setdefault("parameters", []).append(_PREFER)
     if responses is None and "requestBody" in operation:
         operation.setdefault("parameters", []).append(_PREFER)
         responses = _SUBMITTED
