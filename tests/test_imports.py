@@ -51,7 +51,7 @@ LAYERS = {
         {"dataset_reads"},
         {"settings"},
         {"logs"},
-        {"background", "lock_holder", "private_files", "webhook_post"},
+        {"background", "lock_holder", "ndjson", "private_files", "webhook_post"},
         {"index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from streams.cli import (
     accept_rollback,
     ask,
+    ask_many,
     audit,
     clock,
     compare,
@@ -108,6 +109,7 @@ app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
 app.command("me", rich_help_panel=_USE)(me.me)
 app.command("mine", rich_help_panel=_USE)(me.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
+app.command("ask-many", rich_help_panel=_USE)(ask_many.ask_many)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("why", rich_help_panel=_USE)(why.why)
 app.command("watch", rich_help_panel=_USE)(watch.watch)

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Coroutine,
+    Iterable,
+    Mapping,
+    Sequence,
+)
 from datetime import date, datetime
 from functools import wraps
 from typing import Any, Final, ParamSpec, Self, TypeVar, cast, get_args
@@ -15,7 +23,7 @@ from msgspec import UNSET
 
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
-from accountant.errors import RequestInvalid
+from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.records import Decision, decode_decision
 from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
@@ -69,13 +77,18 @@ from streams.client.requests import (
     PreparedRequest,
     RequestDraft,
     ScopedClaim,
+    Unanswered,
+    ask_arguments,
+    batches,
     default_analyst,
     draft_request,
     new_id,
     prepare_body,
+    prepare_request_body,
+    unanswered_error,
 )
 from streams.client.results.store import ResultStore
-from streams.client.retry import CONNECT_S, WAIT_S
+from streams.client.retry import BATCH_WAIT_S, CONNECT_S, WAIT_S
 from streams.clock import Clock, SystemClock
 from streams.errors import AccountantWarning
 from streams.service import Service
@@ -466,6 +479,54 @@ class AsyncAccountant:
 
     async def _ask(self, draft: RequestDraft, wait: float) -> Reply:
         return await self._sender.reply_to(await self._prepare(draft, wait), wait)
+
+    @awaitable_call
+    async def ask_many(
+        self, requests: Iterable[Mapping[str, Any] | bytes], *, wait: float = BATCH_WAIT_S
+    ) -> list[Reply | BudgetError]:
+        """Ask for many mechanisms; each request is decided as if sent alone.
+
+        A server gets up to 1,000 requests at once. That is several times as fast as one by one.
+        Nothing is raised for a single request: its error is in its place, and the others are
+        decided. Store the ids before you ask (`new_request_id`), to ask again after a crash.
+
+        Args:
+            requests: each with the arguments of `ask`, such as `{"dataset": "census", "claim":
+                "pure:0.01", "request_id": ...}`; or a whole body, as bytes.
+            wait: seconds to wait for each thousand requests, including retries. A running attempt
+                may take longer.
+        Returns: for each request, in order, its `Reply`, or the error that `ask` would raise.
+        Raises: TypeError: `requests` is a single request.
+        """
+        if isinstance(requests, Mapping | bytes | str):
+            raise TypeError("ask_many() takes a list of requests, not a single one")
+        wait = coerce_seconds("wait", wait)
+        replies = list[Reply | BudgetError]()
+        for batch in batches(requests):
+            replies += await self._sender.replies_to(await self._prepare_many(batch, wait), wait)
+        return replies
+
+    async def _prepare_many(
+        self, batch: Sequence[Mapping[str, Any] | bytes], wait: float
+    ) -> list[PreparedRequest | BudgetError]:
+        """Return the checked requests, with the error in the place of one that cannot be sent."""
+        calls = list[PreparedRequest | BudgetError]()
+        failed: Unanswered | None = None  # look nothing up again while the ledger is away
+        for request in batch:
+            try:
+                if isinstance(request, bytes):
+                    calls.append(prepare_request_body(request))
+                    continue
+                draft = self._draft(**ask_arguments(request))
+                if failed is not None:
+                    raise unanswered_error(draft, failed.why)
+                calls.append(await self._prepare(draft, wait))
+            except Unanswered as error:
+                failed = error
+                calls.append(error)
+            except BudgetError as error:
+                calls.append(error)
+        return calls
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Call[Decision]:
         """Send a body of your own: a request or an admin request. Retries send the same bytes."""

@@ -10,9 +10,9 @@ import asyncio
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from html import escape
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
@@ -26,12 +26,16 @@ from streams.client.shared_files import UsedAfterFork, release
 from streams.clock import Clock
 from streams.embedded.service import EmbeddedService
 from streams.errors import Unavailable
-from streams.service import Service
+from streams.service import Answer, Service
 from streams.settings import Settings
 
 T = TypeVar("T")
 LoggedDecision = tuple[Decision, bytes | None]
 """A decision, and the bytes of its record in the log where they are known."""
+Outcome = LoggedDecision | BudgetError | None
+"""Of one call among many: its decision, its error, or None while it is undecided."""
+BATCH_AT_A_TIME: Final = 256
+"""Calls of a batch that a ledger in this process or on Kafka decides at a time."""
 
 
 class ConnectedLedger:
@@ -157,6 +161,12 @@ class AsyncConnection(ConnectedLedger):
         """Send a call once; None if it is not decided within `wait` seconds."""
         return await _submit(service, call, wait)
 
+    async def submit_many(
+        self, service: Service, calls: Sequence[PreparedRequest], wait: float
+    ) -> list[Outcome]:
+        """Send at most `BATCH_LINES` calls once; return an outcome for each, in order."""
+        return await _submit_many(service, calls, wait)
+
     async def pause(self, seconds: float) -> None:
         """Wait."""
         await asyncio.sleep(seconds)
@@ -220,6 +230,12 @@ class Connection(ConnectedLedger):
             return self._run_in_loop(_submit(service, call, wait))
         decision = service.decide_sync(call.source, call.body, wait, checked=call.checked)
         return None if decision is None else (decision, None)
+
+    def submit_many(
+        self, service: Service, calls: Sequence[PreparedRequest], wait: float
+    ) -> list[Outcome]:
+        """Send at most `BATCH_LINES` calls once; return an outcome for each, in order."""
+        return self._run_in_loop(_submit_many(service, calls, wait))
 
     def pause(self, seconds: float) -> None:
         """Wait."""
@@ -311,7 +327,30 @@ async def _read(
 
 async def _submit(service: Service, call: PreparedRequest, wait: float) -> LoggedDecision | None:
     async with asyncio.timeout(wait + GRACE_S):
-        answer = await service.submit(call.source, call.body, wait=wait)
+        return _logged(await service.submit(call.source, call.body, wait=wait))
+
+
+async def _submit_many(
+    service: Service, calls: Sequence[PreparedRequest], wait: float
+) -> list[Outcome]:
+    if isinstance(service, HttpService):
+        answers = await service.submit_many([call.body for call in calls], wait=wait)
+        return [each if isinstance(each, BudgetError) else _logged(each) for each in answers]
+    at_a_time = asyncio.Semaphore(BATCH_AT_A_TIME)
+
+    async def submit(call: PreparedRequest) -> Outcome:
+        async with at_a_time:
+            try:
+                return await _submit(service, call, wait)
+            except TimeoutError:
+                return Unavailable(f"the ledger did not answer within {wait:g} s")
+            except BudgetError as error:
+                return error
+
+    return await asyncio.gather(*map(submit, calls))
+
+
+def _logged(answer: Answer) -> LoggedDecision | None:
     record = answer.decision
     return None if record is None else (decode_decision(record), record)
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
-from typing import Final, NamedTuple, cast
+from itertools import islice
+from typing import Any, Final, NamedTuple, TypeVar, cast
 from uuid import UUID
 
 import msgspec
@@ -94,6 +96,14 @@ class _RecordType(msgspec.Struct):
 
 
 _decode_kind = msgspec.json.Decoder(_RecordType).decode
+
+
+def body_type(body: bytes) -> str:
+    """Return a body's `type`; "" if it has none that can be read."""
+    try:
+        return _decode_kind(body).type
+    except (msgspec.MsgspecError, RecursionError):
+        return ""
 
 
 def body_source(body: bytes) -> Source:
@@ -197,6 +207,12 @@ class RequestDraft(NamedTuple):
 
 PLACEHOLDER_NAME: Final = "somebody"
 """A placeholder, replaced by a name before the request is sent."""
+BATCH_LINES: Final = 1_000
+"""Requests that are sent together; a server accepts no more as one batch."""
+_ASK_ARGUMENTS: Final = (
+    *("dataset", "claim", "analyst", "purpose", "unit", "neighbours", "request_id", "via"),
+)
+T = TypeVar("T")
 ANALYST_VARIABLE: Final = "ACCOUNTANT_ANALYST"
 _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 
@@ -299,6 +315,41 @@ def default_analyst(analyst: object) -> str | None:
     Raises: RequestInvalid: it is not text.
     """
     return optional_text("analyst", analyst or os.environ.get(ANALYST_VARIABLE) or None)
+
+
+def prepare_request_body(body: bytes) -> PreparedRequest:
+    """Check the body of a mechanism request.
+
+    Raises: Undecodable, RequestInvalid: also for an admin request.
+    """
+    call = prepare_body(body)
+    if call.source != "requests":
+        raise RequestInvalid("type", "must be request", body_type(body))
+    return call
+
+
+def ask_arguments(request: Mapping[str, Any]) -> dict[str, Any]:
+    """Return one of many requests as the arguments of `draft_request`.
+
+    Raises: RequestInvalid: it has no dataset or claim, or another field than these.
+    """
+    if not isinstance(request, Mapping):
+        raise RequestInvalid("request", "must be a dict of the arguments of `ask`", request)
+    for name in request:
+        if name not in _ASK_ARGUMENTS:
+            rule = f"must be left out: the fields are {', '.join(_ASK_ARGUMENTS)}"
+            raise RequestInvalid(str(name), rule, request[name])
+    for name in ("dataset", "claim"):
+        if name not in request:
+            raise RequestInvalid(name, "must be passed", None)
+    return dict(request)
+
+
+def batches(requests: Iterable[T]) -> Iterator[list[T]]:
+    """Split requests into lists that a server accepts as one batch."""
+    rest = iter(requests)
+    while batch := list(islice(rest, BATCH_LINES)):
+        yield batch
 
 
 def undecided_error(call: PreparedRequest, wait: float) -> Undecided:

@@ -13,6 +13,8 @@ CONNECT_S: Final = 10.0
 """Default wait for a connection, in seconds."""
 WAIT_S: Final = 5.0
 """Default wait for a decision, in seconds."""
+BATCH_WAIT_S: Final = 60.0
+"""Default wait for the decisions on a thousand requests, in seconds."""
 GRACE_S: Final = 1.5
 """Extra seconds after the wait for an attempt that is already running."""
 

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -12,10 +12,10 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.client.connection import Connection
+from streams.client.connection import Connection, Outcome
 from streams.client.lookups import unknown_dataset
 from streams.client.reply import RefusalDetails, Reply
-from streams.client.request_notes import NOT_SENT, note_request, noting_errors
+from streams.client.request_notes import IN_DOUBT, NOT_SENT, note_request, noting_errors
 from streams.client.requests import (
     PreparedRequest,
     RequestDraft,
@@ -60,11 +60,84 @@ class RequestSender:
             if not call.is_own_repeat(decision):
                 more = self._explain(call, decision)
                 return Reply(decision, call.request_id, record=record, **more._asdict())
-            first = self._find_first_decision(call)
-            if first is None:
-                return Reply(decision, call.request_id, own_repeat=True, record=record)
-            decision = self.matching.first(call, decision, first)
-            return Reply(decision, call.request_id, record=first)
+            return self._first_reply(call, decision, record)
+
+    def replies_to(
+        self, calls: Sequence[PreparedRequest | BudgetError], wait: float
+    ) -> list[Reply | BudgetError]:
+        """Send at most `BATCH_LINES` calls together, until each is answered.
+
+        Each attempt has the same bytes, and only the calls without an answer so far.
+
+        Args:
+            calls: an error stands for a call that cannot be sent; it is returned in its place.
+        Returns: a reply or an error for each call, in order.
+        """
+        results = dict[int, Reply | BudgetError]()
+        sent = dict[int, PreparedRequest]()
+        for i, call in enumerate(calls):
+            if isinstance(call, BudgetError):
+                results[i] = call
+            else:
+                sent[i] = call
+        deadline, in_doubt = Deadline(wait), set[int]()
+        service = self._connection.reach_service() if sent else None
+        while service is not None and sent:
+            outcomes = self._connection.submit_many(
+                service, list(sent.values()), deadline.remaining
+            )
+            again = dict[int, Unavailable]()
+            for (i, call), outcome in zip(sent.items(), outcomes, strict=True):
+                if isinstance(outcome, Unavailable):
+                    again[i] = outcome
+                else:
+                    known = IN_DOUBT if i in in_doubt else NOT_SENT
+                    results[i] = self._reply_or_error(call, outcome, wait, known)
+            in_doubt |= again.keys()
+            sent = {i: sent[i] for i in again}
+            pause = deadline.pause(max((error.after for error in again.values()), default=0.0))
+            if pause is None:
+                for i, error in again.items():
+                    self.matching.remember_unanswered(sent[i])
+                    results[i] = unanswered_error(sent[i], error_text(error))
+                break
+            if sent:
+                self._connection.pause(pause)
+        return [results[i] for i in range(len(calls))]
+
+    def _reply_or_error(
+        self, call: PreparedRequest, outcome: Outcome, wait: float, known: str
+    ) -> Reply | BudgetError:
+        """Return the reply to one call of a batch, or its error, with the call's id.
+
+        Args:
+            known: what is known of the charge if the server rejects the call.
+        """
+        try:
+            if isinstance(outcome, Unreadable):
+                raise unanswered_error(call, error_text(outcome)) from outcome
+            if isinstance(outcome, BudgetError):
+                note_request(outcome, call, known)
+                return outcome
+            if outcome is None:
+                raise undecided_error(call, wait)
+            decision, record = outcome
+            self.matching.check(call, decision)
+            if call.is_own_repeat(decision):
+                return self._first_reply(call, decision, record)
+        except Unanswered as error:
+            self.matching.remember_unanswered(call)
+            note_request(error, call, IN_DOUBT)
+            return error
+        return Reply(decision, call.request_id, record=record)
+
+    def _first_reply(self, call: PreparedRequest, repeat: Decision, record: bytes | None) -> Reply:
+        """Return the first decision on a call that its own retry repeated, if it is found."""
+        first = self._find_first_decision(call)
+        if first is None:
+            return Reply(repeat, call.request_id, own_repeat=True, record=record)
+        decision = self.matching.first(call, repeat, first)
+        return Reply(decision, call.request_id, record=first)
 
     def _send_until_decided(
         self, service: Service, call: PreparedRequest, wait: float

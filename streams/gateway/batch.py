@@ -20,9 +20,9 @@ from streams.errors import Unavailable
 from streams.gateway.contract.openapi import BatchOperation
 from streams.gateway.submit import submit_body, wait_of, wrong_content_type
 from streams.http.context import HttpRequest, context_of
-from streams.http.ndjson import LineSplitter
 from streams.http.problems import NDJSON, PROBLEM_JSON, HTTPProblem, oversize, problem, response_to
 from streams.http.request_quota import quota_of
+from streams.ndjson import LineSplitter
 
 MAX_LINES: Final = 1_000
 MAX_BATCH_BYTES: Final = 8 << 20

@@ -241,6 +241,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     # alert each. The bits of a hash are for comparisons with a log.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
+    unshown |= {"privacy_http_limited_by_name_total"}
     unshown |= {"privacy_http_authentications_total", "privacy_http_not_permitted_total"}
     unshown |= {"privacy_administrator_records_total"}
     unshown |= {"privacy_checkpoint_place_overdue_seconds", "privacy_partition_head"}

@@ -7,7 +7,7 @@ from typing import Final
 import httpx
 import msgspec
 
-from accountant.errors import RequestInvalid
+from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import DECODE_ERRORS, encode
 from accountant.records.http_bodies import Problem
 from accountant.records.inputs import Undecodable
@@ -51,7 +51,7 @@ def is_rejected(response: httpx.Response, problem: Problem) -> bool:
     )
 
 
-def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) -> Exception:
+def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) -> BudgetError:
     """Return the exception for a response that a retry does not change.
 
     Args:

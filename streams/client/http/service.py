@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import quote
 
@@ -11,7 +11,7 @@ import httpx
 import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
-from accountant.errors import MadeByOtherVersion
+from accountant.errors import BudgetError, MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, logged_decision
 from accountant.records.inputs import CheckedInput
@@ -43,11 +43,17 @@ from streams.client.http.response_check import check_location, check_names, is_n
 from streams.client.requests import error_text
 from streams.errors import Gone, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
+from streams.ndjson import LineSplitter
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
 _TOO_MANY_REQUESTS: Final = 429
 _RETRY_STATUS: Final = frozenset({_TOO_MANY_REQUESTS, 502, 503, 504})
+
+# A decision has its request in it, which has at most 64 KiB.
+_MAX_LINE: Final = 1 << 20
+# A whole batch is sent before its response is read, so both must fit in the server's buffers.
+_MAX_BATCH: Final = 1 << 20
 
 _PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
 
@@ -66,12 +72,21 @@ class _Target(msgspec.Struct):
     dataset: str
 
 
+class _Line(msgspec.Struct):
+    """The members that tell a decision, a problem and a pending request apart."""
+
+    outcome: str = ""
+    status: int | str = 0
+
+
 class _Page(msgspec.Struct):
     decisions: list[msgspec.Raw]
     next: int | None = None
 
 
 _decode_page = msgspec.json.Decoder(_Page).decode
+_decode_line = msgspec.json.Decoder(_Line).decode
+_decode_problem = msgspec.json.Decoder(Problem).decode
 _decode_target = msgspec.json.Decoder(_Target).decode
 
 
@@ -140,7 +155,88 @@ class HttpService:
             return Answer(decision=self._decode_logged(problem.decision)[0], partition=0)
         if not is_rejected(response, problem):
             raise self._not_a_gateway(f"{response.status_code} ({problem.message})")
-        raise self._to_exception(response, problem)
+        raise self._to_exception(response.status_code, problem)
+
+    async def submit_many(
+        self, bodies: Sequence[bytes], *, wait: float
+    ) -> list[Answer | BudgetError]:
+        """Send requests in batches; return an answer or an error for each, in order.
+
+        Args:
+            bodies: at most `BATCH_LINES`, without line ends.
+        """
+        found = list[Answer | BudgetError]()
+        for batch in _in_batches(bodies):
+            answers = await self._submit_batch(batch, wait)
+            found += answers
+            if answers and isinstance(answers[-1], Unavailable):
+                return [*found, *[answers[-1]] * (len(bodies) - len(found))]
+        return found
+
+    async def _submit_batch(
+        self, bodies: Sequence[bytes], wait: float
+    ) -> list[Answer | BudgetError]:
+        found = list[Answer | BudgetError]()
+        try:
+            async for line in self._batch(bodies, wait):
+                found.append(self._line_result(line))
+        except BudgetError as error:
+            trouble = error
+        else:
+            trouble = Unavailable(f"{self._url} answered only {len(found)} of {len(bodies)} lines")
+        return [*found, *[trouble] * (len(bodies) - len(found))][: len(bodies)]
+
+    async def _batch(self, bodies: Sequence[bytes], wait: float) -> AsyncIterator[bytes]:
+        """Send a batch, and yield the lines of its response as they arrive."""
+        seconds = max(0, math.ceil(wait))
+        splitter = LineSplitter(_MAX_LINE)
+        try:
+            async with self._http.stream(
+                "POST",
+                "/requests/batch",
+                content=b"\n".join(bodies),
+                headers={"Content-Type": "application/x-ndjson", "Prefer": f"wait={seconds}"},
+                # The server reads on only when it has decided earlier lines.
+                timeout=httpx.Timeout(
+                    _MARGIN_S, read=seconds + _MARGIN_S, write=seconds + _MARGIN_S
+                ),
+            ) as response:
+                if response.status_code != 200:
+                    await response.aread()
+                    raise self._rejected(response)
+                async for piece in response.aiter_bytes():
+                    for line in splitter.feed(piece):
+                        yield line or b""
+        except httpx.RequestError as error:
+            raise self._unreachable(error) from error
+        self._trouble = None
+
+    def _rejected(self, response: httpx.Response) -> Exception:
+        problem = problem_of(response)
+        if response.status_code in _RETRY_STATUS:
+            self._trouble = problem.message or f"{self._url} is not ready yet"
+            return Unavailable(self._trouble, after=_retry_after(response))
+        return self._to_exception(response.status_code, problem)
+
+    def _line_result(self, line: bytes) -> Answer | BudgetError:
+        """Return the decision in a line of a batch's response, or the error."""
+        try:
+            kind = self._decode(line, _decode_line)
+            if kind.outcome:
+                return Answer(decision=self._decode_logged(line)[0], partition=0)
+            if kind.status == "pending":
+                return Answer(decision=None, partition=0)
+            problem = self._decode(line, _decode_problem)
+            if problem.decision:
+                return Answer(decision=self._decode_logged(problem.decision)[0], partition=0)
+        except Unreadable as error:
+            return error
+        if problem.status in _RETRY_STATUS:
+            is_limited = problem.status == _TOO_MANY_REQUESTS
+            return Unavailable(
+                problem.message, after=float(problem.retry_after or 0) if is_limited else 0.0
+            )
+        return self._to_exception(problem.status, problem)
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         path = f"{_path(dataset)}/requests/{quote(request_id, safe='')}"
@@ -295,7 +391,7 @@ class HttpService:
         problem = problem_of(response)
         if response.status_code == 404 and names and is_not_found(self._url, problem, *names):
             return None
-        raise self._to_exception(response, problem)
+        raise self._to_exception(response.status_code, problem)
 
     def _decode_named(self, content: bytes, decode: Callable[[bytes], T], **asked: str) -> T:
         """Decode a response and check that it has the requested names."""
@@ -321,8 +417,8 @@ class HttpService:
             raise self._not_a_gateway("a decision that does not match its own hash")
         return logged, decision
 
-    def _to_exception(self, response: httpx.Response, problem: Problem) -> Exception:
-        return to_exception(response.status_code, problem, self._url, has_token=self.has_token)
+    def _to_exception(self, status: int, problem: Problem) -> BudgetError:
+        return to_exception(status, problem, self._url, has_token=self.has_token)
 
     def _not_a_gateway(self, what: str) -> Unreadable:
         return not_a_gateway(self._url, what)
@@ -337,7 +433,7 @@ class HttpService:
                 raise Gone(problem.message)
             if problem.error == "unknown_event_id":
                 raise Refused(problem.message)
-            raise self._to_exception(response, problem)
+            raise self._to_exception(response.status_code, problem)
         if not response.headers.get("content-type", "").startswith("text/event-stream"):
             raise self._not_a_gateway("something that is not an event stream")
 
@@ -345,16 +441,32 @@ class HttpService:
         try:
             response = await self._http.request(method, path, **options)
         except httpx.RequestError as error:
-            check_certificate(error, self._url)
-            self._trouble = (
-                f"{self._url} does not answer: {error_text(error)}. Check that the server runs"
-            )
-            raise Unavailable(self._trouble) from error
+            raise self._unreachable(error) from error
         self._trouble = None
         if response.status_code in _RETRY_STATUS:
             self._trouble = problem_of(response).message or f"{self._url} is not ready yet"
             raise Unavailable(self._trouble, after=_retry_after(response))
         return response
+
+    def _unreachable(self, error: httpx.RequestError) -> Unavailable:
+        check_certificate(error, self._url)
+        self._trouble = (
+            f"{self._url} does not answer: {error_text(error)}. Check that the server runs"
+        )
+        return Unavailable(self._trouble)
+
+
+def _in_batches(bodies: Sequence[bytes]) -> Iterator[list[bytes]]:
+    """Split bodies into batches of `_MAX_BATCH` bytes."""
+    batch, size = list[bytes](), 0
+    for body in bodies:
+        if batch and size + len(body) > _MAX_BATCH:
+            yield batch
+            batch, size = [], 0
+        batch.append(body)
+        size += len(body) + 1
+    if batch:
+        yield batch
 
 
 def _path(dataset: str) -> str:

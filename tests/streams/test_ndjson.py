@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streams.http.ndjson import LineSplitter
+from streams.ndjson import LineSplitter
 
 
 def split(pieces: list[bytes], max_bytes: int = 8) -> list[bytes | None]:
