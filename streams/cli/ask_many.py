@@ -52,19 +52,16 @@ def ask_many(
 
     counts: Counter[str] = Counter()
     unanswered = 0
-    with explain_errors():
-        with _opened(file) as stream, connect(url, token_file, wait=wait) as ledger:
-            lines = (line for _, line in numbered_lines(stream, MAX_BYTES))
-            while batch := list(islice(lines, BATCH_LINES)):
-                requests = [_request_in(line) for line in batch]
-                asked = [each for each in requests if not isinstance(each, Exception)]
-                replies = iter(ledger.ask_many(asked, wait=wait))
-                found = [
-                    each if isinstance(each, Exception) else next(replies) for each in requests
-                ]
-                write_lines(map(_shown, found))
-                counts.update(map(_kind, found))
-                unanswered += sum(isinstance(each, Unanswered) for each in found)
+    with explain_errors(), _opened(file) as stream, connect(url, token_file, wait=wait) as ledger:
+        lines = (line for _, line in numbered_lines(stream, MAX_BYTES))
+        while batch := list(islice(lines, BATCH_LINES)):
+            requests = [_request_in(line) for line in batch]
+            asked = [each for each in requests if not isinstance(each, Exception)]
+            replies = iter(ledger.ask_many(asked, wait=wait))
+            found = [each if isinstance(each, Exception) else next(replies) for each in requests]
+            write_lines(map(_shown, found))
+            counts.update(map(_kind, found))
+            unanswered += sum(isinstance(each, Unanswered) for each in found)
     text = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
     say(f"{sum(counts.values()):,} requests: {text or 'none'}", err=True)
     check_output_complete()

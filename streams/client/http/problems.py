@@ -16,8 +16,8 @@ from streams.errors import NotPermitted, Refused, Unauthenticated, Unreadable
 from streams.settings import PREFIX
 
 _PROBLEM_JSON: Final = "application/problem+json"
-# Statuses of a server that rejects a body before it reads the request.
-_REJECTED: Final = frozenset({400, 401, 403, 413, 422})
+REJECTED: Final = frozenset({400, 401, 403, 413, 422})
+"""Statuses of a server that rejects a body before it records it."""
 
 # Defaults for members that another kind of server leaves out.
 _BLANK: Final = {
@@ -44,7 +44,7 @@ def is_rejected(response: httpx.Response, problem: Problem) -> bool:
     A proxy may return the same status after the server has recorded the body.
     """
     return (
-        response.status_code in _REJECTED
+        response.status_code in REJECTED
         and response.status_code == problem.status
         and response.headers.get("content-type", "").partition(";")[0] == _PROBLEM_JSON
         and problem.error != "unknown"

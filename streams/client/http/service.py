@@ -32,6 +32,7 @@ from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
 from streams.client.http.bearer import Bearer, is_this_machine, tls_verification
 from streams.client.http.problems import (
+    REJECTED,
     check_certificate,
     is_rejected,
     not_a_gateway,
@@ -51,6 +52,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _RETRY_STATUS: Final = frozenset({_TOO_MANY_REQUESTS, 502, 503, 504})
 
 # A decision has its request in it, which has at most 64 KiB.
+_NDJSON: Final = "application/x-ndjson"
 _MAX_LINE: Final = 1 << 20
 # A whole batch is sent before its response is read, so both must fit in the server's buffers.
 _MAX_BATCH: Final = 1 << 20
@@ -195,7 +197,7 @@ class HttpService:
                 "POST",
                 "/requests/batch",
                 content=b"\n".join(bodies),
-                headers={"Content-Type": "application/x-ndjson", "Prefer": f"wait={seconds}"},
+                headers={"Content-Type": _NDJSON, "Prefer": f"wait={seconds}"},
                 # The server reads on only when it has decided earlier lines.
                 timeout=httpx.Timeout(
                     _MARGIN_S, read=seconds + _MARGIN_S, write=seconds + _MARGIN_S
@@ -204,6 +206,8 @@ class HttpService:
                 if response.status_code != 200:
                     await response.aread()
                     raise self._rejected(response)
+                if not response.headers.get("content-type", "").startswith(_NDJSON):
+                    raise self._not_a_gateway("something that is not the response to a batch")
                 async for piece in response.aiter_bytes():
                     for line in splitter.feed(piece):
                         yield line or b""
@@ -216,6 +220,9 @@ class HttpService:
         if response.status_code in _RETRY_STATUS:
             self._trouble = problem.message or f"{self._url} is not ready yet"
             return Unavailable(self._trouble, after=_retry_after(response))
+        # Only a line of a response has a decision: a proxy may have taken this one from another.
+        if problem.decision or not is_rejected(response, problem):
+            return self._not_a_gateway(f"{response.status_code} ({problem.message})")
         return self._to_exception(response.status_code, problem)
 
     def _line_result(self, line: bytes) -> Answer | BudgetError:
@@ -236,6 +243,8 @@ class HttpService:
             return Unavailable(
                 problem.message, after=float(problem.retry_after or 0) if is_limited else 0.0
             )
+        if problem.status not in REJECTED:
+            return self._not_a_gateway(f"{problem.status} ({problem.message}) in a line")
         return self._to_exception(problem.status, problem)
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
