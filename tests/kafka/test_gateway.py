@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,7 @@ from accountant.claims.text import parse_claim
 from accountant.records import decode_decision
 from accountant.records.previews import PreviewRequest
 from streams.cli.reading.log_reader import KafkaLog
+from streams.client import AsyncAccountant, Reply
 from streams.errors import JournalFault, Refused, Unavailable
 from streams.kafka.deployment import Deployment, TopicNames
 from streams.kafka.service import KafkaService
@@ -65,6 +67,38 @@ async def test_a_preview_includes_the_last_decision(broker: LocalBroker, applica
             assert (refused.reason, refused.fits) == ("exhausted", "pure:0.75")
         finally:
             await service.close()
+
+
+async def test_many_requests_are_decided_in_order_and_a_repeat_is_not_charged(
+    broker: LocalBroker, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger, working(ledger):
+        for name in ("one", "two"):
+            await ledger.open(name, filter="basic", epsilon="1")
+        service = await KafkaService.start(ledger.deployment)
+        client = AsyncAccountant("sqlite:///absent.db", analyst="ana")
+        client._connection.attach(service)
+        requests: list[Any] = [
+            {
+                "dataset": ("one", "two")[number % 2],
+                "claim": "pure:0.001",
+                "request_id": new_id(),
+            }
+            for number in range(300)
+        ]
+        requests[7] = {**requests[7], "claim": "pure:2"}
+        try:
+            found = await client.ask_many(requests)
+            shown = [each.outcome for each in found if isinstance(each, Reply)]
+            assert shown == ["granted"] * 7 + ["refused"] + ["granted"] * 292
+            again = await client.ask_many(requests)
+            assert {each.outcome for each in again if isinstance(each, Reply)} == {"repeated"}
+            view = await service.dataset("one")
+            assert view is not None
+            assert view.totals is not None
+            assert view.totals["epsilon"] == "0.15"
+        finally:
+            await client.disconnect()
 
 
 async def test_a_refused_record_does_not_end_its_producer(

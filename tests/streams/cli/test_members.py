@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
+import threading
 from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
+import httpx
 import pytest
 
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.known_serve import KnownServe, known_serve
+from tests.streams.cli.test_serve import serving
 
 POLICY = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")
 OPEN = ("dataset", "open", "census", *POLICY)
@@ -259,6 +264,67 @@ def test_a_file_that_is_wrong_changes_nothing(owned: Command, content: str, said
     assert done.code == 2, done.out + done.err
     assert said in done.err
     assert rows(owned).keys() == {"olga"}
+
+
+def test_a_sync_over_http_sends_its_changes_side_by_side_up_to_a_bound(owned: Command) -> None:
+    """The first eight changes are answered only once all eight have arrived."""
+    names = [f"ana{number}" for number in range(100)]
+    table = "".join(f"{name},analyst\n" for name in names)
+    (owned.directory / "members").write_text(f"member,roles\nolga,owner\n{table}")
+    first = threading.Barrier(8)
+    lock, waiting, posts, counts = threading.Lock(), [0], [0], list[int]()
+
+    with serving(owned) as (address, _):
+
+        class Proxy(BaseHTTPRequestHandler):
+            def _forward(self) -> None:
+                content = self.rfile.read(int(self.headers.get("content-length", 0)))
+                with lock:
+                    waiting[0] += 1
+                    counts.append(waiting[0])
+                    posts[0] += self.command == "POST"
+                    is_first = self.command == "POST" and posts[0] <= 8
+                if is_first:
+                    with contextlib.suppress(threading.BrokenBarrierError):
+                        first.wait(20)
+                headers = {**self.headers, "Host": "localhost"}
+                url = address + self.path
+                answer = httpx.request(
+                    self.command, url, headers=headers, content=content, timeout=30
+                )
+                with lock:
+                    waiting[0] -= 1
+                self.send_response(answer.status_code)
+                for name in ("content-type", "content-location", "content-length"):
+                    if name in answer.headers:
+                        self.send_header(name, answer.headers[name])
+                self.end_headers()
+                self.wfile.write(answer.content)
+
+            do_GET = do_POST = _forward  # noqa: N815 (the library's names)
+
+            def log_message(self, *_: object) -> None:
+                """Say nothing."""
+
+        class Server(ThreadingHTTPServer):
+            request_queue_size = 128
+            daemon_threads = True
+
+        proxy = Server(("127.0.0.1", 0), Proxy)
+        thread = threading.Thread(target=proxy.serve_forever)
+        thread.start()
+        url = f"http://127.0.0.1:{proxy.server_port}"
+        done = owned(
+            "member", "sync", "census", "members", "--by", "olga", "--url", url, "--wait", "60"
+        )
+        proxy.shutdown()
+        thread.join()
+        proxy.server_close()
+    assert done.code == 0, done.err
+    assert f"done: {len(names)} of {len(names)}" in done.out
+    assert not first.broken
+    assert 8 <= max(counts) <= 64
+    assert rows(owned).keys() == {"olga", *names}
 
 
 def test_a_sync_stops_at_the_first_refusal_and_says_how_far_it_came(owned: Command) -> None:
