@@ -126,7 +126,7 @@ def _code(error: BudgetError) -> str:
 
 
 def _shown(found: Reply | BudgetError) -> bytes:
-    from accountant.foreign_text import escaped_json
+    from accountant.foreign_text import escape_json
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision
 
@@ -134,4 +134,4 @@ def _shown(found: Reply | BudgetError) -> bytes:
         return served_decision(encode(found.decision))
     shown = {"error": _code(found), "message": str(found)}
     request_id = getattr(found, "request_id", None)
-    return escaped_json(encode(shown | ({} if request_id is None else {"request_id": request_id})))
+    return escape_json(encode(shown | ({} if request_id is None else {"request_id": request_id})))
