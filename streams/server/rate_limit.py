@@ -29,7 +29,8 @@ AT_ONCE: Final = 10
 """Size of a burst after silence, in seconds' worth of requests."""
 MOST_ADDRESSES: Final = 65_536
 """Addresses in memory, and names; the least recently seen one is evicted."""
-_PROBES: Final = frozenset({"/healthz", "/healthz/metrics", "/readyz"})
+# Not /healthz/metrics: it reads files, and no supervisor waits for it.
+_PROBES: Final = frozenset({"/healthz", "/readyz"})
 _OF_PROXIES: Final = frozenset({b"x-forwarded-for", b"forwarded", b"x-real-ip"})
 _PEER: Final = "peer"
 _SECOND: Final = 1_000_000_000

@@ -264,6 +264,8 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     },
 }
 PROBES: Final = frozenset({"healthz", "healthz_metrics", "readyz"})
+"""Operations that need no token."""
+_UNLIMITED: Final = frozenset({"healthz", "readyz"})
 _PARAMETERS: Final = {
     ("path", "dataset"): reference("Name"),
     ("path", "analyst"): reference("Name"),
@@ -333,7 +335,7 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
 
 
 def _limited(operation: str) -> dict[str, ResponseSpec]:
-    return {} if operation in PROBES else _LIMITED
+    return {} if operation in _UNLIMITED else _LIMITED
 
 
 def _response(answer: ResponseSpec) -> dict[str, Any]:
