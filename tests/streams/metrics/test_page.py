@@ -66,8 +66,9 @@ def live(file: Path, clock: TestClock) -> Families:
     with TokenServer(file.parent / "known") as knows:
         shown = {"accept": "application/openmetrics-text"}
         known = knows.get("/metrics", knows.administrator, **shown).content
+        probed = knows.get("/healthz/metrics", None, **shown).content
     found: Families = {}
-    for body in text, faults, own, known:
+    for body in text, faults, own, known, probed:
         for family in text_string_to_metric_families(body.decode()):
             if family.name.startswith("privacy_"):
                 name = family.name + SUFFIXES.get(family.type, "")
