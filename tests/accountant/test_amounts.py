@@ -50,7 +50,7 @@ def test_an_amount_reads_back(units: int) -> None:
 
 
 @given(UNITS)
-def test_a_float_of_an_amount_is_not_below_it(units: int) -> None:
+def test_an_amount_as_a_float_is_rounded_up(units: int) -> None:
     value = to_float_up(units)
     assert Fraction(value) >= Fraction(units, UNIT)
     assert value <= float(Fraction(units, UNIT)) * (1 + 1e-15)

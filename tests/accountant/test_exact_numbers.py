@@ -48,7 +48,7 @@ def text_of(value: object, *, up: bool = True) -> str:
         (np.str_("0.1"), "0.1"),
     ],
 )
-def test_what_is_exact_is_taken(value: object, text: str) -> None:
+def test_an_exact_number_is_written_as_decimal_text(value: object, text: str) -> None:
     found = text_of(value)
     assert found == text
     assert type(found) is str
@@ -95,7 +95,9 @@ def test_what_is_exact_is_taken(value: object, text: str) -> None:
         (np.array([0.5]), "must be a number or its text"),
     ],
 )
-def test_what_is_not_exact_is_refused_by_field_rule_and_value(value: object, message: str) -> None:
+def test_an_inexact_number_is_refused_with_field_rule_and_value(
+    value: object, message: str
+) -> None:
     with pytest.raises(RequestInvalid, match=message) as caught:
         text_of(value)
     assert caught.value.field == "epsilon"
@@ -132,7 +134,7 @@ def test_an_amount_is_its_number_exactly_and_a_proposal_is_on_the_safe_side(
 
 
 @pytest.mark.parametrize("value", [3, 3.0, np.int64(3), np.float32(3), Decimal(3), Fraction(3)])
-def test_a_whole_number_is_taken_as_an_integer(value: object) -> None:
+def test_a_whole_number_of_any_type_becomes_an_integer(value: object) -> None:
     found = whole_number(value, field="times")
     assert found == 3
     assert type(found) is int
@@ -142,6 +144,6 @@ def test_a_whole_number_is_taken_as_an_integer(value: object) -> None:
     "value",
     [2.5, True, "3", None, float("nan"), float("inf"), Decimal("1e999999"), Fraction(10**5000)],
 )
-def test_what_is_no_whole_number_is_refused(value: object) -> None:
+def test_a_number_that_is_not_whole_is_refused(value: object) -> None:
     with pytest.raises(RequestInvalid, match=r"times must be (a whole number|finite)"):
         whole_number(value, field="times")

@@ -19,13 +19,13 @@ from streams.client.notebooks.html_table import grid, table
 HOSTILE = "a\x1b[2J\r\n\t\x00\x7f\x9b\u061c\u200e\u202e\u2028\u2029\u2066\ud800é"
 
 
-def test_a_control_character_is_shown_as_its_escape() -> None:
+def test_a_control_character_is_escaped() -> None:
     assert escape_text("a\x1b[2J\n\u202eé") == "a\\u001b[2J\\u000a\\u202eé"
     assert escape_lines("a\x1b\nb\t") == "a\\u001b\nb\\u0009"
 
 
 @given(st.text())
-def test_what_is_shown_is_in_one_line_and_shown_once_more_the_same(text: str) -> None:
+def test_escaped_text_is_one_line_and_unchanged_by_escaping_again(text: str) -> None:
     shown = escape_text(text + HOSTILE)
     assert escape_text(shown) == escape_lines(shown) == shown
     assert len(shown.splitlines()) == 1

@@ -57,14 +57,14 @@ def test_thirds_add_up_to_the_whole() -> None:
     assert UNIT // THIRD == 3
 
 
-def test_every_whole_number_of_two_digits_and_its_square_has_parts() -> None:
+def test_fractions_with_denominators_of_two_digits_are_exact() -> None:
     assert MAX_DIGITS == 2
     for bottom in range(1, 10**MAX_DIGITS):
         assert exact(exact_cost(Fraction(1, bottom))) == Fraction(UNIT, bottom)
         assert exact(exact_cost(Fraction(1, 2 * bottom**2))) == Fraction(UNIT, 2 * bottom**2)
 
 
-def test_what_has_no_parts_is_rounded_up_to_20_digits_as_before() -> None:
+def test_other_fractions_are_rounded_up_to_20_digits() -> None:
     for bottom in (101, 103**2, 10**39 + 3):
         assert exact_cost(Fraction(1, bottom)) == cost_up(Fraction(1, bottom))
         assert type(exact_cost(Fraction(1, bottom))) is int
@@ -90,9 +90,7 @@ def test_multiples_and_quotients_are_exact(a: int, times: int, other: int) -> No
 
 
 @given(amounts, st.integers(0, 10**45))
-def test_a_whole_budget_holds_an_amount_if_and_only_if_it_holds_it_exactly(
-    a: int, budget: int
-) -> None:
+def test_an_amount_fits_a_whole_budget_exactly_if_its_fraction_does(a: int, budget: int) -> None:
     assert (a <= budget) == (exact(a) <= budget)
     assert (a > budget) == (exact(a) > budget)
 
@@ -112,7 +110,7 @@ def test_amounts_that_round_up_to_the_same_text_differ() -> None:
     assert whole_up(THIRD) != THIRD
 
 
-def test_what_is_infinite_stays_so() -> None:
+def test_an_infinite_amount_stays_infinite() -> None:
     assert THIRD + INFINITE == INFINITE + THIRD == INFINITE
     assert INFINITE - THIRD == INFINITE
     assert not INFINITE <= THIRD
@@ -124,7 +122,7 @@ def test_two_fractions_are_not_multiplied() -> None:
 
 
 @given(amounts)
-def test_an_amount_is_read_as_it_was_written(a: int) -> None:
+def test_an_amount_and_its_excess_survive_writing_and_parsing(a: int) -> None:
     text = format_units(a)
     assert Fraction(text) * UNIT == math.ceil(exact(a))
     assert round_up_amounts((a, INFINITE)) == (math.ceil(exact(a)), INFINITE)
@@ -135,7 +133,7 @@ def test_an_amount_is_read_as_it_was_written(a: int) -> None:
 
 
 @given(amounts)
-def test_the_excess_of_an_amount_takes_at_most_153_characters(a: int) -> None:
+def test_the_excess_text_of_an_amount_has_at_most_153_characters(a: int) -> None:
     if isinstance(a, Fractional):
         assert len(excess_text(a)) <= 2 * len(str(PARTS)) + 1
         assert Fraction(excess_text(a)) == math.ceil(exact(a)) - exact(a)

@@ -42,9 +42,7 @@ OPEN = {
         ("gausian", [], ""),
     ],
 )
-def test_the_nearest_known_word_is_suggested_or_none(
-    word: object, known: list[str], meant: str
-) -> None:
+def test_the_nearest_valid_word_is_suggested(word: object, known: list[str], meant: str) -> None:
     assert closest(word, known) == meant
     assert did_you_mean(word, known)() == (f"did you mean {meant}?" if meant else "")
 
@@ -109,7 +107,7 @@ def test_an_unknown_field_of_a_typed_claim_gets_a_suggestion() -> None:
         parse_claim("gaussian:sigma=1,sensitivty=1")
 
 
-def test_the_hint_goes_with_an_error_into_the_field_around_it() -> None:
+def test_an_error_keeps_its_hint_under_an_outer_field() -> None:
     with pytest.raises(RequestInvalid) as caught:
         resolve(Policy(filter="basik", epsilon="1"))
     assert caught.value.under("outer").hint == "did you mean basic?"
@@ -122,5 +120,5 @@ def test_a_decision_writes_no_hint() -> None:
     assert "mean" not in f"{decision.error.value}{decision.error.field}"
 
 
-def test_an_integer_of_thousands_of_digits_is_shown_as_its_type() -> None:
+def test_an_error_shows_a_huge_integer_as_its_type() -> None:
     assert "a value of type int" in str(RequestInvalid("epsilon", "must be small", 10**5000))

@@ -50,5 +50,5 @@ def test_a_uuid7_carries_its_time(at: int, random: bytes) -> None:
         "",
     ],
 )
-def test_what_is_no_uuid7_has_no_time(text: str) -> None:
+def test_a_text_that_is_not_a_uuid7_has_no_issue_time(text: str) -> None:
     assert issued_at(text) is None

@@ -81,7 +81,7 @@ def test_a_capacity_inverts_its_filter(row: dict[str, Any]) -> None:
     assert exact * (1 - TOLERANCE) <= ours <= exact * (1 + Fraction(1, 10**28))
 
 
-def test_two_run_length_lists_may_change_at_different_places() -> None:
+def test_two_run_length_lists_may_have_runs_of_different_lengths() -> None:
     bound = BOUNDS["filter_N_WRRW"]
     assert isinstance(bound, Bound)
     lists = {

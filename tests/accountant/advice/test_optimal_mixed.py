@@ -46,7 +46,9 @@ deltas = st.sampled_from(["0", "0", "1e-9", "1e-6", "0.01"])
     target=st.sampled_from(["0.3", "1", "2.5"]),
 )
 @settings(max_examples=60, deadline=None)
-def test_it_is_the_sum_over_all_subsets_and_never_below(pairs: list[Pair], target: str) -> None:
+def test_composed_delta_matches_the_sum_over_all_subsets_and_is_never_below_it(
+    pairs: list[Pair], target: str
+) -> None:
     composed, wanted = found(pairs, target), exact(pairs, target)
     assert composed.mechanisms == len(pairs)
     assert composed.delta >= wanted
@@ -57,7 +59,7 @@ def test_it_is_the_sum_over_all_subsets_and_never_below(pairs: list[Pair], targe
 
 
 @pytest.mark.parametrize("epsilon", ["0.01", "0.0123", "0.05", "0.1", "0.2", "0.3"])
-def test_of_one_epsilon_as_many_fit_as_the_exact_count_says(epsilon: str) -> None:
+def test_with_one_epsilon_the_count_equals_that_of_optimal_count(epsilon: str) -> None:
     target, delta = Decimal(1), Decimal("1e-6")
     composed = OptimalComposition(target)
     while composed.fits([(Decimal(epsilon), Decimal(0), 1)], delta):
@@ -76,7 +78,7 @@ def test_epsilons_that_add_up_to_the_target_take_no_delta() -> None:
     assert composed.fits([(Decimal(0), Decimal("1e-9"), 1)], Decimal("1.000001e-9"))
 
 
-def test_what_does_not_fit_changes_nothing() -> None:
+def test_a_batch_that_does_not_fit_leaves_the_composition_unchanged() -> None:
     composed = found([("0.5", "1e-7")], "1")
     before = composed.delta
     assert not composed.fits(

@@ -50,7 +50,7 @@ def reported(decision: Decision) -> tuple[object, ...]:
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=8, deadline=None)
 @given(data=st.data())
-def test_a_preview_is_what_the_next_decision_says(
+def test_a_preview_equals_the_next_decision(
     name: str, cap: str | None, data: st.DataObject
 ) -> None:
     world = world_of(POLICIES[name], **({} if cap is None else {"most_per_request": cap}))
@@ -66,7 +66,7 @@ def test_a_preview_is_what_the_next_decision_says(
 
 @pytest.mark.parametrize("claim", ["pure:0.1", "gaussian:sigma=10,sensitivity=1", "3*pure:0.05"])
 @pytest.mark.parametrize("name", POLICIES)
-def test_so_many_more_are_granted_and_then_one_is_not(name: str, claim: str) -> None:
+def test_a_preview_counts_how_many_more_requests_are_granted(name: str, claim: str) -> None:
     world = world_of(POLICIES[name])
     shown = preview(view_of_ledger(world.ledger()), asked(claim))
     if not shown.granted:
@@ -120,7 +120,7 @@ def test_nothing_would_be_granted_after_the_end(end: str) -> None:
     )
 
 
-def test_a_preview_halts_nothing() -> None:
+def test_a_refused_preview_does_not_halt_the_dataset() -> None:
     world = world_of(Policy(filter="basic", epsilon="1", halt_on_refusal=True))
     view = view_of_ledger(world.ledger())
     assert preview(view, asked("pure:2")).reason == "exhausted"
@@ -165,7 +165,7 @@ def test_a_body_that_breaks_a_rule_names_the_field(change: dict[str, object], fi
 
 
 @pytest.mark.parametrize("field", BODY)
-def test_every_field_of_a_body_must_be_given(field: str) -> None:
+def test_a_preview_body_without_a_field_is_refused(field: str) -> None:
     with pytest.raises(RequestInvalid, match="must be given"):
         check_preview(json.dumps({k: v for k, v in BODY.items() if k != field}).encode())
 
@@ -174,7 +174,7 @@ def test_every_field_of_a_body_must_be_given(field: str) -> None:
     "body",
     [b"", b"[", b"\xff", b'{"unit":"a","unit":"b"}', b'"' + b"x" * MAX_BYTES + b'"'],
 )
-def test_what_is_no_object_is_refused(body: bytes) -> None:
+def test_a_preview_body_that_is_not_an_object_is_refused(body: bytes) -> None:
     with pytest.raises((Undecodable, RequestInvalid)):
         check_preview(body)
 

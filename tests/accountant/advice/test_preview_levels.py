@@ -74,7 +74,7 @@ def asked(claim: str, analyst: str | None = "ana") -> PreviewRequest:
 @pytest.mark.parametrize("name", POLICIES)
 @settings(max_examples=4, deadline=None)
 @given(data=st.data())
-def test_a_preview_is_what_the_next_decision_says(
+def test_a_preview_under_limits_equals_the_next_decision(
     name: str, levels: str, data: st.DataObject
 ) -> None:
     world = divided_by(name, levels)
@@ -96,7 +96,9 @@ def test_a_preview_is_what_the_next_decision_says(
 @pytest.mark.parametrize("claim", ["pure:0.05", "gaussian:sigma=20,sensitivity=1", "2*pure:0.02"])
 @pytest.mark.parametrize("levels", LEVELS)
 @pytest.mark.parametrize("name", POLICIES)
-def test_so_many_more_are_granted_and_then_one_is_not(name: str, levels: str, claim: str) -> None:
+def test_a_preview_under_limits_counts_how_many_more_requests_are_granted(
+    name: str, levels: str, claim: str
+) -> None:
     world = divided_by(name, levels)
     if world is None:
         return
@@ -143,7 +145,7 @@ def test_one_s_own_share_counts_for_oneself() -> None:
     }
 
 
-def test_without_an_analyst_it_answers_as_for_somebody_of_no_team() -> None:
+def test_a_preview_without_an_analyst_equals_that_of_an_analyst_without_a_team() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1")
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
@@ -153,7 +155,7 @@ def test_without_an_analyst_it_answers_as_for_somebody_of_no_team() -> None:
     assert previewed(world, asked("pure:0.2", None)).granted
 
 
-def test_what_costs_nothing_fits_any_number_of_times_at_every_level() -> None:
+def test_a_claim_of_epsilon_0_fits_any_number_of_times_under_limits() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1", pace={"part": "0.05", "period": "P1D"})
     shown = previewed(world, asked("pure:0"))
@@ -168,7 +170,7 @@ def test_a_cap_counts_beside_the_levels() -> None:
     assert previewed(world, asked("pure:0.2")).more == 1
 
 
-def test_a_limit_below_what_is_used_refuses_with_nothing_left() -> None:
+def test_a_limit_lowered_below_its_use_refuses_with_epsilon_0_left() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.5")
     assert world.ask("pure:0.3", analyst="ben").granted
@@ -179,7 +181,7 @@ def test_a_limit_below_what_is_used_refuses_with_nothing_left() -> None:
     assert team.left == {"epsilon": "0", "delta": "0"}
 
 
-def test_a_preview_is_the_same_after_it_was_written() -> None:
+def test_a_preview_survives_encoding_and_decoding() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1", pace={"part": "0.05", "period": "P1D"})
     for claim in ("pure:0.01", "pure:0.2", "pure:3"):
@@ -203,7 +205,7 @@ def test_the_answer_of_an_earlier_server_is_read() -> None:
     assert (shown.level, shown.left_at) == (None, ())
 
 
-def test_a_question_without_a_name_is_sent_as_earlier_servers_read_it() -> None:
+def test_a_preview_request_without_an_analyst_is_sent_without_that_field() -> None:
     body = json.loads(encode(asked("pure:0.1", None)))
     assert body.keys() == {"claim", "unit", "neighbours"}
     assert check_preview(encode(asked("pure:0.1", None))) == asked("pure:0.1", None)

@@ -87,7 +87,7 @@ def previewed(world: World, asked: PreviewRequest) -> Preview:
 @pytest.mark.parametrize("policy", POLICIES)
 @settings(max_examples=8, deadline=None)
 @given(moves=st.lists(steps, min_size=1, max_size=20))
-def test_whoever_asks_a_preview_is_what_the_next_decision_says(
+def test_a_preview_for_any_member_or_engine_equals_the_next_decision(
     policy: dict[str, Any], access: str, moves: list[tuple[Any, ...]]
 ) -> None:
     world = opened({**policy, "access": access})
@@ -122,7 +122,7 @@ def test_a_stranger_to_a_members_only_dataset_is_not_permitted() -> None:
     assert previewed(world, nobody).granted
 
 
-def test_an_engine_is_asked_for_with_the_analyst_it_asks_for() -> None:
+def test_a_preview_with_via_but_without_an_analyst_is_refused() -> None:
     wish = {"claim": {"type": "pure", "epsilon": "1"}, "unit": "person", "neighbours": "replace"}
     with pytest.raises(RequestInvalid, match="via must be left out where analyst is"):
         check_preview(encode({**wish, "via": "eng"}))
@@ -137,7 +137,7 @@ def test_a_delta_that_no_claim_may_have_is_no_question_of_the_cap(claim: str) ->
     assert code(world.ask("pure:30")) == "above_cap"
 
 
-def test_a_batch_whose_deltas_add_up_to_too_much_is_offered_a_shorter_one() -> None:
+def test_a_batch_whose_deltas_exceed_the_budget_is_offered_a_shorter_batch() -> None:
     world = opened(POLICIES[2] | {"most_per_request": "1"})
     decision = world.ask("5*approximate:0.01,4e-7")
     assert (decision.reason, decision.fits) == (

@@ -43,7 +43,7 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
         ((pace("0.1", MONDAY, used="0"),), "0.1", "pace", None),  # the next is no better
     ],
 )
-def test_the_tightest_limit_is_named_and_waiting_only_where_it_helps(
+def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps(
     levels: Any, left: str, what: str, more_at: str | None
 ) -> None:
     budget = AnalystBudget(

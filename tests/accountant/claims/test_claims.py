@@ -37,7 +37,7 @@ def test_batches_nest_three_deep_and_no_deeper() -> None:
         check_claim(c.AllOf((three,)))
 
 
-def test_a_batch_holds_at_most_1e9_mechanisms() -> None:
+def test_a_batch_has_at_most_1e9_mechanisms() -> None:
     assert check_claim(c.Repeat(c.Repeat(PURE, 1_000_000), 1000)).mechanisms == 10**9
     with pytest.raises(RequestInvalid, match="at most 1e9"):
         check_claim(c.Repeat(c.Repeat(PURE, 1_000_000), 1001))
@@ -101,7 +101,7 @@ def test_beyond_a_range_is_refused_by_name(claim: c.Claim, field: str) -> None:
     assert caught.value.value in str(caught.value)
 
 
-def test_a_refinement_costs_what_the_session_has_come_to() -> None:
+def test_refinements_of_a_session_add_up_to_the_cost_of_its_last_variance() -> None:
     """However a session is cut, its costs telescope to D^2 / (2 t)."""
     variances = ["2500", "900", "899.99", "64", "1.5"]
     steps = [c.Brownian(variances[0], "3")]
@@ -112,7 +112,9 @@ def test_a_refinement_costs_what_the_session_has_come_to() -> None:
 
 
 @given(st.sampled_from(["0.01", "0.5", "3"]), st.sampled_from(["0", "1e-9"]))
-def test_an_ex_post_claim_promises_what_its_bound_does(epsilon: str, delta: str) -> None:
+def test_an_ex_post_claim_has_the_amounts_of_its_approximate_bound(
+    epsilon: str, delta: str
+) -> None:
     shown, plain = promise(c.ExPost(epsilon, delta)), promise(c.Approximate(epsilon, delta))
     assert shown.ex_post
     assert not plain.ex_post

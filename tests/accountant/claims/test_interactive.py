@@ -47,7 +47,9 @@ def interactive(text: str) -> c.Interactive:
 
 @pytest.mark.parametrize("name", FILTERS)
 @pytest.mark.parametrize("text", TAKEN + WITH_DELTA)
-def test_each_filter_charges_what_the_claim_alone_costs(name: str, text: str) -> None:
+def test_each_filter_charges_an_interactive_claim_the_cost_of_its_inner_claim(
+    name: str, text: str
+) -> None:
     plan = plan_of(POLICIES[name])
     ours, alone = check_claim(interactive(text)), check_claim(parse_claim(text))
     one, other = (price(claim, plan.kind.needs) for claim in (ours, alone))
@@ -59,7 +61,9 @@ def test_each_filter_charges_what_the_claim_alone_costs(name: str, text: str) ->
 
 
 @pytest.mark.parametrize("text", TAKEN)
-def test_odometers_read_as_of_the_claim_alone_without_a_delta(text: str) -> None:
+def test_odometer_sums_of_an_interactive_claim_without_delta_equal_the_inner_ones(
+    text: str,
+) -> None:
     sums = tuple(name for name in SUMS if name.startswith("loss_"))
     ours, alone = (check_claim(each) for each in (interactive(text), parse_claim(text)))
     assert price(ours, sums).amounts == price(alone, sums).amounts
@@ -88,7 +92,7 @@ def test_other_claims_are_invalid_and_name_the_field(text: str, field: str) -> N
     assert decision.error.field == f"claim.{field}"
 
 
-def test_one_within_another_is_none() -> None:
+def test_a_nested_interactive_claim_is_refused() -> None:
     twice = c.Interactive(interactive("pure:0.1"))
     with pytest.raises(RequestInvalid, match="interactive mechanism must be claimed by one of"):
         check_claim(twice)
@@ -108,13 +112,13 @@ def test_its_text_is_read_back(text: str) -> None:
     assert coerce_claim(one) == one
 
 
-def test_numbers_of_programs_within_it_become_decimals() -> None:
+def test_python_numbers_inside_an_interactive_claim_become_decimal_text() -> None:
     inner = {"type": "pure", "epsilon": Decimal("0.1")}
     found = coerce_claim({"type": "interactive", "claim": inner})
     assert found == interactive("pure:0.1")
 
 
-def test_a_batch_counts_its_mechanisms_and_costs_what_they_cost() -> None:
+def test_a_batch_with_interactive_claims_costs_the_sum_of_its_mechanisms() -> None:
     world = World()
     world.open(filter="basic", epsilon="1")
     assert code(world.ask("3*interactive:pure:0.1+pure:0.1")) == "granted"

@@ -38,7 +38,7 @@ def test_a_claim_reads_back_from_its_text(claim: c.Claim) -> None:
         ),
     ],
 )
-def test_a_person_may_type_it_so(text: str, claim: c.Claim) -> None:
+def test_typed_text_parses_as_the_claim(text: str, claim: c.Claim) -> None:
     assert parse_claim(text) == claim
 
 
@@ -74,7 +74,7 @@ def test_a_person_may_type_it_so(text: str, claim: c.Claim) -> None:
         "2*2*2*2*pure:0.1",
     ],
 )
-def test_what_is_no_claim_is_refused(text: str) -> None:
+def test_text_that_is_not_a_claim_is_refused(text: str) -> None:
     with pytest.raises(RequestInvalid):
         parse_claim(text)
 

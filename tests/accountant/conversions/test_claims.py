@@ -53,7 +53,7 @@ def test_the_sharp_tail_is_reached() -> None:
         assert abs(real(sharp) / (high + low) - 1) < mpmath.mpf(10) ** -38
 
 
-def test_what_is_no_probability_is_no_pdp() -> None:
+def test_a_probabilistic_delta_of_1_or_more_is_none() -> None:
     assert probabilistic_delta(epsilon=Fraction(0), delta=Fraction(1, 10)) is None
     assert probabilistic_delta(epsilon=Fraction(1, 10**6), delta=Fraction(1, 10)) is None
     assert double_epsilon_tail(epsilon=Fraction(1, 10**6), delta=Fraction(1, 10)) > 1

@@ -54,7 +54,7 @@ def test_the_profile_is_rounded_up_at_every_size(mu: str, epsilon: str) -> None:
             assert mpmath.exp(exact) <= real(value) <= mpmath.exp(exact) * (1 + close)
 
 
-def test_no_mechanism_at_all_leaks_nothing() -> None:
+def test_mu_0_has_delta_0_and_epsilon_0() -> None:
     assert gdp_delta(mu=Decimal(0), epsilon=Decimal(0)) == 0
     assert gdp_log_delta(mu=Decimal(0), epsilon=Decimal(1)) == Decimal("-Infinity")
     assert gdp_epsilon(mu=Decimal(0), delta=Decimal("1e-6")) == 0

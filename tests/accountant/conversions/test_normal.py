@@ -72,6 +72,6 @@ def test_the_logarithm_of_a_probability(p: str) -> None:
 
 
 @pytest.mark.parametrize("p", ["0", "1.5", "-0.1"])
-def test_what_is_no_probability_has_no_logarithm(p: str) -> None:
+def test_the_logarithm_of_a_value_outside_0_to_1_is_refused(p: str) -> None:
     with pytest.raises(ArithmeticError, match="probability"):
         log_probability(Decimal(p), digits=20)

@@ -65,7 +65,9 @@ def test_counts(each: str, epsilon: str, delta: str, count: int) -> None:
     st.sampled_from(["0.05", "0.7", "1", "3", "20"]),
     st.sampled_from(["1e-30", "1e-9", "1e-3", "0.2", "0.9"]),
 )
-def test_it_is_the_optimum_exactly(each: str, epsilon: str, delta: str) -> None:
+def test_the_optimal_count_fits_exactly_and_one_more_does_not(
+    each: str, epsilon: str, delta: str
+) -> None:
     found = maximum(each, epsilon, delta)
     assert found is not None
     assert composed(found, each, epsilon) <= exact.real(delta)
@@ -81,7 +83,9 @@ def test_it_is_the_optimum_exactly(each: str, epsilon: str, delta: str) -> None:
         ("0.05", "100", "1e-8"),
     ],
 )
-def test_it_is_where_hundreds_of_thousands_fit(each: str, epsilon: str, delta: str) -> None:
+def test_the_optimal_count_is_exact_for_hundreds_of_thousands_of_mechanisms(
+    each: str, epsilon: str, delta: str
+) -> None:
     found = maximum(each, epsilon, delta)
     assert found is not None
     with mpmath.workdps(40):
@@ -114,11 +118,11 @@ def test_a_delta_is_rounded_up_and_hardly_so(k: int, each: str, epsilon: str) ->
 @pytest.mark.parametrize(
     ("k", "each", "epsilon"), [(10, "0.1", "1"), (0, "1", "0"), (7, "0", "0"), (3, "1e-12", "1")]
 )
-def test_it_is_0_where_no_loss_is_larger(k: int, each: str, epsilon: str) -> None:
+def test_composed_delta_is_0_if_no_loss_exceeds_the_target(k: int, each: str, epsilon: str) -> None:
     assert composed_delta(mechanisms=k, epsilon=Decimal(each), target=Decimal(epsilon)) == 0
 
 
-def test_what_no_decimal_holds_is_above_0() -> None:
+def test_a_composed_delta_too_small_for_a_decimal_is_above_0() -> None:
     tiny = composed_delta(mechanisms=2001, epsilon=Decimal(1000), target=Decimal(2_000_999))
     assert tiny > 0
     minimum = composed_delta(mechanisms=10**7, epsilon=Decimal("1e-12"), target=Decimal("9.99e-6"))
@@ -145,7 +149,7 @@ def test_ten_million_take_a_second_at_most(each: str, epsilon: str, delta: str) 
     assert found is None or found <= MOST
 
 
-def test_the_limit_is_where_it_says() -> None:
+def test_a_count_above_the_maximum_is_none() -> None:
     assert maximum("0.01", "1", "1e-6", 562) == 562
     assert maximum("0.01", "1", "1e-6", 561) is None
     assert maximum("0.01", "1", "1e-6", 1) is None

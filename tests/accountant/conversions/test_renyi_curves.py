@@ -164,7 +164,7 @@ def test_a_subsampled_gaussian_bounds_the_integral_in_both_directions(
     assert bound <= adding * context.mpf("6.3")
 
 
-def test_sampling_everything_or_nothing() -> None:
+def test_a_sampling_rate_of_1_is_the_gaussian_and_a_rate_of_0_costs_nothing() -> None:
     noise = Fraction(2)
     everything = subsampled_gaussian_renyi(Fraction(8), rate=Fraction(1), noise=noise)
     assert everything == 1
@@ -173,7 +173,9 @@ def test_sampling_everything_or_nothing() -> None:
 
 @settings(max_examples=40, deadline=None)
 @given(ORDERS, RATES, NOISES)
-def test_sampling_never_costs_more_than_none(order: str, rate: str, noise: str) -> None:
+def test_subsampling_never_costs_more_than_the_whole_gaussian(
+    order: str, rate: str, noise: str
+) -> None:
     alpha, s = Fraction(order), Fraction(noise)
     ours = subsampled_gaussian_renyi(alpha, rate=Fraction(rate), noise=s)
     assert 0 < Fraction(ours) <= alpha / (2 * s**2)
@@ -218,7 +220,7 @@ def test_laplace_and_bounded_range_lie_below_randomized_response(order: str, eps
 
 
 @pytest.mark.parametrize("curve", CURVES.values(), ids=CURVES)
-def test_the_costs_of_nothing(curve: object) -> None:
+def test_a_renyi_curve_at_epsilon_0_is_0(curve: object) -> None:
     assert randomized_response_renyi(Fraction(2), epsilon=Fraction(0)) == 0
     assert laplace_renyi(Fraction(2), epsilon=Fraction(0)) == 0
     assert bounded_range_renyi(Fraction(2), eta=Fraction(0)) == 0

@@ -33,7 +33,7 @@ def test_the_root_is_rounded_down_or_refused(mu: str, epsilon: str) -> None:
             assert exact - real(mu) * mpmath.mpf(10) ** -28 <= real(ours) <= exact
 
 
-def test_asked_for_more_digits_it_gives_them() -> None:
+def test_a_residue_is_accurate_to_the_requested_digits() -> None:
     """A cost of 1e-24 out of a state of 0.04: its own digits, not those of the state."""
     exact = gaussian.pure_cost(real("0.04"), real("1e-12"))
     ours = residue_after_pure(mu=Decimal("0.2"), epsilon=Decimal("1e-12"), digits=50)
@@ -44,7 +44,7 @@ def test_asked_for_more_digits_it_gives_them() -> None:
         assert exact <= cost <= exact * (1 + mpmath.mpf(10) ** -24)
 
 
-def test_nothing_costs_nothing_and_nothing_is_left_of_nothing() -> None:
+def test_epsilon_0_leaves_mu_unchanged_and_mu_0_has_no_residue() -> None:
     assert residue_after_pure(mu=Decimal("0.3"), epsilon=Decimal(0)) == Decimal("0.3")
     assert residue_after_pure(mu=Decimal(0), epsilon=Decimal("1e-12")) is None
     assert residue_after_pure(mu=Decimal(0), epsilon=Decimal(0)) == 0
@@ -54,7 +54,7 @@ def test_nothing_costs_nothing_and_nothing_is_left_of_nothing() -> None:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-12", "0.001", "0.3", "1.5", "20"])
-def test_it_is_refused_from_the_gaussian_that_dominates_it_on(epsilon: str) -> None:
+def test_a_pure_mechanism_has_a_residue_from_its_dominating_gaussian_on(epsilon: str) -> None:
     """Phi(m/2) = e^epsilon/(1 + e^epsilon) is where m = mu(epsilon)."""
     mu = mu_of_pure(Decimal(epsilon))
     assert has_residue(mu=mu, epsilon=Decimal(epsilon))
@@ -108,7 +108,7 @@ def closed_form_slack(kappa: mpmath.mpf, epsilon: mpmath.mpf) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize("epsilon", ["1e-6", "0.01", "0.1", "0.5", "1"])
-def test_the_closed_form_holds_from_kappa_3_on(epsilon: str) -> None:
+def test_the_closed_form_bounds_the_residue_from_kappa_3_on(epsilon: str) -> None:
     """It was checked, not proved: neither costs nor budgets come from it."""
     slacks = [
         closed_form_slack(real(kappa), real(epsilon))

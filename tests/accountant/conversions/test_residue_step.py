@@ -97,7 +97,9 @@ def test_the_two_sides_err_by_less_than_their_bound(epsilon: Decimal, log_room: 
 
 @settings(max_examples=100, deadline=None)
 @given(EPSILONS, st.integers(1, 36), st.booleans())
-def test_it_is_admitted_from_the_very_state_on(epsilon: Decimal, zeros: int, below: bool) -> None:
+def test_a_pure_step_is_admitted_exactly_from_its_smallest_state_on(
+    epsilon: Decimal, zeros: int, below: bool
+) -> None:
     minimum = refusing(epsilon)
     away = minimum // 10**zeros
     state = minimum - away - 10**6 if below else minimum + away
@@ -108,7 +110,7 @@ def test_it_is_admitted_from_the_very_state_on(epsilon: Decimal, zeros: int, bel
     assert (pure_cost(state, step) is None) is below
 
 
-def test_no_state_at_all_admits_nothing() -> None:
+def test_an_empty_state_admits_no_pure_step() -> None:
     step = pure_step(units_up(Decimal("1e-12")))
     assert not admits(0, step)
     assert pure_cost(0, step) is None
@@ -116,7 +118,7 @@ def test_no_state_at_all_admits_nothing() -> None:
     assert pure_cost(0, pure_step(units_up(Decimal(3)))) is None
 
 
-def test_what_is_refused_without_its_root_is_refused_by_it() -> None:
+def test_the_quick_refusal_never_refuses_a_step_that_has_a_root() -> None:
     """The largest h/mu(epsilon)^2 of all epsilon up to 2 is below the one that refuses."""
     ratios = [
         float(epsilon * epsilon / mu_of_pure(epsilon) ** 2)
@@ -163,7 +165,7 @@ def test_far_more_than_could_be_run_one_by_one() -> None:
     assert 0.056e24 * (1 - 1e-6) < ran < 0.056e24
 
 
-def test_ten_million_at_once_cost_what_the_first_and_the_last_say() -> None:
+def test_ten_million_steps_cost_between_the_first_and_the_last_step() -> None:
     step, state = pure_step(units_up(Decimal("1e-6"))), units_down(Decimal("0.056"))
     left, ran = run_repeatedly(state, partial(pure_cost, step=step), 10**7, singly=1000)
     assert ran == 10**7

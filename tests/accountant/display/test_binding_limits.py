@@ -65,7 +65,7 @@ def test_waiting_does_not_help_where_another_limit_binds() -> None:
     assert "an owner would have to raise the limit" in found.text
 
 
-def test_what_is_used_is_never_all_before_it_is() -> None:
+def test_a_limit_is_shown_as_fully_used_only_when_it_is() -> None:
     left_at = (LimitRemaining("each", "blue", None, {"epsilon": "0.00001"}, AT),)
     decision = refused(asked={"epsilon": "0.02"}, level=EACH, left_at=left_at)
     assert "; almost 5 % is used;" in binding_words(decision, views())

@@ -35,11 +35,11 @@ def test_the_scope_of_a_limit_in_words() -> None:
         ),
     ],
 )
-def test_what_an_owner_has_set(limit: LimitRecord, said: str) -> None:
+def test_a_limit_is_described_in_one_sentence(limit: LimitRecord, said: str) -> None:
     assert limit_sentence(limit) == said
 
 
-def test_what_was_left_at_each_level() -> None:
+def test_the_amounts_left_at_each_limit_are_described() -> None:
     left_at = (
         LimitRemaining("dataset", None, {"epsilon": "0.5"}),
         LimitRemaining("team", "red", {"epsilon": "0.29999"}, {"epsilon": "0"}),

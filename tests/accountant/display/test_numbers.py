@@ -72,7 +72,7 @@ def test_a_short_amount_lies_on_its_side(value: Decimal) -> None:
         (1.0, "100 %", "100 %", "0 %"),
     ],
 )
-def test_all_is_said_of_all_alone(
+def test_a_percentage_is_100_only_if_the_ratio_is_1(
     ratio: float | Decimal, spent: str, left: str, unspent: str
 ) -> None:
     assert spent_percent(ratio) == spent
@@ -183,7 +183,7 @@ def test_a_sum_without_a_budget_is_left_out() -> None:
     assert counting_amounts(left, used_up) == left
 
 
-def test_a_cost_is_shown_in_the_sums_that_it_moves() -> None:
+def test_a_cost_shows_only_the_sums_that_the_filter_counts() -> None:
     left = {"rho": "0.1", "delta": "0", "epsilon": "0.5"}
     cost = {"rho": "0.001", "delta": "0", "epsilon": "inf", "mu": "1"}
     assert counting_cost(cost, left) == {"rho": "0.001"}

@@ -71,13 +71,13 @@ def test_a_delta_that_is_not_there_is_named() -> None:
     assert words.startswith("The claim has a delta of 1.235e-7, and nothing of the dataset's delta")
 
 
-def test_what_is_no_refusal_says_nothing() -> None:
+def test_a_granted_decision_has_no_refusal_text() -> None:
     granted = msgspec.structs.replace(refused(), outcome=Outcome.GRANTED, reason=None)
     assert refusal_words(granted) == ""
     assert when_more(granted) is None
 
 
-def test_a_request_that_does_not_fit_says_what_it_costs_and_what_is_left() -> None:
+def test_the_text_of_an_exhausted_request_has_its_cost_and_the_amount_left() -> None:
     asked, left = {"epsilon": "0.3", "delta": "0"}, {"epsilon": "0.2", "delta": "0"}
     words = refusal_words(refused(asked=asked, left=left))
     assert words == (
@@ -138,7 +138,7 @@ def test_an_id_of_the_future_is_shown_beside_the_clock(at: int) -> None:
         assert words == str(REASONS[Reason.ISSUED_IN_FUTURE])
 
 
-def test_a_request_above_the_cap_is_shown_beside_it() -> None:
+def test_the_text_of_a_request_above_the_cap_has_the_cap_and_its_cost() -> None:
     asked, left = {"epsilon": "0.8", "delta": "0"}, {"epsilon": "0.9", "delta": "0"}
     decision = other(Reason.ABOVE_CAP, {}, asked=asked, left=left)
     assert refusal_words(decision, Policy(most_per_request="0.1")).startswith(

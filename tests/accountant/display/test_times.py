@@ -26,10 +26,10 @@ def test_times_are_read_in_utc() -> None:
         ("2026-12-21T12:00:00.000Z", "in 30 days"),
     ],
 )
-def test_how_long_it_is_until_then_is_rounded_up(iso: str, said: str) -> None:
+def test_the_time_until_a_moment_is_rounded_up(iso: str, said: str) -> None:
     assert time_until(iso, NOW) == said
 
 
-def test_periods_are_said_in_days() -> None:
+def test_periods_are_shown_in_days() -> None:
     assert each_period("P1D") == "each day"
     assert each_period("P30D") == "every 30 days"

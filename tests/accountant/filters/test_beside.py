@@ -70,7 +70,7 @@ def test_requests_of_one_size_get_the_better_of_both(name: str, counts: tuple[in
 
 @pytest.mark.parametrize("name", TAKERS)
 @pytest.mark.parametrize("claim", SIZES)
-def test_the_count_is_what_is_granted_one_after_another(name: str, claim: str) -> None:
+def test_the_count_equals_the_number_of_single_grants(name: str, claim: str) -> None:
     plan, asked = plan_of(beside(name)), check_claim(parse_claim(claim))
     cost, granted = price(asked, plan.priced), 0
     spent: tuple[Units, ...] = (0,) * plan.width
@@ -111,7 +111,7 @@ def test_anything_else_is_invalid_and_named(fields: dict[str, Any], rule: str) -
 
 
 class TestADecision:
-    def test_says_which_filter_it_ends_and_only_once(self) -> None:
+    def test_the_grant_that_ends_the_filter_names_it_and_the_next_does_not(self) -> None:
         world = world_of("gdp_residue")
         first, second = world.ask("pure:0.2"), world.ask("pure:0.2")
         assert (first.ends, second.ends) == ("gdp_residue", None)
@@ -139,13 +139,13 @@ class TestADecision:
         refused = world.ask("gaussian:sigma=1000,sensitivity=1")
         assert (refused.reason, refused.fits, refused.ends) == (Reason.EXHAUSTED, None, None)
 
-    def test_a_refusal_says_that_what_it_offers_would_end_the_filter(self) -> None:
+    def test_a_refusal_names_the_filter_that_its_offer_would_end(self) -> None:
         world = world_of()
         refused = world.ask("pure:3")
         assert (refused.fits, refused.ends) == ("pure:1", "zcdp_tight")
         assert world.ask("gaussian:sigma=1,sensitivity=1").ends is None
 
-    def test_what_is_left_of_a_half_that_has_ended_is_nothing(self) -> None:
+    def test_the_ended_half_has_0_left(self) -> None:
         world = world_of()
         assert world.ask("pure:0.5").left == {"rho": "0", "delta": "0", "epsilon": "0.5"}
         other = world_of().ask("gaussian:sigma=100,sensitivity=1")
@@ -177,7 +177,7 @@ class TestADecision:
         assert report.first_disagreement is not None
         assert report.first_disagreement.partition_sequence == 2
 
-    def test_a_lowered_budget_keeps_it(self) -> None:
+    def test_an_amendment_that_lowers_the_budget_must_repeat_beside(self) -> None:
         world = world_of()
         lower = {"epsilon": "0.5", "delta": "1e-6"}
         assert world.send("admin", world.admin("amend", policy=lower)).reason is Reason.NOT_LOWER
@@ -237,7 +237,7 @@ class TestReservations:
         return {name: found[name] for name in plan.kind.state if found[name]}
 
     @pytest.mark.parametrize("name", ["zcdp_tight", "gdp_residue"])
-    def test_voiding_what_ended_the_filter_revives_basic_composition_alone(self, name: str) -> None:
+    def test_voiding_the_claim_that_ended_the_filter_returns_only_epsilon(self, name: str) -> None:
         plan, added = self.charged(name, "pure:0.5", "pure:0.1")
         for text, charged in zip(("pure:0.5", "pure:0.1"), added, strict=True):
             settled = void(plan, check_claim(parse_claim(text)), charged, has_begun=False)

@@ -66,7 +66,7 @@ class Game:
 
 
 @pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)
-def test_no_place_of_the_interval_exceeds_the_gaussian(eta: str, mu: str) -> None:
+def test_no_position_of_the_interval_exceeds_the_gaussian(eta: str, mu: str) -> None:
     with mpmath.workdps(120):
         game, close = Game(eta, mu), mpmath.mpf(10) ** -70
         for a in [game.b * i / 6 for i in range(-6, 7)]:
@@ -76,7 +76,7 @@ def test_no_place_of_the_interval_exceeds_the_gaussian(eta: str, mu: str) -> Non
 
 
 @pytest.mark.parametrize(("eta", "mu"), ETAS_AND_STATES)
-def test_one_pair_stands_for_all_places_of_the_interval(eta: str, mu: str) -> None:
+def test_one_pair_of_tails_represents_every_position_of_the_interval(eta: str, mu: str) -> None:
     """Its tails, by quadrature, are the W and Z of H_x = W(x - a) - e^x Z(x - a)."""
     with mpmath.workdps(40):
         game, close = Game(eta, mu), mpmath.mpf(10) ** -25
@@ -113,7 +113,7 @@ def test_slope_and_power_of_that_pair_are_concave(eta: str, mu: str) -> None:
             assert max(seconds) < 0
 
 
-def test_a_residue_a_hair_larger_is_none() -> None:
+def test_a_slightly_larger_residue_breaks_the_bound() -> None:
     """P11's step is the least possible: R_t at t = eta/2 is randomized response."""
     with mpmath.workdps(120):
         game = Game("0.2", "0.4")
@@ -122,7 +122,7 @@ def test_a_residue_a_hair_larger_is_none() -> None:
         assert game.hockey_stick(nothing, nothing) > game.promised(nothing)
 
 
-def test_it_costs_what_randomized_response_of_half_of_it_costs() -> None:
+def test_bounded_range_costs_as_much_as_pure_dp_at_half_its_eta() -> None:
     limits, claim = capacity(), c.BoundedRange("0.03")
     half = KIND.charge(limits, (0, 0), asked(c.Pure("0.015")))
     whole = KIND.charge(limits, (0, 0), asked(c.Pure("0.03")))
@@ -131,7 +131,7 @@ def test_it_costs_what_randomized_response_of_half_of_it_costs() -> None:
     assert KIND.charge(limits, (0, 0), price(five, KIND.needs)) is not None
 
 
-def test_what_may_be_voided_is_charged_as_the_gaussian_of_half_of_it() -> None:
+def test_voidable_bounded_range_is_charged_as_the_gaussian_of_half_its_eta() -> None:
     claim, plan = check_claim(c.BoundedRange("0.02")), plan_of(POLICIES["gdp_residue"])
     asked_for = voidable_price(plan, claim)
     spent = plan.kind.charge(plan.capacity, (0,) * plan.width, asked_for)

@@ -50,7 +50,7 @@ def test_basic_zcdp_and_ex_post_store_their_budgets_exactly() -> None:
         assert FILTERS[name]().capacity(budget(None, "0.125", claims="0")) == (UNIT // 8, 0)
 
 
-def test_unified_brownian_stores_what_zcdp_tight_does() -> None:
+def test_unified_brownian_has_the_capacity_of_zcdp_tight() -> None:
     tight, unified = (FILTERS[name]() for name in ("zcdp_tight", "unified_brownian"))
     given_budget = budget(own="1e-6", claims="1e-7")
     assert unified.capacity(given_budget) == tight.capacity(given_budget)
@@ -137,7 +137,7 @@ def test_advanced_2016_stores_the_longest_time_and_the_largest_mean(
         ({"epsilon": "one"}, "epsilon"),
     ],
 )
-def test_advanced_2016_needs_a_delta_below_1_over_e_and_half_of_it(
+def test_advanced_2016_needs_half_of_delta_below_1_over_e(
     changes: dict[str, str], field: str | None
 ) -> None:
     policy = Policy(**{"filter": "advanced_2016", "epsilon": "1", "delta": "1e-6", **changes})  # type: ignore[arg-type]
@@ -172,7 +172,7 @@ def test_advanced_2016_decides_by_decimals_where_floats_cannot_tell() -> None:
     assert not kind.holds(capacity, (v, high, 0))
 
 
-def test_advanced_2016_takes_means_beyond_all_floats_for_what_they_are() -> None:
+def test_advanced_2016_refuses_means_beyond_the_largest_float() -> None:
     plan = plan_of(Policy(filter="advanced_2016", epsilon="1000", delta="1e-6"))
     for epsilon in ("1000", "700", "20"):
         asked = price(check_claim(c.Pure(epsilon)), plan.priced)

@@ -83,7 +83,7 @@ class TestEveryFilter:
         assert plan.kind.charge(plan.capacity, nothing(plan), endless) is None
         assert plan.kind.count(plan.capacity, nothing(plan), endless) == 0
 
-    def test_what_only_odometers_add_up_is_no_business_of_its(self, name: str) -> None:
+    def test_a_filter_ignores_the_sums_of_odometers(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
         plain = price(check_claim(claim_for(name)), plan.kind.needs)
         more = Price(1, (*plain.amounts, INFINITE, INFINITE), {}, plain.parts)
@@ -93,7 +93,9 @@ class TestEveryFilter:
 
     @settings(max_examples=15, deadline=None)
     @given(digits=st.integers(10, 99))
-    def test_its_count_is_how_often_it_admits(self, name: str, digits: int) -> None:
+    def test_a_filters_count_equals_the_number_of_its_single_grants(
+        self, name: str, digits: int
+    ) -> None:
         plan = plan_of(POLICIES[name])
         one = asked(plan, claim_for(name, f"0.0{digits}"))
         spent, count = nothing(plan), 0
@@ -103,7 +105,7 @@ class TestEveryFilter:
         assert plan.kind.count(plan.capacity, nothing(plan), one) == count > 0
         assert plan.kind.count(plan.capacity, spent, one) == 0
 
-    def test_what_costs_nothing_fits_without_end(self, name: str) -> None:
+    def test_a_claim_without_cost_fits_any_number_of_times(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
         free = asked(plan, claim_for(name, "0"))
         assert plan.kind.count(plan.capacity, nothing(plan), free) is None
@@ -114,7 +116,7 @@ class TestEveryFilter:
         assert spent is not None
         assert plan.kind.charge(plan.capacity, spent, free) == spent
 
-    def test_a_refusal_offers_what_fits(self, name: str) -> None:
+    def test_a_refusal_offers_a_claim_that_is_granted(self, name: str) -> None:
         world = World()
         assert code(world.open(**wire(POLICIES[name]))) == "opened"
         large = msgspec.to_builtins(large_for(name))
@@ -139,7 +141,9 @@ class TestEveryFilter:
 
 @pytest.mark.parametrize("halts", [False, True])
 @pytest.mark.parametrize("name", EVERY)
-def test_the_processor_uses_it_as_it_is(name: str, halts: bool) -> None:
+def test_the_processor_decides_replays_and_audits_under_every_filter(
+    name: str, halts: bool
+) -> None:
     """Decided, refolded and audited like any other, to its end and after it."""
     world = World(batch=3)
     opening = world.open(**wire(POLICIES[name]), halt_on_refusal=halts)
@@ -173,7 +177,7 @@ def test_the_processor_uses_it_as_it_is(name: str, halts: bool) -> None:
     assert code(world.ask()) == "closed"
 
 
-def test_an_unknown_filter_names_those_there_are() -> None:
+def test_the_error_for_an_unknown_filter_lists_the_filters() -> None:
     with pytest.raises(RequestInvalid, match="must be one of basic, "):
         filter_of(Policy(filter="crystal_ball", epsilon="1"))
 

@@ -78,7 +78,7 @@ def test_the_budget_is_the_square_of_the_largest_mu_rounded_down() -> None:
         c.Repeat(c.Zcdp("1e-9"), 3),
     ],
 )
-def test_what_is_neither_pure_nor_gaussian_is_not_accepted(claim: c.Claim) -> None:
+def test_a_claim_that_is_neither_pure_nor_gaussian_is_not_accepted(claim: c.Claim) -> None:
     limits, one = capacity(claims="1e-6"), asked(claim)
     assert not KIND.accepts(one)
     assert KIND.charge(limits, (0, 0), one) is None
@@ -103,7 +103,7 @@ def test_a_filter_without_a_delta_of_its_own_is_refused() -> None:
         capacity(own="0", claims="1e-6")
 
 
-def test_a_batch_costs_what_its_mechanisms_cost_in_their_order() -> None:
+def test_a_batch_costs_as_much_as_its_mechanisms_one_by_one_in_order() -> None:
     limits = capacity()
     three = c.Repeat(c.Laplace("40", "1"), 3)
     parts = (c.Pure("0.02"), c.Gdp("0.05"), three, c.BoundedRange("0.04"), c.Pure("0"))
@@ -119,7 +119,7 @@ def test_a_batch_costs_what_its_mechanisms_cost_in_their_order() -> None:
     assert spent[0] < other[0]
 
 
-def test_what_does_not_fit_in_the_middle_of_a_batch_spends_nothing() -> None:
+def test_a_batch_with_a_part_that_does_not_fit_spends_nothing() -> None:
     limits = capacity()
     for parts in (
         (c.Gdp("0.2"), c.Pure("0.15")),
@@ -171,7 +171,7 @@ def test_hundreds_of_thousands_of_tiny_requests_do_not_drift() -> None:
         assert times * first <= total <= times * last * (1 + CLOSE)
 
 
-def test_the_count_of_a_mixed_batch_is_what_the_charges_say() -> None:
+def test_the_count_of_a_mixed_batch_equals_the_number_of_its_charges() -> None:
     limits = capacity(claims="1e-6")
     mixed = c.AllOf((c.Pure("0.02"), c.Gdp("0.01"), c.Approximate("0.01", "1e-8")))
     count, spent = one_by_one(limits, mixed)
@@ -182,7 +182,7 @@ def test_the_count_of_a_mixed_batch_is_what_the_charges_say() -> None:
         assert KIND.charge(limits, spent, asked(free)) == spent
 
 
-def test_a_count_of_batches_with_fractions_is_never_above_what_is_charged() -> None:
+def test_the_count_of_batches_with_fractions_never_exceeds_the_charges() -> None:
     """At budgets at which a batch lacks one unit: each charge finds a state rounded down."""
     ninth, small = c.Gaussian("3", "1"), c.Gaussian("7", "1")
     for batch in (c.AllOf((ninth, c.Pure("0.1"), small)), c.AllOf((small, c.Pure("0.05"), ninth))):
@@ -233,7 +233,7 @@ def test_batches_of_many_sizes_are_counted_nearly_exactly() -> None:
         assert count - 1 <= found <= count
 
 
-def test_what_is_left_fits_as_a_gaussian() -> None:
+def test_the_remaining_amount_fits_as_one_gaussian() -> None:
     limits = capacity(claims="1e-6")
     spent = KIND.charge(limits, (0, 0), asked(c.Approximate("0.1", "1e-7")))
     assert spent is not None
@@ -261,7 +261,7 @@ def test_a_smaller_state_or_a_larger_epsilon_never_costs_less(epsilon: str) -> N
     assert before
 
 
-def test_pure_costs_no_more_than_the_gaussian_that_dominates_it() -> None:
+def test_a_pure_claim_costs_less_than_the_gaussian_that_dominates_it() -> None:
     """The sheet's wasteful conversion: what a reservation that may be voided would pay."""
     limits = capacity()
     for epsilon in ("1e-9", "0.01", "0.15"):

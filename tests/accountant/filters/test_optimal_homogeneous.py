@@ -54,7 +54,7 @@ def policy(**changes: Any) -> Policy:
         ("2*pure:0.01+pure:0.02", None),
     ],
 )
-def test_what_counts(claim: str, counted: int | None) -> None:
+def test_only_claims_of_the_declared_epsilon_are_accepted(claim: str, counted: int | None) -> None:
     plan = plan_of(policy())
     asked = price(check_claim(parse_claim(claim)), plan.kind.needs)
     assert plan.kind.accepts(asked) == (counted is not None)
@@ -81,7 +81,9 @@ def test_the_stored_budget_is_the_number_and_its_sum_names_the_epsilon() -> None
         ({"delta_for_claims": "1e-6"}, "delta", "must exceed delta_for_claims"),
     ],
 )
-def test_what_cannot_be_opened(changes: dict[str, Any], field: str, rule: str) -> None:
+def test_a_policy_that_breaks_a_rule_of_the_filter_is_refused(
+    changes: dict[str, Any], field: str, rule: str
+) -> None:
     made = policy(**changes)
     if made.epsilon_each is None:
         made = Policy(filter=NAME, epsilon="1", delta="1e-6")

@@ -88,7 +88,7 @@ def test_no_order_is_best_where_none_leaves_a_budget() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(decimals(-3, 2), st.integers(-38, -1), st.integers(2, 10**6))
-def test_it_stores_its_budget_rounded_down(epsilon: str, log_delta: int, order: int) -> None:
+def test_the_renyi_capacity_is_rounded_down(epsilon: str, log_delta: int, order: int) -> None:
     tested = policy(str(order), epsilon=epsilon, delta=f"1e{log_delta}")
     [(_, limit)] = rules.renyi(tested, []) or []
     if limit < mpmath.mpf(10) ** -30:
@@ -112,13 +112,15 @@ def test_it_stores_its_budget_rounded_down(epsilon: str, log_delta: int, order: 
         ({"rho": "1"}, "rho"),
     ],
 )
-def test_what_leaves_it_nothing_is_refused_at_opening(changes: dict[str, str], field: str) -> None:
+def test_a_policy_that_leaves_the_renyi_filter_no_budget_is_refused(
+    changes: dict[str, str], field: str
+) -> None:
     with pytest.raises(RequestInvalid) as caught:
         plan_of(policy(**changes))
     assert caught.value.field == f"policy.{field}"
 
 
-def test_an_order_must_be_given() -> None:
+def test_order_is_required_by_renyi_and_refused_by_other_filters() -> None:
     with pytest.raises(RequestInvalid, match=r"policy\.order must be given"):
         plan_of(Policy(filter="renyi", epsilon="1", delta="1e-6"))
     with pytest.raises(RequestInvalid, match=r"policy\.order must be left out"):
@@ -177,14 +179,16 @@ class TestASubsampledGaussian:
         assert sampled == 1608
 
     @pytest.mark.parametrize("claim", [SAMPLED, c.Repeat(SAMPLED, 2), c.AllOf((SAMPLED,))])
-    def test_it_is_not_accepted_where_a_unit_is_replaced(self, claim: c.Claim) -> None:
+    def test_a_subsampled_gaussian_is_not_accepted_under_replace_neighbours(
+        self, claim: c.Claim
+    ) -> None:
         granted = Outcome.GRANTED, None
         assert decide(policy("21"), claim) == granted
         assert decide(policy("21", neighbours="replace"), claim) == NOT_ACCEPTED
         plain = c.Gaussian("100", "1")
         assert decide(policy("21", neighbours="replace"), plain) == granted
 
-    def test_other_filters_charge_it_as_without_the_sample(self) -> None:
+    def test_other_filters_charge_a_subsampled_gaussian_as_the_whole_gaussian(self) -> None:
         for name in ("rho", "intrinsic_time", "mu_squared"):
             sampled = price(check_claim(SAMPLED), (name,)).amounts
             assert sampled == price(check_claim(c.Gaussian("2", "1")), (name,)).amounts
@@ -194,9 +198,9 @@ class TestASubsampledGaussian:
         with pytest.raises(RequestInvalid, match="rate"):
             check_claim(c.SubsampledGaussian("1", "1", rate))
 
-    def test_without_sensitivity_it_costs_nothing(self) -> None:
+    def test_a_subsampled_gaussian_of_sensitivity_0_costs_nothing(self) -> None:
         free = c.SubsampledGaussian("1", "0", "0.5")
         assert price(check_claim(free), ("renyi_22", "rho")).amounts == (0, 0)
 
-    def test_it_is_read_and_written_as_text(self) -> None:
+    def test_a_subsampled_gaussian_is_parsed_from_text(self) -> None:
         assert parse_claim("subsampled_gaussian:sigma=2,sensitivity=1,rate=0.01") == SAMPLED

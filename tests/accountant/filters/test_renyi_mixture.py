@@ -49,7 +49,7 @@ class TestCounts:
             (("22", "2000"), "pure:0.1", 10, 10),
         ],
     )
-    def test_it_admits_what_renyi_weighted_admits_and_more(
+    def test_renyi_mixture_admits_at_least_as_many_as_renyi_weighted(
         self, orders: tuple[str, ...], claim: str, weighted: int, mixed: int
     ) -> None:
         found = []
@@ -118,7 +118,7 @@ class TestProgress:
     def ratio(self, spent: tuple[Units, ...]) -> Fraction:
         return Fraction(int(self.KIND.progress(self.CAPACITY, spent)), int(self.CAPACITY[0]))
 
-    def test_it_is_the_part_of_what_such_requests_may_spend(self) -> None:
+    def test_progress_is_the_fraction_of_the_admitted_requests(self) -> None:
         """The 453rd of pure:0.01 is the last one, so each takes about 1/453 of the budget."""
         assert self.ratio((0, 0, 0)) == 0
         for times in (1, 100, 226, 452):
@@ -127,7 +127,7 @@ class TestProgress:
         assert self.ratio(self.spent("453*pure:0.01")) < 1
         assert self.ratio(self.spent("454*pure:0.01")) == 1
 
-    def test_it_never_falls_and_is_whole_at_the_end_alone(self) -> None:
+    def test_progress_never_falls_and_reaches_1_only_at_the_end(self) -> None:
         chance = np.random.default_rng(SEED)
         for _ in range(20):
             spent, before = self.spent("pure:1e-9"), Fraction(0)
@@ -143,7 +143,7 @@ class TestProgress:
                 assert (part == 1) <= (not self.KIND.holds(self.CAPACITY, more))
                 spent, before = after, part
 
-    def test_it_is_the_least_part_by_which_the_sums_still_fit(self) -> None:
+    def test_progress_is_the_smallest_fraction_whose_scaled_sums_fit(self) -> None:
         spent = self.spent("100*pure:0.01", "gaussian:sigma=10,sensitivity=1")
         parts = 10**8
         part = int(self.ratio(spent) * parts)
@@ -164,7 +164,7 @@ class TestProgress:
             (("1.001", "1e9"), "1000", "0.9"),
         ],
     )
-    def test_it_is_right_for_orders_far_apart(
+    def test_progress_is_the_smallest_fraction_for_distant_orders(
         self, orders: tuple[str, ...], epsilon: str, delta: str
     ) -> None:
         kind, parts = RenyiMixtureFilter(orders), 10**8
@@ -208,7 +208,7 @@ class TestWrongRulesAreCaught:
             found.append(mpmath.log1p(mass * (grown + shrunk)) / power)
         return tuple(int(mpmath.ceil(d * UNIT)) for d in found)
 
-    def test_at_one_loss_alone_it_would_let_through_what_tells_nearly_all(self) -> None:
+    def test_a_rule_at_one_loss_alone_would_admit_a_nearly_revealing_claim(self) -> None:
         kind = RenyiMixtureFilter(self.ORDERS)
         capacity = kind.capacity(budget("8", "1e-3"))
 
@@ -229,7 +229,7 @@ class TestWrongRulesAreCaught:
         assert at_one_loss(reported)
         assert not kind.holds(capacity, reported)
 
-    def test_what_it_admits_of_one_answer_stays_within_delta(self) -> None:
+    def test_every_admitted_single_answer_stays_within_delta(self) -> None:
         kind = RenyiMixtureFilter(self.ORDERS)
         capacity = kind.capacity(budget("8", "1e-3"))
         maximum = mpmath.mpf(0)

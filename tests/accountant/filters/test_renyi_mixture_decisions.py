@@ -176,7 +176,7 @@ class TestRandomDecisions:
         assert min(admitted, refused) > 400
 
 
-def test_floats_decide_only_what_decimals_decide_alike() -> None:
+def test_a_decision_by_floats_always_equals_that_by_decimals() -> None:
     chance = np.random.default_rng(SEED + 2)
     clear = unclear = 0
     for setting in settings(rounds(40, 3_000), SEED + 2):

@@ -150,7 +150,7 @@ def test_one_order_with_all_of_delta_is_the_fixed_order() -> None:
     assert (one.sums, one.capacity(BUDGET)) == (fixed.sums, fixed.capacity(BUDGET))
 
 
-def test_weights_are_all_the_same_unless_given() -> None:
+def test_weights_are_equal_by_default() -> None:
     same = RenyiWeightedFilter(("22", "50", "80"))
     assert same.weights == (Fraction(1, 3),) * 3
     near = RenyiWeightedFilter(("22", "50", "80"), ("0.333333333333",) * 3)
@@ -164,7 +164,7 @@ def count(orders: tuple[str, ...], claim: str) -> int | None:
     return plan.kind.count(plan.capacity, (0,) * plan.width, one)
 
 
-def test_it_takes_small_requests_and_large_ones_where_one_order_takes_either() -> None:
+def test_two_orders_admit_many_small_and_many_large_requests() -> None:
     assert count(("22",), "0.01") == 490
     assert count(("2000",), "0.1") == 10
     assert count(("2000",), "0.01") == 103
@@ -173,7 +173,7 @@ def test_it_takes_small_requests_and_large_ones_where_one_order_takes_either() -
     assert count(("22", "2000"), "0.1") == 10
 
 
-def test_an_order_that_overran_stays_so_and_the_others_go_on() -> None:
+def test_an_exhausted_order_stays_exhausted_and_the_others_still_admit() -> None:
     ledger = opened(policy(("22", "2000")))
     limits = ledger.plan.capacity
     for _ in range(8):

@@ -110,7 +110,7 @@ def check_position(ledger: Ledger) -> None:
 @pytest.mark.parametrize("name", sorted(RULES))
 @settings(max_examples=rounds(30, 60), deadline=None)
 @given(st.data())
-def test_no_sequence_passes_the_rule_and_what_fits_is_granted(
+def test_no_sequence_exceeds_the_rule_and_every_claim_that_fits_is_granted(
     name: str, data: st.DataObject
 ) -> None:
     kinds = of_ex_posts if name == "ex_post" else sequences

@@ -205,7 +205,7 @@ def test_scenario(name: str) -> None:
                 assert decision.cost is None
 
 
-def test_a_refusal_says_what_was_asked_what_is_left_and_what_fits() -> None:
+def test_a_refusal_has_the_cost_the_remaining_budget_and_a_claim_that_fits() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.75")
     refusal = world.ask("pure:0.5")
@@ -266,7 +266,7 @@ def test_a_refusal_within_5_percent_of_the_end_crosses_threshold_1(
     assert world.ask("pure:0.2").crossed == ()
 
 
-def test_other_refusals_near_the_end_cross_nothing() -> None:
+def test_a_refusal_for_another_reason_crosses_no_threshold() -> None:
     world = opened(**BASIC, alert_at=["1"])
     world.ask("pure:0.96")
     assert world.ask("zcdp:1").crossed == ()

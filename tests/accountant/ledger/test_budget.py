@@ -121,7 +121,7 @@ def test_a_cost_brackets_the_exact_one(claim: c.Claim) -> None:
 
 @settings(max_examples=100, deadline=None)
 @given(st.lists(atoms(small=-8, large=0), min_size=1, max_size=6), st.integers(1, 1000))
-def test_a_batch_costs_exactly_what_its_parts_cost(singles: list[c.Claim], times: int) -> None:
+def test_a_batch_costs_exactly_the_sum_of_its_parts(singles: list[c.Claim], times: int) -> None:
     sums = ("rho", "delta", "loss_time", "loss_delta", "loss_shift", "epsilon", "intrinsic_time")
     single = [price(check_claim(claim), sums).amounts for claim in singles]
     together = price(check_claim(c.AllOf(tuple(singles))), sums)

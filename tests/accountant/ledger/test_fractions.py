@@ -59,7 +59,7 @@ def asked(world: World, claim: str, times: int) -> list[Decision]:
 
 
 @pytest.mark.parametrize(("policy", "claim", "count"), COUNTS)
-def test_fits_counts_what_the_exact_sum_admits(
+def test_fits_counts_the_claims_that_the_exact_sum_admits(
     policy: dict[str, Any], claim: str, count: int
 ) -> None:
     assert fit(parse_claim(claim), unspent(plan_of(policy))).count == count
@@ -78,7 +78,7 @@ def test_a_ledger_grants_as_many_and_no_more(
     assert state_rows(world.replayed()) == world.rows()
 
 
-def test_the_written_numbers_add_up_and_say_what_they_round() -> None:
+def test_written_costs_add_up_to_the_totals_with_their_rounding() -> None:
     world = World()
     world.open(**BASIC)
     one, two, three = asked(world, "laplace:scale=3,sensitivity=1", 3)
@@ -102,7 +102,7 @@ def test_the_written_numbers_add_up_and_say_what_they_round() -> None:
     ]
 
 
-def test_what_is_left_is_offered_exactly() -> None:
+def test_a_refusal_offers_the_exact_remaining_fraction() -> None:
     world = World()
     world.open(**BASIC)
     asked(world, "laplace:scale=3,sensitivity=1", 2)
@@ -112,7 +112,7 @@ def test_what_is_left_is_offered_exactly() -> None:
     assert world.ask("laplace:scale=3,sensitivity=1").granted
 
 
-def test_a_preview_tells_what_the_ledger_then_does() -> None:
+def test_a_preview_of_a_fraction_equals_the_next_decision() -> None:
     world = World()
     world.open(**BASIC)
     claim = parse_claim("laplace:scale=3,sensitivity=1")
@@ -133,7 +133,7 @@ def test_a_preview_tells_what_the_ledger_then_does() -> None:
             assert more_like(claim, view, decision=decision) == more
 
 
-def test_a_batch_costs_what_its_parts_cost() -> None:
+def test_a_batch_of_fractions_costs_the_sum_of_its_parts() -> None:
     third, ninth = parse_claim("gaussian:sigma=30,sensitivity=1"), parse_claim("gdp:0.01")
     for policy in (ZCDP, RESIDUE):
         plan = plan_of(policy)
@@ -161,7 +161,7 @@ def test_a_pure_mechanism_after_a_fraction_finds_a_state_no_larger() -> None:
     assert after.totals[0] - ledger.totals[0] == alone[0] - written
 
 
-def test_what_is_settled_leaves_exactly_what_was_paid() -> None:
+def test_a_settled_claim_stays_charged_exactly_the_amount_paid() -> None:
     plan = plan_of({"filter": "ex_post", "epsilon": "1", "delta": "1e-6"})
     reserved = c.ExPost("0.3333333333333333333333333333333333333334")
     spent: tuple[Any, ...] = (0, 0)
@@ -180,7 +180,7 @@ def test_what_is_settled_leaves_exactly_what_was_paid() -> None:
     assert plan.kind.fits(plan.capacity, spent, price(check_claim(last), plan.kind.needs))
 
 
-def test_a_session_that_ends_early_and_a_reservation_taken_back_return_all_but_what_ran() -> None:
+def test_an_early_settlement_and_a_void_return_the_exact_unused_fraction() -> None:
     plan = plan_of(ZCDP)
     reserved = c.Brownian("3", "1", "6")
     charged = price(check_claim(reserved), plan.priced).amounts
@@ -274,7 +274,7 @@ def _closing(left: Fraction, policy: dict[str, Any]) -> tuple[c.Claim, Fraction]
 
 
 @pytest.mark.parametrize("load", LOADS, ids=lambda load: str(load.policy["filter"]))
-def test_what_is_granted_is_what_fits_in_exact_fractions(load: Load) -> None:
+def test_a_claim_is_granted_exactly_if_the_sum_of_fractions_fits(load: Load) -> None:
     """Of a hundred thousand decisions none is another one than exact fractions say."""
     chance = random.Random(str(load.policy))
     plan = plan_of(load.policy)

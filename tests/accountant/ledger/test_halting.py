@@ -43,7 +43,7 @@ def test_a_halt_offers_nothing_for_nothing_would_be_granted() -> None:
     assert refusal.asked["epsilon"] == "2"
 
 
-def test_a_halt_is_the_end_of_the_budget_to_whoever_watches_it() -> None:
+def test_a_halt_crosses_every_threshold_and_exhausts_the_budget() -> None:
     world = opened(**HALTING)
     assert world.ask("pure:0.6").crossed == ("0.5",)
     assert not world.ledger().exhausted
@@ -51,14 +51,14 @@ def test_a_halt_is_the_end_of_the_budget_to_whoever_watches_it() -> None:
     assert world.ledger().exhausted
 
 
-def test_what_was_halted_is_neither_priced_nor_charged() -> None:
+def test_a_request_refused_as_halted_is_neither_priced_nor_charged() -> None:
     world = halted()
     last = world.decisions[-1]
     assert (last.asked, last.cost, last.fits) == (None, None, None)
     assert last.totals == world.decisions[-3].totals
 
 
-def test_an_owner_can_amend_and_close_a_halted_dataset_but_not_restart_it() -> None:
+def test_an_owner_can_amend_and_close_but_not_restart_a_halted_dataset() -> None:
     world = halted()
     assert code(world.amend(alert_at=["0.4"], horizon="P1D")) == "amended"
     assert code(world.ask("pure:0.1")) == "halted"
@@ -87,7 +87,7 @@ def test_a_repeat_gets_the_refusal_again() -> None:
 
 
 @pytest.mark.parametrize("lost", [None, 3])
-def test_a_view_shows_it_also_where_it_lost_the_refusal(lost: int | None) -> None:
+def test_a_view_that_missed_a_decision_still_shows_the_dataset_as_halted(lost: int | None) -> None:
     world = halted()
     view: DatasetView | None = None
     for decision in world.decisions:

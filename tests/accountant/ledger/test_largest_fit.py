@@ -51,7 +51,7 @@ def after(plan: CompiledPolicy, times: int) -> tuple[Units, ...]:
 @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"optimal_homogeneous"}))
 @settings(max_examples=rounds(25, 50), deadline=None)
 @given(data=st.data(), times=st.integers(0, 100_000))
-def test_what_is_offered_fits_and_the_next_larger_does_not(
+def test_the_offered_claim_fits_and_the_next_larger_one_does_not(
     name: str, data: st.DataObject, times: int
 ) -> None:
     plan = plan_of(POLICIES[name])
@@ -111,7 +111,7 @@ def test_nothing_is_offered_where_nothing_fits() -> None:
     assert largest(c.Approximate("1", "0.1"), basic, (UNIT, 0), (0, 0)) is None
 
 
-def test_a_batch_is_offered_nothing() -> None:
+def test_a_batch_of_different_claims_gets_no_offer() -> None:
     batch = c.AllOf((c.Pure("1"), c.Pure("2")))
     assert largest(batch, FILTERS["basic"](), (UNIT, UNIT), (0, 0)) is None
 

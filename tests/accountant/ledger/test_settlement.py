@@ -69,7 +69,7 @@ class TestExPost:
             ("split", {"ex_post_epsilon", "loss_ex_post"}),
         ],
     )
-    def test_the_filters_that_settle_return_what_was_not_paid(
+    def test_filters_with_settlement_return_the_unpaid_part(
         self, name: str, sums: set[str]
     ) -> None:
         plan, _ = grown(POLICIES[name], SHOWN)
@@ -78,12 +78,12 @@ class TestExPost:
         assert by_name(plan, settled) == dict.fromkeys(sums, 15 * UNIT // 100)
 
     @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"basic", "ex_post", "split"}))
-    def test_every_other_filter_returns_nothing(self, name: str) -> None:
+    def test_filters_without_settlement_return_nothing(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
         settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
 
-    def test_odometers_get_back_what_was_not_paid_too(self) -> None:
+    def test_odometers_get_the_unpaid_epsilon_back_but_no_delta(self) -> None:
         wire = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER}
         policy = decode_policy(msgspec.json.encode(wire))
         plan, totals = grown(policy, SHOWN)
@@ -99,7 +99,7 @@ class TestExPost:
 
     @settings(max_examples=100)
     @given(st.fractions(0, Fraction("0.25")))
-    def test_what_stays_charged_is_what_was_paid_rounded_up(self, paid: Fraction) -> None:
+    def test_a_settled_claim_stays_charged_its_payment_rounded_up(self, paid: Fraction) -> None:
         plan, totals = grown(POLICIES["ex_post"], SHOWN)
         returned = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True).returned[0]
         kept = Fraction(parts_of(int(totals[0]) - returned), PARTS)
@@ -112,7 +112,7 @@ class TestExPost:
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
         assert settled.why is not None
 
-    def test_what_never_began_is_not_settled(self) -> None:
+    def test_a_claim_that_never_began_is_not_settled(self) -> None:
         plan = plan_of(POLICIES["basic"])
         assert (
             settle_ex_post(plan, SHOWN, paid=Fraction(0), has_begun=False).ruling is Ruling.REFUSED
@@ -124,7 +124,7 @@ class TestExPost:
 
 class TestBrownian:
     @pytest.mark.parametrize("name", ["zcdp", "zcdp_tight", "unified_brownian", "split"])
-    def test_a_session_returns_the_rho_of_what_it_did_not_show(self, name: str) -> None:
+    def test_a_session_returns_the_rho_of_the_answers_it_did_not_show(self, name: str) -> None:
         plan, totals = grown(POLICIES[name], SESSION)
         settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert settled.ruling is Ruling.SETTLED
@@ -144,7 +144,7 @@ class TestBrownian:
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
         assert kept == Fraction(1, 1000) - Fraction(1, 2500)
 
-    def test_a_session_that_showed_next_to_nothing_pays_next_to_nothing(self) -> None:
+    def test_a_session_stopped_just_after_its_start_pays_only_the_difference(self) -> None:
         plan, totals = grown(POLICIES["zcdp_tight"], SESSION)
         shown = "2499.999999999999999999999999999999"
         settled = settle_brownian(plan, SESSION, shown=shown, has_begun=True)
@@ -164,12 +164,14 @@ class TestBrownian:
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
 
     @pytest.mark.parametrize(("shown", "begun"), [("2500", True), ("9000", True), ("1000", False)])
-    def test_what_this_session_cannot_have_shown_is_refused(self, shown: str, begun: bool) -> None:
+    def test_a_variance_that_the_session_cannot_have_shown_is_refused(
+        self, shown: str, begun: bool
+    ) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
         settled = settle_brownian(plan, SESSION, shown=shown, has_begun=begun)
         assert (settled.ruling, by_name(plan, settled)) == (Ruling.REFUSED, {})
 
-    def test_sessions_telescope_however_they_are_cut(self) -> None:
+    def test_consecutive_sessions_cost_as_much_as_one_whole_session(self) -> None:
         """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
         plan, first = grown(POLICIES["zcdp"], c.Brownian("2500", "1"))
         _, second = grown(POLICIES["zcdp"], SESSION)
@@ -181,7 +183,7 @@ class TestBrownian:
 
 class TestVoiding:
     @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"gdp_residue"}))
-    def test_before_it_began_all_comes_back(self, name: str) -> None:
+    def test_voiding_a_claim_before_it_began_returns_its_whole_charge(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
         plan, totals = grown(POLICIES[name], claim)
         voided = void(plan, check_claim(claim), totals, has_begun=False)
@@ -195,7 +197,7 @@ class TestVoiding:
         voided = void(plan, check_claim(claim), totals, has_begun=True)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
 
-    def test_what_a_record_says_of_a_third_returns_no_more_than_a_third(self) -> None:
+    def test_voiding_by_a_rounded_record_never_returns_more_than_a_third(self) -> None:
         """The first of three costs a part of a unit more than a third, the others less."""
         world = World()
         world.open(filter="basic", epsilon="1", odometers=())
@@ -212,7 +214,7 @@ class TestVoiding:
         voided = void(plan, check_claim(SESSION), totals, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
 
-    def test_gdp_residue_never_returns_what_the_state_has_charged(self) -> None:
+    def test_gdp_residue_refuses_to_void_a_pure_claim_charged_to_its_state(self) -> None:
         claim = c.Pure("0.01")
         plan, totals = grown(RESIDUE, claim)
         voided = void(plan, check_claim(claim), totals, has_begun=False)
@@ -234,7 +236,7 @@ class TestVoiding:
         voided = void(plan, claim, charged, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)
 
-    def test_what_expired_or_settles_in_full_returns_nothing(self) -> None:
+    def test_an_expired_claim_returns_nothing(self) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
         assert by_name(plan, settle_in_full(plan)) == {}
 
@@ -270,7 +272,7 @@ def test_settling_rho_by_outcome_would_give_away_a_fifth() -> None:
 
 
 @pytest.mark.parametrize("name", sorted(FILTERS))
-def test_so_no_pure_or_zcdp_claim_settles_below_its_maximum(name: str) -> None:
+def test_a_settlement_in_full_of_pure_or_zcdp_returns_nothing(name: str) -> None:
     plan = plan_of(POLICIES[name])
     assert set(settle_in_full(plan).returned) == {0}
 
@@ -316,7 +318,7 @@ def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None
         assert spent_delta <= mpmath.mpf("1e-6")
 
 
-def test_what_rounding_puts_above_the_reservation_returns_nothing() -> None:
+def test_a_payment_rounded_up_above_the_reservation_returns_nothing() -> None:
     # The reservation lies on the grid; what was paid lies below it, and 20 digits of it above.
     maximum = "0.1000000000000000000000000000000000000001"
     plan = plan_of(Policy(filter="basic", epsilon=maximum))

@@ -16,5 +16,5 @@ def test_a_reading_is_never_written_below_its_value(value: float) -> None:
     assert Decimal(value) <= written <= Decimal(value) * Decimal("1.0000000012")
 
 
-def test_what_is_not_bounded_is_written_so() -> None:
+def test_an_infinite_reading_is_written_as_inf() -> None:
     assert format_reading(float("inf")) == "inf"

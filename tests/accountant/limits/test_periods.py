@@ -26,7 +26,7 @@ def test_a_time_lies_in_the_period_of_its_number(
 
 
 @given(LENGTHS, CHANGES)
-def test_a_change_keeps_the_running_beginning_and_holds_a_period_of_either_length(
+def test_a_new_length_keeps_the_running_begin_and_never_shortens_the_period(
     length: int, changes: list[tuple[int, int]]
 ) -> None:
     periods, now = Periods(length, 0, length), 0
@@ -45,7 +45,7 @@ def test_a_change_keeps_the_running_beginning_and_holds_a_period_of_either_lengt
     LENGTHS,
     st.lists(st.tuples(st.integers(0, 9), st.one_of(st.just(0), LENGTHS)), min_size=1, max_size=40),
 )
-def test_a_spender_who_takes_all_there_is_never_has_two_paces_in_a_period_of_either_length(
+def test_no_period_of_either_length_gives_an_analyst_two_whole_paces(
     length: int, steps: list[tuple[int, int]]
 ) -> None:
     """Each step waits, then perhaps changes the length, then uses a whole pace if there is one."""

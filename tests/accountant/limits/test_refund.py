@@ -128,7 +128,7 @@ def divided_at_random(chance: random.Random) -> World:
 
 
 @pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
-def test_what_comes_back_in_turn_leaves_exactly_the_state_before(seed: int) -> None:
+def test_refunds_in_reverse_order_restore_each_state_exactly(seed: int) -> None:
     chance = random.Random(seed)
     trial = Trial(divided_at_random(chance))
     for _ in range(4):
@@ -146,7 +146,7 @@ def test_what_comes_back_in_turn_leaves_exactly_the_state_before(seed: int) -> N
 
 
 @pytest.mark.parametrize("seed", range(rounds(60, 1_000)))
-def test_whatever_order_it_comes_back_in_every_promise_is_kept(seed: int) -> None:
+def test_refunds_in_any_order_leave_every_reserved_share_available(seed: int) -> None:
     chance = random.Random(seed)
     world = divided_at_random(chance)
     adds_up = world.ledger().plan.kind.adds_up
@@ -167,7 +167,7 @@ def test_whatever_order_it_comes_back_in_every_promise_is_kept(seed: int) -> Non
     assert trial.ledger.totals == start or not adds_up
 
 
-def test_a_refund_goes_to_everybody_where_the_shares_it_used_were_given_away() -> None:
+def test_a_refund_of_reused_shares_returns_to_the_whole_dataset() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     divide(world, "analyst", "ana", reserved="0.4")

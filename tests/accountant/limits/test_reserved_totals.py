@@ -16,7 +16,7 @@ _SUMS = st.tuples(_PARTS, _PARTS)
 
 
 @given(_SUMS, _SUMS)
-def test_the_larger_and_the_smaller_and_what_is_left_are_exact(
+def test_the_maximum_minimum_and_unused_part_of_shares_are_exact(
     one: tuple[int, int], other: tuple[int, int]
 ) -> None:
     here, there = tuple(map(amount_of, one)), tuple(map(amount_of, other))

@@ -99,7 +99,7 @@ def test_costs_telescope_exactly(ladder, sensitivity):
 @pytest.mark.parametrize(
     "name", ["zcdp_tight", "unified_brownian", "fully_adaptive", "gdp_residue"]
 )
-def test_step_by_step_costs_what_a_reservation_settles_at(name):
+def test_claims_step_by_step_cost_as_much_as_a_settled_reservation(name):
     policy = resolve(Policy(filter=name, epsilon="1", delta="1e-6", odometers=()))
     ledger, shown = FilterLedger(policy), session(50.0)
     spent = ledger.start

@@ -25,7 +25,7 @@ def test_rounds_are_independent_gaussians():
     assert np.all(np.abs(apart) < 5 / 20_000**0.5)
 
 
-def test_it_pays_for_every_round_and_brownian_for_the_last():
+def test_doubling_pays_for_every_round_and_brownian_only_for_the_last():
     rng = np.random.default_rng(4)
     fresh = DoublingSession(5.0, sensitivity="3", generator=rng)
     brownian = BrownianSession(5.0, sensitivity="3", generator=rng)

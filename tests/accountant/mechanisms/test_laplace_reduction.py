@@ -27,13 +27,13 @@ def test_the_noise_of_each_scale_is_laplace(path):
         assert stats.kstest(noise, "laplace", args=(0, float(scale))).pvalue > 1e-4
 
 
-def test_it_stays_as_often_as_it_should(path):
+def test_consecutive_scales_share_their_noise_with_the_right_probability(path):
     for i in range(len(SCALES) - 1):
         low, high = interval(int((path[i] == path[i + 1]).sum()), RUNS)
         assert low <= (SCALES[i + 1] / SCALES[i]) ** 2 <= high
 
 
-def test_what_was_shown_before_is_the_last_answer_with_more_noise(path):
+def test_earlier_answers_are_the_last_answer_plus_independent_noise(path):
     """So the last answer's loss is that of all: the noise on it tells nothing of the data."""
     for i in range(len(SCALES) - 1):
         more, last = path[i] - path[i + 1], path[i + 1]
@@ -44,7 +44,7 @@ def test_what_was_shown_before_is_the_last_answer_with_more_noise(path):
         assert stats.mannwhitneyu(last[moved], last[~moved]).pvalue > 1e-4
 
 
-def test_a_session_shows_from_the_most_noise_to_the_least():
+def test_a_session_shows_answers_from_most_to_least_noise():
     noise = noise_path(SCALES, shape=(3,), generator=np.random.default_rng(5))
     session = LaplaceSession(
         np.array([1.0, 2.0, 3.0]),
@@ -61,7 +61,7 @@ def test_a_session_shows_from_the_most_noise_to_the_least():
 
 
 @pytest.mark.parametrize("scale", SCALES)
-def test_the_claim_bounds_what_is_paid_to_the_last_unit(scale):
+def test_the_claim_exceeds_the_payment_by_less_than_one_unit(scale):
     bound = claim(sensitivity="2", scale=scale)
     check_claim(bound)
     assert 0 <= Fraction(bound.epsilon) - 2 / scale < Fraction(1, UNIT)

@@ -51,7 +51,7 @@ def test_the_deviation_is_rounded_up(variance):
 @pytest.mark.parametrize(
     ("variance", "root"), [("9e6", "3000"), ("2.25", "1.5"), ("1e-40", "1e-20")]
 )
-def test_the_deviation_is_exact_where_it_can_be(variance, root):
+def test_the_deviation_of_a_square_variance_is_exact(variance, root):
     assert deviation(Fraction(variance)) == Fraction(root)
 
 

@@ -102,7 +102,7 @@ AT_1 = {
 
 
 @pytest.mark.parametrize("name", AT_1)
-def test_readings_at_v_1_are_those_of_the_theory_page(name: str) -> None:
+def test_readings_at_v_1_equal_those_of_the_theory_page(name: str) -> None:
     odometer, printed = AT_1[name]
     hundred = price(check_claim(c.Repeat(c.Pure("0.1"), 100)), ("loss_kl_mean",)).amounts[0]
     reading = Reader(odometer, SUMS, 0)((UNIT, UNIT, UNIT, hundred))

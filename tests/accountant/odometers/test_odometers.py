@@ -64,7 +64,7 @@ def read(odometer: Odometer, claims: list[c.Claim], *, delta_for_claims: int = U
     return Reader(odometer, sums, delta_for_claims)(tuple(totals))
 
 
-def test_stitched_is_infinite_below_v0_and_finite_from_it_on() -> None:
+def test_the_stitched_odometer_is_infinite_below_v0_and_finite_from_v0_on() -> None:
     reader = Reader(Stitched(D, P), ("loss_time",), 0)
     v0 = UNIT // 100
     assert reader((v0 - v0 // 10**12,)) == math.inf
@@ -73,21 +73,27 @@ def test_stitched_is_infinite_below_v0_and_finite_from_it_on() -> None:
 
 @pytest.mark.parametrize("odometer", ALL, ids=lambda o: type(o).__name__)
 class TestClaimsWithoutALossBound:
-    def test_approximate_zcdp_has_none(self, odometer: Odometer) -> None:
+    def test_an_approximate_zcdp_claim_makes_the_reading_infinite(self, odometer: Odometer) -> None:
         assert read(odometer, [c.ApproximateZcdp("0.01", "1e-9")]) == math.inf
 
-    def test_epsilon_0_with_a_delta_has_none(self, odometer: Odometer) -> None:
+    def test_a_claim_of_epsilon_0_with_a_delta_makes_the_reading_infinite(
+        self, odometer: Odometer
+    ) -> None:
         assert read(odometer, [c.Approximate("0", "1e-9")]) == math.inf
         assert read(odometer, [c.Probabilistic("0", "1e-9")]) == math.inf
 
-    def test_a_delta_that_no_probability_follows_from_has_none(self, odometer: Odometer) -> None:
+    def test_a_delta_too_large_for_its_epsilon_makes_the_reading_infinite(
+        self, odometer: Odometer
+    ) -> None:
         assert read(odometer, [c.Approximate("0.01", "0.1")]) == math.inf
 
     def test_infinity_stays(self, odometer: Odometer) -> None:
         claims = [c.ApproximateZcdp("0.01", "1e-9"), *[c.Pure("0.1")] * 3]
         assert read(odometer, claims) == math.inf
 
-    def test_beyond_delta_for_claims_it_is_infinite(self, odometer: Odometer) -> None:
+    def test_a_total_beyond_delta_for_claims_makes_the_reading_infinite(
+        self, odometer: Odometer
+    ) -> None:
         claim = [c.Probabilistic("0.3", "1e-9")]
         at = UNIT // 10**9
         assert read(odometer, claim, delta_for_claims=at) < math.inf
@@ -97,11 +103,15 @@ class TestClaimsWithoutALossBound:
 
 @pytest.mark.parametrize("odometer", [Advanced2016(D, P), Advanced2016N(D, 1000)])
 class TestTheOdometersOf2016:
-    def test_a_claim_without_a_bound_on_its_loss_has_none(self, odometer: Odometer) -> None:
+    def test_a_claim_without_a_bound_on_its_loss_makes_the_reading_infinite(
+        self, odometer: Odometer
+    ) -> None:
         for claim in (c.Gaussian("10", "1"), c.Zcdp("0.01"), c.Gdp("0.1")):
             assert read(odometer, [claim]) == math.inf
 
-    def test_it_counts_squares_of_epsilon_whatever_rho_is(self, odometer: Odometer) -> None:
+    def test_laplace_and_bounded_range_claims_count_as_pure_claims(
+        self, odometer: Odometer
+    ) -> None:
         # Their proofs know no rho: a Laplace claim counts as the pure one that it is.
         assert read(odometer, [c.Laplace("10", "1")]) == read(odometer, [c.Pure("0.1")])
         assert read(odometer, [c.BoundedRange("0.1")]) == read(odometer, [c.Pure("0.1")])
@@ -134,7 +144,7 @@ def test_sums_beyond_every_float_are_read_outward(odometer: Odometer) -> None:
     assert read(odometer, [c.Pure("1000")] * 2) >= 2000 * math.tanh(500)
 
 
-def test_a_sum_may_hold_what_no_float_does_beside_what_it_cannot_take() -> None:
+def test_a_sum_beyond_the_largest_float_is_logged_and_audited() -> None:
     huge, gaussian = c.Pure("1000"), c.Gaussian("1", "1")
     names = ("kl_mean", "loss_kl_mean")
     for claims in ((huge, gaussian), (gaussian, huge)):
@@ -170,13 +180,15 @@ class TestCombined:
             (Combined((Linear("0.5", P), Mixture("0.5", P))), "add up to less than 1"),
         ],
     )
-    def test_what_is_no_odometer_is_refused(self, odometer: Combined, message: str) -> None:
+    def test_an_invalid_combination_of_odometers_is_refused(
+        self, odometer: Combined, message: str
+    ) -> None:
         with pytest.raises(RequestInvalid, match=message):
             odometer.boundary()
         with pytest.raises(RequestInvalid, match=message):
             Reader(odometer, LOSS, 0)
 
-    def test_a_policy_may_name_it(self) -> None:
+    def test_a_policy_may_name_a_combined_odometer(self) -> None:
         parts: list[dict[str, Any]] = [
             {"type": "linear", "delta": "5e-7", "y": P},
             {"type": "advanced_2016_n", "delta": "1e-6", "n": 1000},
@@ -188,7 +200,7 @@ class TestCombined:
         assert list(shown) == ["linear", "advanced_2016_n", "combined"]
         assert shown["combined"] == min(shown["linear"], shown["advanced_2016_n"], key=float)
 
-    def test_it_is_not_made_of_combined_ones(self) -> None:
+    def test_a_combined_odometer_with_a_combined_part_is_refused(self) -> None:
         nested = {"type": "combined", "odometers": [{"type": "combined", "odometers": []}]}
         with pytest.raises(msgspec.ValidationError, match="Invalid value 'combined'"):
             msgspec.convert(nested, AnyOdometer)
@@ -230,7 +242,7 @@ class TestExPostClaims:
         assert -mpmath.log1p(-due) <= exact.units(shift)
         assert (delta, others, own) == (UNIT // 1000, 0, UNIT // 1000)
 
-    def test_where_they_do_not_pay_apart_they_are_pure(self) -> None:
+    def test_an_ex_post_claim_without_separate_payment_counts_as_pure(self) -> None:
         (pure,) = price(check_claim(c.Pure("0.5")), ("loss_time",)).amounts
         assert price(check_claim(c.ExPost("0.5")), ("loss_time",)).amounts == (pure,)
         assert price(check_claim(c.ExPost("0.5")), ("apart_loss_time",)).amounts == (0,)
@@ -289,7 +301,7 @@ TIMES: list[tuple[c.Claim, Any]] = [
 
 
 @pytest.mark.parametrize(("claim", "time"), TIMES)
-def test_what_a_claim_adds_to_intrinsic_time(claim: c.Claim, time: Any) -> None:
+def test_a_claim_adds_its_exact_intrinsic_time_rounded_up(claim: c.Claim, time: Any) -> None:
     ours = exact.units(price(check_claim(claim), ("loss_time",)).amounts[0])
     assert time <= ours * (1 + mpmath.mpf(10) ** -70)
     assert ours <= time * (1 + mpmath.mpf(10) ** -18)

@@ -53,7 +53,7 @@ def test_a_request_above_the_cap_is_refused_and_the_cap_is_offered() -> None:
     assert sound(world)
 
 
-def test_what_is_offered_obeys_cap_and_what_is_left() -> None:
+def test_the_offered_claim_obeys_the_cap_and_the_remaining_budget() -> None:
     world = opened(**CAPPED)
     for _ in range(9):
         world.ask("pure:0.1")
@@ -69,7 +69,7 @@ def test_what_is_offered_obeys_cap_and_what_is_left() -> None:
 
 @pytest.mark.parametrize("kind", OTHERS)
 @pytest.mark.parametrize("claim", ["pure:0.5", "gaussian:sigma=3,sensitivity=1", "zcdp:rho=0.02"])
-def test_the_cap_is_the_spent_ratio_of_the_request_alone(kind: str, claim: str) -> None:
+def test_the_cap_bounds_the_spent_ratio_of_a_single_request(kind: str, claim: str) -> None:
     policy = {**OTHERS[kind], "most_per_request": "0.05"}
     plan = open_plan(msgspec.convert(policy, Policy))
     world = opened(**policy)
@@ -85,7 +85,7 @@ def test_the_cap_is_the_spent_ratio_of_the_request_alone(kind: str, claim: str) 
     assert sound(world)
 
 
-def test_a_refusal_for_the_cap_halts_nothing_and_crosses_nothing() -> None:
+def test_a_refusal_for_the_cap_neither_halts_nor_crosses_a_threshold() -> None:
     world = opened(**CAPPED, halt_on_refusal=True)
     refused = world.ask("pure:0.2")
     assert (refused.reason, refused.crossed) == (Reason.ABOVE_CAP, ())
@@ -114,7 +114,7 @@ def test_a_cap_that_is_none_is_invalid(ratio: str) -> None:
     assert decision.error.field == "policy.most_per_request"
 
 
-def test_who_lowers_a_budget_does_not_open_the_dataset_to_anyone() -> None:
+def test_lowering_a_budget_keeps_access_and_visibility() -> None:
     closed = {"access": "members", "visibility": "own"}
     world = opened(epsilon="2", delta="1e-6", **closed)
     amended = amend(world, policy={"epsilon": "1", "delta": "1e-6"})

@@ -86,7 +86,7 @@ def test_the_clock_and_the_floor_are_the_right_ones_again(ahead: World) -> None:
     check_everywhere(ahead)
 
 
-def test_what_becomes_of_ids(ahead: World) -> None:
+def test_after_a_clock_reset_old_ids_expire_and_are_decided_again_later(ahead: World) -> None:
     reset(ahead)
     ahead.now += SKEW + 1
     right, early, late = ahead.right, ahead.early, ahead.late  # type: ignore[attr-defined]
@@ -192,7 +192,7 @@ def test_no_other_decision_sets_the_clock_back_or_has_a_note(ahead: World) -> No
         assert found.what == what
 
 
-def test_views_and_usage_go_on_by_the_number_of_the_decision(ahead: World) -> None:
+def test_after_a_clock_reset_views_follow_the_number_of_the_decision(ahead: World) -> None:
     reset(ahead)
     ahead.now += SKEW + 1
     ahead.ask("pure:0.1")

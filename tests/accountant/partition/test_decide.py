@@ -31,7 +31,7 @@ def test_each_decision_names_the_hash_of_the_one_before() -> None:
     assert decisions[0].previous == "sha256:" + "0" * 64
 
 
-def test_the_same_bytes_again_get_the_first_decision_and_cost_nothing() -> None:
+def test_a_repeated_request_gets_its_first_decision_and_costs_nothing() -> None:
     world = opened(**BASIC)
     body = world.request("pure:0.6")
     first = world.send("requests", body)
@@ -52,7 +52,7 @@ def test_the_same_bytes_again_get_the_first_decision_and_cost_nothing() -> None:
     assert world.ledger().mechanisms == 2
 
 
-def test_a_refusal_is_repeated_even_once_it_would_fit() -> None:
+def test_a_repeated_refusal_stays_refused() -> None:
     world = opened(**BASIC)
     body = world.request("pure:5")
     assert code(world.send("requests", body)) == "exhausted"
@@ -69,7 +69,7 @@ def test_white_space_around_a_body_is_not_another_body() -> None:
     assert code(world.send("requests", b" " + body + b"\t ")) == "repeated"
 
 
-def test_the_same_id_with_another_body_conflicts_and_costs_nothing() -> None:
+def test_an_id_repeated_with_another_body_conflicts_and_costs_nothing() -> None:
     world = opened(**BASIC)
     request_id = world.new_id()
     world.ask("pure:0.1", request_id=request_id)
@@ -140,7 +140,7 @@ def test_the_clock_never_goes_back_and_never_far_ahead_of_the_machine() -> None:
     assert far.decided_at == "2026-11-21T10:05:00.100Z"
 
 
-def test_the_floor_never_falls_and_only_requests_move_it() -> None:
+def test_the_floor_never_falls_and_moves_only_with_requests() -> None:
     world = opened(**BASIC)
     world.now += 2 * WINDOW
     assert world.amend(horizon="P1D").floor == world.decisions[0].floor
@@ -151,7 +151,7 @@ def test_the_floor_never_falls_and_only_requests_move_it() -> None:
     assert world.decisions[-1].floor == moved
 
 
-def test_a_dataset_of_another_partition_is_refused_before_its_id_is_looked_at() -> None:
+def test_a_dataset_of_another_partition_is_refused_before_its_id_is_checked() -> None:
     home = partition_of(b"census", 4)
     world = World(partitions=4, partition=(home + 1) % 4)
     late = world.new_id(world.now - 2 * WINDOW)
@@ -161,7 +161,7 @@ def test_a_dataset_of_another_partition_is_refused_before_its_id_is_looked_at() 
     assert world.state.ledgers == {}
 
 
-def test_expiry_comes_before_what_is_wrong_with_the_dataset_but_after_fields() -> None:
+def test_expiry_is_checked_after_the_fields_and_before_the_dataset() -> None:
     world = World()
     late = world.new_id(world.now - 2 * WINDOW)
     assert code(world.ask({"type": "pure", "epsilon": "-1"}, request_id=late)) == "invalid_field"
@@ -176,7 +176,7 @@ def test_expiry_comes_before_what_is_wrong_with_the_dataset_but_after_fields() -
     assert world.state.ledgers == {}
 
 
-def test_an_internal_error_charges_nothing_and_the_partition_goes_on() -> None:
+def test_an_internal_error_charges_nothing_and_later_requests_are_decided() -> None:
     world = opened(**BASIC)
     before = world.ledger()
     record = Input("requests", world.draft.next["requests"], b"census", world.request(), world.now)
@@ -207,7 +207,7 @@ def test_a_draft_that_is_dropped_leaves_no_trace() -> None:
     assert state_rows(world.replayed()) == world.rows()
 
 
-def test_purpose_and_reason_stand_in_the_log_as_they_came() -> None:
+def test_the_log_has_the_purpose_as_it_was_sent() -> None:
     world = opened(**BASIC)
     decision = world.ask(purpose="weekly: retention")
     assert code(decision) == "granted"

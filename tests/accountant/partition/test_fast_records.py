@@ -16,7 +16,9 @@ from tests.accountant.world import World
 
 
 @given(st.lists(steps, max_size=40), st.sampled_from(POLICIES))
-def test_decisions_are_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any) -> None:
+def test_fast_decisions_equal_those_of_the_codec(
+    history: list[tuple[Any, ...]], policy: Any
+) -> None:
     world = World(batch=7)
     world.send("admin", world.admin("open", dataset="census", policy=policy))
     play(world, history)
@@ -25,7 +27,7 @@ def test_decisions_are_those_of_the_codec(history: list[tuple[Any, ...]], policy
 
 
 @given(st.lists(steps, max_size=40), st.sampled_from(POLICIES))
-def test_rows_are_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any) -> None:
+def test_fast_rows_equal_those_of_the_codec(history: list[tuple[Any, ...]], policy: Any) -> None:
     world = World(batch=10**6)
     world.send("admin", world.admin("open", dataset="census", policy=policy))
     play(world, history)

@@ -23,7 +23,7 @@ def test_a_claim_like_one_that_a_level_cannot_take_at_all_is_offered() -> None:
     assert sound(world)
 
 
-def test_no_batch_is_offered_below_what_is_used_of_a_sum_that_it_does_not_cost() -> None:
+def test_no_batch_is_offered_if_the_limit_is_below_the_delta_already_used() -> None:
     world = divided(WITH_DELTA)
     divide(world, "team", "blue", part="0.5")
     assert code(world.ask("approximate:0.01,4e-7", analyst="ana")) == "granted"
@@ -36,7 +36,7 @@ def test_no_batch_is_offered_below_what_is_used_of_a_sum_that_it_does_not_cost()
     assert sound(world)
 
 
-def test_a_filter_that_has_let_in_more_than_basic_composition_beside_it_still_offers() -> None:
+def test_a_filter_that_admitted_more_than_basic_beside_it_still_offers_a_claim() -> None:
     world = divided({"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "beside": "basic"})
     divide(world, "analyst", "ana", policy={"filter": "zcdp", "rho": "0.02", "delta": "1e-6"})
     for _ in range(150):

@@ -60,7 +60,7 @@ def test_an_id_that_its_own_request_would_forget_is_expired() -> None:
     assert world.ledger().mechanisms == 19
 
 
-def test_with_a_decision_the_room_that_it_made_is_undone() -> None:
+def test_undoing_a_decision_restores_the_ids_that_it_forgot() -> None:
     world, _ = filled(20)
     draft, now = world.draft, world.now
     record = Input("requests", draft.next["requests"], None, world.request("pure:0.001"), now)

@@ -46,7 +46,9 @@ def test_to_forget_nothing_costs_the_same_however_long_the_window() -> None:
 
 
 @given(st.lists(st.tuples(st.sampled_from(["add", "forget"]), TIMES), max_size=60))
-def test_it_keeps_the_ids_of_each_second_that_has_not_ended(steps: list[tuple[str, int]]) -> None:
+def test_the_id_table_stores_the_ids_of_each_second_that_has_not_ended(
+    steps: list[tuple[str, int]],
+) -> None:
     table, kept = IdTable(), dict[str, int]()
     for step, time in steps:
         if step == "add":

@@ -59,7 +59,7 @@ def outcome(world: World, body: bytes) -> str:
 
 @pytest.mark.parametrize(("batch", "order"), [*itertools.product((1, 100), ((0, 1), (1, 0)))])
 @pytest.mark.parametrize("name", LEVELS)
-def test_the_first_on_the_log_has_it_and_never_both(
+def test_only_the_first_request_on_the_log_gets_the_last_of_a_limit(
     name: str, batch: int, order: tuple[int, int]
 ) -> None:
     _, analysts, refuses = LEVELS[name]
@@ -72,7 +72,7 @@ def test_the_first_on_the_log_has_it_and_never_both(
 
 
 @pytest.mark.parametrize("name", LEVELS)
-def test_what_was_decided_first_and_lost_with_a_kill_may_go_to_the_other(name: str) -> None:
+def test_after_a_kill_an_uncommitted_grant_may_go_to_the_other_request(name: str) -> None:
     _, analysts, refuses = LEVELS[name]
     world = prepared(name, batch=100)
     one, other = (world.request("pure:0.1", analyst=analyst) for analyst in analysts)

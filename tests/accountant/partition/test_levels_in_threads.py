@@ -70,7 +70,7 @@ def test_a_list_of_limits_is_of_one_moment() -> None:
     assert len(table.limits_of("census")) == 3_000
 
 
-def test_bounds_are_never_those_of_another_policy() -> None:
+def test_threads_never_read_the_bounds_of_another_policy() -> None:
     rule = LimitRule(REPORTED)
     plans = [
         open_plan(Policy(filter="basic", epsilon="1", alert_at=(ratio,)))

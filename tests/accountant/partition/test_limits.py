@@ -38,7 +38,7 @@ def test_a_team_uses_its_part_and_no_more() -> None:
     assert sound(world)
 
 
-def test_a_default_is_each_analysts_own_and_an_explicit_limit_takes_its_place() -> None:
+def test_each_analyst_has_the_default_and_an_explicit_limit_replaces_it() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.1")
     divide(world, "analyst", "ben", part="0.2")
@@ -55,7 +55,7 @@ def test_a_default_is_each_analysts_own_and_an_explicit_limit_takes_its_place() 
     assert sound(world)
 
 
-def test_an_explicit_limit_that_is_only_a_pace_takes_the_defaults_place_too() -> None:
+def test_an_explicit_limit_with_only_a_pace_replaces_the_default_too() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.1")
     divide(world, "analyst", "ana", pace={"part": "0.5", "period": "P1D"})
@@ -91,7 +91,7 @@ def test_a_level_that_cannot_take_the_claim_says_so_before_any_that_has_no_room(
     assert sound(world)
 
 
-def test_the_levels_are_looked_at_in_their_order() -> None:
+def test_limits_are_checked_in_their_documented_order() -> None:
     world = divided()
     divide(world, "analyst", "ana", part="0.1", pace={"part": "0.05", "period": "P1D"})
     assert said(world, "ana", "0.2") == "analyst/ana limit"
@@ -134,7 +134,7 @@ def test_a_refusal_by_a_level_neither_exhausts_nor_halts_nor_crosses() -> None:
     assert sound(world)
 
 
-def test_near_the_end_of_the_budget_a_level_still_exhausts_nobody_else() -> None:
+def test_a_refusal_by_a_limit_does_not_exhaust_a_nearly_used_dataset() -> None:
     world = divided()
     assert said(world, "cy", "0.99") == "granted"
     before = world.ledger().crossed
@@ -144,7 +144,7 @@ def test_near_the_end_of_the_budget_a_level_still_exhausts_nobody_else() -> None
     assert sound(world)
 
 
-def test_what_fits_fits_everywhere_and_a_little_more_does_not() -> None:
+def test_the_offered_claim_fits_every_limit_and_a_larger_one_does_not() -> None:
     world = divided({**BASIC, "most_per_request": "0.5"})
     divide(world, "team", "blue", part="0.3")
     divide(
@@ -179,7 +179,7 @@ def test_a_batch_is_offered_as_many_as_fit_at_every_level() -> None:
     assert sound(world)
 
 
-def test_a_refusal_has_what_is_left_at_each_limit() -> None:
+def test_a_refusal_has_the_amount_left_at_each_limit() -> None:
     world = divided()
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3")
@@ -200,7 +200,7 @@ def test_a_refusal_has_what_is_left_at_each_limit() -> None:
     assert asked(world, "cy", "2")["left_at"][0]["scope"] == "dataset"
 
 
-def test_a_version_follows_every_record_and_grants_name_it() -> None:
+def test_every_record_raises_the_version_of_a_limit_and_grants_name_it() -> None:
     world = divided()
     versions = [divide(world, "team", "blue", part=part)["version"] for part in ("0.3", "0.2")]
     removed = limit(world, "team", "blue")
@@ -230,7 +230,7 @@ def test_a_removed_limit_refuses_nothing_and_one_made_again_counts_on() -> None:
     assert sound(world)
 
 
-def test_a_limit_is_lowered_below_what_is_used_and_raised_again() -> None:
+def test_a_limit_can_be_lowered_below_its_use_and_raised_again() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.5")
     assert said(world, "ana", "0.4") == "granted"
@@ -249,7 +249,7 @@ def test_a_limit_is_lowered_below_what_is_used_and_raised_again() -> None:
 
 
 @pytest.mark.parametrize("filter_", ["gdp_residue", "renyi_mixture", "advanced_2016", "zcdp_tight"])
-def test_a_budget_of_its_own_is_lowered_below_what_is_used(filter_: str) -> None:
+def test_a_limit_with_its_own_filter_can_be_lowered_below_its_use(filter_: str) -> None:
     world = divided({**BASIC, "epsilon": "50"})
     own: dict[str, Any] = {"filter": filter_, "epsilon": "3", "delta": "1e-6"}
     if filter_ == "renyi_mixture":
@@ -265,7 +265,7 @@ def test_a_budget_of_its_own_is_lowered_below_what_is_used(filter_: str) -> None
     assert sound(world)
 
 
-def test_another_kind_of_filter_begins_at_nothing_for_everybody_under_a_default() -> None:
+def test_another_filter_in_a_default_starts_each_analyst_at_0() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.1")
     assert said(world, "ana", "0.1") == "granted"
@@ -278,7 +278,7 @@ def test_another_kind_of_filter_begins_at_nothing_for_everybody_under_a_default(
     assert sound(world)
 
 
-def test_use_stays_where_it_was_charged_when_somebody_changes_teams() -> None:
+def test_use_stays_with_the_team_when_an_analyst_changes_teams() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.2")
     divide(world, "team", "red", part="0.2")
@@ -291,7 +291,7 @@ def test_use_stays_where_it_was_charged_when_somebody_changes_teams() -> None:
     assert sound(world)
 
 
-def test_a_threshold_is_crossed_once_by_the_grant_that_reaches_it() -> None:
+def test_a_threshold_of_a_limit_is_crossed_once_by_the_grant_that_reaches_it() -> None:
     world = divided({**BASIC, "alert_at": ["0.5", "0.9"]})
     divide(world, "team", "blue", part="0.1")
     crossed = [asked(world, "ana", "0.02")["levels"][0].get("crossed") for _ in range(5)]
@@ -304,7 +304,7 @@ def test_a_threshold_is_crossed_once_by_the_grant_that_reaches_it() -> None:
     assert sound(world)
 
 
-def test_fractions_of_a_unit_are_kept_at_every_level() -> None:
+def test_fractions_of_a_unit_are_counted_exactly_at_every_limit() -> None:
     world = divided({"filter": "basic", "epsilon": "3"})
     divide(
         world, "team", "blue", part="0.34", pace={"part": "0.5", "period": "P1D"}, reserved="0.4"
@@ -336,7 +336,7 @@ def test_an_amendment_keeps_limits_and_a_lower_budget_is_refused_while_there_are
     assert sound(world)
 
 
-def test_owners_alone_divide_and_each_refusal_has_its_place() -> None:
+def test_only_owners_set_limits_and_each_refusal_has_its_precedence() -> None:
     world = divided()
     assert code(limit(world, "team", "blue", part="0.2", by="ana")) == "not_permitted"
     assert code(limit(world, "team", "blue", part="0.2", dataset="d1")) == "unknown_dataset"
@@ -379,7 +379,7 @@ PACE = {"part": "0.1", "period": "P1D"}
         ({"filter": "basic", "epsilon": "1", "delta": "1e-30"}, {"part": "1e-5"}, True),
     ],
 )
-def test_a_filter_lets_itself_be_divided_as_its_rule_allows(
+def test_a_limit_is_possible_only_if_the_filter_supports_it(
     policy: dict[str, Any], fields: dict[str, Any], possible: bool
 ) -> None:
     world = divided(policy)
@@ -400,7 +400,7 @@ def test_beside_a_filter_each_level_has_ends_of_its_own() -> None:
     assert sound(world)
 
 
-def test_a_thousand_limits_are_the_most_in_force() -> None:
+def test_a_dataset_has_at_most_1000_limits() -> None:
     world = divided(batch=10**6)
     for i in range(1_000):
         assert code(limit(world, "analyst", f"a{i}", part="0.5")) == "limit_set"
@@ -427,7 +427,7 @@ def test_a_dataset_without_limits_decides_as_before_in_the_same_bytes() -> None:
     assert logs[0] == logs[1]
 
 
-def test_a_decision_that_is_undone_leaves_levels_and_shares_as_they_were() -> None:
+def test_undoing_a_decision_restores_limits_and_shares() -> None:
     world = divided(batch=10**6)
     divide(world, "team", "blue", part="0.5", reserved="0.4")
     divide(world, "analyst", "ana", reserved="0.2")
@@ -450,7 +450,7 @@ def test_a_decision_that_is_undone_leaves_levels_and_shares_as_they_were() -> No
     assert sound(world)
 
 
-def test_the_order_of_the_log_decides_who_gets_the_last_of_a_level() -> None:
+def test_the_order_of_the_log_decides_which_analyst_gets_the_last_of_a_limit() -> None:
     for fields in ({"part": "0.1"}, {"pace": PACE}, {"part": "0.5", "reserved": "0.1"}):
         world = divided(batch=100)
         divide(world, "team", "blue", **fields)

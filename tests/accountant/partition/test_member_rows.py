@@ -49,7 +49,7 @@ def test_a_refusal_makes_no_row_spends_nothing_and_its_id_is_remembered() -> Non
 
 
 @pytest.mark.parametrize("batch", [1, 100])
-def test_in_one_batch_it_is_the_order_of_the_log_that_decides(batch: int) -> None:
+def test_access_within_one_batch_follows_the_order_of_the_log(batch: int) -> None:
     world = opened(batch=batch)
     enrol(world, "ana", "analyst")
     world.commit()
@@ -65,7 +65,7 @@ def test_in_one_batch_it_is_the_order_of_the_log_that_decides(batch: int) -> Non
     assert sound(world)
 
 
-def test_one_who_comes_and_goes_within_a_batch_leaves_nothing() -> None:
+def test_a_member_added_and_removed_within_a_batch_leaves_no_row() -> None:
     world = opened(batch=100)
     before = world.rows()
     enrol(world, "ana", "analyst")
@@ -75,7 +75,7 @@ def test_one_who_comes_and_goes_within_a_batch_leaves_nothing() -> None:
     assert [key for key, _ in world.rows()] == [key for key, _ in before]
 
 
-def test_who_comes_again_within_a_batch_has_the_later_row() -> None:
+def test_a_member_removed_and_added_within_a_batch_has_the_later_row() -> None:
     world = opened()
     enrol(world, "ana", "analyst", team="blue")
     world.batch = 100
@@ -93,7 +93,7 @@ def test_who_comes_again_within_a_batch_has_the_later_row() -> None:
     assert sound(world)
 
 
-def test_a_row_is_written_byte_for_byte_as_the_reference_has_it() -> None:
+def test_a_member_row_equals_the_reference_byte_for_byte() -> None:
     world = opened()
     until = "2027-01-01T00:00:00.000Z"
     enrol(world, "ana", "auditor", "analyst", team="blue", until=until)
@@ -140,7 +140,7 @@ def test_the_fields_of_a_decision_stand_at_its_very_end() -> None:
     assert not {"policy", "budget"} & gone.keys()
 
 
-def test_the_first_grant_is_kept_where_a_population_is_named() -> None:
+def test_the_time_of_the_first_grant_is_stored_if_the_policy_names_a_population() -> None:
     world = opened({**BASIC, "population": "city"})
     assert "granted_at" not in json.loads(dict(world.rows())[b"census"])
     world.now += 5
@@ -155,7 +155,7 @@ def test_the_first_grant_is_kept_where_a_population_is_named() -> None:
     assert "granted_at" not in json.loads(dict(other.rows())[b"census"])
 
 
-def test_10_000_members_are_the_most_and_one_leaves_for_another() -> None:
+def test_a_dataset_has_at_most_10_000_members_and_a_removal_frees_one() -> None:
     world = World(batch=1000)
     first = [f"o-{number}" for number in range(100)]
     world.send("admin", world.admin("open", policy=CIRCLE, owners=first))

@@ -43,7 +43,7 @@ def test_an_engine_ends_to_the_millisecond() -> None:
     assert asked == ["granted", "not_permitted"]
 
 
-def test_it_is_the_time_of_the_decision_that_counts_not_that_of_the_record() -> None:
+def test_membership_is_checked_at_the_time_of_the_decision_not_of_the_record() -> None:
     world = opened()
     end = world.now + 10_000
     enrol(world, "ana", "analyst", until=text_of(end))
@@ -67,7 +67,7 @@ def test_a_membership_that_has_ended_keeps_its_row_and_may_be_renewed_or_removed
     assert sound(world)
 
 
-def test_a_record_replaces_the_whole_membership() -> None:
+def test_a_member_record_replaces_the_whole_membership() -> None:
     world = opened()
     enrol(world, "ana", "analyst", "engine", team="blue", until=text_of(world.now + 5))
     enrol(world, "ana", "auditor")
@@ -92,7 +92,7 @@ def test_the_last_owner_stays(roles: list[str], helped: bool) -> None:
     assert sound(world)
 
 
-def test_an_owner_who_leaves_may_not_come_back_alone() -> None:
+def test_a_removed_owner_cannot_add_themselves_again() -> None:
     world = opened(CIRCLE, "owner", "olga")
     assert code(member(world, "owner")) == "member_removed"
     assert code(member(world, "owner", "owner")) == "not_permitted"
@@ -100,7 +100,7 @@ def test_an_owner_who_leaves_may_not_come_back_alone() -> None:
     assert code(world.amend(horizon="P3D")) == "amended"
 
 
-def test_who_opens_for_others_is_no_owner() -> None:
+def test_opening_a_dataset_for_other_owners_gives_no_ownership() -> None:
     world = opened(CIRCLE, "olga")
     assert code(world.amend(horizon="P3D")) == "not_permitted"
     assert code(world.close()) == "not_permitted"
@@ -164,7 +164,7 @@ def test_an_amended_access_is_obeyed_from_then_on(batch: int) -> None:
     assert sound(world)
 
 
-def test_an_administrator_helps_with_a_members_record_alone() -> None:
+def test_an_administrator_may_only_write_member_records() -> None:
     world = opened()
     helped = member(world, "ana", "analyst", by="admin", **{"as": "administrator"})
     assert reported(helped, world)["administrator"] is True
@@ -178,7 +178,7 @@ def test_an_administrator_helps_with_a_members_record_alone() -> None:
     assert sound(world)
 
 
-def test_a_member_may_come_and_go_on_a_closed_dataset_which_is_asked_nothing_more() -> None:
+def test_members_can_be_added_and_removed_on_a_closed_dataset() -> None:
     world = opened()
     enrol(world, "ana", "analyst")
     assert code(world.close()) == "closed"

@@ -69,7 +69,7 @@ def test_a_refused_request_moves_no_period() -> None:
     assert asked(world, "ana", "0.05")["levels"][0]["window"] == 3
 
 
-def test_each_analyst_under_a_default_has_the_pace_alone() -> None:
+def test_each_analyst_under_a_default_has_a_separate_pace() -> None:
     world = divided()
     divide(world, "each", "blue", pace=DAILY)
     assert [said(world, caller, "0.1") for caller in ("ana", "ben", "ana", "cy")] == [
@@ -96,7 +96,7 @@ SCOPES = (("dataset", None), ("team", "blue"), ("analyst", "ana"), ("each", "blu
 
 @pytest.mark.parametrize(("scope", "name"), SCOPES)
 @pytest.mark.parametrize("between", ["removed", "without a pace", "set again"])
-def test_a_pace_that_is_lifted_and_set_again_goes_on_in_its_period(
+def test_a_pace_removed_and_set_again_continues_its_period(
     scope: str, name: str | None, between: str
 ) -> None:
     if (between, scope) == ("without a pace", "dataset"):
@@ -145,7 +145,7 @@ def test_a_running_period_ends_when_one_of_each_length_would(
     assert sound(world)
 
 
-def test_use_under_a_default_that_nobody_rewrote_counts_in_the_period_that_still_runs() -> None:
+def test_use_under_a_default_counts_in_a_period_that_is_still_running() -> None:
     world = divided()
     divide(world, "each", "blue", pace=DAILY)
     assert said(world, "ana", "0.1") == "granted"
@@ -162,7 +162,7 @@ def test_use_under_a_default_that_nobody_rewrote_counts_in_the_period_that_still
     assert sound(world)
 
 
-def test_a_reset_sets_every_pace_to_its_own_period_with_what_was_used_in_the_latest() -> None:
+def test_a_clock_reset_moves_every_pace_to_its_period_with_the_latest_use() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     divide(world, "each", "blue", pace=DAILY)
@@ -178,7 +178,7 @@ def test_a_reset_sets_every_pace_to_its_own_period_with_what_was_used_in_the_lat
     assert sound(world)
 
 
-def test_what_the_latest_period_had_used_goes_on_only_until_the_resets_own_period_ends() -> None:
+def test_use_carried_over_a_clock_reset_ends_with_the_period_of_the_reset() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     world.now = START + days(5.5)

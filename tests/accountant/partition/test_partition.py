@@ -47,7 +47,7 @@ def draft_state(draft: Draft) -> tuple[object, ...]:
 
 
 @pytest.mark.parametrize("dataset", ["census", "survey", "fresh"])
-def test_a_decision_that_cannot_be_kept_is_undone_with_its_charge(dataset: str) -> None:
+def test_a_decision_that_cannot_be_written_is_undone_with_its_charge(dataset: str) -> None:
     world = opened(**BASIC)
     world.open("survey", **BASIC)
     world.batch = 100
@@ -75,7 +75,7 @@ def test_a_decision_that_cannot_be_kept_is_undone_with_its_charge(dataset: str) 
 
 @pytest.mark.parametrize("after", [0, 2 * WINDOW])
 @pytest.mark.parametrize("body", [b"[", None], ids=["undecodable", "the same again"])
-def test_to_undo_a_decision_that_charged_nothing_leaves_the_one_before_it(
+def test_undoing_an_uncharged_decision_leaves_the_decision_before_it(
     body: bytes | None, after: int
 ) -> None:
     world = opened(**BASIC)
@@ -93,7 +93,7 @@ def test_to_undo_a_decision_that_charged_nothing_leaves_the_one_before_it(
     assert state_rows(world.replayed()) == world.rows()
 
 
-def test_genesis_fixes_what_a_log_is_for_ever() -> None:
+def test_the_genesis_record_fixes_the_settings_of_a_log() -> None:
     genesis = Genesis("app", 3, 8, 1000, 100)
     written = genesis_decision(genesis, START)
     decision = decode_decision(written.value)

@@ -317,7 +317,7 @@ REWOUND = [asked(1, CLAIMS[0]), asked(2, CLAIMS[0], kept=False), asked(2, CLAIMS
 @given(HISTORIES)
 @example([(REWOUND, False)])
 @example([(HALTED_THEN_CLOSED, False)])
-def test_every_record_and_the_state_are_those_of_a_plain_reading(
+def test_every_record_and_the_state_equal_those_of_the_plain_reference(
     history: list[tuple[list[Step], bool]],
 ) -> None:
     pair = Pair()
@@ -332,7 +332,7 @@ BACK = st.one_of(st.integers(1, 2_000), st.integers(1, 2 * GENESIS.window_ms))
 
 @settings(max_examples=200, deadline=None)
 @given(st.lists(st.tuples(st.lists(STEPS, min_size=1, max_size=10), BACK), min_size=1, max_size=5))
-def test_a_clock_set_back_is_read_alike_and_what_follows_it_too(
+def test_a_clock_reset_and_later_records_equal_those_of_the_plain_reference(
     history: list[tuple[list[Step], int]],
 ) -> None:
     pair = Pair()

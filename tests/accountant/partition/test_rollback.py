@@ -40,7 +40,7 @@ def roll_back(world: World, rollback: Rollback, note: str = "a backup was put ba
     return decided
 
 
-def test_a_log_goes_on_in_another_branch(world: World) -> None:
+def test_a_rolled_back_log_continues_in_a_new_branch(world: World) -> None:
     before = world.ledger().totals
     decision = roll_back(world, lost())
     assert decision.outcome is Outcome.ROLLED_BACK

@@ -24,7 +24,7 @@ from tests.accountant.partition.division import (
 from tests.accountant.world import World, code
 
 
-def test_a_teams_share_is_there_for_the_team_alone() -> None:
+def test_a_reserved_share_of_a_team_is_only_for_the_team() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     assert said(world, "cy", "0.7") == "dataset reserved"
@@ -37,14 +37,14 @@ def test_a_teams_share_is_there_for_the_team_alone() -> None:
     assert sound(world)
 
 
-def test_a_share_may_be_exceeded_where_nobody_else_is_promised_the_rest() -> None:
+def test_a_team_may_exceed_its_share_if_the_rest_is_not_reserved() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     assert said(world, "ana", "0.9") == "granted"
     assert said(world, "cy", "0.1") == "granted"
 
 
-def test_an_analysts_share_lies_within_the_teams_and_is_kept_from_the_others_of_it() -> None:
+def test_an_analysts_share_is_part_of_the_teams_and_closed_to_teammates() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     reported = divide(world, "analyst", "ana", reserved="0.3")
@@ -75,7 +75,7 @@ def test_shares_may_not_add_up_to_more_than_is_left() -> None:
     assert sound(world)
 
 
-def test_a_teams_share_stays_as_large_as_those_within_it_and_may_go() -> None:
+def test_a_teams_share_is_at_least_the_sum_of_its_analysts_and_can_be_removed() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.5")
     divide(world, "analyst", "ana", reserved="0.3")
@@ -90,7 +90,7 @@ def test_a_teams_share_stays_as_large_as_those_within_it_and_may_go() -> None:
     assert sound(world)
 
 
-def test_a_share_goes_with_the_analyst_and_the_teams_shrinks_with_it() -> None:
+def test_an_analyst_who_changes_teams_takes_their_share_out_of_the_teams() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.5")
     divide(world, "analyst", "ana", reserved="0.3")
@@ -132,7 +132,7 @@ def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analy
         assert copy.reserved_in("census", name) == state.levels.reserved_in("census", name)
 
 
-def test_of_two_shares_that_differ_by_less_than_a_unit_the_larger_is_kept() -> None:
+def test_of_two_shares_less_than_a_unit_apart_the_larger_is_reserved() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.9")
     # 40 digits: a third of a unit more than what 1/30 leaves of the team's share.
@@ -145,7 +145,7 @@ def test_of_two_shares_that_differ_by_less_than_a_unit_the_larger_is_kept() -> N
     assert sound(world)
 
 
-def test_a_share_of_nobodys_team_is_the_analysts_alone() -> None:
+def test_a_share_of_an_analyst_without_a_team_stays_theirs_alone() -> None:
     world = divided()
     divide(world, "analyst", "eve", reserved="0.3")
     divide(world, "team", "blue", reserved="0.3")
@@ -303,7 +303,7 @@ def play(world: World, kept: Kept, chance: random.Random) -> tuple[Decision, str
 
 
 @pytest.mark.parametrize("seed", range(30))
-def test_shares_are_those_of_lists_added_up_and_always_there(seed: int) -> None:
+def test_random_shares_equal_a_simple_model_and_stay_available(seed: int) -> None:
     chance = random.Random(seed)
     world, kept = divided(batch=chance.choice([1, 5])), Kept()
     for _ in range(120):

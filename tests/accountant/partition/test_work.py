@@ -56,7 +56,7 @@ def asked(policy: Wire, claim: Wire) -> tuple[World, str]:
     ("policy", "part", "too_many"),
     [(RENYI | {"orders": HIGH}, sampled, 9), (RESIDUE, pure, 9)],
 )
-def test_a_batch_of_too_much_work_is_refused_and_charges_nothing(
+def test_a_batch_that_needs_too_much_work_is_refused_and_costs_nothing(
     policy: Wire, part: Callable[[int], Wire], too_many: int
 ) -> None:
     world, refused = asked(policy, batch(map(part, range(too_many))))
@@ -78,7 +78,7 @@ def test_a_batch_of_too_much_work_is_refused_and_charges_nothing(
         ({"epsilon": "1000", "delta": "1e-6"}, batch(map(pure, range(100)))),
     ],
 )
-def test_what_is_alike_or_quick_to_price_is_taken(policy: Wire, claim: Wire) -> None:
+def test_a_batch_of_equal_or_cheap_parts_is_accepted(policy: Wire, claim: Wire) -> None:
     world, taken = asked(policy, claim)
     assert taken in {"granted", "exhausted"}
     assert audit(world.log).ok

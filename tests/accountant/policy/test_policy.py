@@ -179,7 +179,7 @@ def test_the_default_odometer_is_tuned_to_the_budget() -> None:
     assert 1 < float(decision.odometers["one_sided_mixture"]) < 1.25
 
 
-def test_what_is_not_used_is_not_written() -> None:
+def test_unused_fields_of_a_policy_are_not_written() -> None:
     """An opening from before this field existed is written again byte for byte."""
     before = b'{"filter":"basic","epsilon":"1","rho":null,"delta":"0","delta_for_claims":"0",'
     before += b'"unit":"person","neighbours":"add_remove","odometers":[],"alert_at":["0.5"],'
@@ -187,7 +187,7 @@ def test_what_is_not_used_is_not_written() -> None:
     assert encode(decode_policy(before)) == before
 
 
-def test_what_is_used_is_written_and_read_back() -> None:
+def test_used_fields_of_a_policy_survive_encoding_and_decoding() -> None:
     given = {"filter": "split", "epsilon_ex_post": "0.5", "halt_on_refusal": True}
     policy = open_with(**given).policy
     assert policy is not None

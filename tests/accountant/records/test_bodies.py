@@ -35,7 +35,9 @@ TWICE: list[tuple[str, Callable[[bytes], bytes]]] = [
 
 
 @pytest.mark.parametrize(("what", "edit"), TWICE)
-def test_a_key_that_stands_twice_is_undecodable(what: str, edit: Callable[[bytes], bytes]) -> None:
+def test_a_request_with_a_duplicate_key_is_undecodable(
+    what: str, edit: Callable[[bytes], bytes]
+) -> None:
     world = opened()
     before = world.request()
     after = edit(before)
@@ -47,7 +49,7 @@ def test_a_key_that_stands_twice_is_undecodable(what: str, edit: Callable[[bytes
 
 
 @pytest.mark.parametrize("kind", ["open", "amend", "close"])
-def test_a_key_of_an_owners_record_that_stands_twice_is_undecodable(kind: str) -> None:
+def test_an_admin_request_with_a_duplicate_key_is_undecodable(kind: str) -> None:
     world = opened()
     fields: dict[str, object] = {
         "open": {"dataset": "survey", "policy": {"filter": "basic", "epsilon": "1"}},

@@ -37,14 +37,14 @@ POLICY: Any = Policy
 
 
 @given(claims())
-def test_a_claim_whose_amounts_are_text_stays_as_it_is_and_so_does_its_object_of_the_wire(
+def test_a_claim_with_text_amounts_and_its_wire_object_are_unchanged(
     claim: Claim,
 ) -> None:
     assert coerce_claim(claim) == claim
     assert coerce_claim(msgspec.json.decode(encode(claim))) == claim
 
 
-def test_the_text_of_a_claim_stays_as_it_is() -> None:
+def test_claim_text_is_unchanged() -> None:
     assert coerce_claim("gaussian:sigma=20,sensitivity=1") == "gaussian:sigma=20,sensitivity=1"
     assert type(coerce_claim(np.str_("pure:1"))) is str
 
@@ -63,7 +63,7 @@ def test_the_text_of_a_claim_stays_as_it_is() -> None:
         (Brownian("9", "1"), Brownian("9", "1")),  # `previous` stays left out
     ],
 )
-def test_a_claim_takes_what_notebooks_hold(claim: object, same: Claim) -> None:
+def test_a_claim_accepts_the_number_types_of_notebooks(claim: object, same: Claim) -> None:
     assert coerce_claim(claim) == same
 
 
@@ -133,7 +133,9 @@ def test_an_object_within_itself_is_refused() -> None:
         ),
     ],
 )
-def test_a_policy_takes_what_notebooks_hold(policy: object, sent: dict[str, object]) -> None:
+def test_a_policy_accepts_the_number_types_of_notebooks(
+    policy: object, sent: dict[str, object]
+) -> None:
     assert coerce_policy(policy) == sent
 
 
@@ -163,7 +165,7 @@ def test_a_policy_that_is_not_exact_is_refused_by_its_field(policy: object, mess
         coerce_policy(policy)
 
 
-def test_thresholds_take_what_notebooks_hold() -> None:
+def test_thresholds_accept_the_number_types_of_notebooks() -> None:
     assert coerce_ratios(["0.5", 0.75, Decimal("0.9"), 1]) == ("0.5", "0.75", "0.9", "1")
     assert coerce_ratios(np.array([0.5, 1.0])) == ("0.5", "1")
 
@@ -192,7 +194,9 @@ def test_an_id_is_text_or_a_uuid_of_version_7() -> None:
 
 
 @pytest.mark.parametrize("wrong", [uuid4(), "x", 7, None, b"019a0000-0000-7000-8000-000000000000"])
-def test_any_other_id_is_refused_with_what_to_do(wrong: object) -> None:
+def test_an_id_that_is_not_a_uuid7_is_refused_with_the_command_that_makes_one(
+    wrong: object,
+) -> None:
     with pytest.raises(RequestInvalid, match=r"must be a UUID of version 7.*accountant id"):
         coerce_id(wrong)
 

@@ -13,7 +13,7 @@ from tests.golden.played import LOGS, played
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_every_golden_decision_is_served_whole(name: str) -> None:
+def test_every_golden_decision_is_served_with_all_its_fields(name: str) -> None:
     kinds = set()
     for value in played(name).log:
         shown, digest = served_decision(value), hashlib.sha256(value)
@@ -34,7 +34,7 @@ def test_every_golden_decision_is_served_whole(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LOGS)
-def test_a_header_says_what_its_decision_does(name: str) -> None:
+def test_a_decision_header_has_the_fields_of_its_decision(name: str) -> None:
     for value in played(name).log:
         header, record = decode_header(value), json.loads(value)
         for field in ("partition_sequence", "previous", "decided_at", "outcome", "dataset"):
@@ -45,7 +45,7 @@ def test_a_header_says_what_its_decision_does(name: str) -> None:
         assert (header.member is None) == ("member" not in record)
 
 
-def test_what_a_record_holds_is_not_taken_for_its_outcome() -> None:
+def test_granted_follows_the_outcome_not_text_inside_the_request() -> None:
     value = (
         b'{"type":"decision","outcome":"refused","request":'
         b'{"purpose":"\\"outcome\\":\\"granted\\"","outcome":"granted"}}'

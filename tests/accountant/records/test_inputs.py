@@ -149,7 +149,7 @@ def test_a_field_that_breaks_its_rule_is_named(field: str, value: object) -> Non
 @pytest.mark.parametrize(
     "field", ["version", "type", "request_id", "analyst", "dataset", "claim", "unit", "neighbours"]
 )
-def test_every_field_but_purpose_must_be_given(field: str) -> None:
+def test_a_request_without_a_required_field_is_refused(field: str) -> None:
     world = opened()
     request = json.loads(world.request())
     del request[field]
@@ -160,7 +160,7 @@ def test_every_field_but_purpose_must_be_given(field: str) -> None:
     assert decision.error.rule == "must be given"
 
 
-def test_an_owners_reason_is_at_most_200_characters() -> None:
+def test_the_reason_of_an_admin_request_has_at_most_200_characters() -> None:
     world = opened()
     assert code(world.amend(reason="x" * 200, horizon="P1D")) == "amended"
     decision = world.amend(reason="x" * 201, horizon="P1D")

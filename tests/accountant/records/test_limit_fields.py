@@ -113,7 +113,7 @@ def test_an_own_budget_is_stored_resolved_and_nothing_else() -> None:
     assert list(reported) == ["filter", "epsilon", "delta", "delta_for_claims"]
 
 
-def test_the_kinds_of_use_differ_by_filter_and_parameters_alone() -> None:
+def test_the_kind_of_use_depends_only_on_the_filter_and_its_parameters() -> None:
     one = kind_of(own_policy({"filter": "renyi", "order": "22", "epsilon": "1", "delta": "1e-6"}))
     same = kind_of(own_policy({"filter": "renyi", "order": "22", "epsilon": "2", "delta": "1e-7"}))
     other = kind_of(own_policy({"filter": "renyi", "order": "24", "epsilon": "1", "delta": "1e-6"}))

@@ -81,7 +81,7 @@ def test_null_is_no_value_elsewhere(kind: str, fields: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("via", ["engine-1", "a:b", "::"])
 @pytest.mark.parametrize("again", ['"via":"a:b"', '"via":"c"', '"via" : "c:"', '"purpose":""'])
-def test_a_field_that_stands_twice_is_undecodable(via: str, again: str) -> None:
+def test_a_request_with_a_duplicate_optional_field_is_undecodable(via: str, again: str) -> None:
     world = opened(BASIC)
     body = json.loads(world.request("pure:0.001", via=via, purpose=""))
     text = json.dumps(body, separators=(",", ":"))

@@ -43,7 +43,7 @@ names = st.from_regex(_NAME, fullmatch=True)
 NEVER: Final = "/+ %{}\"\\\n\t,;=()[]<>?#&|'`~!$^*é١\x00"
 
 
-def test_the_separators_tried_are_those_of_the_grammar() -> None:
+def test_the_tested_separators_are_all_those_of_the_grammar() -> None:
     allowed = {each for each in map(chr, range(0x3000)) if is_name(f"a{each}a")}
     assert {each for each in allowed if not each.isalnum()} == set(SEPARATORS)
     assert allowed - set(SEPARATORS) == {each for each in map(chr, range(128)) if each.isalnum()}
@@ -60,18 +60,18 @@ def inverse_of_id_key(source: Source, dataset: str, caller: str) -> bool:
 
 
 @pytest.mark.parametrize("source", ["requests", "admin"])
-def test_an_ids_key_tells_source_dataset_who_and_id(source: Source) -> None:
+def test_an_id_key_can_be_split_into_its_parts_for_short_names(source: Source) -> None:
     assert all(itertools.starmap(inverse_of_id_key, itertools.product([source], SHORT, SHORT)))
 
 
 @given(st.sampled_from(["requests", "admin"]), names, names)
-def test_an_ids_key_tells_its_parts_over_the_whole_grammar(
+def test_an_id_key_can_be_split_into_its_parts_for_all_names(
     source: Source, dataset: str, caller: str
 ) -> None:
     assert inverse_of_id_key(source, dataset, caller)
 
 
-def test_an_alerts_id_tells_dataset_generation_and_threshold() -> None:
+def test_an_alert_id_can_be_split_into_dataset_generation_and_threshold() -> None:
     thresholds = ["0.001", "0.5", "1"]
     for name in SHORT:
         world = World()
@@ -96,7 +96,9 @@ def test_no_analyst_is_called_as_the_row_of_all_others() -> None:
 
 
 @given(names, names)
-def test_what_is_written_by_hand_reads_back_the_same(dataset: str, analyst: str) -> None:
+def test_records_written_without_the_codec_decode_to_the_same_names(
+    dataset: str, analyst: str
+) -> None:
     # A grant's record and a dataset's row are put together without escapes.
     world = World()
     policy = {"filter": "basic", "epsilon": "1"}
@@ -114,7 +116,7 @@ def test_what_is_written_by_hand_reads_back_the_same(dataset: str, analyst: str)
 
 @pytest.mark.parametrize("field", ["dataset", "analyst"])
 @pytest.mark.parametrize("each", NEVER)
-def test_what_no_name_may_hold_is_refused(field: str, each: str) -> None:
+def test_a_name_with_a_forbidden_character_is_refused(field: str, each: str) -> None:
     decision = opened().ask(**{field: f"a{each}b"})
     assert code(decision) == "invalid_field"
     assert decision.error is not None
@@ -142,14 +144,14 @@ def test_a_name_that_can_be_used_is_shown(text: str, name: str) -> None:
 
 
 @pytest.mark.parametrize("text", ["", "??", "日本", "a" * 101, "ﬃ" * 100])
-def test_where_nothing_comes_near_no_name_is_shown(text: str) -> None:
+def test_a_text_unlike_any_name_gets_no_suggestion(text: str) -> None:
     with pytest.raises(RequestInvalid) as caught:
         check_name("dataset", text)
     assert caught.value.hint == ""
 
 
 @given(st.text(max_size=120))
-def test_a_name_that_is_shown_is_one_and_a_name_is_left_alone(text: str) -> None:
+def test_a_suggested_name_is_valid_and_a_valid_name_is_accepted(text: str) -> None:
     if is_name(text):
         check_name("by", text)
         return
@@ -166,7 +168,7 @@ def body(**more: Any) -> bytes:
 @given(names, names, st.booleans())
 @example("a:b", "c", True)
 @example("a:b", "c:d", False)
-def test_a_key_that_stands_twice_is_found_however_many_colons_names_hold(
+def test_a_duplicate_key_is_found_beside_names_with_colons(
     dataset: str, analyst: str, is_escaped: bool
 ) -> None:
     sound = body(dataset=dataset, analyst=analyst)

@@ -185,7 +185,7 @@ def test_other_letters_signs_and_pictures_are_taken() -> None:
         assert not any(unicodedata.category(each) == "Cc" for each in purpose)
 
 
-def test_a_hidden_character_in_the_name_of_a_field_is_shown_as_its_escape() -> None:
+def test_a_hidden_character_in_a_field_name_is_escaped() -> None:
     world = opened()
     decision = world.ask(**{"pur\u202epose": "x"})
     assert decision.error is not None

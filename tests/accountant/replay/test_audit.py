@@ -111,7 +111,9 @@ def test_a_real_log_passes_and_is_counted() -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(worlds())
-def test_whatever_was_really_decided_passes(history: tuple[World, list[bytes]]) -> None:
+def test_an_audit_passes_every_log_that_was_really_written(
+    history: tuple[World, list[bytes]],
+) -> None:
     world, _ = history
     world.commit()
     head = (world.state.sequence, world.state.head)
@@ -169,13 +171,13 @@ def test_swapped_records_are_noticed() -> None:
 
 
 @pytest.mark.parametrize("at", [2, 4, 6, 8, 10, 19])
-def test_a_record_that_stands_twice_is_noticed(at: int) -> None:
+def test_an_audit_finds_a_duplicated_record(at: int) -> None:
     log = [*LOG[: at + 1], *LOG[at:]]
     assert disagreement(log) == (at + 1, "partition_sequence")
     assert disagreement(rechained(log, at + 1)) == (at + 1, "source.offset")
 
 
-def test_a_cut_off_end_is_seen_only_by_the_expected_head() -> None:
+def test_a_truncated_log_is_found_only_by_its_expected_head() -> None:
     assert audit(LOG[:-1]).ok
     assert disagreement(LOG[:-1], expected_head=HEAD) == (len(LOG) - 1, "head")
     forged = rechained(changed(19, request=msgspec.Raw(bytes(_request(19)[:-1] + b" }"))), 19)
@@ -328,7 +330,7 @@ def test_bytes_that_are_not_as_a_decision_is_written_are_noticed() -> None:
     assert disagreement([*LOG[:3], LOG[3][:-9], *LOG[4:]]) == (3, "record")
 
 
-def test_an_odometer_may_differ_in_its_last_place_between_machines() -> None:
+def test_an_audit_accepts_an_odometer_that_differs_only_in_its_last_digit() -> None:
     decision = decode_decision(LOG[12])
     assert decision.odometers is not None
     text = decision.odometers["one_sided_mixture"]

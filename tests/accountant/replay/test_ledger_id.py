@@ -26,7 +26,7 @@ def begun(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
 
 
 @pytest.mark.parametrize("genesis", [OURS, SETTINGS])
-def test_it_is_taken_from_decision_0_and_kept_in_the_row(genesis: Genesis) -> None:
+def test_the_ledger_id_is_read_from_decision_0_and_stored_in_the_row(genesis: Genesis) -> None:
     log, rows = begun(genesis)
     assert audit(log, genesis=SETTINGS).ok
     refold = Replay(SETTINGS)

@@ -117,7 +117,7 @@ def test_the_log_and_the_rows_give_the_same_state_and_audit_agrees(seed: int) ->
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_a_refold_at_any_point_goes_on_alike(seed: int) -> None:
+def test_a_replay_from_any_point_equals_the_live_state(seed: int) -> None:
     chance = random.Random(seed)
     world = divided(POLICIES[seed])
     for _ in range(50):
@@ -205,7 +205,7 @@ def of(world: World, outcome: str) -> int:
         ("limit_set", "limit", lambda r: r.pop("limit")),
     ],
 )
-def test_an_audit_notices_what_was_changed(
+def test_an_audit_names_the_changed_field_of_a_limit(
     reported: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
     number = of(reported, outcome)
@@ -264,7 +264,7 @@ def test_a_row_that_disagrees_with_the_last_decision_is_noticed(reported: World)
         replayed(reported, [*altered.items()], reported.log)
 
 
-def test_a_sealed_log_goes_on_with_its_levels(reported: World) -> None:
+def test_a_sealed_log_still_enforces_its_limits(reported: World) -> None:
     counted = DecisionTally()
     for value in reported.log:
         add(counted, value)

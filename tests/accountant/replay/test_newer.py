@@ -124,6 +124,6 @@ def test_an_audit_of_a_log_without_the_mark_is_refused_and_not_called_wrong() ->
     assert (found.partition_sequence, found.what) == (3, "version")
 
 
-def test_what_another_version_made_is_damage_to_nobody() -> None:
+def test_errors_for_newer_and_prerelease_versions_share_a_base_class() -> None:
     assert issubclass(MadeByNewerVersion, MadeByOtherVersion)
     assert issubclass(MadeByPrereleaseVersion, MadeByOtherVersion)

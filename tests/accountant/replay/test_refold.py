@@ -263,7 +263,7 @@ def test_a_log_that_contradicts_itself_is_damaged(
         world.replayed()
 
 
-def test_another_setting_than_at_the_beginning_is_named_with_what_to_set() -> None:
+def test_settings_that_differ_from_the_genesis_are_named_with_their_fix() -> None:
     world = opened()
     began = world.genesis
     world.genesis = msgspec.structs.replace(began, application="other", window_ms=1)

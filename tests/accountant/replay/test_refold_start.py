@@ -30,7 +30,7 @@ def read_back(world: World) -> int:
 
 
 @pytest.mark.parametrize("ahead", [0, 1, SKEW // 2, SKEW])
-def test_an_id_issued_ahead_is_remembered_until_the_floor_reaches_it(ahead: int) -> None:
+def test_an_id_issued_ahead_is_stored_until_the_floor_reaches_it(ahead: int) -> None:
     world = opened()
     world.now += WINDOW  # the opening is older than anything that is needed
     body = world.request(request_id=world.new_id(world.now + ahead))

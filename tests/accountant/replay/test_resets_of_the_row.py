@@ -100,7 +100,7 @@ def test_a_reset_to_the_beginning_of_time_is_one() -> None:
     assert state.resets == (1, 0)
 
 
-def test_a_log_that_was_read_whole_has_every_reset() -> None:
+def test_a_row_with_another_number_of_clock_resets_than_the_log_is_refused() -> None:
     world = a_week()
     with pytest.raises(StateMismatch, match="clock resets"):
         from_rows(world, len(world.log), keeps_checksum=False, resets=1, reset_at=START)

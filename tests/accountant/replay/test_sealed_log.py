@@ -93,7 +93,7 @@ def after(world: World, archived: Archived) -> list[bytes]:
     return [world.log[0], *world.log[kept_from:]]
 
 
-def test_the_sealed_log_goes_on_as_the_whole_one_does() -> None:
+def test_a_sealed_log_continues_like_the_whole_log() -> None:
     world = busy()
     last = world.request("pure:0.01", dataset="survey")
     assert world.send("requests", last).granted
@@ -150,7 +150,7 @@ def test_a_log_is_sealed_again_and_again() -> None:
 
 @given(st.lists(st.sampled_from(["ask", "repeat", "wait", "amend", "seal"]), max_size=30))
 @settings(max_examples=60, deadline=None)
-def test_whatever_happens_kept_log_and_whole_log_agree(steps: list[str]) -> None:
+def test_a_sealed_log_and_the_whole_log_agree_after_any_steps(steps: list[str]) -> None:
     world = opened(filter="basic", epsilon="1")
     body, archived = world.request("pure:0.02"), None
     for step in steps:

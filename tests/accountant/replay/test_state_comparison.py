@@ -145,14 +145,14 @@ def test_a_checksum_that_does_not_fit_the_rows_is_named(world: World) -> None:
     assert wrong.first_disagreement.what == "checksum"
 
 
-def test_rows_are_compared_where_they_end_though_the_log_goes_on(world: World) -> None:
+def test_rows_are_compared_at_their_end_in_a_longer_log(world: World) -> None:
     rows = dict(world.rows())
     asked(world, "ana", "0.01")
     assert audited(world, rows).ok
     assert not audited(world, forged(rows, MEMBER, replaced(b"analyst", b"auditor"))).ok
 
 
-def test_rows_that_end_behind_the_log_are_a_disagreement(world: World) -> None:
+def test_rows_that_end_beyond_the_log_are_a_disagreement(world: World) -> None:
     rows, last = dict(world.rows()), len(world.log) - 1
     end = (last, json.loads(rows[PARTITION])["head"])
     world.log.pop()
@@ -187,7 +187,7 @@ def test_a_start_refuses_a_forged_row_and_names_dataset_field_and_both_values(
     assert "of the log has" in said
 
 
-def test_a_start_refuses_a_row_of_a_backup_whose_checksums_were_made_right(world: World) -> None:
+def test_a_start_refuses_backup_rows_with_recomputed_checksums(world: World) -> None:
     early = dict(world.rows())
     world.open("other", filter="basic", epsilon="1")
     asked(world, "ana", "0.05")

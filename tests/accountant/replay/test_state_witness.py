@@ -70,7 +70,7 @@ DAMAGES = [unreadable, missing, without_partition_row, unreadable_partition_row]
 
 
 @pytest.mark.parametrize("damage", DAMAGES)
-def test_damaged_rows_are_made_again_from_a_whole_log(damage: Callable[[Rows], Rows]) -> None:
+def test_damaged_rows_are_rebuilt_from_a_whole_log(damage: Callable[[Rows], Rows]) -> None:
     world = spent()
     assert state_rows(replayed(world, damage(dict(world.rows())))) == world.rows()
 
@@ -87,7 +87,7 @@ def test_damaged_rows_do_not_hide_that_the_log_has_lost_its_end(
         replayed(world, damage(rows))
 
 
-def test_a_log_that_went_another_way_than_state_has_seen_is_damaged() -> None:
+def test_a_log_that_contradicts_the_hash_in_state_is_damaged() -> None:
     world, other = spent(), spent()  # as from a backup that was gone on with
     world.ask("pure:0.01")
     other.ask("pure:0.02")
@@ -95,7 +95,7 @@ def test_a_log_that_went_another_way_than_state_has_seen_is_damaged() -> None:
         replayed(other, unreadable(dict(world.rows())))
 
 
-def test_state_of_another_genesis_proves_nothing() -> None:
+def test_a_state_row_of_another_genesis_is_ignored() -> None:
     world, other = spent(), spent()
     other.ask()
     rows = dict(other.rows())
@@ -126,7 +126,7 @@ def test_a_partition_row_that_its_last_decision_does_not_make_is_noticed(
     assert state_rows(replayed(world, damaged)) == world.rows()
 
 
-def test_a_key_that_is_no_name_is_gone_once_it_is_deleted() -> None:
+def test_a_row_with_an_invalid_key_is_ignored_after_its_deletion() -> None:
     world = spent()
     key = b"\xff\xfe"
     damaged: Rows = {**dict(world.rows()), key: b"junk"}

@@ -51,7 +51,7 @@ def test_no_alert_is_missing_and_only_an_amendment_repeats_one(
         reported |= {each.alert_id for each in found}
 
 
-def test_an_amendment_of_something_else_tells_nothing() -> None:
+def test_an_amendment_alerts_only_if_it_changes_the_thresholds() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.6", dataset="census")
     for fields, count in (({"horizon": "P9D"}, 0), ({"alert_at": ["0.1", "0.5", "0.9"]}, 2)):

@@ -99,7 +99,7 @@ def test_a_view_begins_with_an_opening_or_a_snapshot() -> None:
     assert (later.totals["epsilon"], later.outcomes) == ("0.6", {"granted": 1})
 
 
-def test_a_snapshot_heals_a_view_and_keeps_what_it_counted() -> None:
+def test_a_snapshot_repairs_a_view_and_preserves_its_counts() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.5")
     view = folded(world.decisions)
@@ -113,7 +113,7 @@ def test_a_snapshot_heals_a_view_and_keeps_what_it_counted() -> None:
     assert fold_snapshot(None, old) == view_of_snapshot(old)
 
 
-def test_what_is_shown_of_a_dataset() -> None:
+def test_a_view_shows_the_policy_budget_totals_and_outcomes() -> None:
     world = opened(**BASIC, horizon="P30D")
     world.ask("pure:0.25")
     body = world.request("zcdp:1")

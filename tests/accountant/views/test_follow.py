@@ -76,7 +76,7 @@ def test_runs_come_down_to_one_after_another(
 
 @settings(max_examples=50, deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=3))
-def test_what_is_read_again_changes_nothing(
+def test_reading_the_same_runs_twice_changes_no_view_or_usage(
     history: tuple[World, list[bytes]], cuts: list[int]
 ) -> None:
     values = history[0].log
@@ -90,7 +90,7 @@ def test_what_is_read_again_changes_nothing(
 
 @settings(max_examples=100, deadline=None)
 @given(worlds())
-def test_what_was_decided_here_is_counted_as_what_was_read(
+def test_own_decisions_are_counted_like_those_read_from_the_log(
     history: tuple[World, list[bytes]],
 ) -> None:
     for made in history[0].encoded:
@@ -98,7 +98,7 @@ def test_what_was_decided_here_is_counted_as_what_was_read(
         assert astuple(read) == astuple(made)[: len(CountedDecision.__struct_fields__)]
 
 
-def test_a_run_before_the_opening_was_seen_is_no_view() -> None:
+def test_a_run_without_its_opening_makes_no_view() -> None:
     world = opened(**BASIC)
     world.ask("pure:0.1")
     late = runs_of(world.log[2:])["census"]
@@ -122,7 +122,7 @@ def usage(world: World, analyst: str) -> UsageView:
     return following.usage["census"][analyst].view("census", analyst)
 
 
-def test_usage_is_what_was_granted_for_one_analyst() -> None:
+def test_usage_counts_the_grants_and_refusals_of_one_analyst() -> None:
     world = opened(**BASIC)
     for analyst, claim in [
         ("ana", "pure:0.1"),
@@ -176,7 +176,7 @@ def test_analysts_beyond_the_limit_are_counted_together(crowd: World) -> None:
     assert (others.sequence, others.last_decided_at) == (last.sequence, last.decided_at)
 
 
-def test_what_is_read_again_is_not_counted_twice_among_the_others(crowd: World) -> None:
+def test_decisions_read_twice_are_counted_once_in_the_row_of_other_analysts(crowd: World) -> None:
     following, _ = followed(crowd.log, [])
     before = used(following)
     assert before["census"][-1].analyst == OTHERS

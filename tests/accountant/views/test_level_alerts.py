@@ -66,7 +66,7 @@ def ids(found: list[Alert]) -> list[str]:
     return [alert.alert_id for alert in found]
 
 
-def test_a_grant_tells_what_its_team_has_reached() -> None:
+def test_a_grant_alerts_about_the_thresholds_that_its_team_reaches() -> None:
     world = divided()
     limit(world, "team", RED, part="0.1")
     reported = ReportedAlerts(world)
@@ -133,7 +133,7 @@ def test_no_two_alerts_of_names_that_look_alike_have_one_id() -> None:
     assert {each.name for each in found if each.scope == "team"} == {RED, BLUE, "each", "1"}
 
 
-def test_a_limit_that_is_set_again_reports_what_it_has_reached_already() -> None:
+def test_a_changed_limit_alerts_about_thresholds_already_reached() -> None:
     world = divided()
     limit(world, "team", RED, part="0.2")
     reported = ReportedAlerts(world)
@@ -152,7 +152,7 @@ def test_a_limit_that_is_set_again_reports_what_it_has_reached_already() -> None
     assert reported.more() == [], "removed"
 
 
-def test_another_filter_counts_from_nothing_and_tells_nothing() -> None:
+def test_a_limit_with_another_filter_starts_at_0_and_sends_no_alert() -> None:
     world = divided()
     limit(world, "team", RED, part="0.1")
     grant(world, "0.9")
@@ -194,7 +194,7 @@ def test_the_state_repeats_the_alerts_of_grants_and_records() -> None:
     assert reported.own.begin(world.replayed()) == [], "and not again by one that has reported"
 
 
-def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -> None:
+def test_a_default_sends_no_alert_for_an_analyst_outside_the_team_or_with_own_limit() -> None:
     world = divided()
     limit(world, "each", RED, part="0.1")
     grant(world, "0.9")
@@ -207,7 +207,7 @@ def test_who_has_left_a_team_or_has_a_limit_of_their_own_is_under_no_default() -
     assert limit_alerts_of_state(world.state) == []
 
 
-def test_of_very_many_analysts_the_state_tells_those_who_asked_last() -> None:
+def test_with_too_many_analysts_the_state_alerts_about_the_most_recent() -> None:
     world = divided()
     limit(world, "each", RED, part="0.1")
     limit(world, "team", RED, part="0.3")
@@ -231,7 +231,7 @@ def test_without_the_limit_an_alert_has_the_least_that_was_spent() -> None:
     assert [each.spent_ratio for each in later] == [0.8], "the limit was replaced in the commit"
 
 
-def test_a_reader_that_has_only_looked_tells_the_same() -> None:
+def test_alerts_of_a_reader_equal_those_of_the_ledger() -> None:
     from accountant.views.limit_views import DatasetLimits, level_views
 
     world = divided()

@@ -105,7 +105,7 @@ def replayed(life: Past) -> Partition:
 
 
 @pytest.mark.parametrize("seed", range(rounds(3, 40)))
-def test_whatever_is_read_how_often_comes_to_what_a_refold_comes_to(seed: int) -> None:
+def test_limits_read_in_any_order_and_repeatedly_equal_those_of_a_replay(seed: int) -> None:
     life = Past(seed + 50)
     life.live()
     assert len(life.state.levels.levels) > 20
@@ -135,7 +135,7 @@ def test_whatever_is_read_how_often_comes_to_what_a_refold_comes_to(seed: int) -
 
 
 @pytest.mark.parametrize("seed", range(rounds(3, 40)))
-def test_rows_that_were_not_there_at_first_are_taken_when_they_come(seed: int) -> None:
+def test_rows_that_arrive_after_the_decisions_are_still_used(seed: int) -> None:
     life = Past(seed + 90)
     life.live()
     chance = random.Random(seed)

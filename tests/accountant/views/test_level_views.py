@@ -32,7 +32,7 @@ DAILY: Final = {"part": "0.1", "period": "P1D"}
 
 
 @pytest.mark.parametrize("part", range(rounds(1, 40)))
-def test_what_is_looked_at_is_what_the_next_decision_says(part: int) -> None:
+def test_limits_and_budgets_as_shown_equal_those_of_the_next_decision(part: int) -> None:
     found = Counter[str]()
     for seed in range(LIVES):
         life = Watched(seed + 1 + part * LIVES)
@@ -57,7 +57,7 @@ def budget(world: World, analyst: str) -> AnalystBudget:
     return analyst_budget(shown, analyst, team)
 
 
-def test_a_budget_shows_every_limit_in_the_order_in_which_it_is_checked() -> None:
+def test_a_budget_lists_its_limits_in_the_order_of_the_checks() -> None:
     world = divided()
     divide(world, "dataset", pace={"part": "0.5", "period": "P7D"})
     divide(world, "team", "blue", part="0.4")
@@ -105,7 +105,7 @@ def test_a_list_has_every_limit_once_and_a_default_without_anybodys_use() -> Non
     assert places(budget(world, "dan")) == ["dataset", "each/red of dan"]
 
 
-def test_what_is_reserved_for_others_is_kept_back_of_the_rest() -> None:
+def test_shares_reserved_for_others_reduce_the_remaining_budget() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
     divide(world, "analyst", "ana", reserved="0.1")
@@ -120,7 +120,7 @@ def test_what_is_reserved_for_others_is_kept_back_of_the_rest() -> None:
     assert refused["left_at"] == [{"scope": "dataset", "left": {"epsilon": "0.6", "delta": "0"}}]
 
 
-def test_without_limits_the_rest_of_the_dataset_is_what_is_left() -> None:
+def test_without_limits_an_analyst_has_all_that_the_dataset_has_left() -> None:
     world = divided()
     asked(world, "ana", "0.3")
     shown = budget(world, "ana")
@@ -141,7 +141,7 @@ def test_a_lowered_limit_leaves_nothing_and_is_used_up() -> None:
     assert (level.spent_ratio, level.version) == (1.0, 2)
 
 
-def test_what_is_shown_is_rounded_outward() -> None:
+def test_shown_amounts_are_rounded_to_the_safe_side() -> None:
     world = divided({"filter": "zcdp", "rho": "1", "delta": "0"})
     divide(world, "team", "blue", part="0.3")
     divide(world, "each", "blue", policy={"filter": "basic", "epsilon": "0.3"})
@@ -165,7 +165,7 @@ def test_what_is_shown_is_rounded_outward() -> None:
     assert len(parts) == 3
 
 
-def test_who_changes_teams_is_shown_the_limits_of_the_new_one() -> None:
+def test_an_analyst_who_changes_teams_gets_the_limits_of_the_new_team() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.4")
     divide(world, "each", "red", part="0.2")
@@ -176,7 +176,7 @@ def test_who_changes_teams_is_shown_the_limits_of_the_new_one() -> None:
     assert amount(budget(world, "ben").levels[0].left) == "0.3"
 
 
-def test_a_new_period_has_all_of_its_pace_without_a_grant_in_it() -> None:
+def test_a_new_period_shows_its_whole_pace_before_any_grant() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     asked(world, "ana", "0.1")

@@ -40,7 +40,7 @@ def test_changes_lead_from_one_to_the_other_past_no_last_owner(before, wanted) -
     assert member_changes(state.values(), goal.values(), own="m0") == ()
 
 
-def test_room_is_made_before_it_is_taken() -> None:
+def test_members_are_removed_before_others_are_added() -> None:
     before = [Member("olga", ("owner",)), Member("otto", ("owner",)), Member("ana", ("analyst",))]
     wanted = [Member("olga", ("owner",)), Member("ben", ("analyst",)), Member("cy", ("analyst",))]
     order = [c.after.member for s in member_changes(before, wanted, own="olga") for c in s]

@@ -72,7 +72,7 @@ def once(found: list[Alert]) -> list[Alert]:
 
 @settings(max_examples=100, deadline=None)
 @given(worlds(), st.lists(st.integers(0, 1000), max_size=6))
-def test_who_decides_tells_what_a_reader_of_the_log_finds(
+def test_alerts_of_the_deciding_process_equal_those_of_a_reader_of_the_log(
     history: tuple[World, list[bytes]], cuts: list[int]
 ) -> None:
     world, _ = history

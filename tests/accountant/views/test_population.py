@@ -63,7 +63,7 @@ def view(
         ([view("a", delta="0.5"), view("b", delta="0.5")], "reaches 1"),
     ],
 )
-def test_a_sum_holds_where_all_was_fixed_before_any_look(
+def test_a_joint_guarantee_holds_if_every_dataset_was_fixed_before_any_grant(
     views: list[DatasetView], why: str | None
 ) -> None:
     found = joint_guarantee("city", views, ordered=None)
@@ -84,7 +84,7 @@ def test_a_sum_holds_where_all_was_fixed_before_any_look(
         assert (found.epsilon, found.delta) == (None, None)
 
 
-def test_what_was_closed_unused_before_any_look_does_not_count() -> None:
+def test_a_dataset_closed_unused_does_not_count_in_a_joint_guarantee() -> None:
     used, unused = view("a", granted=5), view("b", closed=4, epsilon="7", unit="household")
     for views in ([used, unused], [view("a"), unused], [view("a"), unused, view("c", closed=0)]):
         found = joint_guarantee("city", views, ordered=None)
@@ -143,7 +143,7 @@ def test_a_closing_counts_as_late_where_its_order_is_unknown() -> None:
         ([(1, 7), (0, 0)], 0),
     ],
 )
-def test_one_reset_of_the_only_clock_leaves_what_was_before_in_order(
+def test_after_one_reset_of_one_clock_earlier_times_stay_ordered(
     resets: list[tuple[int, int]], ordered: int | None
 ) -> None:
     assert ordered_before(resets) == ordered
@@ -155,7 +155,7 @@ steps = st.tuples(st.sampled_from(["open", "grant", "close"]), st.sampled_from("
 
 
 @given(st.lists(steps, min_size=8, max_size=20))
-def test_no_reset_of_the_clock_makes_a_sum_that_does_not_hold(
+def test_clock_resets_never_produce_a_false_joint_guarantee(
     steps: list[tuple[str, Any]],
 ) -> None:
     now, resets = 10, (0, 0)

@@ -17,7 +17,7 @@ def test_rows_are_shown_by_analyst_with_the_others_at_the_end() -> None:
     assert [view.analyst for view in views_of("census", rows)] == ["0", "Zoe", "ana", "eve", OTHERS]
 
 
-def test_a_row_tells_what_it_took_in_already() -> None:
+def test_a_usage_row_counts_each_decision_once() -> None:
     row = Usage("epsilon", 1)
     assert row.take(3, 1_000, 5)
     assert not row.take(3, 1_000, 5)

@@ -35,7 +35,7 @@ def predicted(
     return {each.days: each for each in found}
 
 
-def test_a_window_is_its_whole_days_and_today_so_far() -> None:
+def test_a_forecast_window_is_its_whole_days_plus_today_so_far() -> None:
     found = predicted({"2026-11-24": "0.1", "2026-11-23": "0.2", "2026-11-22": "0.4"})
     assert [found[days].spent for days in WINDOWS] == ["0.3", "0.7", "0.7"]
     # Of a day and a half, seven and a half, thirty and a half.
@@ -45,7 +45,7 @@ def test_a_window_is_its_whole_days_and_today_so_far() -> None:
     assert found[1].runs_out_at == "2026-11-29T12:00:00.000Z"
 
 
-def test_the_first_day_of_a_window_is_in_it_and_the_one_before_is_not() -> None:
+def test_a_forecast_window_includes_its_first_day_and_not_the_day_before() -> None:
     found = predicted(
         {"2026-11-17": "0.1", "2026-11-16": "5", "2026-10-25": "1", "2026-10-24": "9"}
     )
@@ -91,7 +91,7 @@ def test_an_even_pace_has_no_spread() -> None:
     assert found.runs_out_at == found.earliest == found.latest == "2026-12-02T00:00:00.000Z"
 
 
-def test_a_pace_that_one_day_made_may_never_use_it_up() -> None:
+def test_a_forecast_from_a_single_day_of_use_has_no_latest_date() -> None:
     found = predicted({"2026-11-20": "0.7"})[7]
     assert found.runs_out_at is not None
     assert found.earliest is not None
@@ -99,19 +99,19 @@ def test_a_pace_that_one_day_made_may_never_use_it_up() -> None:
     assert found.latest is None
 
 
-def test_one_whole_day_gives_no_range() -> None:
+def test_a_forecast_from_one_whole_day_has_no_range() -> None:
     found = predicted({"2026-11-23": "0.1", "2026-11-24": "0.1"})
     assert (found[1].earliest, found[1].latest) == (None, None)
     assert found[1].runs_out_at is not None
 
 
-def test_where_nothing_was_used_it_does_not_run_out() -> None:
+def test_a_budget_without_use_has_no_date_at_which_it_runs_out() -> None:
     for each in predicted({}).values():
         assert (each.spent, each.per_day) == ("0", 0.0)
         assert (each.runs_out_at, each.earliest, each.latest) == (None, None, None)
 
 
-def test_what_is_used_up_has_run_out_now() -> None:
+def test_an_exhausted_budget_runs_out_now() -> None:
     found = predicted({"2026-11-20": "0.7"}, "0")
     assert {each.runs_out_at for each in found.values()} == {"2026-11-24T12:00:00.000Z"}
     assert {each.earliest for each in found.values()} == {None}
@@ -130,7 +130,7 @@ def test_without_a_known_rest_there_is_no_time_but_a_rate() -> None:
     assert found.per_day == pytest.approx(0.1)
 
 
-def test_what_no_number_bounds_has_no_pace() -> None:
+def test_an_infinite_use_has_no_daily_rate() -> None:
     (found, *_) = forecasts(
         ALL, {"2026-11-23": INFINITE}, RemainingAmount(UNIT), begin=LONG_AGO, now=NOW
     )

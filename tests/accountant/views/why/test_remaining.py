@@ -50,7 +50,7 @@ def units(text: str) -> int:
     return found
 
 
-def test_without_limits_everybody_may_use_what_the_dataset_has() -> None:
+def test_without_limits_each_analyst_may_use_all_that_is_left() -> None:
     world = divided_world()
     world.ask("pure:0.25")
     found = left_in(world, "ana")
@@ -75,7 +75,7 @@ def test_the_least_of_dataset_and_limits_is_left() -> None:
     assert found[SpenderKey("analyst", "cy")] == RemainingAmount(units("0.2"))
 
 
-def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
+def test_the_reserved_share_of_another_team_is_not_left_for_an_analyst() -> None:
     world = divided_world()
     limit(world, "team", "red", reserved="0.4")
     limit(world, "team", "blue", part="0.9")
@@ -86,7 +86,7 @@ def test_a_share_of_others_is_kept_back_from_an_analyst() -> None:
     assert found[SpenderKey("team", "red")] == RemainingAmount(units("1"))
 
 
-def test_what_is_reserved_within_a_team_is_the_teams_and_kept_from_other_teams() -> None:
+def test_shares_of_a_teams_analysts_are_left_for_the_team_and_not_for_others() -> None:
     world = divided_world()
     limit(world, "team", "red", reserved="0.3")
     limit(world, "analyst", "cy", reserved="0.25")
@@ -99,7 +99,7 @@ def test_what_is_reserved_within_a_team_is_the_teams_and_kept_from_other_teams()
     assert found[SpenderKey("team", "red")] == RemainingAmount(units("0.675"))
 
 
-def test_a_limit_of_another_unit_is_left_aside_and_said() -> None:
+def test_a_limit_in_another_unit_is_skipped_and_marked() -> None:
     world = divided_world()
     limit(world, "team", "blue", policy={"filter": "zcdp", "rho": "0.1"})
     limit(world, "analyst", "cy", policy={"filter": "basic", "epsilon": "0.3"})

@@ -78,7 +78,7 @@ def reported(**changes: object) -> Why:
     return why_of(view(), sums, MEMBERS, now=NOW)
 
 
-def test_shares_are_parts_of_the_whole_budget_the_most_first() -> None:
+def test_analysts_are_listed_by_their_part_of_the_budget_in_descending_order() -> None:
     why = reported()
     found = [(row.analyst, row.team, row.granted, row.refused, row.spent) for row in why.by_analyst]
     assert found == [
@@ -103,7 +103,7 @@ def test_sums_of_each_table_are_exact() -> None:
     assert sum(Fraction(row.spent) for row in why.by_team) == Fraction(tiny) + Fraction("0.3")
 
 
-def test_weeks_are_those_of_iso_and_begin_on_monday() -> None:
+def test_use_is_summed_by_iso_weeks_from_monday() -> None:
     (last, next_) = reported().by_week
     assert (last.week, last.begins, last.spent) == ("2026-W47", "2026-11-16", "0.1")
     assert (next_.week, next_.begins, next_.spent) == ("2026-W48", "2026-11-23", "0.75")
@@ -141,7 +141,7 @@ def test_forecasts_are_of_all_of_teams_and_of_analysts() -> None:
     assert {each.left for each in reported().forecasts} == {"2"}
 
 
-def test_who_is_asked_for_is_there_however_little_they_spent() -> None:
+def test_the_requested_analyst_is_listed_even_with_little_use() -> None:
     many = [used(f"a{number:04}", 1, 0, "0.1") for number in range(MAX_SHOWN)]
     few = [used("zoe", 1, 0, "0.01"), used("zed", 1, 0, "0.02")]
     sums = msgspec.structs.replace(SUMS, analysts=[*few, *many])
@@ -162,14 +162,14 @@ def test_names_of_forecasts_are_known_before() -> None:
     assert spenders(SUMS, MEMBERS, "dan")[1] == ["ana", "ben", "cy", "dan"]
 
 
-def test_what_grants_nothing_more_has_no_forecast() -> None:
+def test_a_closed_or_halted_dataset_has_no_forecast() -> None:
     for closed, halted, state in ((True, False, "closed"), (False, True, "halted")):
         ended = msgspec.structs.replace(view(), closed=closed, halted=halted)
         why = why_of(ended, SUMS, MEMBERS, now=NOW)
         assert (why.state, why.forecasts) == (state, ())
 
 
-def test_a_clock_behind_the_log_is_not_asked() -> None:
+def test_a_report_uses_the_time_of_the_log_if_the_clock_is_behind() -> None:
     later = msgspec.structs.replace(view(), last_decided_at=iso(NOW + 5_000))
     assert why_of(later, SUMS, now=NOW).at == iso(NOW + 5_000)
 
@@ -180,7 +180,7 @@ def test_a_dataset_without_requests_has_an_empty_report() -> None:
     assert [each.runs_out_at for each in why.forecasts] == [None] * 3
 
 
-def test_an_amount_that_nothing_bounds_is_the_whole() -> None:
+def test_an_infinite_amount_has_ratio_1() -> None:
     (row,) = reported(analysts=[UsageByKey("a", 1, 0, INFINITE)]).by_analyst
     assert (row.spent, row.ratio) == ("inf", 1.0)
 
@@ -197,7 +197,7 @@ def test_days_of_teams_begin_where_an_archive_ends() -> None:
     assert why_of(opened, msgspec.structs.replace(sums, since=1), now=NOW).since is None
 
 
-def test_who_knows_no_members_sees_their_own_team_alone() -> None:
+def test_a_caller_without_access_to_members_sees_only_their_own_team() -> None:
     seen = without_members(reported(), "ana")
     assert [(row.analyst, row.team) for row in seen.by_analyst][:2] == [
         ("ana", "blue"),
@@ -210,7 +210,7 @@ def test_who_knows_no_members_sees_their_own_team_alone() -> None:
     assert without_members(reported(), "dan").spent == "0.85"
 
 
-def test_who_sees_their_own_sees_totals_and_nothing_else_of_others() -> None:
+def test_a_caller_with_own_visibility_sees_only_the_totals_of_others() -> None:
     seen = own_rows(reported(), "ben")
     assert [row.analyst for row in seen.by_analyst] == ["ben"]
     assert (seen.spent, seen.only) == ("0.85", "ben")
