@@ -86,8 +86,8 @@ def limit_at(
     period = periods.number(at)
     if usage is None:
         return ApplicableLimit(state, rule, compiled, spent, compiled.period_limit.nothing, period)
-    # A new period begins at 0: this is the reset. After a clock reset, usage of the latest period
-    # counts in the period of the new time.
+    # A new period begins with nothing used: this is the reset of the limit. Usage from before the
+    # clock was set back counts from the time to which it was set.
     latest = periods.number(usage.begins_at if usage.resets == resets.number else resets.last_to)
     if period > latest:
         return ApplicableLimit(state, rule, compiled, spent, compiled.period_limit.nothing, period)
@@ -97,11 +97,11 @@ def limit_at(
 def remaining_at(
     limits: ApplicableLimits, ledger: Ledger, cost: Price | None = None
 ) -> tuple[LimitRemaining, ...]:
-    """Return what remains under each limit, for an analyst whose request did not fit.
+    """Return what remains under each limit, for an analyst whose request was refused.
 
     Args:
-        cost: the price of the refused request, where waiting may help. `more_at` is set only if
-            the price fits into an unused period.
+        cost: the price of the refused request. `more_at` is set only if the price fits into a
+            new period, of which nothing is used. None if waiting cannot help.
     """
     found: list[LimitRemaining] = []
     dataset_remaining = unreserved(limits, ledger)
@@ -188,18 +188,18 @@ def _others(store: LimitStore, dataset: str, own: LimitState | None, team: str) 
     reserved = store.reserved(dataset)
     if not any_reserved(reserved):
         return ()
-    share = own.unused if own is not None else ()
+    own_unused = own.unused if own is not None else ()
     is_within_team = bool(team) and own is not None and own.within == team
     if team:
         inside = store.reserved_in(dataset, team).unused
-        rest = minus(inside, share) if is_within_team else inside
+        rest = minus(inside, own_unused) if is_within_team else inside
         reserved = plus(reserved_for_other_teams(store, dataset, team), rest)
     if not is_within_team:
-        reserved = minus(reserved, share)
+        reserved = minus(reserved, own_unused)
     return reserved if any_reserved(reserved) else ()
 
 
 def reserved_for_other_teams(store: LimitStore, dataset: str, team: str) -> Sums:
-    """Return the shares reserved outside a team: all but its own and those within its own."""
+    """Return the shares reserved outside a team: all but the team's and those of its analysts."""
     team_limit = store.get((dataset, "team", "", team))
     return minus(store.reserved(dataset), of_team(team_limit, store.reserved_in(dataset, team)))

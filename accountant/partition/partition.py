@@ -31,16 +31,18 @@ class Partition:
         rules: number of the rules of the last decision.
         sequence, head: number and hash (`sha256:...`) of the last decision.
         decided_at, floor: the partition's clock and its expiry watermark, in milliseconds.
-        next: offset of each input that comes next.
+        next: for each input, the offset to read next.
         ledgers: by dataset.
         ids: those remembered.
         branch: how many rollbacks the log has accepted.
         key: public half of the key that signs checkpoints, None while the log names none.
-        full: watermark and last second that could expire when the id table was last found full.
-        members, levels: of its datasets.
+        full: when the id table was last found full, the watermark and the last second of which
+            ids could expire then.
+        members, levels: the members and the limits of its datasets.
         resets: those of the clock.
-        checksum: of the rows of datasets, members and levels, as far as those are known.
-        moves: how often it began or ended to take in changes; an odd number within.
+        checksum: of the rows of datasets, members and limits, as far as those are known.
+        moves: raised before changes are taken in and again after it, so it is odd while they
+            are; see `Draft`.
     """
 
     __slots__ = (

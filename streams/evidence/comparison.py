@@ -89,7 +89,7 @@ class Evidence:
     """Collects checkpoints and receipts, and the log's hashes to compare them with.
 
     Args:
-        stored_checkpoints: signed checkpoints, each with its name in the sink.
+        checkpoints: signed checkpoints, each with its name in the sink.
         verifiers: the trusted keys, from outside the ledger.
     """
 
@@ -202,7 +202,7 @@ class Evidence:
         # Given-up checkpoints need no key: it may have been introduced in the branch that was
         # given up.
         stored_checkpoints = self._stored_of_ledger(partition)
-        resume = [
+        compared = [
             stored
             for stored in stored_checkpoints
             if not _is_given_up(stored.checkpoint, accepted)
@@ -211,8 +211,8 @@ class Evidence:
                 and _is_trusted(stored, keys)
             )
         ]
-        given_up = len(stored_checkpoints) - len(resume)
-        self._ours[partition] = self._check_signatures(resume, keys, wrong)
+        given_up = len(stored_checkpoints) - len(compared)
+        self._ours[partition] = self._check_signatures(compared, keys, wrong)
         places: dict[tuple[int, int], Checkpoint] = {}
         for each in self._ours[partition]:
             other = places.setdefault((each.branch, each.sequence), each)

@@ -1,6 +1,6 @@
 """A journal in memory: the reference implementation of the contract, and a double for tests.
 
-It keeps every promise of the port except durability. Two `MemoryJournal`s on one `MemoryLog`
+It keeps every promise of `Journal` except durability. Two `MemoryJournal`s on one `MemoryLog`
 compete like two processes: when one takes the log, it fences the other.
 """
 

@@ -27,7 +27,7 @@ _REQUEST_S: Final = 5.0
 _GRACE_S: Final = 1
 
 
-def bound(host: str, port: int, options: str) -> socket.socket:
+def bind_socket(host: str, port: int, options: str) -> socket.socket:
     """Return a socket bound to an address.
 
     Args:
@@ -92,7 +92,7 @@ class Probes:
         if self._settings.probe_port is None:
             return
         host, port = self._settings.listens_at.strip("[]"), self._settings.probe_port
-        self._socket = bound(host, port, f"{PREFIX}PROBE_PORT")
+        self._socket = bind_socket(host, port, f"{PREFIX}PROBE_PORT")
         self._server = GuestServer(
             self._app,
             max_connections=MAX_PROBES,

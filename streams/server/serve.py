@@ -31,7 +31,7 @@ from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
 from streams.server.app import create_app
 from streams.server.connection_limits import BoundedServer
-from streams.server.probes import Probes, bound
+from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
@@ -100,7 +100,7 @@ def bind(settings: Settings) -> socket.socket:
     """
     variable = "BIND" if settings.authenticates else "UNAUTHENTICATED_BIND"
     options = f"--port ({PREFIX}PORT) or --bind ({PREFIX}{variable})"
-    return bound(settings.listens_at.strip("[]"), settings.port, options)
+    return bind_socket(settings.listens_at.strip("[]"), settings.port, options)
 
 
 def address_of(listening: socket.socket, *, tls: bool = False) -> str:

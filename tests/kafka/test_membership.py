@@ -69,7 +69,7 @@ async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
         fault = proxy.inject(Api.JOIN_GROUP, Action.FORWARD_LATE, seconds=4)
         async with working(ledger) as worker:
             joined = proxy.count(Api.JOIN_GROUP)
-            # It takes the worker's membership in the group, and sends no heartbeats.
+            # The late duplicate takes over the worker's membership, and sends no heartbeats.
             await asyncio.to_thread(fault.wait)
             await until(lambda: proxy.count(Api.JOIN_GROUP) > joined, "joined again")
             await until(lambda: is_ready(worker), "ready again")

@@ -44,7 +44,7 @@ def consumer(cluster: Cluster, *, committed: bool) -> Any:
 
 
 async def bounds(client: Any, tps: list[TopicPartition]) -> dict[TopicPartition, Span]:
-    """Return the offsets of partitions that hold records now and that `client` may read.
+    """Return, for each partition, the offsets whose records exist now and that `client` may read.
 
     Raises: JournalFault, Refused.
     """
