@@ -75,7 +75,7 @@ def accountant(capsys: pytest.CaptureFixture[str]) -> Command:
     return run
 
 
-def test_a_policy_may_name_it() -> None:
+def test_a_policy_may_name_the_added_filter() -> None:
     plan = plan_of(Policy(**POLICY))
     assert plan.capacity == (UNIT // 2, UNIT // 10**6)
     assert guarantee_of(plan.policy) == ("epsilon", Decimal(1), Decimal("1e-6"))
@@ -83,7 +83,9 @@ def test_a_policy_may_name_it() -> None:
         filter_of(Policy(filter="magic", epsilon="1"))
 
 
-def test_a_ledger_opens_grants_refuses_and_reads_it_back(tmp_path: Path, clock: TestClock) -> None:
+def test_a_ledger_opens_grants_refuses_and_replays_under_the_added_filter(
+    tmp_path: Path, clock: TestClock
+) -> None:
     url = f"sqlite:///{tmp_path / 'ledger.db'}"
     with Accountant(url, clock=clock) as ledger:
         assert (
@@ -99,7 +101,7 @@ def test_a_ledger_opens_grants_refuses_and_reads_it_back(tmp_path: Path, clock: 
         assert (view.totals["epsilon"], view.budget["epsilon"]) == ("0.4", "0.5")
 
 
-def test_fits_counts_under_it(accountant: Command) -> None:
+def test_fits_counts_under_the_added_filter(accountant: Command) -> None:
     asked = ("--epsilon", "1", "--delta", "1e-6", "--claim", "pure:0.1", "--filter")
     (alone,) = accountant("fits", *asked, "halved")
     assert (alone["fits"], alone["filter"]) == (5, "halved")
@@ -108,7 +110,7 @@ def test_fits_counts_under_it(accountant: Command) -> None:
     assert beside[-1] == alone
 
 
-def test_compare_tries_it_in_place_of_another(
+def test_compare_tries_the_added_filter_in_place_of_another(
     accountant: Command, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     policy = tmp_path / "policy.json"

@@ -135,7 +135,9 @@ class TestAFilter:
         output = with_filter.python("-m", "streams.cli", "fits", "--help")
         assert "How many answers limited admits." in output
 
-    def test_compare_has_it_as_own_and_as_another(self, with_filter: Copy, policy: str) -> None:
+    def test_compare_shows_the_added_filter_as_the_policys_own_and_as_another(
+        self, with_filter: Copy, policy: str
+    ) -> None:
         body = {"version": 1, "type": "request", "analyst": "ana", "dataset": "census"}
         body |= {"claim": {"type": "pure", "epsilon": "0.1"}}
         body |= {"unit": "person", "neighbours": "add_remove"}
@@ -182,7 +184,9 @@ class TestAClaim:
         assert shown["left"] == {"epsilon": "0.05", "delta": "0"}
         assert with_claim.rows("audit")[0]["audit"] == "ok"
 
-    def test_fits_counts_it_under_every_filter_of_pure_claims(self, with_claim: Copy) -> None:
+    def test_fits_counts_the_added_claim_under_every_filter_of_pure_claims(
+        self, with_claim: Copy
+    ) -> None:
         budget = ("--epsilon", "1", "--delta", "1e-6", "--filter", "all")
         both = [
             {row["filter"]: row["fits"] for row in with_claim.rows("fits", *budget, "--claim", c)}

@@ -79,7 +79,7 @@ def test_old_topics_stop_a_refold_at_the_first_record() -> None:
 
 
 @pytest.mark.parametrize("with_rows", [True, False])
-def test_a_worker_halts_at_old_topics_and_decides_nothing(with_rows: bool) -> None:
+def test_a_worker_halts_at_topics_of_a_prerelease_and_decides_nothing(with_rows: bool) -> None:
     async def story() -> None:
         stage = Stage()
         decisions, rows = topics()

@@ -38,7 +38,7 @@ def test_the_demo_has_every_program_between_a_budget_and_a_webhook():
     assert wanted <= set(SERVICES)
 
 
-def test_a_services_dependencies_start_with_it():
+def test_a_service_starts_together_with_its_dependencies():
     for name, service in SERVICES.items():
         waits = service.get("depends_on", ())
         for other in waits:
@@ -68,7 +68,7 @@ def test_the_gateway_stores_its_index_on_a_volume():
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES)))
-def test_nobody_is_root(name):
+def test_no_service_runs_as_root(name):
     service = SERVICES[name]
     if service["image"].startswith(OURS):
         assert "USER 10001" in DOCKERFILE
@@ -172,14 +172,14 @@ def test_grafana_finds_its_data_source_and_its_dashboards():
     assert inside("grafana", "/etc/grafana/provisioning").is_dir()
 
 
-def test_grafana_lets_everybody_view_and_nobody_edit():
+def test_grafana_allows_everyone_to_view_and_no_one_to_edit():
     environment = SERVICES["grafana"]["environment"]
     assert environment["GF_AUTH_ANONYMOUS_ORG_ROLE"] == "Viewer"
     assert environment["GF_SECURITY_DISABLE_INITIAL_ADMIN_CREATION"] == "true"
     assert not [name for name in environment if "PASSWORD" in name]
 
 
-def test_grafana_is_the_version_whose_components_drew_the_pictures():
+def test_grafana_has_the_version_of_the_components_that_render_the_pictures():
     drawn = json.loads((ROOT / "tests" / "rendering" / "package.json").read_text("utf-8"))
     versions = drawn["dependencies"]
     assert SERVICES["grafana"]["image"] == f"grafana/grafana:{versions['@grafana/ui']}"

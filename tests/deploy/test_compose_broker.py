@@ -45,7 +45,7 @@ def password(composed: ComposeStack, role: str) -> str:
     return (composed.home / role / "kafka.password").read_text()
 
 
-def test_the_broker_requires_a_password_from_everybody_but_itself():
+def test_the_broker_requires_a_password_on_every_external_listener():
     properties = broker_properties()
     secured = dict(
         each.split(":") for each in properties["listener.security.protocol.map"].split(",")

@@ -60,7 +60,7 @@ def test_a_missing_certificate_or_one_of_another_authority_is_detected(lost, key
     assert first_start.certificates_hold(now)
 
 
-def test_the_names_of_certificates_are_those_of_services():
+def test_each_service_with_tls_has_a_certificate_of_its_name():
     named = {name for name in first_start.NAMES if name != "localhost"}
     assert named == {
         name
@@ -70,7 +70,7 @@ def test_the_names_of_certificates_are_those_of_services():
     }
 
 
-def test_everybody_has_a_token_and_the_servers_have_only_its_hash(keys):
+def test_each_user_has_a_token_and_the_servers_store_only_its_hash(keys):
     known = {row["name"] for row in json.loads((keys / "tokens/tokens.json").read_text())["tokens"]}
     assert known == {*first_start.PEOPLE}
     files = {name: keys / "people" / f"{name}.token" for name in first_start.PEOPLE}
@@ -105,7 +105,7 @@ def test_a_token_and_the_certificate_of_the_authority_are_shown_and_nothing_else
         assert refused.stdout == ""
 
 
-def test_a_token_whose_text_is_lost_is_revoked_and_replaced(keys):
+def test_a_lost_token_file_is_replaced_and_its_token_revoked(keys):
     path = keys / "people" / "ana.token"
     before = path.read_text()
     path.unlink()

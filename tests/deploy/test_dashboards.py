@@ -48,7 +48,7 @@ named = pytest.mark.parametrize("name", BOARDS)
 
 
 @named
-def test_the_committed_json_is_what_the_code_generates(name):
+def test_the_committed_dashboards_equal_the_generated_ones(name):
     committed = (WRITTEN / f"{name}.json").read_text(encoding="utf-8")
     assert committed == text(BOARDS[name]()), "run `make dashboards`"
 

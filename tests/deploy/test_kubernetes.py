@@ -198,7 +198,7 @@ def test_a_workers_name_in_the_group_is_its_pods():
     assert ("Service", service) in OBJECTS
 
 
-def test_a_gateway_stores_its_index_where_only_it_writes():
+def test_each_gateway_pod_stores_its_index_in_its_own_volume():
     where = Path(settings_of("accountant-gateway")["ACCOUNTANT_INDEX"]).parent
     (name,) = [
         each["name"]
@@ -210,7 +210,7 @@ def test_a_gateway_stores_its_index_where_only_it_writes():
 
 
 @workload
-def test_ports_and_paths_are_those_of_the_servers(name):
+def test_ports_and_probe_paths_match_those_of_the_servers(name):
     port, probed = container(name)["ports"]
     assert str(port["containerPort"]) == settings_of(name)[f"{PREFIX}{PORTS[name]}"]
     (served,) = spec("Service", name)["ports"]

@@ -20,7 +20,7 @@ def unpack(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
-def test_without_apt_it_says_what_to_install(tmp_path: Path) -> None:
+def test_without_apt_get_the_target_fails_and_names_the_missing_tools(tmp_path: Path) -> None:
     (tmp_path / "bin").mkdir()
     cat = shutil.which("cat")
     assert cat

@@ -157,7 +157,9 @@ def test_every_call_is_a_row_of_the_page() -> None:
 
 @pytest.mark.parametrize("name", COLUMNS)
 @pytest.mark.parametrize("route", CALLS)
-def test_a_cell_says_what_the_server_does(server: RolesServer, route: str, name: str) -> None:
+def test_each_cell_of_the_access_matrix_matches_the_server(
+    server: RolesServer, route: str, name: str
+) -> None:
     cell = MATRIX[route][COLUMNS.index(name)]
     dataset = CLOSED
     if name == "zoe":

@@ -71,7 +71,7 @@ def wrong_in(line: str) -> list[str]:
 
 
 @pytest.mark.parametrize("number", range(1, len(LINES) + 1))
-def test_what_a_line_names_is_there(number: int) -> None:
+def test_every_path_and_symbol_in_a_line_of_the_page_exists(number: int) -> None:
     assert not wrong_in(LINES[number - 1])
 
 

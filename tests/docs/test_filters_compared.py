@@ -48,7 +48,7 @@ FITTED = [(claim, name, row[f"`{name}`"]) for claim, row in COUNTS.items() for n
 
 
 @pytest.mark.parametrize(("claim", "name", "stated"), FITTED)
-def test_each_count_of_the_table_is_what_the_filter_admits(claim, name, stated):
+def test_each_count_of_the_filter_table_equals_that_of_the_filter(claim, name, stated):
     if stated == "–":
         plan = open_plan(resolve(Policy(filter=name, epsilon="1", delta="1e-6")))
         assert not fit(parse_claim(claim), unspent(plan)).accepted
@@ -141,7 +141,7 @@ def test_basic_composition_overtakes_where_stated():
 
 
 @pytest.mark.parametrize("epsilon", ["0.001", "0.02", "0.1", "0.2"])
-def test_zcdp_tight_admits_what_the_papers_filters_admit(epsilon):
+def test_zcdp_tight_admits_at_least_as_many_as_the_filters_of_the_papers(epsilon):
     most = admitted("zcdp_tight", Pure(epsilon))
     assert most >= admitted("fully_adaptive", Pure(epsilon))
     assert most >= admitted("advanced_2016", Pure(epsilon))

@@ -46,7 +46,7 @@ NAMES = wire_names()
 
 
 @pytest.mark.parametrize("name", EXPLAINED)
-def test_every_name_that_it_explains_is_on_the_wire(name):
+def test_every_wire_name_in_the_glossary_exists(name):
     assert name in NAMES
 
 

@@ -13,7 +13,7 @@ from streams.client import Accountant
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def test_the_readmes_program_is_charged_once_however_often_it_runs(tmp_path: Path) -> None:
+def test_the_readme_program_is_charged_once_over_several_runs(tmp_path: Path) -> None:
     printed = (ROOT / "README.md").read_text()
     (program,) = re.findall(r"^```python[^\n]*\n(.*?)^```$", printed, re.MULTILINE | re.DOTALL)
     kept = {key: each for key, each in os.environ.items() if not key.startswith("ACCOUNTANT_")}

@@ -99,7 +99,7 @@ def test_examples_of_inputs_pass_the_checks_of_the_ledger(name):
         check(source, body)
 
 
-def test_other_examples_are_what_they_say():
+def test_the_other_examples_decode_as_their_types():
     (preview,) = examples("preview")
     check_preview(preview)
     (policy,) = examples("policy")

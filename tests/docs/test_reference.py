@@ -62,7 +62,7 @@ def test_every_command_has_its_section_with_every_option(name):
         ("reasons_page.py", "reasons.md"),
     ],
 )
-def test_generated_pages_are_what_the_program_makes(script, name):
+def test_generated_pages_equal_the_output_of_their_scripts(script, name):
     made = subprocess.run(
         [sys.executable, ROOT / "scripts" / "reference" / script, "--print"],
         capture_output=True,

@@ -33,7 +33,7 @@ def test_the_table_has_its_rows() -> None:
 
 
 @pytest.mark.parametrize("text", ROWS)
-def test_what_is_admitted(text: str) -> None:
+def test_each_count_of_the_residue_table_equals_that_of_the_filter(text: str) -> None:
     basic, tight, as_gaussian, residue, optimum = ROWS[text]
     claim = parse_claim(text)
     assert admitted("zcdp_tight", claim) == int(tight)
@@ -69,7 +69,7 @@ def test_the_natural_filter() -> None:
     assert f"{2 - p:.3f} δ_g" in PAGE
 
 
-def test_the_state_and_what_a_request_costs() -> None:
+def test_the_state_and_the_costs_on_the_residue_page_are_exact() -> None:
     assert f"m² = {M_SQUARED:.4f}" in PAGE
     for kappa in (100, 10, 3):
         found = cost(kappa)
@@ -97,7 +97,7 @@ def delta(x: mpmath.mpf, m: mpmath.mpf) -> mpmath.mpf:
 
 
 @pytest.mark.parametrize(("epsilon", "m"), [("0.1", "0.24"), ("0.01", "0.1"), ("0.5", "1.3")])
-def test_the_step_holds_at_every_threshold_and_no_larger_one_does(epsilon: str, m: str) -> None:
+def test_the_residue_step_holds_at_every_threshold_and_is_the_largest(epsilon: str, m: str) -> None:
     with mpmath.workdps(40):
         e, state = mpmath.mpf(epsilon), mpmath.mpf(m)
         target = (1 + mpmath.exp(e)) * mpmath.ncdf(state / 2) - mpmath.exp(e)

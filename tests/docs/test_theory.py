@@ -78,7 +78,7 @@ def test_the_odometer_is_a_bound_on_the_same_walk():
     assert delta / 20 < crossed <= delta
 
 
-def test_the_odometers_read_what_the_text_says_at_the_end_of_whitehouse_2023_fig_3():
+def test_odometer_readings_equal_those_of_the_text_on_whitehouse_2023_fig_3():
     """Section 4: V = 1, delta' = 1e-6, and the figure's parameters."""
     text = (Path(__file__).parents[2] / "docs" / "theory.md").read_text(encoding="utf-8")
     (said,) = re.findall(r"^.*At V = 1, δ' = 1e-6, y = 0\.5.*$", text, re.MULTILINE)

@@ -84,7 +84,7 @@ def test_every_module_names_its_theorem(path):
 
 
 @pytest.mark.parametrize("path", EVERY, ids=named)
-def test_what_the_code_cites_is_there(path):
+def test_every_citation_in_the_code_exists_in_the_theory_page(path):
     text = prose(path)
     for work in CITED.findall(text):
         assert work in (*WORKS, *SPELLED), f"{work} is not in the bibliography"

@@ -21,7 +21,7 @@ def named(page: Path) -> str:
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # dozens of commands, on a machine that may be busy
 @pytest.mark.parametrize("page", [p for p in PAGES if p.stem != "on-kafka"], ids=named)
-def test_a_tutorial_works_as_it_is_printed(page: Path, tmp_path: Path) -> None:
+def test_a_tutorial_works_as_printed(page: Path, tmp_path: Path) -> None:
     work_through(page, tmp_path)
 
 
@@ -33,7 +33,7 @@ def test_a_tutorial_has_steps_with_their_output(page: Path) -> None:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=named)
-def test_every_command_is_on_the_path_of_the_shell_that_runs_it(page: Path) -> None:
+def test_a_page_activates_the_environment_before_its_first_command(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     bare = re.search(r"^(?:[A-Z_]+=\S+ )*(?:accountant|python) ", text, re.MULTILINE)
     if bare:

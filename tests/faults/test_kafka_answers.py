@@ -100,7 +100,7 @@ async def test_a_retriable_refusal_is_retried_and_written_once(
         assert values(ledger, "state") == every
 
 
-async def test_a_write_whose_answer_is_lost_is_sent_again_and_written_once(
+async def test_a_write_with_a_lost_response_is_sent_again_and_written_once(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -159,7 +159,7 @@ async def test_a_commit_is_requested_once_whatever_the_answer(
         assert values(ledger) == [b"v"]  # the broker had done it, and nothing was added
 
 
-async def test_a_write_that_outlasts_its_transaction_is_given_up(
+async def test_a_write_that_exceeds_the_transaction_timeout_is_given_up(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
@@ -194,7 +194,7 @@ async def test_an_error_of_the_client_is_not_a_fault_of_a_record(
                 await producer.transact(0, {letters: [Record(b"k", b"v")]})
 
 
-async def test_it_looks_up_its_own_topics_only(
+async def test_a_producer_looks_up_only_its_own_topics(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

@@ -73,7 +73,7 @@ async def resume(broker: LocalBroker) -> None:
     await asyncio.to_thread(broker.resume)
 
 
-async def test_a_worker_started_before_its_broker_waits_for_it(
+async def test_a_worker_started_before_its_broker_waits_for_the_broker(
     own_broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(own_broker.bootstrap, application) as ledger:

@@ -75,7 +75,7 @@ async def test_a_lost_response_is_no_commit_and_charges_nothing_twice(
     assert len(watch.reported) < len(verdict.decisions)
 
 
-async def test_a_commit_whose_answer_is_lost_is_not_sent_again(
+async def test_a_commit_with_a_lost_response_is_not_sent_again(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1) as ledger:

@@ -53,7 +53,7 @@ async def test_readers_that_are_stopped_while_the_broker_is_away_do_not_come_bac
     await asyncio.to_thread(own_broker.start)
 
 
-async def test_a_reader_whose_stop_is_cancelled_is_stopped_all_the_same(
+async def test_a_reader_with_a_cancelled_close_still_closes(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

@@ -371,7 +371,7 @@ FORGED: dict[str, tuple[Plant, str, str]] = {
 }  # fmt: skip
 
 
-def test_the_sound_log_is_as_predicted_before_and_after_it_is_rewritten(history: SoundLog) -> None:
+def test_the_oracle_accepts_the_sound_log_and_an_unchanged_rewrite_of_it(history: SoundLog) -> None:
     partition = oracle.judge_file(history.found, history.inputs)
     assert len(partition.decisions) == len(history.places)
     forger = Forger(history)

@@ -115,7 +115,7 @@ def test_a_budget_filled_with_fractions_is_predicted_to_its_last_part(
     assert any("rounded_up" in each for each in partition.decisions)
 
 
-def test_a_batch_whose_fraction_is_in_one_of_its_parts_is_predicted(tmp_path: Path) -> None:
+def test_the_oracle_predicts_a_batch_with_a_fraction_in_one_part(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         log = History(ledger)
         budget = {"filter": "gdp_residue", "epsilon": "5", "delta": "1e-6", "odometers": ()}
@@ -143,7 +143,7 @@ def test_an_interactive_offer_that_would_end_the_filter_is_predicted(tmp_path: P
     assert (refused["fits"][:12], refused["ends"]) == ("interactive:", "fully_adaptive")
 
 
-def test_bounded_range_alone_and_in_batches_is_predicted_to_its_refusal(tmp_path: Path) -> None:
+def test_the_oracle_predicts_bounded_range_alone_and_in_batches(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         log = History(ledger)
         for name in ("alone", "batches"):
@@ -218,7 +218,7 @@ def test_a_clock_that_was_ahead_and_was_set_back_is_predicted(tmp_path: Path) ->
     assert found["expired", None] > 50
 
 
-def test_a_seal_and_the_decisions_after_it_are_predicted(tmp_path: Path) -> None:
+def test_the_oracle_predicts_seals_and_later_decisions(tmp_path: Path) -> None:
     with FedLedger(tmp_path / "ledger.db") as ledger:
         load = Load(2, START)
         fed(ledger, load, 1_200)

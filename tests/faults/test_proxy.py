@@ -53,7 +53,7 @@ async def committed(broker: LocalBroker, topic: str) -> list[bytes | None]:
         return values
 
 
-async def test_clients_stay_behind_the_proxy(
+async def test_a_client_sends_every_request_through_the_proxy(
     broker: LocalBroker, proxy: FaultProxy, topic: str
 ) -> None:
     async with producer(proxy, topic) as sender, sender.transaction():
@@ -169,7 +169,7 @@ async def test_a_client_resumes_after_a_broker_outage(
     assert await committed(broker, topic) == [b"patient"]
 
 
-async def test_nobody_can_start_while_the_broker_is_away(proxy: FaultProxy, topic: str) -> None:
+async def test_a_client_cannot_start_during_a_broker_outage(proxy: FaultProxy, topic: str) -> None:
     sender = producer(proxy, topic)
     with proxy.away(), pytest.raises(KafkaError):
         await sender.start()

@@ -151,7 +151,7 @@ def wait_ready(service: EmbeddedService) -> bool:
 
 
 @pytest.mark.parametrize("half", [False, True])
-def test_an_io_error_ends_the_ledger_and_the_next_start_finds_it_sound(
+def test_an_io_error_closes_the_ledger_and_the_next_start_finds_it_intact(
     tmp_path: Path, half: bool
 ) -> None:
     at = born()

@@ -186,7 +186,7 @@ def one_life(file: Path, plan: Plan, life: int, chance: random.Random) -> list[b
 
 
 @pytest.mark.parametrize("number", range(FILES))
-def test_a_killed_ledger_keeps_all_that_it_answered(number: int, tmp_path: Path) -> None:
+def test_a_killed_ledger_has_every_decision_that_it_answered(number: int, tmp_path: Path) -> None:
     chance = random.Random(number)
     file = tmp_path / "ledger.db"
     plan = Plan(time.time_ns() // 1_000_000, FAST if number % 2 else 1)

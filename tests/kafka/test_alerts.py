@@ -265,7 +265,7 @@ async def test_another_worker_reports_the_alerts_that_an_owner_does_not(
     assert sorted(found) == sorted(f"{name}/1/0.5" for name in names), "each once"
 
 
-async def test_a_broker_outage_and_a_kill_during_it_lose_nothing(
+async def test_no_alert_is_lost_by_a_broker_outage_with_a_killed_worker(
     own_broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     names = [f"d{i}" for i in range(20)]

@@ -96,7 +96,7 @@ def unknown_at_home() -> bytes:
     return changed(dataset=name)
 
 
-async def test_bad_records_get_a_reason_and_cost_nothing(
+async def test_invalid_records_get_a_reason_and_cost_nothing(
     broker: LocalBroker, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:

@@ -37,7 +37,7 @@ async def read(bootstrap: str, tp: TopicPartition, end: int, *, ours: bool) -> l
     return found
 
 
-async def test_records_are_those_of_the_client_without_its_objects(
+async def test_unpacked_records_equal_those_of_the_client_library(
     broker: LocalBroker, application: str
 ) -> None:
     where = Deployment(

@@ -108,7 +108,7 @@ async def test_single_decisions_come_in_the_requested_order(
                 await reader.decisions(0, [0, len(log)])
 
 
-async def test_records_behind_an_open_transaction_are_not_read(
+async def test_records_after_the_start_of_an_open_transaction_are_not_read(
     broker: LocalBroker, application: str
 ) -> None:
     async with filled(broker, application, rounds=1) as ledger:

@@ -182,7 +182,7 @@ async def test_a_batch_with_false_offsets_hides_no_other(
             assert await inbox.position(tp) == 9
 
 
-async def test_transaction_markers_leave_gaps_that_delay_nothing(
+async def test_gaps_left_by_transaction_markers_delay_no_record(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, producer, (tp, _)):
@@ -198,7 +198,7 @@ async def test_transaction_markers_leave_gaps_that_delay_nothing(
         assert await take(inbox, tp, 31) == [b"%d" % i for i in range(31)]
 
 
-async def test_leaders_are_looked_up_again_without_a_long_wait(
+async def test_a_new_lookup_of_leaders_does_not_wait_for_a_missing_answer(
     broker: LocalBroker, application: str
 ) -> None:
     async with inputs(broker, application) as (inbox, _, _):

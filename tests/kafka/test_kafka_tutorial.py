@@ -11,5 +11,5 @@ from tests.docs.tutorial import ROOT, work_through
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)  # a broker of its own and a dozen commands
-def test_the_tutorial_on_kafka_works_as_it_is_printed(tmp_path: Path) -> None:
+def test_the_kafka_tutorial_works_as_printed(tmp_path: Path) -> None:
     work_through(ROOT / "docs" / "tutorials" / "on-kafka.md", tmp_path)

@@ -70,7 +70,7 @@ def committed(broker: LocalBroker, topic: str, *, count: int) -> list[bytes | No
         consumer.close()
 
 
-async def test_another_client_library_reads_what_a_transaction_committed(
+async def test_another_client_library_reads_a_committed_transaction(
     broker: LocalBroker, application: str
 ) -> None:
     await create_topic(broker, application)
@@ -212,7 +212,7 @@ def test_a_broker_that_cannot_start_shows_its_log(tmp_path: Path) -> None:
     assert not broker.is_running
 
 
-def test_a_port_in_use_is_an_error_that_names_it(broker: LocalBroker, tmp_path: Path) -> None:
+def test_starting_a_broker_on_a_used_port_is_an_error(broker: LocalBroker, tmp_path: Path) -> None:
     second = LocalBroker(tmp_path, port=broker.ports.clients)
     with pytest.raises(BrokerError, match="already in use"):
         second.start()

@@ -87,7 +87,7 @@ async def check_sound(ledger: Ledger, *, granted: int) -> None:
     assert spent["epsilon"] == f"0.{granted:03d}".rstrip("0")  # type: ignore[index]
 
 
-async def test_requests_deleted_undecided_are_given_up(
+async def test_a_partition_continues_after_deleted_requests_are_accepted_as_lost(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -156,7 +156,9 @@ async def test_a_recreated_topic_is_filled_up_and_nothing_is_decided_twice(
         await check_sound(ledger, granted=11)
 
 
-async def test_lost_admin_records_are_given_up_too(broker: LocalBroker, application: str) -> None:
+async def test_a_partition_continues_after_deleted_admin_records_are_accepted_as_lost(
+    broker: LocalBroker, application: str
+) -> None:
     async with ledger_of(broker, application) as ledger:
         await with_history(ledger)
         Operator(ledger).delete("admin")

@@ -77,7 +77,9 @@ async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
         await ledger.judged()
 
 
-async def test_a_client_that_has_left_serves_nothing(broker: LocalBroker, application: str) -> None:
+async def test_a_client_that_left_its_group_owns_no_partitions(
+    broker: LocalBroker, application: str
+) -> None:
     assigned: list[set[int]] = []
 
     async def revoked(partitions: set[int]) -> None:
@@ -128,7 +130,7 @@ async def test_a_restarted_worker_displaces_no_other(broker: LocalBroker, applic
         await ledger.judged()
 
 
-async def test_a_worker_whose_group_client_has_failed_joins_with_another(
+async def test_a_worker_joins_again_after_its_group_client_failed(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     watch = Watch()

@@ -27,7 +27,7 @@ def test_the_table_of_partitions_follows_the_rule() -> None:
         assert partition_of(key.encode(), PARTITIONS) == int(partition)
 
 
-async def test_the_program_for_librdkafka_is_granted_what_it_asks(
+async def test_the_documented_librdkafka_program_gets_its_request_granted(
     broker: LocalBroker, application: str, tmp_path: Path
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=PARTITIONS) as ledger:

@@ -45,7 +45,7 @@ async def append(where: Deployment, count: int) -> None:
     await producer.stop()
 
 
-async def test_each_end_is_reported_again_as_it_moves(
+async def test_a_probe_reports_the_new_end_of_a_log_that_grows(
     broker: LocalBroker, application: str
 ) -> None:
     where = await topics_of(broker, application)

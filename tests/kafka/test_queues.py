@@ -65,7 +65,7 @@ async def test_both_inputs_together_keep_to_the_bytes_of_a_batch() -> None:
     assert [record.offset for record in got[REQUESTS]] == [2]
 
 
-async def test_a_record_larger_than_a_batch_comes_alone() -> None:
+async def test_a_record_larger_than_a_batch_is_taken_alone() -> None:
     queues = Queues()
     for tp in (ADMIN, REQUESTS):
         queues.begin(tp, 0)

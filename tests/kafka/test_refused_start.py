@@ -78,7 +78,7 @@ async def test_a_start_on_wrong_settings_names_each_and_the_command(
             pass
 
 
-async def test_settings_changed_under_a_running_worker_stop_it_until_they_are_right(
+async def test_wrong_topic_settings_stop_a_running_worker_until_they_are_corrected(
     broker: LocalBroker, application: str
 ) -> None:
     async with (
@@ -178,7 +178,7 @@ async def test_topics_are_not_ready_for_settings_other_than_their_genesis(
         assert await topics.create(ledger.deployment) == []
 
 
-async def test_an_open_transaction_is_named_with_the_commands_that_find_and_end_it(
+async def test_an_open_transaction_is_reported_with_the_commands_to_find_and_abort_it(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:

@@ -125,7 +125,7 @@ async def test_a_workers_fast_clock_dates_no_decision(
         await ledger.judged()
 
 
-async def test_a_workers_slow_clock_stops_it_until_it_is_set(
+async def test_a_worker_with_a_slow_clock_stops_until_the_clock_is_corrected(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:

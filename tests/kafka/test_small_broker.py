@@ -9,7 +9,9 @@ from tests.faults.ledger import Ledger, working
 KEY = b"k" * 150_000
 
 
-async def test_a_long_key_is_cut_in_its_dead_letter_and_delays_nothing(application: str) -> None:
+async def test_a_long_key_is_truncated_in_its_dead_letter_and_delays_no_request(
+    application: str,
+) -> None:
     with LocalBroker(settings={"message.max.bytes": "100000"}) as broker:
         async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
             async with working(ledger):

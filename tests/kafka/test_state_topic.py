@@ -127,7 +127,7 @@ async def test_a_state_topic_recreated_under_a_running_worker_is_detected(
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
-async def test_a_worker_without_a_state_topic_resumes_when_it_is_back(
+async def test_a_worker_resumes_after_its_state_topic_is_created_again(
     broker: LocalBroker, application: str
 ) -> None:
     async with ledger_of(broker, application) as ledger:
@@ -167,7 +167,9 @@ async def test_an_idle_worker_without_a_state_topic_names_the_topic_and_not_the_
         assert verdict.outcomes["granted"] == 2 * len(DATASETS)
 
 
-async def test_a_state_behind_the_log_is_not_trusted(broker: LocalBroker, application: str) -> None:
+async def test_a_state_topic_older_than_the_log_is_not_trusted(
+    broker: LocalBroker, application: str
+) -> None:
     async with ledger_of(broker, application) as ledger:
         async with working(ledger):
             await opened(ledger)

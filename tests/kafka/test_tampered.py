@@ -191,7 +191,9 @@ async def tampered(
         yield made
 
 
-async def test_a_manipulated_log_is_named_and_decides_nothing(tampered: TamperedLedger) -> None:
+async def test_an_audit_names_a_manipulated_log_and_a_worker_refuses_it(
+    tampered: TamperedLedger,
+) -> None:
     audit = await asyncio.to_thread(tampered.audited)
     assert audit["checkpoints"]["of_this_ledger"]
     for number, (sound, drawn) in enumerate(zip(tampered.sound, tampered.drawn, strict=True)):

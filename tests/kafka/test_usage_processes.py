@@ -46,7 +46,9 @@ def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedPro
     return subprocess.run(line, env=env, capture_output=True, text=True, timeout=120)
 
 
-async def test_the_command_says_what_the_server_says(ledger: Ledger, tmp_path: Path) -> None:
+async def test_the_usage_and_why_commands_equal_the_http_responses(
+    ledger: Ledger, tmp_path: Path
+) -> None:
     index, file = tmp_path / "usage.index", tmp_path / "usage.parquet"
     async with working(ledger):
         await open_both(ledger)

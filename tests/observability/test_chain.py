@@ -142,7 +142,7 @@ def test_a_team_at_four_fifths_of_its_share_is_alerted_by_its_own_route(
     assert watch.complaints() == []
 
 
-def test_every_rule_works_on_what_is_exported_and_exemplars_lead_to_a_request(
+def test_every_rule_works_on_real_metrics_and_exemplars_lead_to_a_request(
     chain: tuple[str, Watch],
 ) -> None:
     address, watch = chain

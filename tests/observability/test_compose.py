@@ -59,7 +59,7 @@ def test_a_programs_health_check_fails_if_nothing_answers(service: str, programs
     assert check(service, NOBODY, programs) != 0
 
 
-def test_the_brokers_health_check_passes_while_it_runs(
+def test_the_health_check_of_a_running_broker_passes(
     own_broker: LocalBroker, tmp_path: Path
 ) -> None:
     """kafka-broker-api-versions.sh starts this class of the tools that the image has."""

@@ -132,7 +132,7 @@ def test_no_answer_where_not_even_the_first_fits():
         (with_doubling, "zcdp_tight", (2**18 - 1) / 18e6),
     ],
 )
-def test_a_count_that_never_passes_pays_what_was_shown_and_ends_the_run(run, name, spent):
+def test_a_count_that_never_passes_pays_for_its_answers_and_ends_the_run(run, name, spent):
     """A count of 0 is shown with ever less noise; then 30000, which would fit, is not asked."""
     setting = Setting(setting_of(run).rule, counts=(0, 30000))
     done = run(setting, policy_of(name), np.random.default_rng(2))

@@ -112,7 +112,9 @@ class TestTheOptimum:
     @settings(max_examples=100, deadline=None)
     @given(st.integers(1, 60), epsilons, st.integers(0, 10**6))
     @example(3, Decimal("0.55"), 10**6)  # of k epsilon itself 80 digits leave 1e-82
-    def test_it_is_the_binomial_hockey_stick(self, k: int, epsilon: Decimal, part: int) -> None:
+    def test_optimal_delta_is_the_binomial_hockey_stick(
+        self, k: int, epsilon: Decimal, part: int
+    ) -> None:
         target = epsilon * k * part / 10**6
         ours = optimal_delta(mechanisms=k, epsilon=epsilon, target=target)
         due = hockey_stick(k, exact.real(Fraction(epsilon)), exact.real(Fraction(target)))
@@ -122,7 +124,7 @@ class TestTheOptimum:
         brackets(ours, due)
 
     @pytest.mark.slow
-    def test_it_is_stable_at_ten_thousand(self) -> None:
+    def test_optimal_delta_is_accurate_for_ten_thousand_mechanisms(self) -> None:
         k, e = 10_000, mpmath.mpf(1) / 100
         for target in ("0", "4", "99.9"):
             ours = optimal_delta(mechanisms=k, epsilon=HUNDREDTH, target=Decimal(target))
@@ -159,7 +161,7 @@ class TestTheOptimum:
     @pytest.mark.slow
     @settings(max_examples=100, deadline=None)
     @given(st.integers(1, 200), epsilons, deltas)
-    def test_its_epsilon_is_the_least_that_holds(
+    def test_optimal_epsilon_is_the_smallest_that_satisfies_delta(
         self, k: int, epsilon: Decimal, delta: Decimal
     ) -> None:
         minimum = optimal_epsilon(mechanisms=k, epsilon=epsilon, delta=delta)
@@ -170,7 +172,7 @@ class TestTheOptimum:
             assert hockey_stick(k, e, less) > d
         assert minimum <= k * epsilon * (1 + Decimal("1e-20"))
 
-    def test_no_composition_is_below_it(self) -> None:
+    def test_optimal_epsilon_is_at_most_that_of_strong_and_basic_composition(self) -> None:
         for k in (1, 28, 100, 562, 2000):
             runs = [(HUNDREDTH, k)]
             best = optimal_epsilon(mechanisms=k, epsilon=HUNDREDTH, delta=MILLIONTH)
@@ -194,11 +196,11 @@ class TestTheOptimum:
         with pytest.raises(ValueError, match=message):
             optimal_delta(**(good | arguments))
 
-    def test_an_epsilon_of_0_costs_nothing(self) -> None:
+    def test_mechanisms_of_epsilon_0_have_optimal_delta_0(self) -> None:
         none = Decimal(0)
         assert optimal_delta(mechanisms=9, epsilon=none, target=none) == 0
         assert optimal_epsilon(mechanisms=9, epsilon=none, delta=none) == 0
 
-    def test_more_than_it_can_count_is_refused(self) -> None:
+    def test_optimal_count_refuses_a_delta_of_1(self) -> None:
         with pytest.raises(ValueError, match="delta must be at least 0 and below 1"):
             optimal_count(epsilon=HUNDREDTH, target=Decimal(1), delta=Decimal(1))

@@ -20,7 +20,9 @@ def drawn(*arguments: str) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("kind", "start"), [("png", b"\x89PNG"), ("svg", b"<?xml"), ("pdf", b"%PDF")]
 )
-def test_a_figure_is_a_file_named_after_it(tmp_path: Path, kind: str, start: bytes) -> None:
+def test_the_command_writes_each_figure_to_a_file_of_its_name(
+    tmp_path: Path, kind: str, start: bytes
+) -> None:
     out = tmp_path / "drawn"
     done = drawn("--out", str(out), "--only", "odometers_2016", "--format", kind)
     assert (done.returncode, done.stdout) == (0, f"{out}/odometers_2016.{kind}\n"), done.stderr

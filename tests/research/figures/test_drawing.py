@@ -56,7 +56,7 @@ def test_every_curve_is_in_the_legend_and_looks_like_no_other_of_its_panel(name)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_axes_name_what_they_show_and_remarks_cover_no_curve(name):
+def test_axes_have_labels_and_remarks_cover_no_curve(name):
     figure = rendered(name)
     for panel, axes in zip(picture(name).panels, figure.axes, strict=True):
         assert axes.get_xlabel()
@@ -80,7 +80,7 @@ def test_curves_that_are_no_adaptive_bounds_are_dashed(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_committed_is_what_would_be_drawn(name):
+def test_committed_figures_match_the_code_that_draws_them(name):
     """`make figures` draws them again."""
     carried = re.findall(rb"sha256:([0-9a-f]{64})", (DRAWN / f"{name}.png").read_bytes())
     assert carried == [digest(picture(name)).encode()]

@@ -58,7 +58,7 @@ def test_the_curves_go_through_the_reference_points(name):
         assert exact * (1 - CLOSE / 10**6) <= shown <= exact * (1 + CLOSE), row
 
 
-def test_the_papers_parameters_are_those_of_the_figures():
+def test_figures_use_the_parameters_of_the_papers():
     inputs = {row["bound"]: row["inputs"] for row in ROWS}
     assert inputs["fig3_filter_odometer(eps tuned so y*=0.5)"]["y"] == o.LINEAR.y
     assert inputs["fig3_mixture_two_sided"]["r"] == o.MIXTURE.r == o.ONE_SIDED.r
@@ -78,7 +78,7 @@ def test_the_papers_parameters_are_those_of_the_figures():
         ("ex_post", 59.81),
     ],
 )
-def test_the_experiment_answers_as_many_counts_as_its_laws_say(key, mean):
+def test_the_experiment_answers_the_expected_number_of_counts(key, mean):
     assert experiment.answered(key, "1", "0.1") == pytest.approx(mean, abs=0.75)
 
 
@@ -106,7 +106,7 @@ def test_the_budgets_that_filters_need_go_through_the_reference_points(name, bou
         assert abs(shown - exact) <= exact * CLOSE, row
 
 
-def test_the_2016_budget_is_the_point_where_its_bound_meets_it():
+def test_the_budget_needed_by_advanced_2016_is_above_fully_adaptive():
     """Whitehouse 2023: far above its own filter, and basic composition is better for few."""
     needed = [filters.needed("advanced_2016", count) for count in (1, 50, 100)]
     assert needed == sorted(needed)

@@ -45,7 +45,7 @@ class Hopeful:
         return query("0.4" if view[-1].loss > 0 else "0.1")
 
 
-def test_whatever_is_asked_for_runs_up_to_the_number_of_rounds() -> None:
+def test_adaptive_composition_runs_every_query_up_to_the_number_of_rounds() -> None:
     many = Fixed([query("0.3")] * 9)
     view = adapt_param_comp(many, rounds=5, b=0, generator=np.random.default_rng(1))
     assert [r.outcome is None for r in view.rounds] == [False] * 5
@@ -53,7 +53,7 @@ def test_whatever_is_asked_for_runs_up_to_the_number_of_rounds() -> None:
     assert view.loss == pytest.approx((2 * ups - 5) * 0.3, abs=1e-12)
 
 
-def test_the_filter_admits_what_its_ledger_admits_and_halts_as_printed() -> None:
+def test_a_filter_game_admits_the_queries_that_its_ledger_admits_and_halts() -> None:
     queries = [query("0.4"), query("0.4"), query("0.4"), query("0.2")]
     for halt, admitted in ((True, [True, True, False]), (False, [True, True, False, True])):
         view = privacy_filter_comp(
@@ -68,12 +68,12 @@ def test_the_filter_admits_what_its_ledger_admits_and_halts_as_printed() -> None
         assert abs(view.loss) <= 1
 
 
-def test_a_refusal_tells_nothing() -> None:
+def test_a_refused_round_has_loss_0() -> None:
     refused = Round(query("0.4"), None)
     assert refused.loss == 0.0
 
 
-def test_an_answer_that_tells_the_neighbour_makes_the_loss_infinite() -> None:
+def test_an_answer_that_reveals_the_neighbour_makes_the_loss_infinite() -> None:
     shame = Query(Approximate("0", "0.2"), name_and_shame(0.2))
     ledger = FilterLedger(BASIC)
     generator = np.random.default_rng(3)

@@ -70,13 +70,15 @@ def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
-def test_the_other_order_of_the_neighbours_alone_gains_no_more(attack: Attack) -> None:
+def test_swapped_neighbours_gain_an_adversary_no_more_than_the_filters_delta(
+    attack: Attack,
+) -> None:
     maximum = promised(attack, attack.epsilon)
     assert attack.solve(swapped=True).value <= maximum * (1 + 1e-12)
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-0")])
-def test_a_cap_takes_from_what_an_adversary_can_do_and_adds_nothing(attack: Attack) -> None:
+def test_a_cap_never_increases_the_gain_of_an_adversary(attack: Attack) -> None:
     """Whoever is capped plays one of the strategies of whoever is not."""
     free = FilterLedger(attack.policy)
     capped = replace(attack, policy=structs.replace(attack.policy, most_per_request="0.3"))

@@ -108,10 +108,10 @@ class TestRenyiOrdersWithDeltaUndivided:
     def test_three_orders_undivided_have_1_7_delta(self) -> None:
         assert self.value({2.5: 1, 15: 1, 200: 1}, 0.03) > 1.7
 
-    def test_divided_they_stay_within_delta_and_come_near_it(self) -> None:
+    def test_renyi_orders_with_divided_delta_stay_within_delta_and_near_it(self) -> None:
         assert 0.7 < self.value({2.5: 0.5, 400: 0.5}, 0.02) <= 1
         assert 0.5 < self.value({2.5: 1 / 3, 15: 1 / 3, 200: 1 / 3}, 0.03) <= 1
 
     @pytest.mark.parametrize("order", [2.5, 15.0])
-    def test_one_order_alone_reaches_its_delta(self, order: float) -> None:
+    def test_a_single_renyi_order_reaches_its_delta(self, order: float) -> None:
         assert 0.99 < self.value({order: 1}, 0.02) <= 1

@@ -204,7 +204,7 @@ def worst_curve(order: float, divergence: float) -> Curve:
     ],
 )
 @pytest.mark.parametrize("rule", [left_alive, revived])
-def test_a_filter_that_goes_on_after_what_it_was_not_charged_for(
+def test_a_filter_that_continues_after_an_uncharged_claim_exceeds_delta(
     rule: Rule, name: str, delta: str, minimum: float
 ) -> None:
     """Randomized response of the whole epsilon, then the largest Gaussian."""
@@ -220,7 +220,7 @@ def test_a_delta_of_its_own_for_basic_composition(delta: str, minimum: float) ->
 
 
 @pytest.mark.parametrize(("delta", "minimum"), [("0.05", 3.76), ("1e-6", 49_519), ("1e-3", 261.9)])
-def test_an_infinite_sum_that_a_void_takes_to_nothing(delta: str, minimum: float) -> None:
+def test_a_void_that_resets_an_infinite_sum_exceeds_delta(delta: str, minimum: float) -> None:
     """Noise that ran, noise that was voided: INFINITE - INFINITE = 0, and a response fits."""
     planted = Planted("gdp_residue", delta, right)
     assert planted.value(3) <= 1.0000001

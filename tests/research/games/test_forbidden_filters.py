@@ -62,13 +62,13 @@ class TestAFiltersFormulaAtTheCurrentTotals:
         assert solution.nodes == 488 * 489 // 2
         return solution.value / self.DELTA
 
-    def test_it_is_crossed_195_times_too_often(self) -> None:
+    def test_the_formula_at_current_totals_is_crossed_195_times_too_often(self) -> None:
         assert self.value("crosses") == pytest.approx(195, abs=0.2)
 
     def test_stopping_at_will_has_1_85_times_its_delta(self) -> None:
         assert self.value("stops at will") == pytest.approx(1.85, abs=0.005)
 
-    def test_the_policys_constant_holds(self) -> None:
+    def test_the_formula_with_the_policys_constant_stays_within_delta(self) -> None:
         assert 0.2 < self.value("is held to the policy") < 0.201
 
 
@@ -114,7 +114,7 @@ def test_squares_of_pure_epsilons_are_no_squares_of_mu(
         ("0.398", 1.004, 1.005),
     ],
 )
-def test_bounded_range_costs_what_half_of_it_costs_and_no_hair_less(
+def test_bounded_range_charged_slightly_less_than_its_eta_exceeds_delta(
     charged: str, minimum: float, maximum: float
 ) -> None:
     """docs/theory.md P11: some adversary with loss +-0.2 uses all that the step leaves."""
@@ -173,14 +173,14 @@ class TestSeveralFiltersWithoutDividingDelta:
         solution = solve(start, moves, hockey_stick(1.0, last), depth=4)
         return solution.value / float(self.DELTA)
 
-    def test_undivided_they_have_1_75_delta(self) -> None:
+    def test_two_filters_with_undivided_delta_reach_1_75_delta(self) -> None:
         assert self.value("1e-6") > 1.75
 
-    def test_divided_they_stay_within_delta(self) -> None:
+    def test_two_filters_with_divided_delta_stay_within_delta(self) -> None:
         assert 0.88 < self.value("5e-7") <= 1
 
 
-def test_a_check_that_leaves_out_the_request_itself_is_none() -> None:
+def test_a_filter_that_checks_before_it_adds_the_request_exceeds_delta() -> None:
     """The infimum over n has to include the first mechanism, and each that is asked for."""
     ledger = FilterLedger(Policy(filter="zcdp_tight", epsilon="1", delta="0.01"))
     offer = m.pure("4")

@@ -105,14 +105,14 @@ class TestClaimsWithDelta:
         payoff = crossing(lambda n: bound(n) if n else math.inf, tie=1e-15)
         return solve(0, moves, payoff, depth=self.ROUNDS, decimals=16).value
 
-    def test_as_printed_they_cross_14_000_times_too_often(self) -> None:
+    def test_the_printed_odometer_is_crossed_14_000_times_too_often(self) -> None:
         v = self.ROUNDS * Decimal(self.EPSILON) ** 2
         boundary = Linear("1e-6", f"{v:f}").boundary()
         crossed = self.crossing(lambda n: boundary(n * float(self.EPSILON) ** 2))
         assert crossed == pytest.approx(0.0289, abs=5e-5)
         assert crossed > 14_000 * 2e-6
 
-    def test_with_the_shift_they_do_not(self) -> None:
+    def test_the_odometer_with_the_loss_shift_is_not_crossed_too_often(self) -> None:
         attack = OdometerAttack(
             Linear("1e-6", f"{self.ROUNDS * Decimal(self.EPSILON) ** 2:f}"),
             (m.skewed(self.EPSILON, self.DELTA),),
@@ -173,7 +173,7 @@ def test_the_printed_conversions_to_a_bound_on_the_loss_are_too_small(epsilon: s
     assert beyond < ours
 
 
-def test_the_same_adversary_leaves_the_right_odometer_alone() -> None:
+def test_the_same_adversary_rarely_crosses_the_corrected_odometer() -> None:
     """Whatever stops when the poster's odometer is crossed seldom crosses the corrected one."""
     boundary = OneSidedMixture(str(DELTA), "1").boundary()
 

@@ -42,7 +42,7 @@ class TestSettlingByTheOutcome:
     def test_a_ledger_that_claims_20_55_and_1e_6_has_0_21(self) -> None:
         assert self.value(by_outcome=True) == pytest.approx(0.21, abs=0.003)
 
-    def test_settled_in_full_it_keeps_its_word(self) -> None:
+    def test_settlement_in_full_stays_within_delta(self) -> None:
         assert self.value(by_outcome=False) <= 1e-6
 
 
@@ -51,7 +51,7 @@ class Held(NamedTuple):
     before: Totals | None
 
 
-def test_voiding_after_a_look_tells_the_answer_for_nothing() -> None:
+def test_voiding_after_an_answer_reveals_it_without_a_charge() -> None:
     ledger = FilterLedger(Policy(filter="zcdp_tight", epsilon="1", delta="0.01"))
     pair = randomized_response(0.2)
 

@@ -54,7 +54,7 @@ def best(name: str, *, by_message: bool, opened: int) -> Fraction:
 
 
 @pytest.mark.parametrize("name", POLICIES)
-def test_charged_at_its_opening_it_has_its_delta(name: str) -> None:
+def test_an_interactive_mechanism_charged_at_its_opening_has_its_delta(name: str) -> None:
     assert best(name, by_message=False, opened=100) == Fraction(DELTA)
 
 

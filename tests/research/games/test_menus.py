@@ -65,7 +65,7 @@ def test_each_mechanism_obeys_its_claim(offer: Offer) -> None:
 
 
 @pytest.mark.parametrize("offer", [m.pure("0.4"), m.zcdp_response("0.4"), m.skewed("0.1", "0.004")])
-def test_none_claims_more_than_it_needs(offer: Offer) -> None:
+def test_no_mechanism_of_a_menu_claims_more_than_it_needs(offer: Offer) -> None:
     worth = promise(offer.claim)
     if worth.delta:
         # All of delta is spent, and all of the loss that is left.
@@ -76,7 +76,7 @@ def test_none_claims_more_than_it_needs(offer: Offer) -> None:
 
 
 @pytest.mark.parametrize("ending", [m.last_gaussian("4"), m.last_response("4")])
-def test_what_comes_last_grows_with_its_claim(ending: m.Ending) -> None:
+def test_the_gain_of_a_last_mechanism_grows_with_its_claim(ending: m.Ending) -> None:
     x = np.array([0.5])
     values = [float(curve(x)[0]) for curve in ending.curves[::100]]
     assert values == sorted(values)

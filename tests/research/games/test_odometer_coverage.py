@@ -32,7 +32,7 @@ def test_every_odometer_is_attacked() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
-def test_no_adversary_makes_the_loss_exceed_it_more_often_than_promised(
+def test_no_adversary_crosses_an_odometer_more_often_than_its_delta(
     attack: OdometerAttack,
 ) -> None:
     solution = attack.solve()
@@ -42,7 +42,9 @@ def test_no_adversary_makes_the_loss_exceed_it_more_often_than_promised(
 
 
 @pytest.mark.parametrize("attack", [case for case in CASES if str(case.id).endswith("-1")])
-def test_the_other_order_of_the_neighbours_alone_gains_no_more(attack: OdometerAttack) -> None:
+def test_swapped_neighbours_cross_an_odometer_no_more_often_than_its_delta(
+    attack: OdometerAttack,
+) -> None:
     solution = attack.solve(swapped=True)
     assert solution.value <= attack.failure * (1 + 1e-12)
 
@@ -56,7 +58,7 @@ def check_by_simulation(solution: Solution[tuple[int | float, ...]], failure: fl
 
 
 @pytest.mark.parametrize("name", ["linear", "one_sided_mixture_exact", "combined"])
-def test_never_letting_it_pass_a_target_is_a_filter(name: str) -> None:
+def test_stopping_an_odometer_at_a_fixed_target_is_a_filter(name: str) -> None:
     """A rule fixed in advance: run nothing that takes the reading beyond epsilon* (section 4)."""
     attack, target = ODOMETER_ATTACKS[name][0], 1.5
     ledger = OdometerLedger(attack.odometer)

@@ -53,7 +53,7 @@ def best_written_out(epsilon: float, spent: int, p: float, q: float, depth: int)
 
 
 @pytest.mark.parametrize("epsilon", [0.0, 0.4, 1.0, 1.7])
-def test_it_finds_the_best_of_all_strategies(epsilon: float) -> None:
+def test_the_optimiser_finds_the_best_of_all_strategies(epsilon: float) -> None:
     solution = solve(0, moves, hockey_stick(epsilon), depth=4)
     assert solution.value == pytest.approx(best_written_out(epsilon, 0, 1.0, 1.0, 4), rel=1e-11)
     assert solution.nodes > 100
@@ -64,7 +64,7 @@ def once_each(state: Count) -> list[Move[Count]]:
     return [Move("rr", pair, ((state[0] + 1,),) * 2)] if state[0] < 300 else []
 
 
-def test_with_one_mechanism_it_is_the_binomial_hockey_stick() -> None:
+def test_the_optimum_for_one_mechanism_is_the_binomial_hockey_stick() -> None:
     # Kairouz, Oh and Viswanath 2015: the composition of k RR_epsilon.
     k, up = 300, 1 / (1 + math.exp(-0.1))
     losses = (2 * np.arange(k + 1) - k) * 0.1
@@ -91,7 +91,7 @@ def test_stopping_at_will_counts_where_the_target_moves() -> None:
     assert solution.value == pytest.approx(randomized_response(0.1).hockey_stick(0.0))
 
 
-def test_a_crossing_is_kept_once_it_happened() -> None:
+def test_a_crossing_counts_even_if_the_loss_falls_again() -> None:
     bounds = {0: 1.0, 1: 0.05, 2: 10.0}
     solution = solve(
         (0,), lambda s: once_each(s) if s[0] < 2 else [], crossing(lambda s: bounds[s[0]]), depth=2
@@ -99,7 +99,7 @@ def test_a_crossing_is_kept_once_it_happened() -> None:
     assert solution.value == pytest.approx(1 / (1 + math.exp(-0.1)), rel=1e-14)
 
 
-def test_moves_of_the_ledger_alone_tell_nothing_and_may_go_round_in_circles() -> None:
+def test_moves_without_an_answer_gain_nothing_even_in_a_cycle() -> None:
     def toggled(state: bool) -> Sequence[Move[bool]]:
         return [Move("toggle", SILENT, (not state,))]
 
@@ -107,7 +107,7 @@ def test_moves_of_the_ledger_alone_tell_nothing_and_may_go_round_in_circles() ->
     assert solve(False, toggled, crossing(lambda s: -1.0 if s else 1.0), depth=20).value == 1.0
 
 
-def test_the_strategy_it_returns_gains_what_it_says() -> None:
+def test_the_returned_strategy_gains_its_value_in_a_simulation() -> None:
     solution = solve(0, moves, hockey_stick(0.4), depth=4)
     generator = np.random.default_rng(5)
     gained = solution.simulate(100_000, generator)
@@ -139,7 +139,7 @@ def test_walking_the_strategy_by_hand_gains_the_same() -> None:
     assert total == pytest.approx(solution.value, rel=1e-11)
 
 
-def test_it_agrees_with_fractions_where_odds_are_rational() -> None:
+def test_the_optimum_equals_that_in_fractions_for_rational_odds() -> None:
     """Odds of 2 and 3: the loss of each path is a fraction's logarithm, the value a fraction."""
     laws = [(Fraction(2, 3), Fraction(1, 3)), (Fraction(3, 4), Fraction(1, 4))]
 

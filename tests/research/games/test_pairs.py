@@ -68,7 +68,7 @@ def test_randomized_response_has_its_curve_and_its_moments() -> None:
     assert pair.chance_above(0.7) == 0.0
 
 
-def test_a_coarsened_gaussian_tells_no_more_than_the_gaussian_and_nearly_as_much() -> None:
+def test_a_coarsened_gaussian_reveals_slightly_less_than_the_gaussian() -> None:
     fine = coarsened_gaussian(0.8, list(np.linspace(-6, 7, 400)))
     coarse = coarsened_gaussian(0.8, [0.4])
     for x in (-1.0, 0.0, 0.5, 1.5, 3.0):

@@ -21,7 +21,7 @@ def test_its_law_is_the_printed_one(epsilon: float, delta: float) -> None:
     assert sum(law[0]) == pytest.approx(1, rel=1e-15)
 
 
-def test_it_is_exactly_epsilon_delta_private() -> None:
+def test_randomized_response_is_exactly_epsilon_delta_private() -> None:
     pair = RandomizedResponseLaw(0.7, 0.05).pair()
     for x in (0.7, 1.0, 20.0):
         assert pair.hockey_stick(x) == pytest.approx(0.05, rel=1e-13)
@@ -37,7 +37,7 @@ def test_each_outcome_has_its_loss() -> None:
 
 
 @pytest.mark.parametrize("b", [0, 1])
-def test_it_answers_as_often_as_its_law_says(b: int) -> None:
+def test_samples_of_randomized_response_follow_its_law(b: int) -> None:
     response, generator = RandomizedResponseLaw(0.7, 0.05), np.random.default_rng(b)
     answers = [response.sample(b, generator) for _ in range(20_000)]
     for outcome, chance in zip(ResponseOutcome, response.law(b), strict=True):

@@ -80,8 +80,8 @@ class TestRefundingTheResidueCost:
         ending = m.last_gaussian("0.7")
         return ReservationAttack(self.POLICY, (gaussian,), (pure,), ending, 3, 0.0, as_found)
 
-    def test_it_gains_an_adversary_1_07_delta(self) -> None:
+    def test_refunding_the_residue_cost_gains_an_adversary_1_07_delta(self) -> None:
         assert self.attack(as_found=True).solve().value / 0.05 == pytest.approx(1.073, abs=0.002)
 
-    def test_charged_as_a_gaussian_it_may_be_returned(self) -> None:
+    def test_a_refund_of_a_claim_charged_as_a_gaussian_stays_within_delta(self) -> None:
         assert 0.95 < self.attack(as_found=False).solve().value / 0.05 <= 1

@@ -96,7 +96,7 @@ class TestLaplace:
                 assert w_top * top + w_bottom * bottom == pytest.approx(laplace, rel=1e-11)
 
     @pytest.mark.parametrize("outcome", [ResponseOutcome.TOP, ResponseOutcome.BOTTOM])
-    def test_it_samples_from_its_density(self, outcome: ResponseOutcome) -> None:
+    def test_the_laplace_simulator_samples_from_its_density(self, outcome: ResponseOutcome) -> None:
         simulate, generator = LaplaceSimulator(1.3), np.random.default_rng(7)
         values = [simulate.sample(outcome, generator) for _ in range(4_000)]
         grid = np.linspace(-12, 13, 400)
@@ -118,7 +118,7 @@ class TestLaplace:
             assert kstest(values, "laplace", args=(b, 1 / epsilon)).pvalue > 1e-4
 
     @pytest.mark.parametrize("outcome", [ResponseOutcome.ZERO, ResponseOutcome.ONE])
-    def test_randomized_response_without_delta_never_tells_openly(
+    def test_randomized_response_without_delta_never_reveals_the_bit(
         self, outcome: ResponseOutcome
     ) -> None:
         with pytest.raises(ValueError, match="never answers"):

@@ -65,7 +65,7 @@ CASES: dict[str, tuple[Callable[[], FloatArray], float]] = {
 
 @pytest.mark.slow
 @pytest.mark.parametrize("name", CASES)
-def test_it_crosses_as_often_as_computed_elsewhere_and_as_simulated(name: str) -> None:
+def test_crossing_probabilities_equal_known_values_and_simulations(name: str) -> None:
     make, known = CASES[name]
     bounds = make()
     exact = crossing_probability(EPSILON, bounds)
@@ -79,7 +79,7 @@ def test_it_crosses_as_often_as_computed_elsewhere_and_as_simulated(name: str) -
     assert low > DELTA if name.startswith("advanced") else high < DELTA
 
 
-def test_the_printed_adversary_plays_the_game_and_stops_where_it_says() -> None:
+def test_the_stopping_adversary_stops_at_the_first_crossing_of_its_bound() -> None:
     rounds, delta, constant = 60, 0.3, 0.9
     bound = rogers_bound(epsilon=Decimal("0.1"), delta=delta, rounds=rounds, constant=constant)
     drift = 0.1 * (math.exp(0.1) - 1) / (math.exp(0.1) + 1)
@@ -111,7 +111,7 @@ def test_losses_drawn_many_rounds_at_once_have_the_law_of_single_rounds() -> Non
         assert low <= exact <= high
 
 
-def test_a_loss_on_the_boundary_has_not_crossed_it() -> None:
+def test_a_loss_on_the_boundary_does_not_count_as_a_crossing() -> None:
     # All up is on the boundary, never above it.
     assert crossing_probability(0.1, 0.1 * np.arange(1, 200)) == 0.0
     everywhere = crossing_probability(0.1, 0.1 * np.arange(1, 200) - 1e-6)
