@@ -37,6 +37,8 @@ from streams.gateway.contract.openapi import (
     OpenOperation,
     RequestOperation,
 )
+from streams.gateway.replay import HEADERS as REPLAY_HEADERS
+from streams.gateway.replay import asks_for_replay, replay_of
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, problem
 from streams.service import Answer
@@ -52,9 +54,14 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
     """Ask to run one mechanism.
 
     200 with the decision: granted, refused, repeated or expired. 202 with a `Location` if it is
-    not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30.
+    not decided in time: `Prefer: wait=N` seconds, by default 5, at most 30. A repeat has `granted`
+    false; `first.outcome` beside it says what was decided at first. With `Prefer:
+    replay=original` the caller's own repeat is answered with that first decision, marked by
+    `Preference-Applied` and `Privacy-Replayed: true`. Run no mechanism on a response so marked:
+    the original may have been received, too.
     """
-    return await _submit(request, "requests", MechanismRequest)
+    replays = asks_for_replay(request)
+    return await _submit(request, "requests", MechanismRequest, replays=replays)
 
 
 @post("/datasets", operation_class=OpenOperation, status_code=200, tags=["datasets"])
@@ -115,12 +122,15 @@ async def _submit(
     source: Source,
     kind: type[Body],
     dataset: str | None = None,
+    *,
+    replays: bool = False,
 ) -> Response[bytes]:
     wrong = wrong_content_type(request)
     if wrong is not None:
         return wrong
     wait = wait_of(request.headers.get("prefer"))
-    return await submit_body(request, source, await request.body(), kind, dataset, wait=wait)
+    received = await request.body()
+    return await submit_body(request, source, received, kind, dataset, wait=wait, replays=replays)
 
 
 async def submit_body(
@@ -131,6 +141,7 @@ async def submit_body(
     dataset: str | None = None,
     *,
     wait: float,
+    replays: bool = False,
 ) -> Response[bytes]:
     """Check one body, authorize it, and return its decision as the caller may see it.
 
@@ -139,6 +150,7 @@ async def submit_body(
         kind: the only kind of record allowed at this address.
         dataset: the dataset in the address, if it has one.
         wait: seconds to wait for the decision.
+        replays: answer a repeat with the first decision, where the caller may see it.
     Raises: RequestInvalid, Undecodable, HTTPProblem: nothing was appended. Unavailable.
     """
     # Append exactly the checked bytes: the processor does not check a body again.
@@ -153,7 +165,7 @@ async def submit_body(
         pending = {"status": "pending", "location": where}
         headers = {"Location": where, "Retry-After": "1"}
         return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
-    return await _response_to(request, answer, checked, where)
+    return await _response_to(request, answer, checked, where, replays=replays)
 
 
 def wrong_content_type(
@@ -212,13 +224,17 @@ def _location(checked: CheckedInput) -> str:
 
 
 async def _response_to(
-    request: HttpRequest, answer: Answer, checked: CheckedInput, where: str
+    request: HttpRequest, answer: Answer, checked: CheckedInput, where: str, *, replays: bool
 ) -> Response[bytes]:
     decision = answer.decision
     assert decision is not None
     header = decode_header(decision)
     shows_totals = bool(bytes(header.totals))
     access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)
+    replayed = await replay_of(request, checked, header, decision) if replays else None
+    if replayed is not None:
+        headers = {"Content-Location": where} | REPLAY_HEADERS
+        return Response(replayed, status_code=200, media_type=JSON, headers=headers)
     content = redact_decision(access, header, decision, answer.digest)
     if header.outcome is not Outcome.INVALID:
         status = _STATUS.get(header.outcome, 200)

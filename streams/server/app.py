@@ -38,6 +38,7 @@ from streams.gateway.why import show_why
 from streams.http.context import Context
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
+from streams.http.no_store import forbid_caching
 from streams.http.problems import HANDLERS
 from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
@@ -108,7 +109,7 @@ def create_app(
     browsers = add_pages(app, settings, context.clock)
     add_name_limit(app, settings, shown)
     add_authentication(app, authenticator, proxies_of(settings), browsers)
-    # From the outside in: HEAD, rate limit by address, proxy check, authentication, rate limit by
-    # name, routes. The limit by address comes before authentication, so that a flood of wrong
-    # tokens stays cheap.
-    return answer_head(add_rate_limit(app, settings, shown))
+    # From the outside in: HEAD, caching, rate limit by address, proxy check, authentication, rate
+    # limit by name, routes. The limit by address comes before authentication, so that a flood of
+    # wrong tokens stays cheap.
+    return answer_head(forbid_caching(add_rate_limit(app, settings, shown)))

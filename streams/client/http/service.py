@@ -52,6 +52,7 @@ _TOO_MANY_REQUESTS: Final = 429
 _RETRY_STATUS: Final = frozenset({_TOO_MANY_REQUESTS, 502, 503, 504})
 
 # A decision has its request in it, which has at most 64 KiB.
+_REPLAYED: Final = "privacy-replayed"
 _NDJSON: Final = "application/x-ndjson"
 _MAX_LINE: Final = 1 << 20
 # A whole batch is sent before its response is read, so both must fit in the server's buffers.
@@ -203,6 +204,7 @@ class HttpService:
                     _MARGIN_S, read=seconds + _MARGIN_S, write=seconds + _MARGIN_S
                 ),
             ) as response:
+                self._check_not_replayed(response)
                 if response.status_code != 200:
                     await response.aread()
                     raise self._rejected(response)
@@ -452,10 +454,19 @@ class HttpService:
         except httpx.RequestError as error:
             raise self._unreachable(error) from error
         self._trouble = None
+        self._check_not_replayed(response)
         if response.status_code in _RETRY_STATUS:
             self._trouble = problem_of(response).message or f"{self._url} is not ready yet"
             raise Unavailable(self._trouble, after=_retry_after(response))
         return response
+
+    def _check_not_replayed(self, response: httpx.Response) -> None:
+        """Reject a decision that was made for an earlier response: a mechanism may have run on it.
+
+        This client never asks for one (`Prefer: replay=original`); a proxy may have.
+        """
+        if _REPLAYED in response.headers:
+            raise self._not_a_gateway("a replayed decision, which this client does not ask for")
 
     def _unreachable(self, error: httpx.RequestError) -> Unavailable:
         check_certificate(error, self._url)

@@ -57,7 +57,8 @@ _LIMITED: Final = {
 }
 _SUBMITTED: Final = {
     "200": ResponseSpec(
-        "the decision: granted, refused, repeated or expired; or the outcome of an admin request",
+        "the decision: granted, refused, repeated or expired; or the outcome of an admin request. "
+        "A repeat has `granted` false, and the outcome of the first decision in `first.outcome`",
         reference("Decision"),
         {"Content-Location": _WHERE},
     ),
@@ -280,6 +281,19 @@ _PREFER: Final = {
     "schema": {"type": "string", "examples": ["wait=5"]},
 }
 
+_PREFER_REPLAY: Final = {
+    **_PREFER,
+    "description": "seconds to wait for the decision: wait=5; and replay=original for the first "
+    "decision in place of a repeat",
+    "schema": {"type": "string", "examples": ["wait=5", "wait=5, replay=original"]},
+}
+_REPLAY_HEADERS: Final = {
+    name: {"description": what, "required": False, "schema": _TEXT}
+    for name, what in (
+        ("Preference-Applied", "replay=original, if the body is the first decision on a repeat"),
+        ("Privacy-Replayed", "true, if the body is the first decision: run no mechanism on it"),
+    )
+}
 _LAST_EVENT_ID: Final = {
     "name": LAST_EVENT_ID,
     "in": "header",
@@ -320,7 +334,8 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
     if name == "submit_batch":
         operation.setdefault("parameters", []).append(_PREFER)
     if responses is None and "requestBody" in operation:
-        operation.setdefault("parameters", []).append(_PREFER)
+        prefer = _PREFER_REPLAY if name == "submit_request" else _PREFER
+        operation.setdefault("parameters", []).append(prefer)
         responses = _SUBMITTED
     if responses is None:
         # An operation that is not listed keeps Litestar's description.
@@ -332,6 +347,8 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
             responses = _AUTHENTICATED | responses | {"503": _AUTHENTICATED["503"]}
         operation["security"] = [{}, {_SCHEME: []}] if name in PROBES else [{_SCHEME: []}]
     operation["responses"] = {status: _response(responses[status]) for status in sorted(responses)}
+    if name == "submit_request":
+        operation["responses"]["200"]["headers"] |= _REPLAY_HEADERS
 
 
 def _limited(operation: str) -> dict[str, ResponseSpec]:
