@@ -41,6 +41,7 @@ NOON = 1_795_262_400_000  # 2026-11-21T12:00:00Z
 WIDTH = 110
 MOST_LINES = 24
 SHOWN_HEADERS = ("Content-Location", "Location", "Retry-After", "WWW-Authenticate")
+SHOWN_HEADERS += ("Preference-Applied", "Privacy-Replayed")
 # The index of usage may lag behind the log.
 TRIES = 100
 LAGS = re.compile(r'"trouble":"[^"]')
