@@ -199,11 +199,13 @@ def cutting(url: str) -> Iterator[str]:
 
     accepting = threading.Thread(target=accept)
     accepting.start()
-    yield f"http://127.0.0.1:{listener.getsockname()[1]}"
-    listener.shutdown(socket.SHUT_RDWR)
-    listener.close()
-    for thread in [accepting, *threads]:
-        thread.join()
+    try:
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+    finally:
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        for thread in [accepting, *threads]:
+            thread.join()
 
 
 @pytest.mark.parametrize(

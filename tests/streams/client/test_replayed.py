@@ -71,10 +71,12 @@ def retrying(url: str) -> Iterator[Middleware]:
     middleware = Middleware(url)
     thread = threading.Thread(target=middleware.server.serve_forever, args=(0.01,))
     thread.start()
-    yield middleware
-    middleware.server.shutdown()
-    thread.join()
-    middleware.server.server_close()
+    try:
+        yield middleware
+    finally:
+        middleware.server.shutdown()
+        thread.join()
+        middleware.server.server_close()
 
 
 def test_a_mechanism_never_runs_on_a_replayed_grant(
