@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.browser.furnished import furnish
+from tests.browser.example_server import furnish
 from tests.opt_in import mark_ours
 from tests.rendering.pictures import Missing, program
 from tests.streams.auth.roles_server import RolesServer

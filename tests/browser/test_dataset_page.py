@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tests.browser.conftest import Opens
-from tests.browser.looking import overflow, picture, violations
+from tests.browser.page_checks import overflow, picture, violations
 from tests.streams.pages.dataset.pages_server import PagesServer
 
 if TYPE_CHECKING:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.browser.conftest import Opens
-from tests.browser.looking import overflow, picture, sign_in, violations
+from tests.browser.page_checks import overflow, picture, sign_in, violations
 from tests.streams.auth.roles_server import RolesServer
 
 PAGES = {

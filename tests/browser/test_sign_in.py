@@ -8,7 +8,7 @@ from typing import Any
 
 from streams.auth import token_file
 from tests.browser.conftest import Opens
-from tests.browser.looking import sign_in
+from tests.browser.page_checks import sign_in
 from tests.streams.auth.certificates import certificate
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.auth.token_server import wall

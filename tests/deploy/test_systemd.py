@@ -51,7 +51,7 @@ def test_a_unit_starts_a_command_with_settings_that_exist(unit):
 
 
 @pytest.mark.parametrize("unit", UNITS, ids=lambda unit: unit.stem)
-def test_systemd_knows_every_line(unit, tmp_path):
+def test_systemd_accepts_every_line_of_a_unit(unit, tmp_path):
     verify = shutil.which("systemd-analyze")
     if verify is None:
         # Without systemd the form alone: each line is a section, NAME=VALUE or a comment.

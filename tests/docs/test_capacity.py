@@ -79,7 +79,7 @@ def number(text: str) -> float:
 
 
 @pytest.mark.parametrize("row", LIMITS)
-def test_a_limit_is_the_codes(row):
+def test_each_limit_on_the_page_equals_that_of_the_code(row):
     assert ROWS[row][0] == LIMITS[row]
 
 
@@ -88,7 +88,7 @@ def test_every_row_is_compared():
 
 
 @pytest.mark.parametrize("row", MEMORY)
-def test_memory_is_as_measured(row):
+def test_each_memory_figure_equals_the_measurement(row):
     assert ROWS[row][0] == measured(MEMORY[row])
 
 
@@ -123,7 +123,7 @@ def test_the_alert_fires_at_seventy_percent_of_the_ids():
     assert f"over {at:,} request ids" in (ROOT / "docs/runbooks.md").read_text("utf-8")
 
 
-def test_datasets_cost_what_was_measured():
+def test_the_cost_of_datasets_equals_the_measurement():
     restart = measured("restart, SQLite file, 100,000 datasets, 100,000 ids")
     replay, scrape = ROWS["datasets of a ledger"][1].split(". A scrape ")
     assert f"{number(restart):.1f} s for 100,000" in replay

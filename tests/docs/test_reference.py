@@ -120,7 +120,7 @@ def test_every_setting_is_described_with_its_default_and_range():
 
 
 @pytest.mark.parametrize("variable", ["ACCOUNTANT_ANALYST", "ACCOUNTANT_OWNER"])
-def test_every_command_that_reads_a_variable_of_its_own_is_named(variable):
+def test_the_settings_page_names_every_command_that_reads_a_variable(variable):
     reading = [
         f"`{name} {parameter.opts[0]}`"
         for name, command in COMMANDS.items()

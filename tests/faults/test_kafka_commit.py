@@ -292,7 +292,7 @@ async def test_a_processor_cancelled_at_any_moment_leaves_nothing_half_visible(
 
 # Several times: the client learns of it in more than one way, and which one is a race.
 @pytest.mark.parametrize("attempt", range(5))
-async def test_the_fenced_owner_of_a_partition_commits_nothing_and_knows_why(
+async def test_a_fenced_owner_of_a_partition_commits_nothing_and_raises_fenced(
     broker: LocalBroker, application: str, attempt: int
 ) -> None:
     async with Ledger(broker.bootstrap, application, partitions=1) as ledger:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 
-from tests.golden.played import DECIDED, LOGS, hashes, played
+from tests.golden.replayed_logs import DECIDED, LOGS, hashes, played
 
 
 def main() -> None:

@@ -16,7 +16,7 @@ from accountant.replay.audit import audit
 from accountant.replay.replay import Replay, state_rows
 from accountant.times import from_iso
 from tests.accountant.world import World
-from tests.golden.played import DECIDED, LOGS, hashes, played
+from tests.golden.replayed_logs import DECIDED, LOGS, hashes, played
 
 # What takes a body too long for a file of text, a partition of its own, or thousands of records
 # is tested elsewhere.

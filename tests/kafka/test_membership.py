@@ -61,7 +61,7 @@ async def test_one_of_two_idle_workers_of_one_name_stops(
                 each.cancel()
 
 
-async def test_a_late_duplicate_of_its_own_joining_ends_no_worker(
+async def test_a_late_duplicate_of_its_join_request_does_not_stop_a_worker(
     broker: LocalBroker, proxy: FaultProxy, application: str
 ) -> None:
     async with Ledger(broker.bootstrap, application, via=proxy.bootstrap) as ledger:

@@ -82,7 +82,7 @@ def test_the_counts_are_exact():
     assert all(c**4 * j**3 <= 30000**4 < (c + 1) ** 4 * j**3 for j, c in enumerate(COUNTS, 1))
 
 
-def test_the_ladders_have_the_precisions_that_are_asked_for():
+def test_the_ladders_have_the_requested_precisions():
     assert GAUSSIAN.variances[:4] == ("9000000", "4500000", "2250000", "1125000")
     exact = [Fraction(9_000_000, 2**k) for k in range(36)]
     assert [Fraction(t) for t in GAUSSIAN.variances] == exact
@@ -142,7 +142,7 @@ def test_a_count_that_never_passes_pays_for_its_answers_and_ends_the_run(run, na
 
 @pytest.mark.slow
 @pytest.mark.parametrize("run", [with_brownian, with_doubling, with_laplace_reduction])
-def test_answers_are_as_close_as_asked(run):
+def test_answers_have_the_requested_relative_error(run):
     """All but about one in twenty: those whose noise is beyond c scales when they stop."""
     name = "ex_post" if run is with_laplace_reduction else "zcdp_tight"
     close = total = 0

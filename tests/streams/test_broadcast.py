@@ -179,7 +179,7 @@ def test_readers_come_and_leave_in_many_threads_and_none_is_lost(
     assert not broadcast.has_readers, "nobody who left is kept"
 
 
-async def test_what_is_ready_is_taken_in_order() -> None:
+async def test_ready_items_are_read_in_order() -> None:
     broadcast = Broadcast[int]()
     reader = broadcast.subscribe()
     broadcast.send([0, 1, 2])
@@ -189,7 +189,7 @@ async def test_what_is_ready_is_taken_in_order() -> None:
     assert await anext(reader) == 4
 
 
-async def test_who_stops_in_the_middle_is_gone() -> None:
+async def test_a_reader_that_stops_early_is_removed() -> None:
     broadcast = Broadcast[int]()
 
     async def first() -> int:
@@ -205,7 +205,7 @@ async def test_who_stops_in_the_middle_is_gone() -> None:
         assert not broadcast.has_readers
 
 
-async def test_who_waits_is_kept_though_nobody_else_holds_it() -> None:
+async def test_a_waiting_reader_is_not_garbage_collected() -> None:
     broadcast = Broadcast[int]()
     seen: list[int] = []
 

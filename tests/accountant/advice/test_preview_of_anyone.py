@@ -147,7 +147,7 @@ def test_a_batch_whose_deltas_exceed_the_budget_is_offered_a_shorter_batch() -> 
     assert code(world.ask("approximate:0.01,2e-6")) == "claim_not_accepted"
 
 
-def test_a_limit_of_its_own_takes_no_delta_above_its_own() -> None:
+def test_a_limit_with_its_own_filter_refuses_a_claim_with_more_delta() -> None:
     world = opened({"filter": "basic", "epsilon": "1", "delta": "1e-6"})
     limit(world, "analyst", "ana", policy={"filter": "basic", "epsilon": "0.5"})
     decision = world.ask("approximate:0.01,1e-9")

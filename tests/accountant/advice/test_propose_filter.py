@@ -30,7 +30,9 @@ USUAL = Policy(epsilon="1", delta="1e-6")
         (Policy(rho="1"), "zcdp:0.1", "zcdp"),
     ],
 )
-def test_the_proposed_filter_admits_nearly_the_most(policy: Policy, claim: str, name: str) -> None:
+def test_the_proposed_filter_opens_and_admits_its_stated_count(
+    policy: Policy, claim: str, name: str
+) -> None:
     found = propose_filter(policy, parse_claim(claim))
     assert found is not None
     assert found.choice.name == name
@@ -42,13 +44,13 @@ def test_the_proposed_filter_admits_nearly_the_most(policy: Policy, claim: str, 
     assert guarantee_of(plan.policy).amount == Decimal(policy.epsilon or policy.rho or "")
 
 
-def test_the_part_is_that_of_one_request_alone() -> None:
+def test_the_proposed_part_is_the_share_of_one_request() -> None:
     found = propose_filter(USUAL, parse_claim("pure:0.5"), "basic")
     assert found is not None
     assert found.part == Fraction(1, 2)
 
 
-def test_half_of_delta_is_for_claims_with_a_delta() -> None:
+def test_a_proposal_reserves_half_of_delta_for_claims_with_a_delta() -> None:
     claim = parse_claim("approximate:0.001,1e-12")
     found = propose_filter(USUAL, claim)
     assert found is not None
@@ -61,7 +63,7 @@ def test_half_of_delta_is_for_claims_with_a_delta() -> None:
 
 
 @pytest.mark.parametrize("claim", ["pure:2", "gaussian:sigma=0.01,sensitivity=1"])
-def test_nothing_is_proposed_where_no_filter_grants(claim: str) -> None:
+def test_no_filter_is_proposed_for_a_claim_that_none_grants(claim: str) -> None:
     assert propose_filter(USUAL, parse_claim(claim)) is None
     assert other_filter(USUAL, parse_claim(claim)) is None
 
@@ -74,7 +76,7 @@ def others(policy: Policy, claim: str) -> Proposal | None:
     return other_filter(resolve(policy), parse_claim(claim))
 
 
-def test_another_filter_takes_what_the_own_one_never_grants() -> None:
+def test_another_filter_is_proposed_for_a_claim_that_the_own_one_never_grants() -> None:
     found = others(LARGE, TRAINING)
     assert found is not None
     assert found.choice.name == "renyi"
@@ -85,7 +87,7 @@ def test_another_filter_takes_what_the_own_one_never_grants() -> None:
 
 
 @pytest.mark.parametrize("name", [each for each in FILTERS if each not in ("zcdp", "split")])
-def test_the_own_filter_is_enough_for_what_its_whole_budget_admits(name: str) -> None:
+def test_no_other_filter_is_proposed_for_a_claim_within_the_whole_budget(name: str) -> None:
     parameters = {"renyi": {"order": "22"}, "optimal_homogeneous": {"epsilon_each": "0.01"}}
     orders = {"orders": ("22",)} if name in ("renyi_weighted", "renyi_mixture") else {}
     policy = Policy(filter=name, epsilon="1", delta="1e-6", **parameters.get(name, {}), **orders)

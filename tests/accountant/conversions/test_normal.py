@@ -21,7 +21,7 @@ def near(ours: Decimal, exact: mpmath.mpf, digits: int) -> bool:
 
 @pytest.mark.parametrize("digits", DIGITS)
 @pytest.mark.parametrize("x", POINTS)
-def test_each_function_has_the_digits_asked_for(x: str, digits: int) -> None:
+def test_each_function_is_accurate_to_the_requested_digits(x: str, digits: int) -> None:
     at = Decimal(x)
     with mpmath.workdps(700):
         exact = mpmath.mpf(x)

@@ -104,7 +104,7 @@ def test_the_optimal_count_is_exact_for_hundreds_of_thousands_of_mechanisms(
         (10**6, "1", "1000"),
     ],
 )
-def test_a_delta_is_rounded_up_and_hardly_so(k: int, each: str, epsilon: str) -> None:
+def test_a_composed_delta_is_rounded_up_by_very_little(k: int, each: str, epsilon: str) -> None:
     ours = composed_delta(mechanisms=k, epsilon=Decimal(each), target=Decimal(epsilon))
     if k > 5000 and each == "1":
         assert 1 < Fraction(ours) < 1 + Fraction(1, 10**59)  # all but e^-100,000 of the mass

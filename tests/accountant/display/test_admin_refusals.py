@@ -83,7 +83,7 @@ def asking(scope: Scope, name: str, reserved: str) -> Decision:
         (record(Reason.ALREADY_GRANTED, "amend"), ("survey has a grant", "Open another")),
     ],
 )
-def test_a_refused_record_names_what_it_is_about(
+def test_the_text_of_a_refused_admin_request_names_its_subject(
     decision: Decision, words: tuple[str, ...]
 ) -> None:
     text = refusal_words(decision)

@@ -23,7 +23,7 @@ def request(claim: str) -> msgspec.Raw:
 
 
 @pytest.mark.parametrize("reason", [Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED])
-def test_the_filter_and_its_share_are_named(reason: Reason) -> None:
+def test_a_refusal_names_another_filter_and_the_share_that_it_needs(reason: Reason) -> None:
     words = other_filter_words(
         msgspec.structs.replace(refused(request=request(TRAINING)), reason=reason), POLICY
     )
@@ -44,6 +44,6 @@ def test_the_filter_and_its_share_are_named(reason: Reason) -> None:
         {"request": request("pure:100")},
     ],
 )
-def test_nothing_is_said_where_another_filter_does_not_help(more: dict[str, Any]) -> None:
+def test_a_refusal_names_no_other_filter_if_none_helps(more: dict[str, Any]) -> None:
     found = refused(**({"request": request(TRAINING)} | more))
     assert other_filter_words(found, POLICY) == ""

@@ -38,7 +38,7 @@ def budget(
 
 
 @pytest.mark.parametrize("name", ["zcdp_tight", "fully_adaptive", "unified_brownian"])
-def test_a_filter_that_needs_a_delta_of_its_own_is_refused_without(name: str) -> None:
+def test_a_filter_that_needs_delta_is_refused_without_it(name: str) -> None:
     with pytest.raises(RequestInvalid, match="delta"):
         FILTERS[name]().capacity(budget(own="0", claims="1e-6"))
 

@@ -98,7 +98,7 @@ def test_a_claim_with_delta_pays_as_pure_and_its_delta() -> None:
     assert not KIND.fits(capacity(), (0, 0), asked(c.Approximate("0.02", "1e-7")))
 
 
-def test_a_filter_without_a_delta_of_its_own_is_refused() -> None:
+def test_gdp_residue_without_delta_is_refused() -> None:
     with pytest.raises(RequestInvalid, match="delta"):
         capacity(own="0", claims="1e-6")
 

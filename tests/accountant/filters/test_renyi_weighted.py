@@ -117,7 +117,7 @@ class TestDeltaIsDivided:
     """docs/theory.md section 7: some order fits, at an undivided delta, spends 1.48 delta."""
 
     @pytest.mark.parametrize("kind", [RenyiWeightedFilter, RenyiMixtureFilter])
-    def test_undivided_budgets_would_let_an_adversary_reach_1_48_delta(
+    def test_an_adversary_would_reach_1_48_delta_with_undivided_budgets(
         self, kind: type[RenyiWeightedFilter]
     ) -> None:
         undivided = tuple(RenyiFilter(order).capacity(BUDGET)[0] for order in ORDERS)

@@ -216,7 +216,7 @@ def test_a_fraction_in_a_batch_with_a_pure_mechanism_is_in_the_log(
     assert audit(world.log).ok
 
 
-def test_a_row_is_bounded_whatever_is_asked() -> None:
+def test_the_rounding_in_a_row_has_at_most_153_characters() -> None:
     chance = random.Random(3)
     ledger = Ledger.new("census", open_plan(resolve(Policy(epsilon="100", delta="1e-6"))), 0)
     granted = 0

@@ -170,7 +170,7 @@ def test_a_reset_that_sets_nothing_back_is_refused(ahead: World) -> None:
         ("request", {"request": msgspec.Raw(b"{}")}),
     ],
 )
-def test_an_audit_lets_a_reset_do_nothing_else(
+def test_an_audit_names_each_forged_field_of_a_clock_reset(
     ahead: World, what: str, changes: dict[str, object]
 ) -> None:
     forged = msgspec.structs.replace(reset(ahead), **changes)

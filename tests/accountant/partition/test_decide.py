@@ -122,7 +122,7 @@ def test_an_id_from_the_future_is_refused_beyond_the_skew(ahead: int, expected: 
     assert code(world.ask(request_id=request_id)) == expected
 
 
-def test_an_id_from_the_future_may_be_asked_again_once_its_time_has_come() -> None:
+def test_a_request_refused_as_issued_in_future_is_granted_when_sent_later() -> None:
     world = opened(**BASIC)
     body = world.request(request_id=world.new_id(world.now + SKEW + 60_000))
     assert code(world.send("requests", body)) == "issued_in_future"

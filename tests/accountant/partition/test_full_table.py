@@ -95,7 +95,7 @@ def test_a_table_that_stays_full_is_counted_once_a_second(
     assert 1 <= len(counted) <= 4 * 3  # before and after its floor rises, and once more
 
 
-def test_an_overloaded_request_may_be_asked_again() -> None:
+def test_a_request_refused_as_overloaded_may_be_sent_again() -> None:
     world = World(most_ids=3)
     world.open(**BASIC)
     world.ask()
@@ -107,7 +107,7 @@ def test_an_overloaded_request_may_be_asked_again() -> None:
 
 
 @pytest.mark.parametrize("batch", [1, 7, 1000])
-def test_a_full_table_decides_the_same_however_input_is_batched(batch: int) -> None:
+def test_a_full_table_decides_the_same_for_any_batching(batch: int) -> None:
     world = World(most_ids=50, batch=batch)
     world.open(**BASIC)
     chance = random.Random(7)

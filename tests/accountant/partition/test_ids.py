@@ -29,7 +29,7 @@ class Issued(int):
         return Second(int(self) // other)
 
 
-def test_to_forget_nothing_costs_the_same_however_long_the_window() -> None:
+def test_forgetting_nothing_costs_the_same_for_any_window() -> None:
     compared = {}
     for seconds in (10, 86_400):
         table = IdTable()

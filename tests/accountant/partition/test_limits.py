@@ -65,7 +65,7 @@ def test_an_explicit_limit_with_only_a_pace_replaces_the_default_too() -> None:
     assert said(world, "ana", "0.1") == "each/blue limit"
 
 
-def test_a_budget_of_its_own_is_counted_in_its_own_filters_sums() -> None:
+def test_a_limit_with_its_own_filter_counts_in_the_sums_of_that_filter() -> None:
     world = divided({**BASIC, "epsilon": "5"})
     reported = divide(world, "analyst", "ana", policy={**ZCDP})
     assert reported["policy"] == {**ZCDP, "delta_for_claims": "0"}
@@ -389,7 +389,7 @@ def test_a_limit_is_possible_only_if_the_filter_supports_it(
     assert sound(world)
 
 
-def test_beside_a_filter_each_level_has_ends_of_its_own() -> None:
+def test_under_beside_each_limit_ends_its_filter_separately() -> None:
     world = divided({"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6", "beside": "basic"})
     divide(world, "analyst", "ana", part="0.3")
     said_to = [said(world, "ana", "0.1") for _ in range(4)]

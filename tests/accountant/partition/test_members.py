@@ -212,7 +212,7 @@ def test_a_missing_role_is_reported_before_anything_that_a_price_would_reveal() 
     st.booleans(),
     st.sampled_from(["anyone", "members"]),
 )
-def test_a_request_is_permitted_exactly_where_the_roles_say_so(
+def test_a_request_is_permitted_exactly_if_the_roles_allow_it(
     roles: list[str], off: int, through: bool, access: str
 ) -> None:
     world = opened({**BASIC, "access": access})

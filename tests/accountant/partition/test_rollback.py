@@ -78,7 +78,7 @@ def test_a_log_without_a_rollback_has_no_branch(world: World) -> None:
         ({"outcome": Outcome.SEALED}, "rollback"),
     ],
 )
-def test_an_audit_lets_a_rollback_be_nothing_else(
+def test_an_audit_names_each_forged_field_of_a_rollback(
     world: World, change: dict[str, Any], field: str
 ) -> None:
     forged = msgspec.structs.replace(roll_back(world, lost()), **change)

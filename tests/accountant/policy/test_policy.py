@@ -160,7 +160,7 @@ def test_claims_and_the_filter_share_one_delta(name: str) -> None:
         ({"odometers": []}, []),
     ],
 )
-def test_the_default_odometer_needs_an_epsilon_and_a_delta_of_its_own(
+def test_the_default_odometer_requires_epsilon_and_delta_in_the_policy(
     changes: dict[str, object], names: list[str]
 ) -> None:
     decision = open_with(**changes)

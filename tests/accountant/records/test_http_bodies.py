@@ -9,7 +9,7 @@ import pytest
 
 from accountant.records.header import decode_header
 from accountant.records.http_bodies import logged_decision, served_decision
-from tests.golden.played import LOGS, played
+from tests.golden.replayed_logs import LOGS, played
 
 
 @pytest.mark.parametrize("name", LOGS)

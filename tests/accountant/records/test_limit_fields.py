@@ -89,7 +89,7 @@ def test_the_field_that_breaks_a_rule_is_named(fields: dict[str, Any], field: st
     assert reported.value.field == field
 
 
-def test_a_budget_of_its_own_may_have_every_parameter_of_every_filter() -> None:
+def test_a_limit_with_its_own_filter_may_have_every_filter_parameter() -> None:
     assert set(PARAMETERS) < set(BUDGET_FIELDS)
     assert set(BUDGET_FIELDS) < set(Policy.__struct_fields__)
     for kind in FILTERS.values():

@@ -212,7 +212,9 @@ def test_a_filter_that_continues_after_an_uncharged_claim_exceeds_delta(
 
 
 @pytest.mark.parametrize(("delta", "minimum"), [("0.05", 1.259), ("1e-6", 1.251), ("1e-3", 1.271)])
-def test_a_delta_of_its_own_for_basic_composition(delta: str, minimum: float) -> None:
+def test_a_separate_delta_for_basic_composition_exceeds_the_filters_delta(
+    delta: str, minimum: float
+) -> None:
     """Noise first where it tells enough; else a name, with all of the second delta."""
     planted = Planted("gdp_residue", delta, with_its_own_delta)
     planted.menu.append(m.shame(delta))

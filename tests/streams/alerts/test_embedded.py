@@ -26,7 +26,7 @@ from tests.faults.edges import edge_time
 from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.streams.alerts.receiver import Receiver, until
-from tests.streams.alerts.test_seen_alerts import alert
+from tests.streams.alerts.test_delivered_ids import alert
 from tests.streams.bodies import asking, opening
 
 BORN = time.time_ns() // 1_000_000

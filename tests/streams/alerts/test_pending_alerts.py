@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from streams.alerts.pending_alerts import DueAlert, PendingAlerts
-from tests.streams.alerts.test_seen_alerts import alert
+from tests.streams.alerts.test_delivered_ids import alert
 
 
 class SteadyClock:

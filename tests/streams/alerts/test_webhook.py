@@ -14,7 +14,7 @@ from streams.alerts.webhook import AlertWebhook, Attempt, DeliveryAttempts, Deli
 from streams.errors import Refused
 from streams.settings import load
 from tests.streams.alerts.receiver import Receiver
-from tests.streams.alerts.test_seen_alerts import alert
+from tests.streams.alerts.test_delivered_ids import alert
 
 SECRET = "Bearer s3cret-of-the-header"
 

@@ -89,7 +89,7 @@ def test_an_accepted_loss_is_reported_permanently_and_is_no_fork(lost):
     assert lost("head", "--json").json["branch"] == 1
 
 
-def test_an_older_backup_put_back_once_more_is_refused_too(lost, tmp_path):
+def test_a_second_restore_of_an_older_backup_is_refused_too(lost, tmp_path):
     accept(lost)
     ask(lost, 1)
     shutil.copy(tmp_path / "backup.db", tmp_path / "accountant.db")

@@ -76,7 +76,7 @@ def test_archive_audit_export_and_the_rest(accountant, used, before, tmp_path):
     assert "census" in accountant("dataset", "show", "census").out
 
 
-def test_an_id_is_looked_for_in_the_archive_too(accountant, used, before):
+def test_an_export_by_id_also_searches_the_archive(accountant, used, before):
     first = json.loads(accountant("log", "export").out.splitlines()[3])["request"]["request_id"]
     accountant("log", "archive", "old.jsonl.gz", "--before", before, *WHY)
     without = accountant("log", "export", "--id", first)

@@ -66,7 +66,7 @@ def test_a_missing_file_is_named(opened, tmp_path):
     assert "no such file" in done.err
 
 
-def test_a_ledger_that_is_away_ends_with_3_and_what_to_do(opened, tmp_path):
+def test_an_unreachable_ledger_ends_the_command_with_exit_code_3(opened, tmp_path):
     file = tmp_path / "requests.ndjson"
     file.write_text(json.dumps(asked(opened, 1)[0]))
     done = opened("ask-many", str(file), "--url", "http://127.0.0.1:1", "--wait", "0.2")

@@ -71,7 +71,7 @@ def test_a_head_within_the_log_with_another_hash_is_shown_beside_what_is_there(a
 
 
 @pytest.mark.parametrize("number", [4, 9])
-def test_a_head_behind_the_logs_end_says_where_it_ends(asked, number):
+def test_a_head_beyond_the_end_of_the_log_is_reported_with_that_end(asked, number):
     last = head_of(asked).replace(":", " ", 1)
     done = asked("audit", "--head", f"{number}:{AAAA}")
     assert done.code == 1

@@ -238,7 +238,7 @@ def test_a_policy_without_an_epsilon_has_no_optimum(compare):
     assert best["why_not"] == "the policy promises no epsilon"
 
 
-def test_the_optimum_takes_bounded_range_as_the_pure_dp_that_it_is(compare):
+def test_the_optimum_counts_bounded_range_as_pure_dp(compare):
     claim = {"type": "bounded_range", "eta": "0.1"}
     done = compare(*[request(i, claim=claim) for i in range(30)])
     (best,) = rows(done, "comparator").values()

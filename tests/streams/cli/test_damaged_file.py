@@ -112,7 +112,7 @@ PARTITION = '{"partition":0}'
         (PARTITION, "CAST('{' AS BLOB)", READERS[3:]),
     ],
 )
-def test_a_damaged_row_of_state_is_named_and_the_next_writer_mends_it(asked, row, value, readers):
+def test_a_damaged_row_of_state_is_named_and_the_next_writer_repairs_it(asked, row, value, readers):
     damage(asked, f"UPDATE state SET value = {value} WHERE key = CAST('{row}' AS BLOB)")
     for reader in readers:
         done = asked(*reader)

@@ -81,7 +81,7 @@ def test_a_limit_that_is_not_there_is_not_lifted(census: Command) -> None:
     assert "census has no limit for team blue" in done.out + done.err
 
 
-def test_a_change_of_a_limit_notes_what_it_removes(census: Command) -> None:
+def test_a_changed_limit_prints_a_note_about_each_removed_part(census: Command) -> None:
     def noted(*words: str) -> str:
         done = census("limit", "set", "census", *words, *BY)
         assert done.code == 0, done.out + done.err
@@ -130,7 +130,7 @@ def test_a_new_team_name_gets_a_note_with_a_suggestion(accountant: Command) -> N
     assert added("zoe", "--team", "wset", "--json") == ""
 
 
-def test_a_misspelt_team_of_a_member_file_is_noted(opened: Command) -> None:
+def test_a_misspelt_team_in_a_member_file_prints_a_note(opened: Command) -> None:
     names = {"ana": "south", "ben": "south", "zoe": "suoth"}
     rows = [f"{name},analyst,{team}" for name, team in names.items()]
     file = opened.directory / "members.csv"

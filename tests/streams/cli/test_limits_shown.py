@@ -11,8 +11,8 @@ import pytest
 from accountant.times import from_iso
 from streams.cli.reading.analyst_access import read_access
 from streams.cli.reading.dataset_reader import reader
+from tests.streams.cli.authenticated_server import KnownServe, known_serve
 from tests.streams.cli.conftest import Command
-from tests.streams.cli.known_serve import KnownServe, known_serve
 from tests.streams.cli.test_serve import serving
 
 BY = ("--by", "olga")
@@ -162,7 +162,7 @@ def test_a_dry_run_says_which_level_refuses_and_when_more_comes(
     assert (nobody.code, "the request names no analyst" in nobody.err) == (2, True)
 
 
-def test_what_fits_is_what_fits_at_every_level_of_an_analyst(
+def test_fits_counts_the_requests_that_fit_every_limit_of_an_analyst(
     census: Command, where: tuple[str, ...]
 ) -> None:
     fits = ("fits", "--dataset", "census", "--claim", "pure:0.01", *where)

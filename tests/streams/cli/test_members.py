@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.streams.cli.authenticated_server import KnownServe, known_serve
 from tests.streams.cli.conftest import Command
-from tests.streams.cli.known_serve import KnownServe, known_serve
 from tests.streams.cli.test_serve import serving
 
 POLICY = ("--filter", "basic", "--epsilon", "1", "--most-per-request", "1")

@@ -166,14 +166,14 @@ def test_a_filter_with_settings_of_its_own_says_where_they_go(accountant):
     assert "--policy" in done.err
 
 
-def test_a_preview_is_only_of_what_can_be_opened(accountant):
+def test_an_invalid_opening_cannot_be_previewed(accountant):
     budget = ("--epsilon", "1", "--delta", "1e-6")
     done = accountant("dataset", "open", "two words", *budget, "--preview")
     assert (done.code, done.out) == (2, "")
     assert "dataset must be 1 to 100 letters" in done.err
 
 
-def test_a_claim_with_a_delta_that_is_nobodys_says_which_option_gives_it_one(accountant):
+def test_a_claim_with_delta_but_no_delta_for_claims_names_the_option(accountant):
     claim = ("--claim", "approximate:epsilon=0.1,delta=1e-9")
     budget = ("fits", "--epsilon", "1", "--delta", "1e-6", *claim)
     done = accountant(*budget)
@@ -202,7 +202,7 @@ def test_help_names_every_filter_and_what_a_policy_is(accountant):
         ("gaussian:sigma=9,sensitivity=1", (), "claim_not_accepted", "another mechanism"),
     ],
 )
-def test_a_refusal_that_no_smaller_claim_mends_says_what_does(
+def test_a_refusal_that_no_smaller_claim_fixes_names_the_fix(
     accountant, claim, options, reason, says
 ):
     assert accountant(*OPENING, "--filter", "basic", "--delta-for-claims", "0").code == 0

@@ -93,7 +93,7 @@ def test_filter_renyi_is_tried_at_the_best_order_of_each_mechanism(accountant):
     assert list(found["laplace"]["cost"]) != ["renyi_22"]
 
 
-def test_a_proportion_may_be_asked_for_by_randomized_response(accountant):
+def test_plan_proposes_randomized_response_for_a_proportion(accountant):
     done = accountant("plan", "--error", "0.1", "--proportion-of", "1000", "--json")
     response = by_mechanism(done)["randomized_response"]
     assert response["claim"].startswith("randomized_response:epsilon=")

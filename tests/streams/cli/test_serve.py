@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.streams.cli.known_serve import known_serve
+from tests.streams.cli.authenticated_server import known_serve
 
 
 @contextlib.contextmanager

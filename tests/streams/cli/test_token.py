@@ -12,8 +12,8 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.streams.cli.authenticated_server import known_serve
 from tests.streams.cli.conftest import Command, environment
-from tests.streams.cli.known_serve import known_serve
 
 FILE = "tokens.json"
 
@@ -24,7 +24,7 @@ def made(accountant: Command, *more: str, **variables: str) -> Any:
     return done.json
 
 
-def test_a_token_is_shown_once_and_only_its_hash_is_kept(accountant: Command) -> None:
+def test_a_token_is_printed_once_and_only_its_hash_is_stored(accountant: Command) -> None:
     done = accountant("token", "create", "--name", "ana", "--tokens", FILE)
     assert done.code == 0, done.err
     token = done.out.strip()
@@ -132,7 +132,7 @@ def test_a_file_that_others_may_use_is_refused(accountant: Command) -> None:
         assert "chmod 600" in done.err
 
 
-def test_a_server_knows_its_tokens_and_shows_none(accountant: Command) -> None:
+def test_a_server_accepts_its_tokens_and_prints_none(accountant: Command) -> None:
     token = made(accountant, "--name", "ana")["token"]
     env = environment(ACCOUNTANT_TOKENS=FILE, ACCOUNTANT_UNAUTHENTICATED_BIND="0.0.0.0")
     process = accountant.start("serve", "--port", "0", env=env)

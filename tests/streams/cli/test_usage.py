@@ -78,7 +78,7 @@ def test_parquet_without_pyarrow_names_what_to_install(tmp_path):
     assert ROOT.exists()
 
 
-def test_a_dataset_that_nobody_opened_is_code_1(opened):
+def test_an_unknown_dataset_ends_the_command_with_exit_code_1(opened):
     done = opened("usage", "nowhere")
     assert (done.code, done.out) == (1, "")
     assert "nowhere" in done.err

@@ -117,7 +117,7 @@ def test_a_bad_event_is_logged_and_the_next_one_comes(
 
 
 @pytest.mark.parametrize("more", [*NO_ENDS, "\n", "\r", ""])
-def test_a_name_with_any_line_end_in_it_keeps_its_ledger(tmp_path: Path, more: str) -> None:
+def test_a_path_with_any_line_end_is_stored_with_its_ledger_id(tmp_path: Path, more: str) -> None:
     name = f"/data/a{more}b.db"
     check_name(tmp_path, name, "0" * 32)
     check_name(tmp_path, name, "0" * 32)

@@ -254,7 +254,7 @@ def test_responses_of_a_proxy_in_another_order_are_rejected(file: Path, clock: T
     assert [isinstance(each, Unanswered) for each in found] == [True, False, True]
 
 
-def test_a_ledger_that_is_away_is_asked_once_for_all(clock: TestClock) -> None:
+def test_an_unreachable_ledger_leaves_every_request_unanswered(clock: TestClock) -> None:
     with Accountant("http://127.0.0.1:1", clock=clock) as client:
         found = client.ask_many([asked(clock) for _ in range(50)], wait=0.2)
     assert all(isinstance(each, Unanswered) for each in found)

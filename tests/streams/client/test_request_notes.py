@@ -232,7 +232,7 @@ class Silent:
         (RuntimeError("a bug"), "may be charged"),
     ],
 )
-async def test_a_note_says_charged_only_where_it_is_known(
+async def test_a_note_of_an_error_says_charged_only_if_the_charge_is_certain(
     error: BaseException, charge: str, file: Path
 ) -> None:
     async def answers() -> Answer:

@@ -34,7 +34,7 @@ def forget_index(file: Path) -> None:
 
 
 @pytest.mark.parametrize("dataset", ["census", "survey"])
-def test_sums_stay_and_finer_rows_begin_with_what_is_kept(
+def test_after_archiving_the_sums_stay_and_finer_rows_begin_with_the_rest(
     used: Path, clock: TestClock, tmp_path: Path, dataset: str
 ) -> None:
     before = why(used, clock, dataset)
@@ -64,7 +64,7 @@ def test_sums_stay_and_finer_rows_begin_with_what_is_kept(
     assert {Fraction(each.spent) for each in after.forecasts if each.name == "a0"} == {cost}
 
 
-def test_a_dataset_that_was_not_asked_since_begins_behind_its_last_decision(
+def test_an_archived_dataset_without_new_requests_begins_after_its_last_decision(
     file: Path, clock: TestClock, tmp_path: Path
 ) -> None:
     with ledger_of(file, clock) as ledger:

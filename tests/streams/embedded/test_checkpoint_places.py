@@ -17,8 +17,8 @@ from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.store import Directory
 from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
-from tests.streams.embedded import owning
-from tests.streams.embedded.owning import ask
+from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded.ledger_files import ask
 from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
 
 

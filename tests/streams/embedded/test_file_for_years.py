@@ -69,7 +69,7 @@ def shelf(tmp_path: Path) -> Path:
     return shelf
 
 
-def test_a_copy_that_nobody_may_write_beside_is_audited_and_read(
+def test_a_copy_in_a_read_only_directory_can_be_audited_and_read(
     shelf: Path, tmp_path: Path
 ) -> None:
     made(like := tmp_path / "like.db")

@@ -16,8 +16,8 @@ from streams.evidence.signed_checkpoint import Checkpoint, sign_checkpoint
 from streams.evidence.store import write_checkpoint
 from streams.settings import Settings
 from tests.streams.bodies import asking
-from tests.streams.embedded.owning import BORN, ask
-from tests.streams.embedded.test_kept_checkpoints import head_of, notes, opened, until
+from tests.streams.embedded.ledger_files import BORN, ask
+from tests.streams.embedded.test_stored_checkpoints import head_of, notes, opened, until
 
 OTHER = hash_of(b"what another process has decided")
 

@@ -13,8 +13,8 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.store import Directory
 from streams.settings import load
-from tests.streams.embedded import owning
-from tests.streams.embedded.owning import ask
+from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded.ledger_files import ask
 from tests.streams.evidence.sinks.kinds import deaf
 
 

@@ -25,7 +25,7 @@ from streams.evidence.keys import SigningKey, Verifier
 from streams.evidence.operator_records import rotate_key
 from streams.settings import Settings
 from tests.faults.sqlite_life import Disk, die, forked
-from tests.streams.embedded.owning import ask, opened
+from tests.streams.embedded.ledger_files import ask, opened
 
 
 class Keys(NamedTuple):
@@ -142,7 +142,7 @@ def test_a_change_that_another_has_signed_is_wrong(file: Path, keys: Keys) -> No
         ({"dataset": "census"}, "dataset"),
     ],
 )
-def test_an_audit_lets_a_change_be_nothing_else(
+def test_an_audit_names_each_forged_field_of_a_key_change(
     file: Path, keys: Keys, change: dict[str, object], field: str
 ) -> None:
     decision = rotated(file, keys.new, keys.old)

@@ -83,7 +83,7 @@ def test_pages_are_the_log_in_its_order(file: Path, first: int, limit: int) -> N
     assert list(read_decisions(file, first=first, limit=limit)) == everything[first:][:limit]
 
 
-def test_a_wal_that_a_reader_let_grow_is_small_again_after_it(file: Path) -> None:
+def test_a_wal_that_grew_during_a_read_is_truncated_after_it(file: Path) -> None:
     wal = file.with_name(f"{file.name}-wal")
     with closing(connect_writer(file)) as db:
         with closing(apsw.Connection(str(file), flags=apsw.SQLITE_OPEN_READONLY)) as other:
@@ -105,7 +105,7 @@ def test_a_wal_that_a_reader_let_grow_is_small_again_after_it(file: Path) -> Non
         ("0.5", "real"),
     ],
 )
-def test_a_value_that_is_no_bytes_is_damage_and_what_is_before_it_is_read(
+def test_a_value_of_another_type_is_damage_and_earlier_ones_are_read(
     file: Path, value: str, kind: str
 ) -> None:
     with closing(connect_writer(file)) as db:
@@ -127,7 +127,7 @@ def test_a_genesis_that_cannot_be_read_is_damage(file: Path, value: str) -> None
         read_genesis(file)
 
 
-def test_a_writer_names_a_damaged_value_before_what_it_needs(file: Path) -> None:
+def test_a_writer_names_a_damaged_value_before_the_range_that_it_reads(file: Path) -> None:
     with closing(connect_writer(file)) as db:
         append(db, 1, 5)
         db.execute("UPDATE decisions SET decided_at = decided_at + 10 WHERE sequence = 5")
@@ -164,7 +164,7 @@ def test_an_unreadable_decision_raises_and_is_never_the_end_of_the_log(
     asyncio.run(read())
 
 
-def test_another_ledger_at_the_path_of_its_own_keeps_its_owner(file: Path, tmp_path: Path) -> None:
+def test_an_owner_refuses_another_ledger_at_its_path(file: Path, tmp_path: Path) -> None:
     another = tmp_path / "another.db"
     create(another, GENESIS, AT)
 

@@ -20,8 +20,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
-from tests.streams.embedded.mount_table import IN_OWN_MOUNTS, can_mount, mount_points
-from tests.streams.embedded.owning import (
+from tests.streams.embedded.ledger_files import (
     OPEN,
     ask,
     beside,
@@ -31,6 +30,7 @@ from tests.streams.embedded.owning import (
     opened,
     serving,
 )
+from tests.streams.embedded.mount_table import IN_OWN_MOUNTS, can_mount, mount_points
 
 pytestmark = pytest.mark.slow  # processes, and some are killed
 
@@ -132,7 +132,7 @@ def test_foreign_and_used_lock_files_are_not_removed(file: Path) -> None:
     assert beside(used, "-wal").exists()
 
 
-def test_a_table_of_mounts_tells_a_file_that_is_mounted_by_itself(tmp_path: Path) -> None:
+def test_a_ledger_file_mounted_by_itself_is_refused(tmp_path: Path) -> None:
     directory = tmp_path / "with space\tand \\"
     directory.mkdir()
     file = directory / "ledger.db"
@@ -182,7 +182,7 @@ def descriptors(file: Path) -> int:
     return count
 
 
-def test_asking_for_the_lock_again_and_again_takes_nothing_from_who_has_it(file: Path) -> None:
+def test_repeated_attempts_for_the_lock_do_not_disturb_its_owner(file: Path) -> None:
     other = symlinked(file)
     with serving(file) as service:
         ask(service, 1)
@@ -245,7 +245,7 @@ def reader_left_by(file: Path) -> Iterator[apsw.Connection]:
         yield db
 
 
-def test_a_forked_process_that_lets_go_takes_nothing_from_its_parent(file: Path) -> None:
+def test_a_forked_process_that_releases_the_lock_leaves_the_parents_lock(file: Path) -> None:
     opened(file).close_sync()
     other = symlinked(file)
     lock = FileLock(file)

@@ -147,7 +147,7 @@ async def test_a_reader_writes_nothing_and_locks_nothing(furnished: Furnished) -
     await reader.close()
 
 
-async def test_what_is_read_while_a_writer_begins_is_read_again(tmp_path: Path) -> None:
+async def test_a_read_during_the_start_of_a_writer_raises_file_changed(tmp_path: Path) -> None:
     furnished = Furnished(tmp_path)
     for suffix in ("-wal", "-shm"):
         furnished.path.with_name(f"ledger.db{suffix}").unlink(missing_ok=True)

@@ -88,9 +88,7 @@ def test_a_closed_service_takes_nothing_more(file: Path, clock: TestClock) -> No
         ask(service, msgspec.json.encode(request(clock)))
 
 
-def test_a_fault_leaves_the_outcome_unknown_and_the_same_bytes_tell_it(
-    file: Path, clock: TestClock
-) -> None:
+def test_after_a_fault_the_same_bytes_get_the_outcome(file: Path, clock: TestClock) -> None:
     service = opened(file, clock)
     body = msgspec.json.encode(request(clock))
     blocker = apsw.Connection(str(file))
@@ -170,7 +168,7 @@ def test_a_jump_that_is_set_back_needs_no_restart(
     service.close_sync()
 
 
-def test_after_a_clock_that_was_ahead_deciding_goes_on_by_itself(
+def test_decisions_resume_by_themselves_after_a_clock_that_was_ahead(
     file: Path, clock: TestClock
 ) -> None:
     opened(file, TestClock(clock.now() + 600_000)).close_sync()
@@ -185,7 +183,7 @@ def test_after_a_clock_that_was_ahead_deciding_goes_on_by_itself(
     service.close_sync()
 
 
-async def test_events_are_what_was_decided_since_the_subscription(
+async def test_events_are_the_decisions_since_the_subscription(
     file: Path, clock: TestClock
 ) -> None:
     service = await asyncio.to_thread(opened, file, clock)
@@ -256,9 +254,7 @@ def test_an_error_of_the_disk_ends_the_process(file: Path) -> None:
     with_room.close_sync()
 
 
-def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed(
-    file: Path, clock: TestClock
-) -> None:
+def test_an_old_row_of_a_dataset_idle_for_hours_is_detected(file: Path, clock: TestClock) -> None:
     def row_of_idle() -> tuple[bytes, bytes, int]:
         # By the owner's SQLite: a second one in a process takes the first one's locks away.
         with reader(file) as db:

@@ -266,7 +266,7 @@ def test_tampering_with_a_file_is_named_and_stops_decisions(
 
 
 @pytest.mark.parametrize("dropped", [1, 2])
-def test_a_gap_before_what_a_start_reads_is_noticed(
+def test_a_gap_before_the_records_that_a_start_reads_is_detected(
     life: Life, tmp_path: Path, dropped: int
 ) -> None:
     file = tmp_path / "ledger.db"

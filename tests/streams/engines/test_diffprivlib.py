@@ -148,7 +148,7 @@ def test_within_the_budget_every_tool_asks_the_ledger(ledger, budget):
     assert len(before) == 0
 
 
-def test_outside_its_context_nothing_is_asked_and_nothing_runs(ledger, budget):
+def test_outside_its_context_a_tool_neither_sends_a_request_nor_runs(ledger, budget):
     with pytest.raises(NotAsked, match="use the budget as a context"):
         mean(accountant=budget)
     with budget:
@@ -181,7 +181,7 @@ def test_warnings_and_the_default_are_restored_when_the_block_fails(budget):
         pytest.fail("entered twice")
 
 
-def test_a_tool_that_fails_after_its_grant_has_cost_it_and_its_retry_costs_again(ledger, budget):
+def test_a_tool_that_fails_after_its_grant_is_charged_and_its_retry_again(ledger, budget):
     broken = POINTS.copy()
     broken[0, 0] = np.nan
     with budget:
@@ -215,16 +215,14 @@ def test_spending_without_a_grant_is_refused(ledger, budget):
         *((0.1, delta) for delta in (1.0, -1, math.nan, "0")),
     ],
 )
-def test_parameters_without_a_claim_are_refused_before_the_ledger_is_asked(
-    ledger, budget, epsilon, delta
-):
+def test_parameters_without_a_claim_are_refused_before_any_request(ledger, budget, epsilon, delta):
     with budget, pytest.raises(RequestInvalid):
         budget.check(epsilon, delta)
     assert granted(ledger) == 0
     assert budget.unanswered == []
 
 
-def test_epsilon_is_rounded_up_and_delta_is_asked_for(ledger, budget):
+def test_epsilon_is_rounded_up_and_delta_is_part_of_the_request(ledger, budget):
     with budget:
         budget.check(np.float64(0.1), 1e-7)
         assert spent(ledger) == pytest.approx(0.1)

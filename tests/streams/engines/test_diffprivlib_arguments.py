@@ -166,7 +166,7 @@ def test_a_model_that_shows_whether_anybody_has_a_label_is_refused(
     assert granted(ledger) == 0
 
 
-def test_a_tree_shows_the_classes_that_it_was_given_alone(ledger):
+def test_a_tree_shows_only_its_given_classes(ledger):
     with within(ledger):
         assert list(tree().classes_) == ["flu", "healthy"]
         assert set(tree().predict(TABLE)) <= {"flu", "healthy"}

@@ -120,7 +120,7 @@ def test_a_block_in_a_block_is_charged_and_then_the_outer_one_again(ledger, seco
     assert (granted(ledger), granted(ledger, second)) == (2, 1)
 
 
-def test_two_threads_charge_each_its_own_block_and_keep_it_when_the_other_ends(ledger, second):
+def test_two_threads_each_charge_their_own_block_after_the_other_ends(ledger, second):
     filters = list(warnings.filters)
     entered, left = threading.Event(), threading.Event()
 
@@ -147,7 +147,7 @@ def test_two_threads_charge_each_its_own_block_and_keep_it_when_the_other_ends(l
     assert list(warnings.filters) == filters
 
 
-def test_a_thread_of_a_block_takes_it_and_refuses_to_choose_between_two(ledger, second):
+def test_a_pool_thread_uses_the_only_block_and_refuses_to_choose_of_two(ledger, second):
     def without_a_block() -> Any:
         return tools.mean(ROWS, **UNIT)
 

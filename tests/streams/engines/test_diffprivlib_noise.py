@@ -139,7 +139,7 @@ def test_a_histogram_is_charged_twice_where_a_row_is_replaced(
         ),
     ],
 )
-def test_a_tool_of_unknown_loss_is_refused_before_the_ledger_is_asked(
+def test_a_tool_of_unknown_loss_is_refused_before_any_request(
     ledger: Accountant, call: Any, named: str
 ) -> None:
     with (

@@ -89,7 +89,7 @@ def test_epsilon_is_read_at_no_greater_delta_than_is_claimed():
         assert Fraction(claim.epsilon) >= Fraction(curve.map(1).epsilon(below))
 
 
-def test_a_point_of_a_curve_is_taken_as_it_is():
+def test_a_fixed_point_of_a_privacy_curve_becomes_an_approximate_claim():
     fixed = dp.c.make_fix_delta(dp.c.make_zCDP_to_approxDP(gaussian()), 1e-6)
     claim = opendp_claim(fixed, unit="patient").claim
     epsilon, delta = fixed.map(1)

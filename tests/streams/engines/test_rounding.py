@@ -93,7 +93,7 @@ def test_a_number_below_0_or_too_large_is_refused():
             text_up(value, "epsilon")
 
 
-def test_a_number_below_the_smallest_claim_is_rounded_up_to_it():
+def test_a_number_below_the_smallest_claim_is_rounded_up_to_that_claim():
     assert pure_or_approximate(1e-300, 0) == Pure("0.000000000001")
     assert pure_or_approximate(5e-324, 5e-324).delta == "0." + "0" * 39 + "1"
     assert pure_or_approximate(0, 0) == Pure("0")

@@ -76,7 +76,7 @@ def test_a_reopened_index_resumes_at_its_position(path: Path) -> None:
     assert said(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
 
 
-def test_rows_and_place_are_of_one_transaction(path: Path) -> None:
+def test_rows_and_position_are_written_in_one_transaction(path: Path) -> None:
     log = busy_world().log
     index = filled(path, log[:20])
     # The last statement of the transaction fails, as on a full disk.
@@ -140,7 +140,7 @@ def test_two_processes_at_once_count_each_decision_once(path: Path) -> None:
     assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
 
 
-def test_places_lead_to_each_decision_of_a_dataset(path: Path) -> None:
+def test_the_index_lists_the_log_position_of_each_decision_of_a_dataset(path: Path) -> None:
     world = busy_world()
     index = filled(path, world.log)
     expected = [

@@ -268,7 +268,7 @@ def test_no_analyst_is_shown_by_default(live_ledgers: Fixture) -> None:
     assert not [name for name in names if "analyst" in name]
 
 
-def test_what_a_commit_counts_does_not_depend_on_when_it_is_counted(clock: TestClock) -> None:
+def test_the_counts_of_a_commit_do_not_depend_on_the_time_of_the_scrape(clock: TestClock) -> None:
     """Read after each commit, or once at the end: the same figures."""
     one, other, state = LiveLedgers(clock), LiveLedgers(clock), partition(clock)
     for made in one, other:

@@ -117,7 +117,7 @@ def test_an_odometer_may_stand_above_the_budget_of_a_healthy_filter(
     assert float(reading or "nan") > float(promised or "nan")
 
 
-def test_the_page_s_example_of_such_an_odometer_is_what_it_reads() -> None:
+def test_the_example_reading_on_the_page_equals_that_of_the_odometer() -> None:
     plan = open_plan(resolve(Policy(epsilon="1", delta="1e-6")))
     full = dict.fromkeys(plan.sums, 0) | {
         "rho": plan.capacity[0],

@@ -111,7 +111,7 @@ def test_an_idle_processor_commits_nothing() -> None:
     play(story())
 
 
-def test_a_batch_that_takes_long_to_decide_lets_others_have_their_turn() -> None:
+def test_a_slow_batch_yields_to_other_tasks() -> None:
     stage = Stage()
 
     def slowly(draft: Draft, record: Input, clock: int) -> EncodedDecision:
@@ -217,7 +217,7 @@ def test_a_clock_behind_the_log_decides_nothing() -> None:
     play(story())
 
 
-def test_a_journal_that_is_away_is_waited_for_however_long() -> None:
+def test_a_processor_waits_for_an_unavailable_journal_without_limit() -> None:
     class ProviderUnavailable(MemoryJournal):
         tried = 0
 
@@ -252,7 +252,7 @@ def test_faults_are_answered_with_longer_and_longer_pauses() -> None:
     play(story())
 
 
-def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked() -> None:
+def test_a_revoked_owner_commits_nothing_even_if_its_cancellation_was_lost() -> None:
     class Revoked(AlwaysEntitled):
         asked = 0
 
@@ -281,7 +281,7 @@ def test_an_owner_whose_cancellation_was_swallowed_commits_nothing_once_revoked(
     play(story())
 
 
-def test_an_owner_that_was_revoked_while_it_refolded_shows_nothing() -> None:
+def test_an_owner_revoked_during_its_replay_reports_no_state() -> None:
     class Revoked(AlwaysEntitled):
         def holds(self) -> bool:
             return False

@@ -89,7 +89,7 @@ def test_damaged_state_is_made_again_from_the_log(damage: str) -> None:
     play(story())
 
 
-def test_an_old_row_of_a_dataset_that_nobody_asked_for_hours_is_noticed() -> None:
+def test_an_old_row_of_a_dataset_idle_for_hours_is_detected() -> None:
     async def story() -> None:
         stage = await stage_with_history()
         old = next(row for row in stage.log.state[::-1] if row[0] == b"other")
@@ -172,7 +172,7 @@ def test_state_without_its_log_is_refused() -> None:
     play(story())
 
 
-def test_a_long_refold_lets_others_have_their_turn() -> None:
+def test_a_long_replay_yields_to_other_tasks() -> None:
     async def story() -> None:
         stage, sleeps = Stage(), Sleeps()
         stage.open(epsilon="1000")
@@ -200,7 +200,7 @@ class ShowsLess(MemoryJournal):
 
 
 @pytest.mark.parametrize("looks", [1, 2, 3])
-def test_a_log_that_seems_cut_off_is_looked_at_again(looks: int) -> None:
+def test_a_log_that_seems_truncated_is_read_again(looks: int) -> None:
     async def story() -> None:
         stage = await stage_with_history()
         stage.ask(1)

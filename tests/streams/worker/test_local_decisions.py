@@ -161,7 +161,7 @@ def test_reading_resumes_from_the_first_waiting_decision(owned: tuple[Stage, Wor
     assert stage.own.take() == {}
 
 
-def test_decisions_that_are_given_back_are_read(owned: tuple[Stage, World]) -> None:
+def test_returned_decisions_are_read_from_the_log(owned: tuple[Stage, World]) -> None:
     stage, _ = owned
     stage.commit(2)
     stage.own.give_back(stage.own.take())

@@ -60,7 +60,7 @@ def test_without_limits_each_analyst_may_use_all_that_is_left() -> None:
     }
 
 
-def test_the_least_of_dataset_and_limits_is_left() -> None:
+def test_the_amount_left_is_the_minimum_of_the_dataset_and_the_limits() -> None:
     world = divided_world()
     limit(world, "team", "red", part="0.5")
     limit(world, "analyst", "ben", part="0.1")
@@ -109,7 +109,7 @@ def test_a_limit_in_another_unit_is_skipped_and_marked() -> None:
     assert found[SpenderKey("analyst", "cy")] == RemainingAmount(units("0.3"))
 
 
-def test_a_pace_alone_takes_nothing_off_and_slows_down() -> None:
+def test_a_pace_leaves_the_remaining_amount_and_adds_its_period() -> None:
     world = divided_world()
     limit(world, "analyst", "ana", pace={"part": "0.1", "period": "P1D"})
     found = left_in(world, "ana")
@@ -135,7 +135,7 @@ def test_a_pace_alone_takes_nothing_off_and_slows_down() -> None:
         ),
     ],
 )
-def test_another_sum_that_decides_is_not_known(
+def test_the_amount_left_is_unknown_if_another_sum_decides(
     policy: dict[str, object], claim: str, known: bool
 ) -> None:
     world = World()

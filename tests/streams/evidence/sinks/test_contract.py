@@ -40,7 +40,7 @@ def test_a_sink_stores_a_checkpoint_byte_for_byte(kind: Kind) -> None:
     assert kind.notes() == [note_of(ONE)]
 
 
-def test_storing_a_checkpoint_again_keeps_it(kind: Kind) -> None:
+def test_storing_a_checkpoint_twice_stores_it_once(kind: Kind) -> None:
     for _ in range(2):
         put(kind.sink, ONE)
     assert {*kind.notes()} == {note_of(ONE)}

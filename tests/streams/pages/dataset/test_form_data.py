@@ -24,7 +24,7 @@ from streams.pages.form_data import (
 )
 from streams.pages.preview_form import claim_of
 from streams.pages.preview_form import parse_query as preview_typed
-from tests.streams.pages.dataset.shown_views import level, pace
+from tests.streams.pages.dataset.view_examples import level, pace
 
 _ID = "0199a000-0000-7000-8000-000000000000"
 
@@ -258,7 +258,7 @@ def test_saving_a_limit_form_unchanged_keeps_the_exact_part() -> None:
     assert limit_made(limit(**shown.values))["part"] == part
 
 
-def test_a_part_typed_for_a_percentage_is_asked_back() -> None:
+def test_a_part_typed_instead_of_a_percentage_is_refused_with_a_hint() -> None:
     with pytest.raises(RequestInvalid) as error:
         limit_made(limit(scope="team", name="red", part="0.35"))
     form = with_error(limit(scope="team", name="red", part="0.35"), error.value)

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from accountant.views.joint import JointGuarantee
 from streams.pages.headline import headline
 from streams.pages.odometers import odometer_rows
-from tests.streams.pages.dataset.shown_views import dataset
+from tests.streams.pages.dataset.view_examples import dataset
 
 
 def test_the_promise_states_the_guarantee_of_the_policy() -> None:

@@ -7,7 +7,7 @@ import pytest
 from accountant.views.limit_views import AnalystBudget, ShareView
 from streams.pages.bars import levels_of
 from streams.pages.headline import own_budget
-from tests.streams.pages.dataset.shown_views import NOW, budget, level, pace
+from tests.streams.pages.dataset.view_examples import NOW, budget, level, pace
 
 
 def test_without_limits_an_analyst_may_use_the_remaining_budget() -> None:
@@ -121,7 +121,7 @@ def test_each_kind_of_limit_has_its_bar() -> None:
         (budget(level("analyst", "ana", "0.01", pace=pace("0.05"))), "ana does not reset."),
     ],
 )
-def test_why_waiting_does_not_help_agrees_with_what_holds_back(
+def test_the_reason_why_waiting_does_not_help_matches_the_tightest_limit(
     found: AnalystBudget, waiting: str
 ) -> None:
     result = own_budget(found, "open", NOW)

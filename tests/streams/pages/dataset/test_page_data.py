@@ -10,7 +10,7 @@ from streams.dataset_reads import overview_of, recent_requests
 from streams.errors import Gone, Unavailable
 from streams.pages.page_data import page_data, read_page
 from tests.streams.pages.dataset.pages_server import PagesServer
-from tests.streams.pages.dataset.shown_views import NOW
+from tests.streams.pages.dataset.view_examples import NOW
 
 
 class ServiceWithLateIndex:

@@ -12,7 +12,7 @@ from accountant.views.why import Forecast, Why
 from accountant.views.why.report import RefusalsByReason
 from streams.pages.spending import HEIGHT, WIDTH, forecast_notes, forecast_rows, spending
 from streams.pages.usage import by_key, refusals
-from tests.streams.pages.dataset.shown_views import dataset
+from tests.streams.pages.dataset.view_examples import dataset
 
 
 def row(key: str, spent: str, granted: int = 1, refused: int = 0) -> UsageSum:

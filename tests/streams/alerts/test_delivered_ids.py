@@ -15,7 +15,7 @@ def alert(threshold: str) -> Alert:
     )
 
 
-def test_an_alert_is_new_until_it_was_added() -> None:
+def test_an_alert_is_new_until_its_id_is_added() -> None:
     once = SeenAlerts()
     assert once.is_new(alert("0.5"))
     assert once.is_new(alert("0.5")), "what failed half-way is to be done again"

@@ -18,7 +18,15 @@ from streams.embedded.ledger_file import reader
 from streams.errors import Refused, Unavailable
 from tests.faults.sqlite_life import Disk
 from tests.streams.bodies import asking, opening
-from tests.streams.embedded.owning import OPEN, ask, beside, elsewhere, granted, opened, serving
+from tests.streams.embedded.ledger_files import (
+    OPEN,
+    ask,
+    beside,
+    elsewhere,
+    granted,
+    opened,
+    serving,
+)
 from tests.streams.processing.contract import AT, Player, SqliteHarness
 
 SUFFIXES: Final = ("", "-wal", "-shm", ".lock")
@@ -85,7 +93,7 @@ def test_nothing_is_granted_after_the_file_is_removed(
     service.close_sync()
 
 
-def test_a_directory_above_that_is_put_in_its_place_is_noticed(tmp_path: Path) -> None:
+def test_a_replaced_parent_directory_is_detected(tmp_path: Path) -> None:
     file = tmp_path / "data" / "ledger.db"
     file.parent.mkdir()
     backup = with_backup(file)
@@ -99,7 +107,7 @@ def test_a_directory_above_that_is_put_in_its_place_is_noticed(tmp_path: Path) -
     service.close_sync()
 
 
-def test_a_program_may_go_on_in_another_directory(
+def test_a_program_may_change_its_working_directory(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -134,7 +142,7 @@ def test_the_restored_file_has_an_owner_while_the_one_before_still_runs(
 
 
 @pytest.mark.parametrize("away", AWAY)
-def test_a_file_that_goes_away_during_a_commit_answers_none_of_it(
+def test_a_file_removed_during_a_commit_answers_no_request_of_it(
     file: Path, away: Callable[[Path, Path], None]
 ) -> None:
     backup = with_backup(file)

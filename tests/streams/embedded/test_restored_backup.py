@@ -15,7 +15,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
 from tests.streams.bodies import asking, opening
-from tests.streams.embedded.owning import BORN, ask, opened, serving
+from tests.streams.embedded.ledger_files import BORN, ask, opened, serving
 
 # In a process of its own: a second SQLite in this one would break the ledger's locks.
 COPY: Final = """

@@ -23,8 +23,8 @@ from streams.evidence.signed_checkpoint import open_signed as read_note
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking
-from tests.streams.embedded import owning
-from tests.streams.embedded.owning import BORN, ask
+from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded.ledger_files import BORN, ask
 
 
 @pytest.fixture
