@@ -247,6 +247,19 @@ def test_a_line_that_arrives_byte_by_byte_is_decided(server: LocalServer) -> Non
     assert received.count(b'"granted":true') == 1
 
 
+@pytest.mark.slow
+def test_a_client_that_stops_within_a_body_is_disconnected(server: LocalServer) -> None:
+    with raw_batch(server) as raw:
+        raw.sendall(chunk(lines(tiny(server)) + b"\n{"))
+        received, more = b"", b" "
+        while more:
+            more = raw.recv(65_536)
+            received += more
+    assert received.count(b'"granted":true') == 1
+    assert not received.endswith(b"0\r\n\r\n")
+    assert kind(rows(send(server, lines(tiny(server))))[0]) == "granted"
+
+
 def test_a_client_may_send_everything_before_it_reads(server: LocalServer) -> None:
     """As most HTTP libraries do: a full socket must not stop both sides."""
     purpose = "x" * 200

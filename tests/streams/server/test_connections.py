@@ -67,10 +67,22 @@ async def body(request: Request[Any, Any, Any]) -> str:
     return f"{len(await request.body())} bytes"
 
 
+@post("/slowly-read", status_code=200)
+async def slowly_read(request: Request[Any, Any, Any]) -> str:
+    """Read the first piece of a body, and the rest only after the time limit of a request."""
+    message: Any = await request.receive()
+    size = len(message["body"])
+    await asyncio.sleep(4 * TEST_REQUEST_S)
+    while message["type"] == "http.request" and message["more_body"]:
+        message = await request.receive()
+        size += len(message.get("body", b""))
+    return f"{size} bytes"
+
+
 @contextlib.asynccontextmanager
 async def served(**bounds: Any) -> AsyncIterator[int]:
     """Serve on a free port; the log has no error in the end."""
-    app = Litestar([at_once, slow, events, large, body], openapi_config=None)
+    app = Litestar([at_once, slow, events, large, body, slowly_read], openapi_config=None)
     bounds = {"request_s": TEST_REQUEST_S, **bounds}
     with socket.create_server(("127.0.0.1", 0)) as listening:
         server = BoundedServer(app, timeout_graceful_shutdown=1, **bounds)
@@ -179,6 +191,12 @@ async def test_a_body_sent_in_pieces_within_the_time_limit_is_answered() -> None
         connection[1].write(HEAD % b"POST /body" + b"Content-Length: 9\r\n\r\nhalf")
         await asyncio.sleep(2.0)
         assert await answered(connection, b"again") == b"9 bytes"
+
+
+async def test_a_client_whose_body_the_server_reads_slowly_keeps_its_connection() -> None:
+    async with served() as port, connected(port) as connection:
+        head = HEAD % b"POST /slowly-read" + b"Content-Length: 2000000\r\n\r\n"
+        assert await answered(connection, head + b"x" * 2_000_000) == b"2000000 bytes"
 
 
 async def test_connections_above_the_limit_are_ended_and_the_others_stay() -> None:
