@@ -1,4 +1,4 @@
-"""Every directory, file and symbol that the page of the architecture names exists."""
+"""Every directory, file and symbol that the pages about the code name exists."""
 
 from __future__ import annotations
 
@@ -10,30 +10,40 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-PAGE = ROOT / "docs" / "explanation" / "architecture.md"
-TEXT = PAGE.read_text(encoding="utf-8")
-HOW_TO = (ROOT / "docs" / "how-to" / "add-a-filter.md").read_text(encoding="utf-8")
-LINES = [*TEXT.splitlines(), *HOW_TO.splitlines()]
-INDEX = dict(
-    re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", TEXT.split("## Index", 1)[1], re.MULTILINE)[1:]
-)
+DOCS = ROOT / "docs"
+PAGES = ("explanation/architecture.md", "explanation/code-index.md", "how-to/add-a-filter.md")
+TEXT, INDEX_TEXT, HOW_TO = ((DOCS / page).read_text(encoding="utf-8") for page in PAGES)
+LINES = [*TEXT.splitlines(), *INDEX_TEXT.splitlines(), *HOW_TO.splitlines()]
+ROWS = re.findall(r"^\| ([^|]+) \| ([^|]+) \|$", INDEX_TEXT, re.MULTILINE)[1:]
+INDEX = dict(ROWS)
 LONGEST = 1_500  # words
 SEARCHED = (
     *("fork", "CSRF", "refill", "dedup", "schema", "backoff", "receipt", "period reset"),
     *("rate limit", "filter's rule", "replay", "checkpoint", "exit code", "webhook", "hash chain"),
+    *("expired id", "clock ahead", "duplicate JSON key", "exponent", "float", "ETag", "CSP"),
+    *("session lifetime", "token hash", "key rotation", "Retry-After", "heartbeat", "fsync"),
+    *("group commit", "transaction timeout", "consumer group", "partition count", "replication"),
+    *("alert deduplication", "Grafana", "alert rule", "metric name", "CLI option", "rounding"),
+    *("environment variable", "mismatch", "delta for claims", "percentage", "dates", "JSON schema"),
+    *("OpenAPI example", "Renyi order", "Brownian", "interactive", "ex-post", "joint guarantee"),
 )
 TOKEN = re.compile(r"`(?P<named>[^`]+)`(?: `(?P<name>[A-Za-z_]\w*(?:\.\w+)?)`)?")
-FILE = re.compile(r"[a-z_0-9]+(?:/[a-z_0-9]+)*\.py")
+FILE = re.compile(r"[a-z_0-9]+(?:/[a-z_0-9]+)*\.(?:py|yml)")
 DIRECTORY = re.compile(r"(?:[a-z_]+/)+")
+SYMBOL = re.compile(r"[A-Za-z_]\w*(?:\.\w+)?")
 
 
 @cache
 def defined_in(path: Path) -> frozenset[str]:
-    """Return the functions, classes, methods and fields that a file defines."""
+    """Return the functions, classes, methods, fields and constants that a file defines.
+
+    A method, private or not, is named with its class.
+    """
     names = set[str]()
-    for node in ast.parse(path.read_text()).body:
+    for node in ast.parse(path.read_text(encoding="utf-8")).body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
             names.add(node.name)
+        names.update(target.id for target in targets_of(node))
         if isinstance(node, ast.ClassDef):
             for part in node.body:
                 if isinstance(part, ast.FunctionDef | ast.AsyncFunctionDef):
@@ -41,6 +51,15 @@ def defined_in(path: Path) -> frozenset[str]:
                 elif isinstance(part, ast.AnnAssign) and isinstance(part.target, ast.Name):
                     names.add(part.target.id)
     return frozenset(names)
+
+
+def targets_of(node: ast.stmt) -> list[ast.Name]:
+    """Return the names that a statement assigns."""
+    if isinstance(node, ast.Assign):
+        return [target for target in node.targets if isinstance(target, ast.Name)]
+    if isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+        return [node.target]
+    return []
 
 
 def wrong_in(line: str) -> list[str]:
@@ -56,7 +75,7 @@ def wrong_in(line: str) -> list[str]:
             continue
         if DIRECTORY.fullmatch(named):
             paths = (ROOT / named, directory.parent / named, directory / named)
-            found = [path for path in paths if any(path.glob("*.py"))]
+            found = [path for path in paths if any(path.glob("*.py")) or any(path.glob("*.html"))]
             directory = found[0] if found else directory
         elif FILE.fullmatch(named):
             file = ROOT / named if "/" in named else directory / named
@@ -70,6 +89,17 @@ def wrong_in(line: str) -> list[str]:
     return wrong
 
 
+def wrong_in_row(cell: str) -> list[str]:
+    """Return the symbols of a row that the file before them does not define."""
+    file, wrong = Path(), []
+    for named in re.findall(r"`([^`]+)`", cell):
+        if FILE.fullmatch(named):
+            file = ROOT / named
+        elif SYMBOL.fullmatch(named) and named not in defined_in(file):
+            wrong.append(f"{named} in {file.relative_to(ROOT)}")
+    return wrong
+
+
 @pytest.mark.parametrize("number", range(1, len(LINES) + 1))
 def test_every_path_and_symbol_in_a_line_of_the_page_exists(number: int) -> None:
     assert not wrong_in(LINES[number - 1])
@@ -80,6 +110,13 @@ def test_a_name_that_is_gone_is_noticed() -> None:
     assert wrong_in("`accountant/partition/decides.py` `decide`")
     assert wrong_in("| `streams/kafkas/` | topics |")
     assert not wrong_in("`accountant/partition/decide.py` `decide`")
+
+
+def test_a_method_that_is_gone_is_noticed_in_a_row() -> None:
+    row = "`streams/client/results/store.py` `ResultStore`, `ResultStore._finish_run`"
+    assert not wrong_in_row(row)
+    assert wrong_in_row(f"{row}, `ResultStore._finish_it`")
+    assert wrong_in_row(f"{row}, `_finish_run`")
 
 
 def test_every_directory_has_its_line() -> None:
@@ -96,13 +133,19 @@ def test_the_index_has_the_words_that_people_search_for(word: str) -> None:
 
 
 @pytest.mark.parametrize("entry", INDEX)
-def test_every_entry_of_the_index_names_a_file(entry: str) -> None:
-    assert re.search(r"`[a-z_/0-9]+\.py`", INDEX[entry])
+def test_every_entry_of_the_index_names_a_file_and_its_symbols(entry: str) -> None:
+    assert re.search(r"`[a-z_/0-9]+\.py` `[A-Za-z_]", INDEX[entry])
+    assert not wrong_in_row(INDEX[entry])
+
+
+def test_every_entry_of_the_index_is_there_once() -> None:
+    assert len(INDEX) == len(ROWS)
 
 
 def test_the_index_is_in_order() -> None:
     assert list(INDEX) == sorted(INDEX, key=lambda entry: entry.lower().replace(",", ""))
 
 
-def test_the_page_is_short() -> None:
-    assert sum(word != "|" for word in TEXT.split()) <= LONGEST
+@pytest.mark.parametrize("text", [TEXT, INDEX_TEXT], ids=PAGES[:2])
+def test_the_page_is_short(text: str) -> None:
+    assert sum(word != "|" for word in text.split()) <= LONGEST
