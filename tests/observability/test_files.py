@@ -53,6 +53,10 @@ def test_rules_pass_their_unit_tests(programs: Programs, file: Path) -> None:
         ("PrivacyBudgetLow", ">= 0.8", ">= 0.79"),
         ("PrivacyBudgetBurnFast", "> 14.4", "> 50"),
         ("PrivacyBudgetExhausted", "(privacy_filter_exhausted) == 1", "(privacy_filter_left) == 1"),
+        ("PrivacyAccountantAbsent", "(worker|serve)(-probe)?", "(worker|serve)"),
+        ("PrivacyAccountantDown", "privacy_probe_authentication_away == 1\n", "up == 2\n"),
+        ("PrivacyPartitionUnowned", "privacy_probe_ready == 1\n", "privacy_probe_ready >= 0\n"),
+        ("PrivacyIdTableNearlyFull", "> 700000", "> 800000"),
     ],
 )
 def test_a_wrong_rule_fails_its_tests(
@@ -61,20 +65,21 @@ def test_a_wrong_rule_fails_its_tests(
     """The tests can fail: a threshold that is moved, or another metric, is noticed."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "tests").mkdir()
-    whole = yaml.safe_load((PROMETHEUS / "tests" / "budget.yml").read_text())
+    (source,) = [file for file in TESTS if f"alertname: {alert}\n" in file.read_text()]
+    whole = yaml.safe_load(source.read_text())
     ours = [t for t in whole["tests"] if alert in str(t.get("alert_rule_test"))]
     for test in ours:
         test["alert_rule_test"] = [c for c in test["alert_rule_test"] if c["alertname"] == alert]
         test.pop("promql_expr_test", None)
-    (tmp_path / "tests" / "budget.yml").write_text(yaml.safe_dump(whole | {"tests": ours}))
+    (tmp_path / "tests" / "rules.yml").write_text(yaml.safe_dump(whole | {"tests": ours}))
     for file in RULES:
         (tmp_path / "rules" / file.name).write_text(file.read_text())
-    assert "SUCCESS" in programs.run("promtool", "test", "rules", tmp_path / "tests" / "budget.yml")
+    assert "SUCCESS" in programs.run("promtool", "test", "rules", tmp_path / "tests" / "rules.yml")
     alerts = tmp_path / "rules" / "alerts.yml"
     assert before in alerts.read_text()
     alerts.write_text(alerts.read_text().replace(before, after))
     with pytest.raises(AssertionError, match="FAILED"):
-        programs.run("promtool", "test", "rules", tmp_path / "tests" / "budget.yml")
+        programs.run("promtool", "test", "rules", tmp_path / "tests" / "rules.yml")
 
 
 def test_alertmanager_accepts_its_configuration(programs: Programs) -> None:
