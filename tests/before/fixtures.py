@@ -21,7 +21,7 @@ REFUSED: Final = "written by a version before the first release"
 Seen = dict[str, tuple[bytes, int]]
 
 
-def seen(directory: Path) -> Seen:
+def directory_contents(directory: Path) -> Seen:
     """Return every file of a directory by its name: its bytes, and when it was written."""
     files = [path for path in directory.rglob("*") if path.is_file()]
     return {str(path): (path.read_bytes(), path.stat().st_mtime_ns) for path in files}

@@ -20,7 +20,7 @@ from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
-from tests.before.fixtures import ARCHIVE, LEDGERS, REFUSED, seen, topics
+from tests.before.fixtures import ARCHIVE, LEDGERS, REFUSED, directory_contents, topics
 from tests.before.fixtures import HERE as FIXTURES
 from tests.streams.processing.stage import Stage, play
 
@@ -50,12 +50,12 @@ def test_no_start_takes_an_old_file(
 ) -> None:
     file = tmp_path / "ledger.db"
     shutil.copy2(FIXTURES / f"{name}.sqlite", file)
-    before = seen(tmp_path)
+    before = directory_contents(tmp_path)
     with pytest.raises(Refused, match=REFUSED) as refused:
         start(file)
     assert str(file) in str(refused.value)
     assert "Start a new ledger in another place" in str(refused.value)
-    assert seen(tmp_path) == before
+    assert directory_contents(tmp_path) == before
 
 
 def test_an_old_archive_is_no_log_and_none_of_its_records_is_read() -> None:

@@ -36,7 +36,9 @@ def read_only(tmp_path_factory: pytest.TempPathFactory) -> Iterator[PagesServer]
         yield made
 
 
-def shown(opens: Opens, server: PagesServer, name: str, query: str = "", **options: Any) -> Page:
+def open_dataset_page(
+    opens: Opens, server: PagesServer, name: str, query: str = "", **options: Any
+) -> Page:
     """Return the page of the dataset, of somebody who signs in by the form that comes first."""
     page = opens(server.url, **{"width": DESK, **options})
     page.goto(f"/pages/datasets/survey{query}")
@@ -59,7 +61,7 @@ def tab_to(page: Page, selector: str, maximum: int = 150) -> None:
 def test_the_dataset_page_passes_axe_in_every_scheme_and_width(
     opens: Opens, read_only: PagesServer, name: str, query: str
 ) -> None:
-    page = shown(opens, read_only, name, query)
+    page = open_dataset_page(opens, read_only, name, query)
     said: list[str] = []
     page.on("console", lambda message: said.append(message.text))
     page.reload()
@@ -77,7 +79,7 @@ def test_the_dataset_page_passes_axe_in_every_scheme_and_width(
 
 
 def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagesServer) -> None:
-    page = shown(opens, survey, "olga")
+    page = open_dataset_page(opens, survey, "olga")
     tab_to(page, "#set-limit > summary")
     page.keyboard.press("Enter")
     tab_to(page, "#l-name")
@@ -97,7 +99,7 @@ def test_an_owner_sets_a_limit_by_keyboard_alone(opens: Opens, survey: PagesServ
 
 
 def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagesServer) -> None:
-    page = shown(opens, survey, "olga")
+    page = open_dataset_page(opens, survey, "olga")
     page.get_by_role("link", name="Change ben").click()
     page.locator("#m-role-auditor").check()
     page.get_by_role("button", name="Save").last.click()
@@ -110,7 +112,7 @@ def test_an_owner_changes_and_removes_a_member(opens: Opens, survey: PagesServer
 
 
 def test_a_double_click_writes_one_record(opens: Opens, survey: PagesServer) -> None:
-    page = shown(opens, survey, "olga")
+    page = open_dataset_page(opens, survey, "olga")
     page.locator("#set-member > summary").click()
     page.locator("#m-member").fill("opie")
     page.get_by_role("button", name="Set the member").dblclick()
@@ -124,7 +126,7 @@ def test_a_double_click_writes_one_record(opens: Opens, survey: PagesServer) -> 
 def test_an_analyst_reads_the_budget_first_and_previews_by_keyboard(
     opens: Opens, read_only: PagesServer
 ) -> None:
-    page = shown(opens, read_only, "ana")
+    page = open_dataset_page(opens, read_only, "ana")
     first = page.locator(".mine").inner_text()
     for said in (
         "You may still use 0.6 %",
@@ -144,7 +146,7 @@ def test_an_analyst_reads_the_budget_first_and_previews_by_keyboard(
 def test_only_the_fields_of_the_chosen_claim_are_shown(
     opens: Opens, read_only: PagesServer
 ) -> None:
-    page = shown(opens, read_only, "ana")
+    page = open_dataset_page(opens, read_only, "ana")
     assert page.locator("#p-pure-epsilon").is_visible()
     assert not page.locator("#p-gaussian-sigma").is_visible()
     page.get_by_label("Gaussian noise").check()
@@ -153,7 +155,7 @@ def test_only_the_fields_of_the_chosen_claim_are_shown(
 
 
 def test_the_dataset_page_works_without_scripts(opens: Opens, survey: PagesServer) -> None:
-    page = shown(opens, survey, "olga", EDITING, java_script_enabled=False)
+    page = open_dataset_page(opens, survey, "olga", EDITING, java_script_enabled=False)
     page.locator("#l-part").fill("10")
     page.get_by_role("button", name="Save").first.click()
     page.get_by_text("Team red may use 10 % of the budget").wait_for()
@@ -171,12 +173,12 @@ def test_the_dataset_page_works_without_scripts(opens: Opens, survey: PagesServe
 def test_pictures_of_the_dataset_page_are_taken(
     opens: Opens, read_only: PagesServer, name: str, caller: str, query: str, options: Any
 ) -> None:
-    page = shown(opens, read_only, caller, query, **options)
+    page = open_dataset_page(opens, read_only, caller, query, **options)
     picture(page, f"dataset-{name}")
 
 
 def test_a_picture_of_the_limit_form_is_taken(opens: Opens, read_only: PagesServer) -> None:
-    page = shown(opens, read_only, "olga", EDITING, height=1_250)
+    page = open_dataset_page(opens, read_only, "olga", EDITING, height=1_250)
     page.locator("#limits").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('limits').scrollIntoView()")
     picture(page, "dataset-limits-light")

@@ -29,14 +29,14 @@ def matrix() -> dict[str, list[str]]:
 MATRIX = matrix()
 
 
-def said(cell: str) -> str:
+def access_of(cell: str) -> str:
     """Return what a cell says: `no`, `all`, or `own` for what concerns the caller."""
     if cell == "–":
         return "no"
     return "all" if re.match(r"all\b|for anybody|✓$", cell) else "own"
 
 
-def found(answer: httpx.Response) -> str:
+def access_by_status(answer: httpx.Response) -> str:
     assert answer.status_code in {200, 403, 404}, answer.text
     return "all" if answer.status_code == 200 else "no"
 
@@ -44,22 +44,22 @@ def found(answer: httpx.Response) -> str:
 def ask(server: RolesServer, name: str, dataset: str) -> str:
     more = {"analyst": "ana", "via": name} if name == "eng" else {"analyst": name}
     answer = server.send(name, "/requests", request(server.clock, dataset=dataset, **more))
-    return "own" if found(answer) == "all" else "no"
+    return "own" if access_by_status(answer) == "all" else "no"
 
 
 def open_new(server: RolesServer, name: str, _dataset: str) -> str:
     body = opening(server.clock, f"of-{name}") | {"by": name, "owners": [name]}
-    return found(server.send(name, "/datasets", body))
+    return access_by_status(server.send(name, "/datasets", body))
 
 
 def amend(server: RolesServer, name: str, dataset: str) -> str:
     body = amending(server.clock, dataset, alert_at=["0.5"]) | {"by": name}
-    return found(server.send(name, f"/datasets/{dataset}/amend", body))
+    return access_by_status(server.send(name, f"/datasets/{dataset}/amend", body))
 
 
 def help_owners(server: RolesServer, name: str, dataset: str) -> str:
     body = setting(name, dataset, "zed", "auditor") | {"as": "administrator"}
-    return found(server.send(name, f"/datasets/{dataset}/members", body))
+    return access_by_status(server.send(name, f"/datasets/{dataset}/members", body))
 
 
 def preview(server: RolesServer, name: str, dataset: str) -> str:
@@ -67,7 +67,7 @@ def preview(server: RolesServer, name: str, dataset: str) -> str:
         body = {"claim": CLAIM, "unit": "person", "neighbours": "add_remove", "analyst": analyst}
         body |= {"via": name} if name == "eng" else {}
         path = f"/datasets/{dataset}/preview"
-        answer = server.http.post(path, json=body, headers=server.shown(name))
+        answer = server.http.post(path, json=body, headers=server.auth_headers(name))
         return answer.status_code == 200
 
     if sent("ben"):
@@ -77,7 +77,7 @@ def preview(server: RolesServer, name: str, dataset: str) -> str:
 
 def look(path: str) -> Call:
     def looked(server: RolesServer, name: str, dataset: str) -> str:
-        return found(server.see(name, path.replace("{dataset}", dataset)))
+        return access_by_status(server.see(name, path.replace("{dataset}", dataset)))
 
     return looked
 
@@ -98,18 +98,22 @@ def members(server: RolesServer, name: str, dataset: str) -> str:
 
 
 def budgets(server: RolesServer, name: str, dataset: str) -> str:
-    if found(server.see(name, f"/datasets/{dataset}/budgets/ben")) == "all":
+    if access_by_status(server.see(name, f"/datasets/{dataset}/budgets/ben")) == "all":
         return "all"
     return (
-        "own" if found(server.see(name, f"/datasets/{dataset}/budgets/{name}")) == "all" else "no"
+        "own"
+        if access_by_status(server.see(name, f"/datasets/{dataset}/budgets/{name}")) == "all"
+        else "no"
     )
 
 
 def usage(server: RolesServer, name: str, dataset: str) -> str:
-    if found(server.see(name, f"/datasets/{dataset}/usage")) == "no":
+    if access_by_status(server.see(name, f"/datasets/{dataset}/usage")) == "no":
         return "no"
     return (
-        "all" if found(server.see(name, f"/datasets/{dataset}/usage", by="day")) == "all" else "own"
+        "all"
+        if access_by_status(server.see(name, f"/datasets/{dataset}/usage", by="day")) == "all"
+        else "own"
     )
 
 
@@ -171,7 +175,7 @@ def test_each_cell_of_the_access_matrix_matches_the_server(
             cell = "✓"
     elif name == "root" and route == "`POST /datasets`":
         cell = "✓"
-    assert CALLS[route](server, name, dataset) == said(cell)
+    assert CALLS[route](server, name, dataset) == access_of(cell)
 
 
 def test_a_closed_dataset_is_hidden_from_callers_without_a_role(server: RolesServer) -> None:

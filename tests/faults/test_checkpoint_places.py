@@ -31,7 +31,7 @@ from tests.faults.sqlite_life import forked, since, verdict
 from tests.nightly import rounds
 from tests.streams.bodies import asking, opening
 from tests.streams.evidence.sinks.kinds import make_topic
-from tests.streams.evidence.sinks.receiver import NoteReceiver
+from tests.streams.evidence.sinks.receiver import CheckpointReceiver
 
 pytestmark = pytest.mark.faults
 
@@ -40,7 +40,7 @@ BORN: Final = time.time_ns() // 1_000_000
 A_LIFE: Final = 100_000
 
 
-class KillingReceiver(NoteReceiver):
+class KillingReceiver(CheckpointReceiver):
     """A receiver that kills the sender at a chosen moment.
 
     Attributes:

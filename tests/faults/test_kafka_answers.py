@@ -70,7 +70,7 @@ async def started(bootstrap: str, name: str) -> AsyncIterator[TransactionalProdu
         producer.drop()
 
 
-async def known(producer: TransactionalProducer) -> set[str]:
+async def known_topics(producer: TransactionalProducer) -> set[str]:
     """Return the topics that its client has asked for."""
     await producer._brokers.refresh()
     topics: set[str] = producer._brokers._client.cluster.topics(exclude_internal_topics=False)
@@ -181,13 +181,13 @@ async def test_an_error_of_the_client_is_not_a_fault_of_a_record(
         letters = ledger.topic("dead_letters")
         async with started(proxy.bootstrap, name) as producer:
             producer.expect_at(letters, 0)
-            assert await known(producer) == {letters}
+            assert await known_topics(producer) == {letters}
             with proxy.away():
                 pass
             asked = proxy.count(Api.METADATA, client_id=name)
             async with asyncio.timeout(20):
                 while proxy.count(Api.METADATA, client_id=name) == asked:
-                    await known(producer)  # until the other one of its connections is back
+                    await known_topics(producer)  # until the other one of its connections is back
             proxy.inject(Api.API_VERSIONS, Action.STRANGE_VERSIONS, client_id=name)
             # What the client has for a version that it does not know: no error of Kafka's.
             with pytest.raises(CommitUnknown, match="NotImplementedError"):
@@ -202,10 +202,10 @@ async def test_a_producer_looks_up_only_its_own_topics(
         proxy.inject(Api.FIND_COORDINATOR, Action.ANSWER_ERROR, code=15)
         async with started(proxy.bootstrap, f"{application}-x") as producer:
             await producer.transact(0, {letters: [Record(b"k", b"v")]})
-            assert await known(producer) == {letters}
+            assert await known_topics(producer) == {letters}
         async with started(broker.bootstrap, f"{application}-y") as idle:
             idle.expect_at(letters, 0)
-            assert await known(idle) == {letters}
+            assert await known_topics(idle) == {letters}
 
 
 async def test_a_dropped_producer_sends_nothing(

@@ -49,7 +49,7 @@ CUTS: Final = rounds(50, 150)
 FLIPS: Final = rounds(200, 600)
 
 
-def born() -> int:
+def now_ms() -> int:
     return time.time_ns() // 1_000_000
 
 
@@ -65,7 +65,7 @@ def failing(disk: Disk, nth: int, error: type[Exception], *, half: bool) -> None
     disk.at, disk.count, disk.counting = at, 0, True
 
 
-def asked(at: int) -> list[bytes]:
+def requests_at(at: int) -> list[bytes]:
     """Return requests that are granted, and some whose ids have expired, expire, or are ahead."""
     plain = [asking("census", at, number) for number in range(REQUESTS)]
     edges = [at - WINDOW_MS - 1, at - WINDOW_MS + 50, at + SKEW_MS + 60_000]
@@ -74,7 +74,7 @@ def asked(at: int) -> list[bytes]:
 
 def check_all(file: Path, at: int) -> None:
     """Have the oracle judge a file of which `asked` was asked, whatever failed meanwhile."""
-    sent = [opening("census", at, 0), *asked(at)]
+    sent = [opening("census", at, 0), *requests_at(at)]
     judged = verdict(file, file.with_name("copy"), sent, since(at))
     granted = granted_to(judged, "census")
     assert granted >= {request_id(at, number) for number in range(REQUESTS)}
@@ -109,8 +109,8 @@ def with_census(file: Path, at: int) -> EmbeddedService:
 def test_a_full_disk_loses_nothing_and_the_ledger_resumes_when_there_is_room(
     tmp_path: Path, half: bool
 ) -> None:
-    at = born()
-    bodies = asked(at)
+    at = now_ms()
+    bodies = requests_at(at)
     failed = 0
     for nth, file in each_operation(tmp_path):
         with Disk() as disk:
@@ -154,8 +154,8 @@ def wait_ready(service: EmbeddedService) -> bool:
 def test_an_io_error_closes_the_ledger_and_the_next_start_finds_it_intact(
     tmp_path: Path, half: bool
 ) -> None:
-    at = born()
-    bodies = asked(at)
+    at = now_ms()
+    bodies = requests_at(at)
     failed = 0
     for nth, file in each_operation(tmp_path):
         with Disk() as disk:
@@ -214,7 +214,7 @@ def sent_to_history(at: int) -> list[bytes]:
 @pytest.fixture(scope="module")
 def history(tmp_path_factory: pytest.TempPathFactory) -> KilledOwnersFile:
     file = tmp_path_factory.mktemp("history") / "ledger.db"
-    at = born()
+    at = now_ms()
 
     def life(numbers: range) -> None:
         service = EmbeddedService.open(file, Settings())

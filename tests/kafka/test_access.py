@@ -35,12 +35,12 @@ class Gateway:
         self._tokens = tokens
         self.http = httpx.AsyncClient(base_url=url, timeout=30, trust_env=False)
 
-    def shown(self, name: str | None) -> dict[str, str]:
+    def auth_headers(self, name: str | None) -> dict[str, str]:
         return {} if name is None else {"Authorization": f"Bearer {self._tokens[name]}"}
 
     async def send(self, name: str | None, path: str, kind: str, **body: Any) -> httpx.Response:
         whole = {"version": 1, "type": kind, "request_id": uuid7(now(), os.urandom(10)), **body}
-        headers = {"Prefer": "wait=20", **self.shown(name)}
+        headers = {"Prefer": "wait=20", **self.auth_headers(name)}
         return await self.http.post(path, json=whole, headers=headers)
 
     async def ask(self, name: str | None, analyst: str, **more: str) -> httpx.Response:
@@ -53,7 +53,7 @@ class Gateway:
         return await self.send(name, "/datasets/census/members", "member", **body)
 
     async def see(self, name: str | None, path: str) -> httpx.Response:
-        return await self.http.get(path, headers=self.shown(name))
+        return await self.http.get(path, headers=self.auth_headers(name))
 
 
 @asynccontextmanager
@@ -92,7 +92,7 @@ async def decided(ledger: Ledger) -> int:
 async def events_until(server: Gateway, name: str, until: str) -> list[str]:
     """Return outcome and analyst of a stream's events, up to a purpose."""
     found: list[str] = []
-    headers = server.shown(name)
+    headers = server.auth_headers(name)
     async with server.http.stream("GET", "/events", headers=headers) as answer:
         async for line in answer.aiter_lines():
             if line.startswith("data: "):

@@ -44,12 +44,12 @@ class ShownLimits(NamedTuple):
     previews: list[dict[str, Any]]
 
 
-def asked(epsilon: str, analyst: str) -> PreviewRequest:
+def preview_request(epsilon: str, analyst: str) -> PreviewRequest:
     return PreviewRequest(parse_claim(f"pure:{epsilon}"), "person", "add_remove", analyst)
 
 
 async def previewed(service: KafkaService, analyst: str, epsilon: str) -> Preview:
-    shown = await service.preview("census", asked(epsilon, analyst))
+    shown = await service.preview("census", preview_request(epsilon, analyst))
     assert shown is not None
     return shown
 

@@ -17,7 +17,9 @@ NAMES: Final = ["a", *[f"a{each}a" for each in "._-@:"], "a:a:a", "a:a@a", "ana@
 BASIC: Final = {"filter": "basic", "epsilon": "1"}
 
 
-async def found(service: KafkaService, dataset: str, analyst: str, request_id: str) -> bytes:
+async def wait_for_decision(
+    service: KafkaService, dataset: str, analyst: str, request_id: str
+) -> bytes:
     """Return a decision once the service, which lags a moment, has it."""
     async with asyncio.timeout(60):
         while True:
@@ -44,7 +46,7 @@ async def test_similar_names_are_distinct_and_survive_a_restart(
                 for body in bodies:
                     asked = json.loads(body)
                     ids = (asked["dataset"], asked["analyst"], asked["request_id"])
-                    decision = json.loads(await found(service, *ids))
+                    decision = json.loads(await wait_for_decision(service, *ids))
                     assert decision["outcome"] == "granted"
                     assert decision["request"] == asked
                 for name in NAMES:

@@ -54,13 +54,15 @@ async def test_partitions_move_as_workers_join_and_leave(
         await asking
         await ledger.settle()
         verdict = await ledger.judged()
-        assert verdict.outcomes["granted"] + verdict.outcomes["refused"] == len(asked(ledger))
+        assert verdict.outcomes["granted"] + verdict.outcomes["refused"] == len(
+            acknowledged_requests(ledger)
+        )
         reported = [place for watch in watches.values() for place in watch.reported]
         assert len(reported) == len(set(reported))
         assert set(reported) <= verdict.by_place.keys()
 
 
-def asked(ledger: Ledger) -> list[tuple[str, int, int]]:
+def acknowledged_requests(ledger: Ledger) -> list[tuple[str, int, int]]:
     return [place for place in ledger.acked if place[0] == "requests"]
 
 

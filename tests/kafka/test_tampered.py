@@ -37,9 +37,9 @@ from tests.streams.evidence.tampering import (
     Log,
     Sound,
     broken_at,
+    expected_findings,
     hash_of,
     of_another_ledger,
-    shown,
 )
 
 DRAWS = rounds(2, 60)
@@ -197,7 +197,7 @@ async def test_an_audit_names_a_manipulated_log_and_a_worker_refuses_it(
     audit = await asyncio.to_thread(tampered.audited)
     assert audit["checkpoints"]["of_this_ledger"]
     for number, (sound, drawn) in enumerate(zip(tampered.sound, tampered.drawn, strict=True)):
-        wrong = shown(sound, drawn)
+        wrong = expected_findings(sound, drawn)
         said = audit["checkpoints"]["partitions"][number]["wrong"]
         assert len(said) == len(wrong), (number, said, wrong)
         assert all(one.startswith(other) for one, other in zip(said, wrong, strict=True)), said

@@ -79,7 +79,7 @@ class AccountantServer:
         """Return the server's answer of /me to a token."""
         return self.get("/me", token).status_code
 
-    def asked(self, token: str) -> Answered:
+    def timed_status(self, token: str) -> Answered:
         """Return the same with its moments, by the clock that only rises."""
         sent = time.monotonic()
         return Answered(token, self.status(token), sent, time.monotonic())
@@ -114,7 +114,7 @@ def asking(server: AccountantServer, tokens: list[str]) -> Iterator[list[Answere
     def ask() -> None:
         while not stop.is_set():
             for token in tuple(tokens):
-                seen.append(server.asked(token))
+                seen.append(server.timed_status(token))
             stop.wait(0.01)  # what it waits for needs a processor, too
 
     threads = [threading.Thread(target=ask) for _ in range(2)]

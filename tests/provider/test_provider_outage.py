@@ -39,7 +39,7 @@ def test_known_keys_work_for_the_outage_limit_and_after_the_providers_return(
         answers: list[Answered] = []
 
         def is_closed() -> bool:
-            answers.append(server.asked(olga))
+            answers.append(server.timed_status(olga))
             return answers[-1].status != 200
 
         is_closed()

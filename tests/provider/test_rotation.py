@@ -36,7 +36,7 @@ def test_key_rotation_ends_old_tokens_and_accepts_new_ones_at_once(
             before = len(seen)
             until("answers while nobody shows the new key", lambda: len(seen) > before + 4)
             assert {each.status for each in seen} == {200}
-            shown = server.asked(newest)
+            shown = server.timed_status(newest)
             assert shown.status == 200
             tokens.append(newest)
             until("answers to all", lambda: len(of(newest, seen)) > 4)

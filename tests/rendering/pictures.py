@@ -85,7 +85,7 @@ def page() -> Path:
     return place
 
 
-def given(name: str, source: Prometheus, window: Window, **chosen: str) -> dict[str, Any]:
+def with_answers(name: str, source: Prometheus, window: Window, **chosen: str) -> dict[str, Any]:
     """Return a dashboard with the answers to all its queries."""
     dashboard = board(name)
     values = variables(dashboard, source, **chosen)
@@ -148,7 +148,7 @@ def draw_all(source: Prometheus, window: Window, out: Path = PICTURES, **chosen:
     failed = 0
     for name in NAMES:
         own = chosen if name == "dataset" else {}
-        drawn = draw(given(name, source, window, **own), out / f"{name}.png")
+        drawn = draw(with_answers(name, source, window, **own), out / f"{name}.png")
         bad = {panel: what for panel, what in drawn.items() if what != "drawn"}
         failed += len(bad)
         print(f"{out / name}.png: {len(drawn) - len(bad)} of {len(drawn)} panels", bad or "")

@@ -24,7 +24,7 @@ from streams.index import Indexer
 from streams.settings import load
 from streams.testing import ManualBackground, ManualClock
 from tests.streams.bodies import asking, opening
-from tests.streams.index.logs import ListedLog, busy_world, recounted, said
+from tests.streams.index.logs import ListedLog, busy_world, index_counts, recounted
 
 LONG_S = 30.0
 START = 1_795_262_400_000
@@ -189,7 +189,9 @@ def test_a_simulation_runs_the_steps_by_its_clock(tmp_path: Path) -> None:
     ledger.commit(whole[30:])
     ledger.background.pass_(60_000)
     found = ledger.index.read(
-        {0: len(whole) - 1}, lambda rows: {by: said(rows, "adult", by) for by in BYS}, wait=0
+        {0: len(whole) - 1},
+        lambda rows: {by: index_counts(rows, "adult", by) for by in BYS},
+        wait=0,
     )
     assert found == {by: recounted(whole, "adult", by) for by in BYS}
     assert ledger.place.taken == [19, len(whole) - 1]

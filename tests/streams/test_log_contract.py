@@ -13,15 +13,15 @@ from accountant.partition import hash_of
 from accountant.records import decode_decision
 from streams.embedded.service import EmbeddedService
 from streams.kafka.service import KafkaService
-from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, open_two
+from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two
 
-Opened = tuple[Kept, EmbeddedService | KafkaService]
+Opened = tuple[IndexedLedger, EmbeddedService | KafkaService]
 
 
 @pytest.fixture(params=["file", pytest.param("kafka", marks=pytest.mark.kafka)])
 async def ledger(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Opened]:
     """A ledger with d0 and d1 open, of two partitions on Kafka."""
-    kept: Kept = InFile(tmp_path)
+    kept: IndexedLedger = InFile(tmp_path)
     if request.param == "kafka":
         bootstrap = request.getfixturevalue("broker").bootstrap
         on_kafka = OnKafka(bootstrap, request.getfixturevalue("application"), tmp_path)
@@ -41,7 +41,7 @@ async def ask(service: EmbeddedService | KafkaService, count: int) -> None:
         assert await decided(service, "requests", request(f"d{number % 2}")) == "granted"
 
 
-async def parts(kept: Kept, service: EmbeddedService | KafkaService) -> list[list[bytes]]:
+async def parts(kept: IndexedLedger, service: EmbeddedService | KafkaService) -> list[list[bytes]]:
     """Return the decisions of each partition, as another reader finds them."""
     log = await asyncio.to_thread(kept.log)
     begins = [number for number, value in enumerate(log) if b'"outcome":"genesis"' in value]

@@ -15,7 +15,7 @@ from streams.errors import Unavailable
 from streams.server.serve import GatewayServer, run_gateway
 from streams.service import MAX_PAGE_BYTES, Service
 from streams.settings import Settings
-from tests.streams.test_usage_contract import InFile, Kept, OnKafka, decided, open_two
+from tests.streams.test_usage_contract import IndexedLedger, InFile, OnKafka, decided, open_two
 
 
 @contextlib.asynccontextmanager
@@ -47,9 +47,9 @@ async def behind_a_server(service: Service) -> AsyncIterator[HttpService]:
 )
 async def ledger(
     request: pytest.FixtureRequest, tmp_path: Path
-) -> AsyncIterator[tuple[Kept, Service]]:
+) -> AsyncIterator[tuple[IndexedLedger, Service]]:
     """A ledger with d0 and d1 open, of two partitions on Kafka, and what to ask it by."""
-    kept: Kept = InFile(tmp_path)
+    kept: IndexedLedger = InFile(tmp_path)
     if request.param.startswith("kafka"):
         bootstrap = request.getfixturevalue("broker").bootstrap
         on_kafka = OnKafka(bootstrap, request.getfixturevalue("application"), tmp_path)
@@ -98,7 +98,7 @@ def of_dataset(log: list[bytes], name: str) -> list[bytes]:
     ]
 
 
-async def test_pages_are_the_log_of_a_dataset(ledger: tuple[Kept, Service]) -> None:
+async def test_pages_are_the_log_of_a_dataset(ledger: tuple[IndexedLedger, Service]) -> None:
     from tests.faults.ledger import request
 
     kept, service = ledger
@@ -119,7 +119,7 @@ async def test_pages_are_the_log_of_a_dataset(ledger: tuple[Kept, Service]) -> N
 
 
 async def test_an_answered_decision_is_in_the_next_page(
-    ledger: tuple[Kept, Service],
+    ledger: tuple[IndexedLedger, Service],
 ) -> None:
     from tests.faults.ledger import request
 
@@ -130,12 +130,12 @@ async def test_an_answered_decision_is_in_the_next_page(
         assert json.loads(found)["sequence"] == n + 1
 
 
-async def test_no_dataset_has_no_page(ledger: tuple[Kept, Service]) -> None:
+async def test_no_dataset_has_no_page(ledger: tuple[IndexedLedger, Service]) -> None:
     _, service = ledger
     assert await page(service, "nowhere", after=0, most=10) == []
 
 
-async def test_a_page_of_long_decisions_is_shorter(ledger: tuple[Kept, Service]) -> None:
+async def test_a_page_of_long_decisions_is_shorter(ledger: tuple[IndexedLedger, Service]) -> None:
     from tests.faults.ledger import request
 
     kept, service = ledger

@@ -22,7 +22,7 @@ from streams.settings import load
 from tests.streams.index.logs import recounted
 
 
-class Kept(ABC):
+class IndexedLedger(ABC):
     """A ledger with an index that can be opened again."""
 
     index: Path
@@ -40,7 +40,7 @@ class Kept(ABC):
         """End what decides."""
 
 
-class InFile(Kept):
+class InFile(IndexedLedger):
     def __init__(self, directory: Path) -> None:
         self._file = directory / "ledger.db"
         self.index = directory / "usage.index"
@@ -57,7 +57,7 @@ class InFile(Kept):
         """The service has decided; it is closed."""
 
 
-class OnKafka(Kept):
+class OnKafka(IndexedLedger):
     def __init__(self, bootstrap: str, application: str, directory: Path) -> None:
         from tests.faults.ledger import Ledger
 
@@ -90,8 +90,10 @@ class OnKafka(Kept):
 
 
 @pytest.fixture(params=["file", pytest.param("kafka", marks=pytest.mark.kafka)])
-async def kept(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Kept]:
-    made: Kept
+async def indexed_ledger(
+    request: pytest.FixtureRequest, tmp_path: Path
+) -> AsyncIterator[IndexedLedger]:
+    made: IndexedLedger
     if request.param == "file":
         made = InFile(tmp_path)
     else:
@@ -140,9 +142,9 @@ async def rows(service: EmbeddedService | KafkaService, name: str, by: By) -> li
                 await asyncio.sleep(0.05)
 
 
-async def check(kept: Kept, service: EmbeddedService | KafkaService) -> None:
+async def check(indexed_ledger: IndexedLedger, service: EmbeddedService | KafkaService) -> None:
     """Compare all there is to ask with a plain count of the log."""
-    log = await asyncio.to_thread(kept.log)
+    log = await asyncio.to_thread(indexed_ledger.log)
     for name in ("d0", "d1"):
         for by in BYS:
             found = await rows(service, name, by)
@@ -177,23 +179,23 @@ async def check_why(service: EmbeddedService | KafkaService, name: str, log: lis
     assert await service.why("nowhere") is None
 
 
-async def test_usage_is_of_every_decision(kept: Kept) -> None:
-    service = await kept.open()
+async def test_usage_is_of_every_decision(indexed_ledger: IndexedLedger) -> None:
+    service = await indexed_ledger.open()
     try:
         await open_two(service)
         await ask_some(service)
-        await check(kept, service)
+        await check(indexed_ledger, service)
         await ask_some(service, first=6)
-        await check(kept, service)
+        await check(indexed_ledger, service)
         assert service.readiness().notes == []
     finally:
         await service.close()
 
 
-async def test_an_answered_decision_is_in_usage(kept: Kept) -> None:
+async def test_an_answered_decision_is_in_usage(indexed_ledger: IndexedLedger) -> None:
     from tests.faults.ledger import request
 
-    service = await kept.open()
+    service = await indexed_ledger.open()
     try:
         await open_two(service)
         for number in range(1, 6):
@@ -204,34 +206,36 @@ async def test_an_answered_decision_is_in_usage(kept: Kept) -> None:
         await service.close()
 
 
-async def test_usage_survives_a_restart(kept: Kept) -> None:
+async def test_usage_survives_a_restart(indexed_ledger: IndexedLedger) -> None:
     for number in range(3):
-        service = await kept.open()
+        service = await indexed_ledger.open()
         try:
             if not number:
                 await open_two(service)
             else:
-                await check(kept, service)
+                await check(indexed_ledger, service)
             await ask_some(service, first=6 * number)
-            await check(kept, service)
+            await check(indexed_ledger, service)
         finally:
             await service.close()
 
 
 @pytest.mark.parametrize("what", ["foreign", "directory", "deleted", "damaged", "not writable"])
-async def test_decisions_and_usage_continue_without_a_working_index(kept: Kept, what: str) -> None:
-    service = await kept.open()
+async def test_decisions_and_usage_continue_without_a_working_index(
+    indexed_ledger: IndexedLedger, what: str
+) -> None:
+    service = await indexed_ledger.open()
     try:
         await open_two(service)
         await ask_some(service)
-        await check(kept, service)
+        await check(indexed_ledger, service)
     finally:
         await service.close()
-    spoil(kept.index, what)
-    service = await kept.open()
+    spoil(indexed_ledger.index, what)
+    service = await indexed_ledger.open()
     try:
         await ask_some(service, first=6)
-        await check(kept, service)
+        await check(indexed_ledger, service)
         readiness = service.readiness()
         assert readiness.ready
         words = {"foreign": "move it away", "directory": "cannot be opened"}

@@ -31,7 +31,7 @@ def exact(pairs: list[Pair], target: str) -> mpmath.mpf:
         return 1 - (1 - stick) * kept
 
 
-def found(pairs: list[Pair], target: str) -> OptimalComposition:
+def compose(pairs: list[Pair], target: str) -> OptimalComposition:
     composed = OptimalComposition(Decimal(target))
     assert composed.fits([(Decimal(e), Decimal(d), 1) for e, d in pairs], Decimal(1))
     return composed
@@ -49,7 +49,7 @@ deltas = st.sampled_from(["0", "0", "1e-9", "1e-6", "0.01"])
 def test_composed_delta_matches_the_sum_over_all_subsets_and_is_never_below_it(
     pairs: list[Pair], target: str
 ) -> None:
-    composed, wanted = found(pairs, target), exact(pairs, target)
+    composed, wanted = compose(pairs, target), exact(pairs, target)
     assert composed.mechanisms == len(pairs)
     assert composed.delta >= wanted
     if sum(float(epsilon) for epsilon, _ in pairs) > 5 * float(target):
@@ -73,13 +73,13 @@ def test_with_one_epsilon_the_count_equals_that_of_optimal_count(epsilon: str) -
 
 
 def test_epsilons_that_add_up_to_the_target_take_no_delta() -> None:
-    composed = found([("0.3", "0"), ("0.7", "0")], "1")
+    composed = compose([("0.3", "0"), ("0.7", "0")], "1")
     assert composed.delta == 0
     assert composed.fits([(Decimal(0), Decimal("1e-9"), 1)], Decimal("1.000001e-9"))
 
 
 def test_a_batch_that_does_not_fit_leaves_the_composition_unchanged() -> None:
-    composed = found([("0.5", "1e-7")], "1")
+    composed = compose([("0.5", "1e-7")], "1")
     before = composed.delta
     assert not composed.fits(
         [(Decimal("0.1"), Decimal(0), 2), (Decimal(3), Decimal(0), 1)], Decimal("1e-6")
@@ -89,8 +89,8 @@ def test_a_batch_that_does_not_fit_leaves_the_composition_unchanged() -> None:
 
 @pytest.mark.parametrize("epsilon", ["60", "1000", "1e9"])
 def test_a_loss_beyond_the_grid_counts_as_revealed(epsilon: str) -> None:
-    assert found([(epsilon, "0")], "1").delta == pytest.approx(1, abs=1e-9)
-    assert found([(epsilon, "0")], "1").delta <= 1
+    assert compose([(epsilon, "0")], "1").delta == pytest.approx(1, abs=1e-9)
+    assert compose([(epsilon, "0")], "1").delta <= 1
 
 
 def test_arguments_out_of_range_are_refused() -> None:
@@ -99,6 +99,6 @@ def test_arguments_out_of_range_are_refused() -> None:
             OptimalComposition(Decimal(target))
     for epsilon, delta in (("-1", "0"), ("1", "-0.1"), ("1", "1.1")):
         with pytest.raises(ValueError, match="epsilon must be at least 0"):
-            found([(epsilon, delta)], "1")
+            compose([(epsilon, delta)], "1")
     with pytest.raises(ValueError, match="more than 20,000"):
-        found([], "1").fits([(Decimal(1), Decimal(0), MAX_MECHANISMS + 1)], Decimal(1))
+        compose([], "1").fits([(Decimal(1), Decimal(0), MAX_MECHANISMS + 1)], Decimal(1))

@@ -32,11 +32,13 @@ def world_of(policy: Policy, **more: object) -> World:
     return world
 
 
-def asked(text: str, unit: str = "person", neighbours: str = "add_remove") -> PreviewRequest:
+def preview_request(
+    text: str, unit: str = "person", neighbours: str = "add_remove"
+) -> PreviewRequest:
     return PreviewRequest(parse_claim(text), unit, neighbours)  # type: ignore[arg-type]
 
 
-def reported(decision: Decision) -> tuple[object, ...]:
+def shared_fields(decision: Decision) -> tuple[object, ...]:
     """Return what a decision says of what a preview tells; a preview names the decision before."""
     assert decision.sequence is not None
     said = msgspec.structs.asdict(decision) | {
@@ -61,14 +63,14 @@ def test_a_preview_equals_the_next_decision(
         shown = preview(view, PreviewRequest(claim, "person", neighbours))
         assert len(world.log) == before
         decision = world.ask(msgspec.to_builtins(claim), neighbours=neighbours)
-        assert tuple([getattr(shown, field) for field in SAME]) == reported(decision)
+        assert tuple([getattr(shown, field) for field in SAME]) == shared_fields(decision)
 
 
 @pytest.mark.parametrize("claim", ["pure:0.1", "gaussian:sigma=10,sensitivity=1", "3*pure:0.05"])
 @pytest.mark.parametrize("name", POLICIES)
 def test_a_preview_counts_how_many_more_requests_are_granted(name: str, claim: str) -> None:
     world = world_of(POLICIES[name])
-    shown = preview(view_of_ledger(world.ledger()), asked(claim))
+    shown = preview(view_of_ledger(world.ledger()), preview_request(claim))
     if not shown.granted:
         assert shown.more == 0
         return
@@ -79,7 +81,7 @@ def test_a_preview_counts_how_many_more_requests_are_granted(name: str, claim: s
     assert more_like(parse_claim(claim), view) == shown.more
     for left in range(shown.more, 0, -1):
         # gdp_residue counts batches from below: it may have promised fewer.
-        now = preview(view_of_ledger(world.ledger()), asked(claim))
+        now = preview(view_of_ledger(world.ledger()), preview_request(claim))
         assert now.granted
         assert now.more is not None
         assert now.more >= left - 1
@@ -87,7 +89,7 @@ def test_a_preview_counts_how_many_more_requests_are_granted(name: str, claim: s
         assert decision.granted
     if name != "gdp_residue":
         assert not world.ask(claim).granted
-        assert preview(view_of_ledger(world.ledger()), asked(claim)).more == 0
+        assert preview(view_of_ledger(world.ledger()), preview_request(claim)).more == 0
 
 
 def test_more_is_counted_at_the_decision_that_is_shown() -> None:
@@ -101,7 +103,7 @@ def test_more_is_counted_at_the_decision_that_is_shown() -> None:
 
 def test_a_claim_that_costs_nothing_fits_any_number_of_times() -> None:
     world = world_of(Policy(filter="basic", epsilon="1"))
-    shown = preview(view_of_ledger(world.ledger()), asked("pure:0"))
+    shown = preview(view_of_ledger(world.ledger()), preview_request("pure:0"))
     assert (shown.granted, shown.more) == (True, None)
 
 
@@ -112,7 +114,7 @@ def test_nothing_would_be_granted_after_the_end(end: str) -> None:
         world.close()
     else:
         world.ask("pure:2")
-    shown = preview(view_of_ledger(world.ledger()), asked("pure:0.1"))
+    shown = preview(view_of_ledger(world.ledger()), preview_request("pure:0.1"))
     assert (shown.granted, shown.reason, shown.more) == (
         False,
         "closed" if end == "close" else "halted",
@@ -123,8 +125,8 @@ def test_nothing_would_be_granted_after_the_end(end: str) -> None:
 def test_a_refused_preview_does_not_halt_the_dataset() -> None:
     world = world_of(Policy(filter="basic", epsilon="1", halt_on_refusal=True))
     view = view_of_ledger(world.ledger())
-    assert preview(view, asked("pure:2")).reason == "exhausted"
-    assert preview(view, asked("pure:0.1")).granted
+    assert preview(view, preview_request("pure:2")).reason == "exhausted"
+    assert preview(view, preview_request("pure:0.1")).granted
 
 
 @pytest.mark.parametrize("name", POLICIES)
@@ -143,7 +145,9 @@ BODY = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person", "neighbou
 
 
 def test_a_body_is_read_as_a_request_s_is() -> None:
-    assert check_preview(json.dumps(BODY).encode()) == asked("pure:0.1", neighbours="replace")
+    assert check_preview(json.dumps(BODY).encode()) == preview_request(
+        "pure:0.1", neighbours="replace"
+    )
 
 
 @pytest.mark.parametrize(

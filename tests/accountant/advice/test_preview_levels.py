@@ -66,7 +66,7 @@ def previewed(world: World, asked: PreviewRequest) -> Preview:
     return preview(view_of_ledger(ledger), asked, divided_now, state.members.get)
 
 
-def asked(claim: str, analyst: str | None = "ana") -> PreviewRequest:
+def preview_request(claim: str, analyst: str | None = "ana") -> PreviewRequest:
     return PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
 
 
@@ -102,26 +102,26 @@ def test_a_preview_under_limits_counts_how_many_more_requests_are_granted(
     world = divided_by(name, levels)
     if world is None:
         return
-    shown = previewed(world, asked(claim))
+    shown = previewed(world, preview_request(claim))
     if not shown.granted:
         assert shown.more == 0
         return
     assert shown.more is not None
     for left in range(shown.more + 1, 0, -1):
-        now = previewed(world, asked(claim))
+        now = previewed(world, preview_request(claim))
         assert now.more is not None
         assert now.more >= left - 1  # gdp_residue counts from below: it may have promised fewer
         assert world.ask(claim, analyst="ana").granted
     if name != "gdp_residue":
         refused = world.ask(claim, analyst="ana")
         assert refused.reason == "exhausted"
-        again = previewed(world, asked(claim))
+        again = previewed(world, preview_request(claim))
         assert (again.more, again.level, again.fits) == (0, refused.level, refused.fits)
 
 
 def test_no_more_than_the_tightest_of_all_levels_has_room_for() -> None:
     world = divided()
-    more = [previewed(world, asked("pure:0.01")).more]
+    more = [previewed(world, preview_request("pure:0.01")).more]
     for scope, name, fields in (
         ("team", "blue", {"part": "0.5"}),
         ("analyst", "ana", {"part": "0.3"}),
@@ -129,17 +129,17 @@ def test_no_more_than_the_tightest_of_all_levels_has_room_for() -> None:
         ("analyst", "zoe", {"reserved": "0.9"}),
     ):
         divide(world, scope, name, **fields)
-        more.append(previewed(world, asked("pure:0.01")).more)
+        more.append(previewed(world, preview_request("pure:0.01")).more)
     assert more == [99, 49, 29, 19, 9]
-    assert previewed(world, asked("pure:0.01", "zoe")).more == 19
+    assert previewed(world, preview_request("pure:0.01", "zoe")).more == 19
 
 
 def test_one_s_own_share_counts_for_oneself() -> None:
     world = divided()
     divide(world, "analyst", "ana", reserved="0.4")
-    assert previewed(world, asked("pure:0.1", "ana")).more == 9
-    assert previewed(world, asked("pure:0.1", "ben")).more == 5
-    assert previewed(world, asked("pure:0.7", "ben")).left_at[0].left == {
+    assert previewed(world, preview_request("pure:0.1", "ana")).more == 9
+    assert previewed(world, preview_request("pure:0.1", "ben")).more == 5
+    assert previewed(world, preview_request("pure:0.7", "ben")).left_at[0].left == {
         "epsilon": "0.6",
         "delta": "0",
     }
@@ -149,25 +149,25 @@ def test_a_preview_without_an_analyst_equals_that_of_an_analyst_without_a_team()
     world = divided()
     divide(world, "team", "blue", part="0.1")
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
-    assert previewed(world, asked("pure:0.1", None)).more == 4
-    assert previewed(world, asked("pure:0.1", "eve")).more == 4
-    assert previewed(world, asked("pure:0.1")).more == 0
-    assert previewed(world, asked("pure:0.2", None)).granted
+    assert previewed(world, preview_request("pure:0.1", None)).more == 4
+    assert previewed(world, preview_request("pure:0.1", "eve")).more == 4
+    assert previewed(world, preview_request("pure:0.1")).more == 0
+    assert previewed(world, preview_request("pure:0.2", None)).granted
 
 
 def test_a_claim_of_epsilon_0_fits_any_number_of_times_under_limits() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1", pace={"part": "0.05", "period": "P1D"})
-    shown = previewed(world, asked("pure:0"))
+    shown = previewed(world, preview_request("pure:0"))
     assert (shown.granted, shown.more) == (True, None)
 
 
 def test_a_cap_counts_beside_the_levels() -> None:
     world = divided({"filter": "basic", "epsilon": "1", "most_per_request": "0.2"})
     divide(world, "team", "blue", part="0.5")
-    shown = previewed(world, asked("pure:0.3"))
+    shown = previewed(world, preview_request("pure:0.3"))
     assert (shown.reason, shown.fits, shown.level) == ("above_cap", "pure:0.2", None)
-    assert previewed(world, asked("pure:0.2")).more == 1
+    assert previewed(world, preview_request("pure:0.2")).more == 1
 
 
 def test_a_limit_lowered_below_its_use_refuses_with_epsilon_0_left() -> None:
@@ -175,7 +175,7 @@ def test_a_limit_lowered_below_its_use_refuses_with_epsilon_0_left() -> None:
     divide(world, "team", "blue", part="0.5")
     assert world.ask("pure:0.3", analyst="ben").granted
     divide(world, "team", "blue", part="0.2")
-    shown = previewed(world, asked("pure:0.01"))
+    shown = previewed(world, preview_request("pure:0.01"))
     assert (shown.granted, shown.reason, shown.fits, shown.more) == (False, "exhausted", None, 0)
     (team,) = shown.left_at
     assert team.left == {"epsilon": "0", "delta": "0"}
@@ -185,7 +185,7 @@ def test_a_preview_survives_encoding_and_decoding() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.1", pace={"part": "0.05", "period": "P1D"})
     for claim in ("pure:0.01", "pure:0.2", "pure:3"):
-        shown = previewed(world, asked(claim))
+        shown = previewed(world, preview_request(claim))
         assert decode_preview(encode(shown)) == shown
 
 
@@ -206,14 +206,16 @@ def test_the_answer_of_an_earlier_server_is_read() -> None:
 
 
 def test_a_preview_request_without_an_analyst_is_sent_without_that_field() -> None:
-    body = json.loads(encode(asked("pure:0.1", None)))
+    body = json.loads(encode(preview_request("pure:0.1", None)))
     assert body.keys() == {"claim", "unit", "neighbours"}
-    assert check_preview(encode(asked("pure:0.1", None))) == asked("pure:0.1", None)
-    assert check_preview(encode(asked("pure:0.1"))) == asked("pure:0.1")
+    assert check_preview(encode(preview_request("pure:0.1", None))) == preview_request(
+        "pure:0.1", None
+    )
+    assert check_preview(encode(preview_request("pure:0.1"))) == preview_request("pure:0.1")
 
 
 @pytest.mark.parametrize("policy", [Policy(filter="basic", epsilon="1")])
 def test_the_view_s_ledger_decides_where_nothing_is_known_of_limits(policy: Policy) -> None:
     world = divided(msgspec.to_builtins(policy))
-    claim = asked("pure:0.1", None)
+    claim = preview_request("pure:0.1", None)
     assert preview(view_of_ledger(world.ledger()), claim) == previewed(world, claim)

@@ -57,7 +57,7 @@ SAID: Final[dict[str, Any]] = {
 }
 
 
-def taken(world: World, step: tuple[Any, ...]) -> None:
+def take_step(world: World, step: tuple[Any, ...]) -> None:
     """Take a step that is no request; refused ones stand as well."""
     match step:
         case "member", name, roles, team, until:
@@ -93,7 +93,7 @@ def test_a_preview_for_any_member_or_engine_equals_the_next_decision(
     world = opened({**policy, "access": access})
     for step in [*moves, ("ask", "ana", None, CLAIMS[0], "person")]:
         if step[0] != "ask":
-            taken(world, step)
+            take_step(world, step)
             continue
         _, analyst, via, claim, unit = step
         engine = msgspec.UNSET if via is None else via

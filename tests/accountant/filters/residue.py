@@ -25,5 +25,5 @@ def capacity(epsilon: str = "1", own: str = "1e-6", claims: str = "0") -> tuple[
     )
 
 
-def asked(claim: c.Claim) -> Price:
+def price_of(claim: c.Claim) -> Price:
     return price(check_claim(claim), KIND.needs)

@@ -16,7 +16,7 @@ from accountant.ledger.settlement import Ruling, void, voidable_price
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
 from tests.accountant.filters.policies import POLICIES, plan_of
-from tests.accountant.filters.residue import KIND, asked, capacity
+from tests.accountant.filters.residue import KIND, capacity, price_of
 
 STATES = [("0.01", "0.02"), ("0.1", "0.2"), ("1", "0.7"), ("1", "2"), ("5", "3"), ("15", "7")]
 ETAS_AND_STATES = [*STATES, ("0.001", "1"), ("2", "10"), ("0.02", "0.0126")]
@@ -124,9 +124,9 @@ def test_a_slightly_larger_residue_breaks_the_bound() -> None:
 
 def test_bounded_range_costs_as_much_as_pure_dp_at_half_its_eta() -> None:
     limits, claim = capacity(), c.BoundedRange("0.03")
-    half = KIND.charge(limits, (0, 0), asked(c.Pure("0.015")))
-    whole = KIND.charge(limits, (0, 0), asked(c.Pure("0.03")))
-    assert KIND.charge(limits, (0, 0), asked(claim)) == half != whole
+    half = KIND.charge(limits, (0, 0), price_of(c.Pure("0.015")))
+    whole = KIND.charge(limits, (0, 0), price_of(c.Pure("0.03")))
+    assert KIND.charge(limits, (0, 0), price_of(claim)) == half != whole
     five = check_claim(c.Repeat(c.BoundedRange("0.1"), 5))
     assert KIND.charge(limits, (0, 0), price(five, KIND.needs)) is not None
 

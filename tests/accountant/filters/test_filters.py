@@ -28,7 +28,7 @@ from tests.accountant.world import World, code
 EVERY = sorted(FILTERS)
 
 
-def asked(plan: CompiledPolicy, claim: c.Claim | str) -> Price:
+def price_of(plan: CompiledPolicy, claim: c.Claim | str) -> Price:
     coerce_claim = parse_claim(claim) if isinstance(claim, str) else claim
     return price(check_claim(coerce_claim), plan.priced)
 
@@ -97,7 +97,7 @@ class TestEveryFilter:
         self, name: str, digits: int
     ) -> None:
         plan = plan_of(POLICIES[name])
-        one = asked(plan, claim_for(name, f"0.0{digits}"))
+        one = price_of(plan, claim_for(name, f"0.0{digits}"))
         spent, count = nothing(plan), 0
         while (after := plan.kind.charge(plan.capacity, spent, one)) is not None:
             spent, count = after, count + 1
@@ -107,11 +107,11 @@ class TestEveryFilter:
 
     def test_a_claim_without_cost_fits_any_number_of_times(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
-        free = asked(plan, claim_for(name, "0"))
+        free = price_of(plan, claim_for(name, "0"))
         assert plan.kind.count(plan.capacity, nothing(plan), free) is None
-        maximum = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim_for(name)))
+        maximum = plan.kind.count(plan.capacity, nothing(plan), price_of(plan, claim_for(name)))
         spent = plan.kind.charge(
-            plan.capacity, nothing(plan), asked(plan, c.Repeat(claim_for(name), maximum or 0))
+            plan.capacity, nothing(plan), price_of(plan, c.Repeat(claim_for(name), maximum or 0))
         )
         assert spent is not None
         assert plan.kind.charge(plan.capacity, spent, free) == spent
@@ -201,8 +201,8 @@ def test_how_many_fit_1_and_a_millionth(claim: str, counts: dict[str, int]) -> N
     for name in counts:
         extra = {"epsilon_ex_post": "1"} if name == "split" else {}
         plan = plan_of(Policy(filter=name, epsilon="1", delta="1e-6", **extra))
-        found[name] = plan.kind.count(plan.capacity, nothing(plan), asked(plan, claim))
-        assert one_by_one(plan, asked(plan, claim)) == found[name]
+        found[name] = plan.kind.count(plan.capacity, nothing(plan), price_of(plan, claim))
+        assert one_by_one(plan, price_of(plan, claim)) == found[name]
     assert found == counts
 
 

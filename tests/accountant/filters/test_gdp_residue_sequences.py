@@ -15,7 +15,7 @@ from accountant.amounts import UNIT, Units
 from tests.accountant import exact
 from tests.accountant.conversions import gaussian
 from tests.accountant.conversions.gaussian import real
-from tests.accountant.filters.residue import KIND, asked, capacity
+from tests.accountant.filters.residue import KIND, capacity, price_of
 from tests.accountant.filters.rules import single
 from tests.accountant.strategies import decimals
 from tests.nightly import rounds
@@ -118,7 +118,7 @@ def play(sequence: list[c.Claim], budget: tuple[str, str]) -> None:
         whole = mpmath.mpf(int(limits[0])) / UNIT
         reference = Reference(maximum=whole, minimum=whole * (1 - CLOSE))
         for claim in sequence:
-            due, one = reference.after(claim), asked(claim)
+            due, one = reference.after(claim), price_of(claim)
             within = due.delta <= Fraction(1, 10**4)
             after = KIND.charge(limits, spent, one)
             assert KIND.accepts(one)

@@ -54,7 +54,7 @@ def plan_of(policy: dict[str, Any]) -> CompiledPolicy:
     return open_plan(resolve(Policy(**{"odometers": (), **policy})))
 
 
-def asked(world: World, claim: str, times: int) -> list[Decision]:
+def ask_repeatedly(world: World, claim: str, times: int) -> list[Decision]:
     return [world.ask(claim) for _ in range(times)]
 
 
@@ -71,7 +71,7 @@ def test_a_ledger_grants_as_many_and_no_more(
 ) -> None:
     world = World(batch=40)
     world.open(**policy)
-    assert all(decision.granted for decision in asked(world, claim, count))
+    assert all(decision.granted for decision in ask_repeatedly(world, claim, count))
     refused = world.ask(claim)
     assert str(refused.reason) == "exhausted"
     assert audit(world.log).ok
@@ -81,7 +81,7 @@ def test_a_ledger_grants_as_many_and_no_more(
 def test_written_costs_add_up_to_the_totals_with_their_rounding() -> None:
     world = World()
     world.open(**BASIC)
-    one, two, three = asked(world, "laplace:scale=3,sensitivity=1", 3)
+    one, two, three = ask_repeatedly(world, "laplace:scale=3,sensitivity=1", 3)
     third = "0.3333333333333333333333333333333333333333"
     assert [d.cost and d.cost["epsilon"] for d in (one, two, three)] == [
         third[:-1] + "4",
@@ -105,7 +105,7 @@ def test_written_costs_add_up_to_the_totals_with_their_rounding() -> None:
 def test_a_refusal_offers_the_exact_remaining_fraction() -> None:
     world = World()
     world.open(**BASIC)
-    asked(world, "laplace:scale=3,sensitivity=1", 2)
+    ask_repeatedly(world, "laplace:scale=3,sensitivity=1", 2)
     assert world.ask("laplace:scale=2.9,sensitivity=1").fits == "laplace:scale=3,sensitivity=1"
     assert world.ask("2*laplace:scale=3,sensitivity=1").fits == "1*laplace:scale=3,sensitivity=1"
     assert world.ask("pure:0.3333333333333333333333333333333333333334").reason is not None

@@ -48,7 +48,7 @@ SHOWN = c.ExPost("0.25", "1e-8")
 RESIDUE = POLICIES["gdp_residue"]
 
 
-def grown(policy: Policy, claim: c.Claim) -> tuple[CompiledPolicy, tuple[Units, ...]]:
+def charge_of(policy: Policy, claim: c.Claim) -> tuple[CompiledPolicy, tuple[Units, ...]]:
     """Return the plan and what its totals grow by when a claim is granted."""
     ledger = opened(policy)
     ledger, verdict = adjudicate(ledger, check_claim(claim), "person", "add_remove", 1)
@@ -72,7 +72,7 @@ class TestExPost:
     def test_filters_with_settlement_return_the_unpaid_part(
         self, name: str, sums: set[str]
     ) -> None:
-        plan, _ = grown(POLICIES[name], SHOWN)
+        plan, _ = charge_of(POLICIES[name], SHOWN)
         settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
         assert settled.ruling is Ruling.SETTLED
         assert by_name(plan, settled) == dict.fromkeys(sums, 15 * UNIT // 100)
@@ -86,7 +86,7 @@ class TestExPost:
     def test_odometers_get_the_unpaid_epsilon_back_but_no_delta(self) -> None:
         wire = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER}
         policy = decode_policy(msgspec.json.encode(wire))
-        plan, totals = grown(policy, SHOWN)
+        plan, totals = charge_of(policy, SHOWN)
         settled = settle_ex_post(plan, SHOWN, paid=Fraction(1, 10), has_begun=True)
         assert set(by_name(plan, settled)) == {"epsilon", "loss_epsilon", "loss_ex_post"}
         after = tuple(a - b for a, b in zip(totals, settled.returned, strict=True))
@@ -100,7 +100,7 @@ class TestExPost:
     @settings(max_examples=100)
     @given(st.fractions(0, Fraction("0.25")))
     def test_a_settled_claim_stays_charged_its_payment_rounded_up(self, paid: Fraction) -> None:
-        plan, totals = grown(POLICIES["ex_post"], SHOWN)
+        plan, totals = charge_of(POLICIES["ex_post"], SHOWN)
         returned = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True).returned[0]
         kept = Fraction(parts_of(int(totals[0]) - returned), PARTS)
         assert paid <= kept / UNIT <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
@@ -125,7 +125,7 @@ class TestExPost:
 class TestBrownian:
     @pytest.mark.parametrize("name", ["zcdp", "zcdp_tight", "unified_brownian", "split"])
     def test_a_session_returns_the_rho_of_the_answers_it_did_not_show(self, name: str) -> None:
-        plan, totals = grown(POLICIES[name], SESSION)
+        plan, totals = charge_of(POLICIES[name], SESSION)
         settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert settled.ruling is Ruling.SETTLED
         assert settled.returned[0] == (Fraction(1, 800) - Fraction(1, 2000)) * UNIT
@@ -138,14 +138,14 @@ class TestBrownian:
         assert settled.returned[0] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
 
     def test_gdp_residue_returns_mu_squared(self) -> None:
-        plan, totals = grown(RESIDUE, SESSION)
+        plan, totals = charge_of(RESIDUE, SESSION)
         settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
         assert by_name(plan, settled)["mu_squared"] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
         kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
         assert kept == Fraction(1, 1000) - Fraction(1, 2500)
 
     def test_a_session_stopped_just_after_its_start_pays_only_the_difference(self) -> None:
-        plan, totals = grown(POLICIES["zcdp_tight"], SESSION)
+        plan, totals = charge_of(POLICIES["zcdp_tight"], SESSION)
         shown = "2499.999999999999999999999999999999"
         settled = settle_brownian(plan, SESSION, shown=shown, has_begun=True)
         assert settled.ruling is Ruling.SETTLED
@@ -173,10 +173,10 @@ class TestBrownian:
 
     def test_consecutive_sessions_cost_as_much_as_one_whole_session(self) -> None:
         """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
-        plan, first = grown(POLICIES["zcdp"], c.Brownian("2500", "1"))
-        _, second = grown(POLICIES["zcdp"], SESSION)
+        plan, first = charge_of(POLICIES["zcdp"], c.Brownian("2500", "1"))
+        _, second = charge_of(POLICIES["zcdp"], SESSION)
         back = settle_brownian(plan, SESSION, shown="1000", has_begun=True).returned
-        _, third = grown(POLICIES["zcdp"], c.Brownian("400", "1", "1000"))
+        _, third = charge_of(POLICIES["zcdp"], c.Brownian("400", "1", "1000"))
         total = int(first[0]) + int(second[0]) - int(back[0]) + int(third[0])
         assert total == Fraction(1, 800) * UNIT
 
@@ -185,7 +185,7 @@ class TestVoiding:
     @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"gdp_residue"}))
     def test_voiding_a_claim_before_it_began_returns_its_whole_charge(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
-        plan, totals = grown(POLICIES[name], claim)
+        plan, totals = charge_of(POLICIES[name], claim)
         voided = void(plan, check_claim(claim), totals, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
         assert voidable_price(plan, check_claim(claim)) is price(check_claim(claim), plan.priced)
@@ -193,7 +193,7 @@ class TestVoiding:
     @pytest.mark.parametrize("name", sorted(FILTERS))
     def test_after_a_look_nothing_does(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
-        plan, totals = grown(POLICIES[name], claim)
+        plan, totals = charge_of(POLICIES[name], claim)
         voided = void(plan, check_claim(claim), totals, has_begun=True)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
 
@@ -210,13 +210,13 @@ class TestVoiding:
             assert kept == Fraction(2, 3) if number == 0 else kept > Fraction(2, 3)
 
     def test_gdp_residue_returns_a_gaussian(self) -> None:
-        plan, totals = grown(RESIDUE, SESSION)
+        plan, totals = charge_of(RESIDUE, SESSION)
         voided = void(plan, check_claim(SESSION), totals, has_begun=False)
         assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
 
     def test_gdp_residue_refuses_to_void_a_pure_claim_charged_to_its_state(self) -> None:
         claim = c.Pure("0.01")
-        plan, totals = grown(RESIDUE, claim)
+        plan, totals = charge_of(RESIDUE, claim)
         voided = void(plan, check_claim(claim), totals, has_begun=False)
         assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
 

@@ -19,7 +19,7 @@ from accountant.limits.reserved_totals import Sums, minus, plus
 from accountant.limits.store import LimitOverlay
 from accountant.records.outcomes import Outcome
 from tests.accountant.partition.circle import BASIC, enrol
-from tests.accountant.partition.division import TEAMS, days, divide, divided, limit, said
+from tests.accountant.partition.division import TEAMS, ask_for_outcome, days, divide, divided, limit
 from tests.accountant.world import World
 from tests.nightly import rounds
 
@@ -78,7 +78,7 @@ class Trial:
     def promised(self) -> Sums:
         return plus(self.ledger.spent, self.store.reserved("census"))
 
-    def shown(self) -> object:
+    def snapshot(self) -> object:
         """Return all that later decisions depend on."""
         return self.ledger.totals, self.reserved(), [self.used(caller) for caller in PEOPLE]
 
@@ -134,14 +134,14 @@ def test_refunds_in_reverse_order_restore_each_state_exactly(seed: int) -> None:
     for _ in range(4):
         stack: list[tuple[object, Held]] = []
         for _ in range(chance.randrange(1, 6)):
-            before = trial.shown()
+            before = trial.snapshot()
             held = trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
             if held is not None:
                 stack.append((before, held))
         while stack:
             before, held = stack.pop()
             trial.refund(held)
-            assert trial.shown() == before
+            assert trial.snapshot() == before
         trial.grant(chance.choice(PEOPLE), chance.choice(CLAIMS))
 
 
@@ -208,7 +208,7 @@ def test_a_refund_does_not_reach_a_count_that_begins_later() -> None:
     held = trial.grant("ana", "pure:0.2")
     assert held is not None
     divide(world, "analyst", "ana", policy={"filter": "zcdp", "rho": "0.1", "delta": "1e-6"})
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     later = Trial(world)
     before = later.used("ana")
     later.refund(Held((0,) * len(later.ledger.totals), held.levels))

@@ -22,7 +22,7 @@ from tests.accountant import exact
 levels = st.one_of(st.just(0.0), st.floats(1e-300, 700.0), st.floats(-40, 2.8).map(lambda e: 10**e))
 
 
-def grown(z: float) -> mpmath.mpf:
+def exact_growth(z: float) -> mpmath.mpf:
     """Return z^2/2 + ln(2 Phi(z)) to 80 digits."""
     real = exact.real(Fraction(z))
     return real**2 / 2 + mpmath.log1p(mpmath.erf(real / mpmath.sqrt(2)))
@@ -33,14 +33,14 @@ def grown(z: float) -> mpmath.mpf:
 def test_the_root_satisfies_its_inequality_and_hardly_more(level: float) -> None:
     z = root_above(level)
     due = exact.real(Fraction(level))
-    assert grown(z) >= due
-    assert grown(z * (1 - 1e-10)) <= due
+    assert exact_growth(z) >= due
+    assert exact_growth(z * (1 - 1e-10)) <= due
     assert z <= start_above(level)
 
 
 @given(levels)
 def test_newton_starts_above_the_root(level: float) -> None:
-    assert grown(start_above(level)) >= exact.real(Fraction(level))
+    assert exact_growth(start_above(level)) >= exact.real(Fraction(level))
 
 
 @given(st.integers(-40, -1), st.integers(-25, 8), st.floats(-25, 9))

@@ -35,7 +35,7 @@ def ask(world: World, **fields: object) -> str:
     return code(world.ask("pure:0.001", **fields))
 
 
-def reported(decision: Decision, world: World) -> dict[str, Any]:
+def record_of(decision: Decision, world: World) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(world.log[decision.partition_sequence])
     return found
 

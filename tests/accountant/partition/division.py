@@ -35,16 +35,16 @@ def divide(world: World, scope: str, name: str | None = None, **fields: object) 
     return reported
 
 
-def asked(world: World, analyst: str, epsilon: str) -> dict[str, Any]:
+def ask_for_record(world: World, analyst: str, epsilon: str) -> dict[str, Any]:
     """Ask, and return the whole decision."""
     decision = world.ask(f"pure:{epsilon}", analyst=analyst)
     found: dict[str, Any] = json.loads(world.log[decision.partition_sequence])
     return found
 
 
-def said(world: World, analyst: str, epsilon: str) -> str:
+def ask_for_outcome(world: World, analyst: str, epsilon: str) -> str:
     """Ask, and return `granted` or why not: the reason, or what of which level."""
-    found = asked(world, analyst, epsilon)
+    found = ask_for_record(world, analyst, epsilon)
     level = found.get("level")
     if level is None:
         return str(found.get("reason", found["outcome"]))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.accountant.partition.circle import sound
-from tests.accountant.partition.division import asked, divide, divided
+from tests.accountant.partition.division import ask_for_record, divide, divided
 from tests.accountant.world import code
 
 WITH_DELTA = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": []}
@@ -15,11 +15,11 @@ def test_a_claim_like_one_that_a_level_cannot_take_at_all_is_offered() -> None:
     world = divided()
     counted = {"filter": "optimal_homogeneous", "epsilon": "1", "delta": "1e-6"}
     divide(world, "each", "blue", policy={**counted, "epsilon_each": "0.05"})
-    refused = asked(world, "ana", "2")  # the dataset has no room, the level no such claim
+    refused = ask_for_record(world, "ana", "2")  # the dataset has no room, the level no such claim
     assert refused["reason"] == "exhausted"
     assert "level" not in refused
     assert refused.get("fits") == "pure:0.05"
-    assert asked(world, "ana", "0.05")["outcome"] == "granted"
+    assert ask_for_record(world, "ana", "0.05")["outcome"] == "granted"
     assert sound(world)
 
 
@@ -40,8 +40,8 @@ def test_a_filter_that_admitted_more_than_basic_beside_it_still_offers_a_claim()
     world = divided({"filter": "gdp_residue", "epsilon": "1", "delta": "1e-6", "beside": "basic"})
     divide(world, "analyst", "ana", policy={"filter": "zcdp", "rho": "0.02", "delta": "1e-6"})
     for _ in range(150):
-        assert asked(world, "ana", "0.01")["outcome"] == "granted"
-    refused = asked(world, "ana", "0.9")
+        assert ask_for_record(world, "ana", "0.01")["outcome"] == "granted"
+    refused = ask_for_record(world, "ana", "0.9")
     assert refused["totals"]["epsilon"] == "1.5"
     assert refused["fits"].startswith("pure:0.1")
     assert code(world.ask(refused["fits"], analyst="ana")) == "granted"

@@ -13,12 +13,12 @@ from accountant.records import Source
 from accountant.records.inputs import Input
 from tests.accountant.partition.circle import BASIC, enrol, sound
 from tests.accountant.partition.division import (
-    asked,
+    ask_for_outcome,
+    ask_for_record,
     divide,
     divided,
     level_rows,
     limit,
-    said,
 )
 from tests.accountant.world import code
 
@@ -31,7 +31,7 @@ def test_a_team_uses_its_part_and_no_more() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.3")
     said_to = [
-        said(world, caller, "0.1")
+        ask_for_outcome(world, caller, "0.1")
         for caller in ("ana", "ben", "ana", "ben", "cy", "eve", "dan", "cy")
     ]
     assert said_to == ["granted"] * 3 + ["team/blue limit"] + ["granted"] * 4
@@ -42,11 +42,11 @@ def test_each_analyst_has_the_default_and_an_explicit_limit_replaces_it() -> Non
     world = divided()
     divide(world, "each", "blue", part="0.1")
     divide(world, "analyst", "ben", part="0.2")
-    assert said(world, "ana", "0.1") == "granted"
-    assert said(world, "ana", "0.01") == "each/blue limit"
-    assert said(world, "ben", "0.2") == "granted"
-    assert said(world, "ben", "0.01") == "analyst/ben limit"
-    assert said(world, "cy", "0.3") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.01") == "each/blue limit"
+    assert ask_for_outcome(world, "ben", "0.2") == "granted"
+    assert ask_for_outcome(world, "ben", "0.01") == "analyst/ben limit"
+    assert ask_for_outcome(world, "cy", "0.3") == "granted"
     assert list(level_rows(world)) == [
         '{"dataset":"census","scope":"analyst","name":"ben"}',
         '{"dataset":"census","scope":"each","name":"blue"}',
@@ -59,10 +59,10 @@ def test_an_explicit_limit_with_only_a_pace_replaces_the_default_too() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.1")
     divide(world, "analyst", "ana", pace={"part": "0.5", "period": "P1D"})
-    assert said(world, "ana", "0.4") == "granted"
+    assert ask_for_outcome(world, "ana", "0.4") == "granted"
     assert code(limit(world, "analyst", "ana")) == "limit_removed"
-    assert said(world, "ana", "0.1") == "granted"
-    assert said(world, "ana", "0.1") == "each/blue limit"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "each/blue limit"
 
 
 def test_a_limit_with_its_own_filter_counts_in_the_sums_of_that_filter() -> None:
@@ -70,11 +70,11 @@ def test_a_limit_with_its_own_filter_counts_in_the_sums_of_that_filter() -> None
     reported = divide(world, "analyst", "ana", policy={**ZCDP})
     assert reported["policy"] == {**ZCDP, "delta_for_claims": "0"}
     assert reported["budget"] == {"rho": "0.02", "delta": "0"}
-    moved = asked(world, "ana", "0.1")["levels"]
+    moved = ask_for_record(world, "ana", "0.1")["levels"]
     assert moved[0]["totals"].keys() == {"rho", "delta"}
-    assert said(world, "ana", "0.3") == "analyst/ana limit"
-    assert asked(world, "ana", "0.3")["fits"] == "pure:0.1734"
-    assert said(world, "ana", "0.1734") == "granted"
+    assert ask_for_outcome(world, "ana", "0.3") == "analyst/ana limit"
+    assert ask_for_record(world, "ana", "0.3")["fits"] == "pure:0.1734"
+    assert ask_for_outcome(world, "ana", "0.1734") == "granted"
     assert sound(world)
 
 
@@ -94,17 +94,17 @@ def test_a_level_that_cannot_take_the_claim_says_so_before_any_that_has_no_room(
 def test_limits_are_checked_in_their_documented_order() -> None:
     world = divided()
     divide(world, "analyst", "ana", part="0.1", pace={"part": "0.05", "period": "P1D"})
-    assert said(world, "ana", "0.2") == "analyst/ana limit"
-    assert said(world, "ana", "0.07") == "analyst/ana pace"
+    assert ask_for_outcome(world, "ana", "0.2") == "analyst/ana limit"
+    assert ask_for_outcome(world, "ana", "0.07") == "analyst/ana pace"
     divide(world, "team", "blue", part="0.06", pace={"part": "0.01", "period": "P1D"})
-    assert said(world, "ana", "0.2") == "team/blue limit"
-    assert said(world, "ana", "0.05") == "team/blue pace"
+    assert ask_for_outcome(world, "ana", "0.2") == "team/blue limit"
+    assert ask_for_outcome(world, "ana", "0.05") == "team/blue pace"
     divide(world, "dataset", pace={"part": "0.04", "period": "P1D"})
-    assert said(world, "ana", "0.2") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.2") == "dataset pace"
     divide(world, "team", "red", reserved="0.9")
-    assert said(world, "ana", "0.2") == "dataset reserved"
-    assert said(world, "ana", "1.1") == "exhausted"
-    assert said(world, "ana", "0.01") == "granted"
+    assert ask_for_outcome(world, "ana", "0.2") == "dataset reserved"
+    assert ask_for_outcome(world, "ana", "1.1") == "exhausted"
+    assert ask_for_outcome(world, "ana", "0.01") == "granted"
     assert sound(world)
 
 
@@ -113,10 +113,10 @@ def test_a_refusal_moves_nothing_at_any_level() -> None:
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3", reserved="0.2")
     divide(world, "each", "blue", part="0.1")
-    asked(world, "ana", "0.05")
+    ask_for_record(world, "ana", "0.05")
     before = level_rows(world)
     for caller, epsilon in (("ana", "0.06"), ("ana", "0.4"), ("eve", "0.5"), ("ben", "2")):
-        assert said(world, caller, epsilon) != "granted"
+        assert ask_for_outcome(world, caller, epsilon) != "granted"
     assert level_rows(world) == before
     assert sound(world)
 
@@ -124,22 +124,22 @@ def test_a_refusal_moves_nothing_at_any_level() -> None:
 def test_a_refusal_by_a_level_neither_exhausts_nor_halts_nor_crosses() -> None:
     world = divided({**BASIC, "halt_on_refusal": True})
     divide(world, "analyst", "ana", part="0.1")
-    assert said(world, "ana", "0.2") == "analyst/ana limit"
-    assert asked(world, "ana", "0.2")["fits"] == "pure:0.1"
+    assert ask_for_outcome(world, "ana", "0.2") == "analyst/ana limit"
+    assert ask_for_record(world, "ana", "0.2")["fits"] == "pure:0.1"
     ledger = world.ledger()
     assert (ledger.halted, ledger.exhausted, ledger.crossed) == (False, False, 0)
-    assert said(world, "ben", "0.5") == "granted"
-    assert said(world, "ben", "0.6") == "exhausted"
+    assert ask_for_outcome(world, "ben", "0.5") == "granted"
+    assert ask_for_outcome(world, "ben", "0.6") == "exhausted"
     assert world.ledger().halted
     assert sound(world)
 
 
 def test_a_refusal_by_a_limit_does_not_exhaust_a_nearly_used_dataset() -> None:
     world = divided()
-    assert said(world, "cy", "0.99") == "granted"
+    assert ask_for_outcome(world, "cy", "0.99") == "granted"
     before = world.ledger().crossed
     divide(world, "analyst", "ana", part="0.001")
-    assert said(world, "ana", "0.005") == "analyst/ana limit"
+    assert ask_for_outcome(world, "ana", "0.005") == "analyst/ana limit"
     assert (world.ledger().crossed, world.ledger().exhausted) == (before, False)
     assert sound(world)
 
@@ -153,14 +153,14 @@ def test_the_offered_claim_fits_every_limit_and_a_larger_one_does_not() -> None:
         "blue",
         policy={"filter": "fully_adaptive", "epsilon": "0.5", "delta": "1e-6"},
     )
-    refused = asked(world, "ana", "0.9")
+    refused = ask_for_record(world, "ana", "0.9")
     assert refused["reason"] == "above_cap"
     fits = refused["fits"].removeprefix("pure:")
-    assert said(world, "ana", f"{float(fits) + 0.001:.4f}").endswith(" limit")
-    assert said(world, "ana", fits) == "granted"
-    refused = asked(world, "ben", "0.4")
+    assert ask_for_outcome(world, "ana", f"{float(fits) + 0.001:.4f}").endswith(" limit")
+    assert ask_for_outcome(world, "ana", fits) == "granted"
+    refused = ask_for_record(world, "ben", "0.4")
     assert refused["level"]["name"] == "blue"
-    assert said(world, "ben", refused["fits"].removeprefix("pure:")) == "granted"
+    assert ask_for_outcome(world, "ben", refused["fits"].removeprefix("pure:")) == "granted"
     assert sound(world)
 
 
@@ -184,8 +184,8 @@ def test_a_refusal_has_the_amount_left_at_each_limit() -> None:
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3")
     divide(world, "team", "red", reserved="0.2")
-    asked(world, "ana", "0.1")
-    refused = asked(world, "ana", "0.25")
+    ask_for_record(world, "ana", "0.1")
+    refused = ask_for_record(world, "ana", "0.25")
     assert refused["left_at"] == [
         {
             "scope": "dataset",
@@ -196,8 +196,8 @@ def test_a_refusal_has_the_amount_left_at_each_limit() -> None:
         {"scope": "team", "name": "blue", "left": {"epsilon": "0.2", "delta": "0"}},
     ]
     assert refused["fits"] == "pure:0.2"
-    assert "left_at" not in asked(world, "ana", "0.1")
-    assert asked(world, "cy", "2")["left_at"][0]["scope"] == "dataset"
+    assert "left_at" not in ask_for_record(world, "ana", "0.1")
+    assert ask_for_record(world, "cy", "2")["left_at"][0]["scope"] == "dataset"
 
 
 def test_every_record_raises_the_version_of_a_limit_and_grants_name_it() -> None:
@@ -207,7 +207,7 @@ def test_every_record_raises_the_version_of_a_limit_and_grants_name_it() -> None
     assert removed.limit is not None
     versions += [removed.limit.version, divide(world, "team", "blue", part="0.4")["version"]]
     assert versions == [1, 2, 3, 4]
-    assert asked(world, "ana", "0.1")["levels"] == [
+    assert ask_for_record(world, "ana", "0.1")["levels"] == [
         {"scope": "team", "name": "blue", "version": 4, "totals": {"epsilon": "0.1", "delta": "0"}}
     ]
     assert divide(world, "team", "red", part="0.4")["version"] == 1
@@ -217,34 +217,34 @@ def test_every_record_raises_the_version_of_a_limit_and_grants_name_it() -> None
 def test_a_removed_limit_refuses_nothing_and_one_made_again_counts_on() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.2")
-    assert said(world, "ana", "0.2") == "granted"
-    assert said(world, "ana", "0.1") == "team/blue limit"
+    assert ask_for_outcome(world, "ana", "0.2") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "team/blue limit"
     assert code(limit(world, "team", "blue")) == "limit_removed"
     assert code(limit(world, "team", "blue")) == "unknown_limit"
-    found = asked(world, "ana", "0.1")
+    found = ask_for_record(world, "ana", "0.1")
     assert (found["outcome"], "levels" in found) == ("granted", False)
     assert level_rows(world)[BLUE]["counted"]["totals"]["epsilon"] == "0.2"
     divide(world, "team", "blue", part="0.25")
-    assert said(world, "ana", "0.06") == "team/blue limit"
-    assert said(world, "ana", "0.05") == "granted"
+    assert ask_for_outcome(world, "ana", "0.06") == "team/blue limit"
+    assert ask_for_outcome(world, "ana", "0.05") == "granted"
     assert sound(world)
 
 
 def test_a_limit_can_be_lowered_below_its_use_and_raised_again() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.5")
-    assert said(world, "ana", "0.4") == "granted"
+    assert ask_for_outcome(world, "ana", "0.4") == "granted"
     divide(world, "each", "blue", part="0.1")
-    refused = asked(world, "ana", "1e-12")
+    refused = ask_for_record(world, "ana", "1e-12")
     assert refused["level"]["scope"] == "each"
     assert refused["left_at"] == [
         {"scope": "each", "name": "blue", "left": {"epsilon": "0", "delta": "0"}}
     ]
     assert "fits" not in refused
     assert code(world.ask("7*pure:0.01", analyst="ana")) == "exhausted"
-    assert said(world, "ben", "0.1") == "granted"
+    assert ask_for_outcome(world, "ben", "0.1") == "granted"
     divide(world, "each", "blue", part="0.45")
-    assert said(world, "ana", "0.05") == "granted"
+    assert ask_for_outcome(world, "ana", "0.05") == "granted"
     assert sound(world)
 
 
@@ -255,10 +255,10 @@ def test_a_limit_with_its_own_filter_can_be_lowered_below_its_use(filter_: str) 
     if filter_ == "renyi_mixture":
         own["orders"] = ["22", "40"]
     divide(world, "analyst", "ana", policy=own)
-    while said(world, "ana", "0.2") == "granted":
+    while ask_for_outcome(world, "ana", "0.2") == "granted":
         pass
     divide(world, "analyst", "ana", policy={**own, "epsilon": "1.5"})
-    refused = asked(world, "ana", "0.01")
+    refused = ask_for_record(world, "ana", "0.01")
     assert refused["level"]["what"] == "limit"
     assert "fits" not in refused
     assert code(world.ask("3*pure:0.01", analyst="ana")) == "exhausted"
@@ -268,13 +268,13 @@ def test_a_limit_with_its_own_filter_can_be_lowered_below_its_use(filter_: str) 
 def test_another_filter_in_a_default_starts_each_analyst_at_0() -> None:
     world = divided()
     divide(world, "each", "blue", part="0.1")
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     divide(world, "each", "blue", policy={"filter": "basic", "epsilon": "0.15"})
-    assert said(world, "ana", "0.1") == "each/blue limit"
+    assert ask_for_outcome(world, "ana", "0.1") == "each/blue limit"
     divide(world, "each", "blue", policy=ZCDP)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     divide(world, "each", "blue", part="0.2")
-    assert asked(world, "ana", "0.1")["levels"][0]["totals"]["epsilon"] == "0.1"
+    assert ask_for_record(world, "ana", "0.1")["levels"][0]["totals"]["epsilon"] == "0.1"
     assert sound(world)
 
 
@@ -282,19 +282,21 @@ def test_use_stays_with_the_team_when_an_analyst_changes_teams() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.2")
     divide(world, "team", "red", part="0.2")
-    assert said(world, "ana", "0.2") == "granted"
+    assert ask_for_outcome(world, "ana", "0.2") == "granted"
     enrol(world, "ana", "analyst", team="red")
-    assert said(world, "ana", "0.2") == "granted"
-    assert said(world, "ben", "0.1") == "team/blue limit"
+    assert ask_for_outcome(world, "ana", "0.2") == "granted"
+    assert ask_for_outcome(world, "ben", "0.1") == "team/blue limit"
     enrol(world, "ana", "analyst", team="blue", until="2026-11-21T10:00:00.000Z")
-    assert said(world, "ana", "0.3") == "granted"  # a membership that is over has no team
+    assert (
+        ask_for_outcome(world, "ana", "0.3") == "granted"
+    )  # a membership that is over has no team
     assert sound(world)
 
 
 def test_a_threshold_of_a_limit_is_crossed_once_by_the_grant_that_reaches_it() -> None:
     world = divided({**BASIC, "alert_at": ["0.5", "0.9"]})
     divide(world, "team", "blue", part="0.1")
-    crossed = [asked(world, "ana", "0.02")["levels"][0].get("crossed") for _ in range(5)]
+    crossed = [ask_for_record(world, "ana", "0.02")["levels"][0].get("crossed") for _ in range(5)]
     assert crossed == [None, None, ["0.5"], None, ["0.9"]]
     divide(world, "team", "blue", part="0.2")
     moved = world.ask("pure:0.1", analyst="ana").levels[0]
@@ -325,13 +327,13 @@ def test_an_amendment_keeps_limits_and_a_lower_budget_is_refused_while_there_are
     lower = {**BASIC, "epsilon": "0.5"}
     assert code(world.amend(policy=lower)) == "has_limits"
     assert code(world.amend(alert_at=["0.1"])) == "amended"
-    assert asked(world, "ana", "0.02")["levels"][0]["crossed"] == ["0.1"]
+    assert ask_for_record(world, "ana", "0.02")["levels"][0]["crossed"] == ["0.1"]
     world = divided()
     divide(world, "team", "blue", part="0.2")
     limit(world, "team", "blue")
     assert code(world.amend(policy=lower)) == "amended"
     assert divide(world, "team", "blue", part="0.2")["budget"]["epsilon"] == "0.1"
-    assert said(world, "ana", "0.2") == "team/blue limit"
+    assert ask_for_outcome(world, "ana", "0.2") == "team/blue limit"
     assert code(world.amend(policy=lower)) == "has_limits"
     assert sound(world)
 
@@ -392,7 +394,7 @@ def test_a_limit_is_possible_only_if_the_filter_supports_it(
 def test_under_beside_each_limit_ends_its_filter_separately() -> None:
     world = divided({"filter": "zcdp_tight", "epsilon": "1", "delta": "1e-6", "beside": "basic"})
     divide(world, "analyst", "ana", part="0.3")
-    said_to = [said(world, "ana", "0.1") for _ in range(4)]
+    said_to = [ask_for_outcome(world, "ana", "0.1") for _ in range(4)]
     assert said_to == ["granted"] * 3 + ["analyst/ana limit"]
     row = level_rows(world)['{"dataset":"census","scope":"analyst","name":"ana"}']
     assert row["counted"]["totals"]["filter_ended"] == "1"
@@ -422,7 +424,7 @@ def test_a_dataset_without_limits_decides_as_before_in_the_same_bytes() -> None:
             limit(world, "team", "blue", part="0.01", dataset="other")
         start = len(world.log)
         for epsilon, caller in itertools.product(("0.1", "0.3", "2"), ("ana", "cy")):
-            asked(world, caller, epsilon)
+            ask_for_record(world, caller, epsilon)
         logs.append([(d.outcome, d.cost, d.totals, d.levels) for d in world.decisions[start:]])
     assert logs[0] == logs[1]
 
@@ -431,7 +433,7 @@ def test_undoing_a_decision_restores_limits_and_shares() -> None:
     world = divided(batch=10**6)
     divide(world, "team", "blue", part="0.5", reserved="0.4")
     divide(world, "analyst", "ana", reserved="0.2")
-    asked(world, "ana", "0.05")
+    ask_for_record(world, "ana", "0.05")
     draft = world.draft
     undone: tuple[tuple[Source, bytes], ...] = (
         ("requests", world.request("pure:0.1", analyst="ana")),
@@ -445,8 +447,8 @@ def test_undoing_a_decision_restores_limits_and_shares() -> None:
         assert draft.rows() != before
         draft.rewind(mark)
         assert draft.rows() == before
-    assert said(world, "cy", "0.61") == "dataset reserved"
-    assert said(world, "cy", "0.6") == "granted"
+    assert ask_for_outcome(world, "cy", "0.61") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.6") == "granted"
     assert sound(world)
 
 
@@ -455,7 +457,7 @@ def test_the_order_of_the_log_decides_which_analyst_gets_the_last_of_a_limit() -
         world = divided(batch=100)
         divide(world, "team", "blue", **fields)
         divide(world, "team", "red", reserved="0.9" if "reserved" in fields else "0.1")
-        assert [said(world, caller, "0.1") for caller in ("ana", "ben", "ana")].count(
+        assert [ask_for_outcome(world, caller, "0.1") for caller in ("ana", "ben", "ana")].count(
             "granted"
         ) == 1
         assert sound(world)

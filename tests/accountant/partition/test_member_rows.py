@@ -15,7 +15,7 @@ from tests.accountant.partition.circle import (
     enrol,
     member,
     opened,
-    reported,
+    record_of,
     rows_of,
     sound,
 )
@@ -33,7 +33,7 @@ def test_a_refusal_makes_no_row_spends_nothing_and_its_id_is_remembered() -> Non
     before = world.rows()
     body = world.request("pure:0.001", via="engine-1")
     refused = world.send("requests", body)
-    found = reported(refused, world)
+    found = record_of(refused, world)
     assert (code(refused), found["sequence"]) == ("not_permitted", 2)
     assert {"totals", "left", "odometers"} <= found.keys()
     assert not {"asked", "fits", "cost", "crossed"} & found.keys()
@@ -126,15 +126,15 @@ def test_a_removal_is_a_tombstone_in_state() -> None:
 def test_the_fields_of_a_decision_stand_at_its_very_end() -> None:
     world = World()
     first = world.send("admin", world.admin("open", policy=BASIC, owners=["olga", "ana"]))
-    assert list(reported(first, world))[-1] == "owners"
-    assert reported(first, world)["owners"] == ["olga", "ana"]
+    assert list(record_of(first, world))[-1] == "owners"
+    assert record_of(first, world)["owners"] == ["olga", "ana"]
     fields = {"by": "admin", "as": "administrator", "team": "blue"}
     until = text_of(world.now + 9)
-    found = reported(member(world, "ana", "engine", "analyst", until=until, **fields), world)
+    found = record_of(member(world, "ana", "engine", "analyst", until=until, **fields), world)
     assert list(found)[-2:] == ["member", "administrator"]
     expected = {"member": "ana", "roles": ["analyst", "engine"], "team": "blue", "until": until}
     assert list(found["member"].items()) == list(expected.items())
-    gone = reported(member(world, "ana", by="olga"), world)
+    gone = record_of(member(world, "ana", by="olga"), world)
     assert (gone["outcome"], gone["member"]) == ("member_removed", {"member": "ana", "roles": []})
     assert {"sequence", "totals", "left", "odometers"} <= gone.keys()
     assert not {"policy", "budget"} & gone.keys()

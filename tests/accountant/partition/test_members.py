@@ -13,7 +13,7 @@ from tests.accountant.partition.circle import (
     enrol,
     member,
     opened,
-    reported,
+    record_of,
     rows_of,
     sound,
 )
@@ -167,11 +167,11 @@ def test_an_amended_access_is_obeyed_from_then_on(batch: int) -> None:
 def test_an_administrator_may_only_write_member_records() -> None:
     world = opened()
     helped = member(world, "ana", "analyst", by="admin", **{"as": "administrator"})
-    assert reported(helped, world)["administrator"] is True
-    assert "administrator" not in reported(member(world, "ben", "analyst"), world)
+    assert record_of(helped, world)["administrator"] is True
+    assert "administrator" not in record_of(member(world, "ben", "analyst"), world)
     refused = member(world, "eve", by="admin", **{"as": "administrator"})
     assert code(refused) == "unknown_member"
-    assert "administrator" not in reported(refused, world)
+    assert "administrator" not in record_of(refused, world)
     assert code(world.amend(horizon="P3D", by="admin", **{"as": "administrator"})) == (
         "invalid_field"
     )

@@ -9,13 +9,13 @@ from accountant.partition.operate import reset_clock
 from accountant.times import iso
 from tests.accountant.partition.circle import sound
 from tests.accountant.partition.division import (
-    asked,
+    ask_for_outcome,
+    ask_for_record,
     days,
     divide,
     divided,
     level_rows,
     limit,
-    said,
 )
 from tests.accountant.world import START, World, code
 
@@ -37,11 +37,11 @@ def set_back(world: World, at: int) -> None:
 def test_a_period_ends_to_the_millisecond() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.now = START + days(1) - 1
-    assert said(world, "cy", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "cy", "0.1") == "dataset pace"
     world.now += 1
-    assert said(world, "cy", "0.1") == "granted"
+    assert ask_for_outcome(world, "cy", "0.1") == "granted"
     assert sound(world)
 
 
@@ -49,33 +49,33 @@ def test_two_periods_meet_at_a_boundary_and_three_do_not() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
     world.now = START + days(1) - 1
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.now += 1
-    assert [said(world, "ana", "0.1") for _ in range(2)] == ["granted", "dataset pace"]
+    assert [ask_for_outcome(world, "ana", "0.1") for _ in range(2)] == ["granted", "dataset pace"]
 
 
 def test_a_refused_request_moves_no_period() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
-    asked(world, "ana", "0.1")
+    ask_for_record(world, "ana", "0.1")
     before = level_rows(world)[WHOLE]
     world.now += days(3)
-    refused = asked(world, "ana", "0.2")
+    refused = ask_for_record(world, "ana", "0.2")
     # A whole period has no room for it: waiting is not offered.
     assert refused["left_at"] == [
         {"scope": "dataset", "pace_left": {"epsilon": "0.1", "delta": "0"}}
     ]
     assert level_rows(world)[WHOLE] == before
-    assert asked(world, "ana", "0.05")["levels"][0]["window"] == 3
+    assert ask_for_record(world, "ana", "0.05")["levels"][0]["window"] == 3
 
 
 def test_each_analyst_under_a_default_has_a_separate_pace() -> None:
     world = divided()
     divide(world, "each", "blue", pace=DAILY)
-    assert [said(world, caller, "0.1") for caller in ("ana", "ben", "ana", "cy")] == [
+    assert [ask_for_outcome(world, caller, "0.1") for caller in ("ana", "ben", "ana", "cy")] == [
         *("granted", "granted", "each/blue pace", "granted")
     ]
-    moved = asked(world, "cy", "0.1")
+    moved = ask_for_record(world, "cy", "0.1")
     assert "levels" not in moved
     assert sound(world)
 
@@ -83,11 +83,11 @@ def test_each_analyst_under_a_default_has_a_separate_pace() -> None:
 def test_another_part_keeps_the_period_and_its_use() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
-    asked(world, "ana", "0.1")
+    ask_for_record(world, "ana", "0.1")
     world.now += days(0.5)
     divide(world, "dataset", pace={"part": "0.15", "period": "P1D"})
-    assert said(world, "ana", "0.1") == "dataset pace"
-    assert said(world, "ana", "0.05") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.05") == "granted"
     assert sound(world)
 
 
@@ -103,17 +103,17 @@ def test_a_pace_removed_and_set_again_continues_its_period(
         return  # a dataset's limit has nothing else
     world = divided()
     divide(world, scope, name, pace=DAILY)
-    assert said(world, "ana", "0.06") == "granted"
+    assert ask_for_outcome(world, "ana", "0.06") == "granted"
     world.now += days(0.5)
     if between == "removed":
         assert code(limit(world, scope, name)) == "limit_removed"
     elif between == "without a pace":
         divide(world, scope, name, part="0.9")
     divide(world, scope, name, pace=DAILY)
-    assert said(world, "ana", "0.05").endswith("pace")
-    assert said(world, "ana", "0.04") == "granted"
+    assert ask_for_outcome(world, "ana", "0.05").endswith("pace")
+    assert ask_for_outcome(world, "ana", "0.04") == "granted"
     world.now = START + days(1)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     assert sound(world)
 
 
@@ -127,38 +127,41 @@ def test_a_running_period_ends_when_one_of_each_length_would(
 ) -> None:
     world = divided()
     divide(world, scope, name, pace={"part": "0.1", "period": f"P{lengths[0]}D"})
-    assert said(world, "ana", "0.06") == "granted"
+    assert ask_for_outcome(world, "ana", "0.06") == "granted"
     for length in lengths[1:]:
         world.now += days(0.1)
         assert code(limit(world, scope, name)) == "limit_removed"
         divide(world, scope, name, pace={"part": "0.1", "period": f"P{length}D"})
-    refused = asked(world, "ana", "0.05")
+    refused = ask_for_record(world, "ana", "0.05")
     assert refused["outcome"] == "refused"
     assert refused["left_at"][0]["more_at"] == iso(START + days(ends))
-    assert said(world, "ana", "0.04") == "granted"
+    assert ask_for_outcome(world, "ana", "0.04") == "granted"
     world.now = START + days(ends) - 1
-    assert said(world, "ana", "0.01").endswith("pace")
+    assert ask_for_outcome(world, "ana", "0.01").endswith("pace")
     world.now += 1
-    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 1
+    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 1
     world.now += days(lengths[-1])
-    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 2
+    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 2
     assert sound(world)
 
 
 def test_use_under_a_default_counts_in_a_period_that_is_still_running() -> None:
     world = divided()
     divide(world, "each", "blue", pace=DAILY)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.now = START + days(1.5)
-    assert said(world, "ben", "0.1") == "granted"
+    assert ask_for_outcome(world, "ben", "0.1") == "granted"
     divide(world, "each", "blue", pace={"part": "0.1", "period": "P7D"})
     # ana's period was over, ben's runs for seven days now
-    assert [said(world, caller, "0.1") for caller in ("ana", "ben")] == [
+    assert [ask_for_outcome(world, caller, "0.1") for caller in ("ana", "ben")] == [
         "granted",
         "each/blue pace",
     ]
     world.now = START + days(8)
-    assert [said(world, caller, "0.1") for caller in ("ana", "ben")] == ["granted", "granted"]
+    assert [ask_for_outcome(world, caller, "0.1") for caller in ("ana", "ben")] == [
+        "granted",
+        "granted",
+    ]
     assert sound(world)
 
 
@@ -167,14 +170,14 @@ def test_a_clock_reset_moves_every_pace_to_its_period_with_the_latest_use() -> N
     divide(world, "dataset", pace=DAILY)
     divide(world, "each", "blue", pace=DAILY)
     world.now = START + days(5.5)
-    assert said(world, "ana", "0.08") == "granted"
+    assert ask_for_outcome(world, "ana", "0.08") == "granted"
     set_back(world, START + days(2.5))
-    assert said(world, "ana", "0.03") == "dataset pace"
-    moved = asked(world, "ana", "0.01")["levels"]
+    assert ask_for_outcome(world, "ana", "0.03") == "dataset pace"
+    moved = ask_for_record(world, "ana", "0.01")["levels"]
     assert [each["window"] for each in moved] == [2, 2]
     assert [each["paced"]["epsilon"] for each in moved] == ["0.09", "0.09"]
     world.now = START + days(3)
-    assert asked(world, "ana", "0.1")["levels"][0]["window"] == 3
+    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == 3
     assert sound(world)
 
 
@@ -182,12 +185,12 @@ def test_use_carried_over_a_clock_reset_ends_with_the_period_of_the_reset() -> N
     world = divided()
     divide(world, "dataset", pace=DAILY)
     world.now = START + days(5.5)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     set_back(world, START + days(2.5))
     set_back(world, START + days(1.5))
-    assert said(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
     world.now = START + days(2)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     assert sound(world)
 
 
@@ -195,9 +198,9 @@ def test_a_reset_to_before_the_pace_was_made_counts_backwards() -> None:
     world = divided()
     world.now = START + days(5)
     divide(world, "dataset", pace=DAILY)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     set_back(world, START + days(2.5))
-    assert said(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
     world.now = START + days(3)
-    assert asked(world, "ana", "0.1")["levels"][0]["window"] == -2
+    assert ask_for_record(world, "ana", "0.1")["levels"][0]["window"] == -2
     assert sound(world)

@@ -286,7 +286,7 @@ class Pair:
         assert state.ids.count_by_second(state.floor).total() == alive
 
 
-def asked(number: int, claim: Any, *, kept: bool = True) -> Step:
+def request_step(number: int, claim: Any, *, kept: bool = True) -> Step:
     """Return a request of the dataset whose policy halts."""
     body = {
         "version": 1,
@@ -307,9 +307,13 @@ def closing(number: int) -> Step:
     return Step("admin", whole(body, "tight"))
 
 
-HALTED_THEN_CLOSED = [asked(1, CLAIMS[5]), closing(2), asked(3, CLAIMS[0])]
+HALTED_THEN_CLOSED = [request_step(1, CLAIMS[5]), closing(2), request_step(3, CLAIMS[0])]
 """Both reasons apply to the last request, and the first of them is reported."""
-REWOUND = [asked(1, CLAIMS[0]), asked(2, CLAIMS[0], kept=False), asked(2, CLAIMS[0])]
+REWOUND = [
+    request_step(1, CLAIMS[0]),
+    request_step(2, CLAIMS[0], kept=False),
+    request_step(2, CLAIMS[0]),
+]
 """The second is undone, charge and id: decided again, it is granted from where the first ended."""
 
 

@@ -14,12 +14,12 @@ from accountant.records import Decision
 from tests.accountant.partition.circle import enrol, sound
 from tests.accountant.partition.division import (
     TEAMS,
-    asked,
+    ask_for_outcome,
+    ask_for_record,
     divide,
     divided,
     level_rows,
     limit,
-    said,
 )
 from tests.accountant.world import World, code
 
@@ -27,12 +27,12 @@ from tests.accountant.world import World, code
 def test_a_reserved_share_of_a_team_is_only_for_the_team() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
-    assert said(world, "cy", "0.7") == "dataset reserved"
-    assert asked(world, "cy", "0.7")["fits"] == "pure:0.6"
-    assert said(world, "eve", "0.6") == "granted"
-    assert said(world, "cy", "0.01") == "dataset reserved"
-    assert said(world, "ana", "0.3") == "granted"
-    assert said(world, "ben", "0.1") == "granted"
+    assert ask_for_outcome(world, "cy", "0.7") == "dataset reserved"
+    assert ask_for_record(world, "cy", "0.7")["fits"] == "pure:0.6"
+    assert ask_for_outcome(world, "eve", "0.6") == "granted"
+    assert ask_for_outcome(world, "cy", "0.01") == "dataset reserved"
+    assert ask_for_outcome(world, "ana", "0.3") == "granted"
+    assert ask_for_outcome(world, "ben", "0.1") == "granted"
     assert world.ledger().spent_ratio == 1
     assert sound(world)
 
@@ -40,8 +40,8 @@ def test_a_reserved_share_of_a_team_is_only_for_the_team() -> None:
 def test_a_team_may_exceed_its_share_if_the_rest_is_not_reserved() -> None:
     world = divided()
     divide(world, "team", "blue", reserved="0.4")
-    assert said(world, "ana", "0.9") == "granted"
-    assert said(world, "cy", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.9") == "granted"
+    assert ask_for_outcome(world, "cy", "0.1") == "granted"
 
 
 def test_an_analysts_share_is_part_of_the_teams_and_closed_to_teammates() -> None:
@@ -50,11 +50,11 @@ def test_an_analysts_share_is_part_of_the_teams_and_closed_to_teammates() -> Non
     reported = divide(world, "analyst", "ana", reserved="0.3")
     assert reported["reserved"]["team"] == "blue"
     assert code(limit(world, "analyst", "ben", reserved="0.11")) == "over_reserved"
-    assert said(world, "cy", "0.6") == "granted"
-    assert said(world, "ben", "0.2") == "dataset reserved"
-    assert said(world, "ben", "0.1") == "granted"
-    assert said(world, "ben", "0.01") == "dataset reserved"
-    assert said(world, "ana", "0.3") == "granted"
+    assert ask_for_outcome(world, "cy", "0.6") == "granted"
+    assert ask_for_outcome(world, "ben", "0.2") == "dataset reserved"
+    assert ask_for_outcome(world, "ben", "0.1") == "granted"
+    assert ask_for_outcome(world, "ben", "0.01") == "dataset reserved"
+    assert ask_for_outcome(world, "ana", "0.3") == "granted"
     assert sound(world)
 
 
@@ -64,14 +64,14 @@ def test_shares_may_not_add_up_to_more_than_is_left() -> None:
     assert code(limit(world, "team", "red", reserved="0.51")) == "over_reserved"
     divide(world, "team", "red", reserved="0.5")
     assert code(limit(world, "analyst", "eve", reserved="1e-12")) == "over_reserved"
-    assert said(world, "ana", "0.5") == "granted"
+    assert ask_for_outcome(world, "ana", "0.5") == "granted"
     assert code(limit(world, "team", "blue", reserved="0.51")) == "over_reserved"
     divide(world, "team", "blue", reserved="0.5")
-    assert said(world, "ana", "1e-12") == "dataset reserved"
+    assert ask_for_outcome(world, "ana", "1e-12") == "dataset reserved"
     divide(world, "team", "red", reserved="0.2")
     divide(world, "analyst", "eve", reserved="0.3")
-    assert said(world, "eve", "0.3") == "granted"
-    assert said(world, "cy", "0.2") == "granted"
+    assert ask_for_outcome(world, "eve", "0.3") == "granted"
+    assert ask_for_outcome(world, "cy", "0.2") == "granted"
     assert sound(world)
 
 
@@ -82,11 +82,11 @@ def test_a_teams_share_is_at_least_the_sum_of_its_analysts_and_can_be_removed() 
     divide(world, "analyst", "ben", reserved="0.2")
     assert code(limit(world, "team", "blue", reserved="0.49")) == "over_reserved"
     assert code(limit(world, "team", "blue")) == "limit_removed"
-    assert said(world, "cy", "0.51") == "dataset reserved"
-    assert said(world, "cy", "0.5") == "granted"
+    assert ask_for_outcome(world, "cy", "0.51") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.5") == "granted"
     assert code(limit(world, "analyst", "ana")) == "limit_removed"
-    assert said(world, "cy", "0.3") == "granted"
-    assert said(world, "ben", "0.2") == "granted"
+    assert ask_for_outcome(world, "cy", "0.3") == "granted"
+    assert ask_for_outcome(world, "ben", "0.2") == "granted"
     assert sound(world)
 
 
@@ -95,16 +95,16 @@ def test_an_analyst_who_changes_teams_takes_their_share_out_of_the_teams() -> No
     divide(world, "team", "blue", reserved="0.5")
     divide(world, "analyst", "ana", reserved="0.3")
     enrol(world, "ana", "analyst", team="red")
-    assert said(world, "cy", "0.5") == "granted"
-    assert said(world, "ana", "0.4") == "dataset reserved"
-    moved = asked(world, "ana", "0.2")["levels"]
+    assert ask_for_outcome(world, "cy", "0.5") == "granted"
+    assert ask_for_outcome(world, "ana", "0.4") == "dataset reserved"
+    moved = ask_for_record(world, "ana", "0.2")["levels"]
     assert [(each["scope"], each["name"], each["used"]["epsilon"]) for each in moved] == [
         ("team", "blue", "0.2"),
         ("analyst", "ana", "0.2"),
     ]
-    assert said(world, "ben", "0.3") == "dataset reserved"
-    assert said(world, "ben", "0.2") == "granted"
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ben", "0.3") == "dataset reserved"
+    assert ask_for_outcome(world, "ben", "0.2") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     assert world.ledger().spent_ratio == 1
     assert sound(world)
 
@@ -118,7 +118,7 @@ def test_a_copy_for_one_analyst_has_all_that_their_requests_are_checked_at(analy
     divide(world, "analyst", "eve", reserved="0.1")
     divide(world, "each", "red", part="0.8")
     enrol(world, "ana", "analyst", team="red")
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.commit()
     state, at = world.state, world.state.decided_at
     team = team_of(state.members.get("census", analyst), at)
@@ -139,9 +139,9 @@ def test_of_two_shares_less_than_a_unit_apart_the_larger_is_reserved() -> None:
     share = "0.8666666666666666666666666666666666666667"
     divide(world, "analyst", "ana", reserved=share)
     assert code(world.ask("laplace:scale=30,sensitivity=1", analyst="ben")) == "granted"
-    assert said(world, "cy", "0.1") == "dataset reserved"
-    assert said(world, "cy", "0.0999999999999999999999999999999999999999") == "granted"
-    assert said(world, "ana", share) == "granted"
+    assert ask_for_outcome(world, "cy", "0.1") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.0999999999999999999999999999999999999999") == "granted"
+    assert ask_for_outcome(world, "ana", share) == "granted"
     assert sound(world)
 
 
@@ -150,27 +150,27 @@ def test_a_share_of_an_analyst_without_a_team_stays_theirs_alone() -> None:
     divide(world, "analyst", "eve", reserved="0.3")
     divide(world, "team", "blue", reserved="0.3")
     enrol(world, "eve", "analyst", team="blue")
-    assert said(world, "cy", "0.4") == "granted"
-    assert said(world, "ana", "0.4") == "dataset reserved"
-    assert said(world, "eve", "0.6") == "granted"
+    assert ask_for_outcome(world, "cy", "0.4") == "granted"
+    assert ask_for_outcome(world, "ana", "0.4") == "dataset reserved"
+    assert ask_for_outcome(world, "eve", "0.6") == "granted"
     assert sound(world)
 
 
 def test_the_use_of_a_share_is_counted_from_its_making() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.5")
-    assert said(world, "ana", "0.2") == "granted"
+    assert ask_for_outcome(world, "ana", "0.2") == "granted"
     divide(world, "team", "blue", part="0.5", reserved="0.3")
-    assert said(world, "cy", "0.6") == "dataset reserved"
-    assert said(world, "cy", "0.5") == "granted"
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "cy", "0.6") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.5") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     divide(world, "team", "blue", part="0.5", reserved="0.2")
     row = level_rows(world)['{"dataset":"census","scope":"team","name":"blue"}']
     assert row["used"]["totals"]["epsilon"] == "0.1"
     assert row["counted"]["totals"]["epsilon"] == "0.3"
     divide(world, "team", "blue", part="0.5")
     divide(world, "team", "blue", part="0.5", reserved="0.2")
-    assert said(world, "cy", "0.1") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.1") == "dataset reserved"
     assert sound(world)
 
 
@@ -181,8 +181,8 @@ def test_a_share_is_of_each_sum() -> None:
     assert code(world.ask("approximate:0.1,7e-7", analyst="cy")) == "exhausted"
     assert code(world.ask("approximate:0.1,6e-7", analyst="cy")) == "granted"
     assert code(world.ask("approximate:0.1,4e-7", analyst="ana")) == "granted"
-    assert said(world, "cy", "0.5") == "granted"
-    assert said(world, "cy", "0.01") == "dataset reserved"
+    assert ask_for_outcome(world, "cy", "0.5") == "granted"
+    assert ask_for_outcome(world, "cy", "0.01") == "dataset reserved"
     assert sound(world)
 
 
@@ -201,7 +201,7 @@ def test_a_third_of_a_unit_of_a_share_is_withheld_exactly() -> None:
 ZERO = Fraction(0)
 
 
-class Kept:
+class ShareModel:
     """Shares by the book, of one sum: fractions, and lists added up at every look."""
 
     def __init__(self) -> None:
@@ -281,7 +281,7 @@ COSTS = (
 )
 
 
-def play(world: World, kept: Kept, chance: random.Random) -> tuple[Decision, str]:
+def play(world: World, kept: ShareModel, chance: random.Random) -> tuple[Decision, str]:
     people = [*TEAMS, "eve", "fay"]
     draw = chance.random()
     if draw < 0.06:
@@ -305,7 +305,7 @@ def play(world: World, kept: Kept, chance: random.Random) -> tuple[Decision, str
 @pytest.mark.parametrize("seed", range(30))
 def test_random_shares_equal_a_simple_model_and_stay_available(seed: int) -> None:
     chance = random.Random(seed)
-    world, kept = divided(batch=chance.choice([1, 5])), Kept()
+    world, kept = divided(batch=chance.choice([1, 5])), ShareModel()
     for _ in range(120):
         found, due = play(world, kept, chance)
         assert code(found) == due
@@ -316,7 +316,7 @@ def test_random_shares_equal_a_simple_model_and_stay_available(seed: int) -> Non
         # Whatever the others did, what is left of one's own share is granted now.
         left = kept.rest(caller)
         if left and str(float(left)) == f"{float(left):.3g}":
-            assert said(world, caller, str(float(left))) == "granted"
+            assert ask_for_outcome(world, caller, str(float(left))) == "granted"
             assert kept.grant(caller, left)
     assert sound(world)
     assert json.loads(world.rows()[-1][1]).get("levels", 0) == world.ledger().levels

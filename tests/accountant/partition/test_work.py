@@ -46,7 +46,7 @@ def small(i: int) -> Wire:
     return {"type": "pure", "epsilon": f"0.0{i:04d}1"}
 
 
-def asked(policy: Wire, claim: Wire) -> tuple[World, str]:
+def ask_in_new_world(policy: Wire, claim: Wire) -> tuple[World, str]:
     world = World()
     world.open(**policy)
     return world, code(world.ask(claim))
@@ -59,10 +59,10 @@ def asked(policy: Wire, claim: Wire) -> tuple[World, str]:
 def test_a_batch_that_needs_too_much_work_is_refused_and_costs_nothing(
     policy: Wire, part: Callable[[int], Wire], too_many: int
 ) -> None:
-    world, refused = asked(policy, batch(map(part, range(too_many))))
+    world, refused = ask_in_new_world(policy, batch(map(part, range(too_many))))
     assert refused == "claim_not_accepted"
     assert world.ledger().mechanisms == 0
-    _, taken = asked(policy, batch(map(part, range(too_many - 1))))
+    _, taken = ask_in_new_world(policy, batch(map(part, range(too_many - 1))))
     assert taken in {"granted", "exhausted"}
     assert audit(world.log).ok
 
@@ -79,7 +79,7 @@ def test_a_batch_that_needs_too_much_work_is_refused_and_costs_nothing(
     ],
 )
 def test_a_batch_of_equal_or_cheap_parts_is_accepted(policy: Wire, claim: Wire) -> None:
-    world, taken = asked(policy, claim)
+    world, taken = ask_in_new_world(policy, claim)
     assert taken in {"granted", "exhausted"}
     assert audit(world.log).ok
 

@@ -11,7 +11,7 @@ import pytest
 from accountant.partition import Partition
 from accountant.records import decode_partition_row, encode
 from accountant.replay.replay import Replay, StateMismatch
-from tests.accountant.partition.division import days, divide, divided, said
+from tests.accountant.partition.division import ask_for_outcome, days, divide, divided
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World
 
@@ -39,9 +39,9 @@ def a_week() -> World:
     world = divided()
     divide(world, "dataset", pace=WEEKLY)
     world.now = START + days(8)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.now += days(1)
-    assert said(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
     world.commit()
     return world
 
@@ -66,9 +66,9 @@ def test_a_row_that_contradicts_a_reset_of_the_log_is_noticed(
     world = divided()
     divide(world, "dataset", pace=DAILY)
     world.now = START + days(5.5)
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     set_back(world, START + days(2.5))
-    assert said(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
     world.commit()
     resets, reset_at = wrong
     if (resets, reset_at) == (2, START + days(2.5)) and not keeps_checksum:
@@ -83,11 +83,11 @@ def test_levels_know_of_no_more_resets_than_the_row() -> None:
     world = divided()
     divide(world, "dataset", pace=WEEKLY)
     world.now = START + days(8)
-    assert said(world, "ana", "0.9") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.9") == "dataset pace"
     set_back(world, START + days(7.5))
-    assert said(world, "ana", "0.1") == "granted"
+    assert ask_for_outcome(world, "ana", "0.1") == "granted"
     world.now += days(1)
-    assert said(world, "ana", "0.1") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.1") == "dataset pace"
     world.commit()
     with pytest.raises(StateMismatch, match="clock resets"):
         from_rows(world, 1, keeps_checksum=False, resets=0, reset_at=0)

@@ -15,7 +15,7 @@ OURS = msgspec.structs.replace(SETTINGS, ledger="a" * 32)
 OTHER = msgspec.structs.replace(SETTINGS, ledger="b" * 32)
 
 
-def begun(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
+def begin_log(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
     first = genesis_decision(genesis, 5)
     refold = Replay(SETTINGS)  # settings do not say it
     refold.take_decision(first.value)
@@ -27,7 +27,7 @@ def begun(genesis: Genesis) -> tuple[list[bytes], list[tuple[bytes, bytes]]]:
 
 @pytest.mark.parametrize("genesis", [OURS, SETTINGS])
 def test_the_ledger_id_is_read_from_decision_0_and_stored_in_the_row(genesis: Genesis) -> None:
-    log, rows = begun(genesis)
+    log, rows = begin_log(genesis)
     assert audit(log, genesis=SETTINGS).ok
     refold = Replay(SETTINGS)
     for key, value in rows:
@@ -40,7 +40,7 @@ def test_the_ledger_id_is_read_from_decision_0_and_stored_in_the_row(genesis: Ge
 
 
 def test_rows_of_another_ledger_are_noticed() -> None:
-    (log, _), (_, rows) = begun(OURS), begun(OTHER)
+    (log, _), (_, rows) = begin_log(OURS), begin_log(OTHER)
     refold = Replay(SETTINGS)
     for key, value in rows:
         refold.take_row(key, value)

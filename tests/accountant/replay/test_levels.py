@@ -26,7 +26,14 @@ from accountant.replay.sealed_log import (
 )
 from accountant.views.tallies import DecisionTally, add
 from tests.accountant.partition.circle import BASIC, enrol
-from tests.accountant.partition.division import asked, days, divide, divided, limit, said
+from tests.accountant.partition.division import (
+    ask_for_outcome,
+    ask_for_record,
+    days,
+    divide,
+    divided,
+    limit,
+)
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.world import World
 from tests.faults.forged_rows import forged, replaced
@@ -170,14 +177,14 @@ def changed(world: World, number: int, change: Callable[[dict[str, Any]], None])
 
 
 @pytest.fixture
-def reported() -> World:
+def divided_ledger() -> World:
     world = divided()
     divide(world, "dataset", pace={"part": "0.5", "period": "P1D"})
     divide(world, "team", "blue", part="0.3", reserved="0.2")
     divide(world, "each", "blue", part="0.2")
-    asked(world, "ana", "0.2")
-    asked(world, "ana", "0.05")
-    asked(world, "ben", "0.05")
+    ask_for_record(world, "ana", "0.2")
+    ask_for_record(world, "ana", "0.05")
+    ask_for_record(world, "ben", "0.05")
     return world
 
 
@@ -206,84 +213,92 @@ def of(world: World, outcome: str) -> int:
     ],
 )
 def test_an_audit_names_the_changed_field_of_a_limit(
-    reported: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
+    divided_ledger: World, outcome: str, what: str, change: Callable[[dict[str, Any]], None]
 ) -> None:
-    number = of(reported, outcome)
-    report = audit(changed(reported, number, change), genesis=reported.genesis)
+    number = of(divided_ledger, outcome)
+    report = audit(changed(divided_ledger, number, change), genesis=divided_ledger.genesis)
     wrong = report.first_disagreement
     assert wrong is not None
     assert (wrong.partition_sequence, wrong.what) == (number, what)
 
 
 @pytest.mark.parametrize("outcome", ["opened", "member_set", "limit_set"])
-def test_only_a_grant_moves_levels(reported: World, outcome: str) -> None:
+def test_only_a_grant_moves_levels(divided_ledger: World, outcome: str) -> None:
     moved = {"scope": "team", "name": "blue", "version": 1}
-    log = changed(reported, of(reported, outcome), lambda record: record.update(levels=[moved]))
-    wrong = audit(log, genesis=reported.genesis).first_disagreement
+    log = changed(
+        divided_ledger, of(divided_ledger, outcome), lambda record: record.update(levels=[moved])
+    )
+    wrong = audit(log, genesis=divided_ledger.genesis).first_disagreement
     assert wrong is not None
     assert wrong.what == "levels"
 
 
-def test_a_grant_of_a_version_that_is_not_there_cannot_be_refolded(reported: World) -> None:
-    log = changed(reported, of(reported, "granted"), lambda r: r["levels"][1].update(version=7))
-    refold = Replay(reported.genesis)
+def test_a_grant_of_a_version_that_is_not_there_cannot_be_refolded(divided_ledger: World) -> None:
+    log = changed(
+        divided_ledger, of(divided_ledger, "granted"), lambda r: r["levels"][1].update(version=7)
+    )
+    refold = Replay(divided_ledger.genesis)
     for value in log[:-1]:
         refold.take_decision(value)
     with pytest.raises(LogDamaged, match="version 7 of a limit of team blue"):
         refold.take_decision(log[-1])
 
 
-def test_a_row_that_is_older_or_missing_or_changed_is_noticed(reported: World) -> None:
+def test_a_row_that_is_older_or_missing_or_changed_is_noticed(divided_ledger: World) -> None:
     key = b'{"dataset":"census","scope":"team","name":"blue"}'
-    before = dict(reported.rows())
-    asked(reported, "ben", "0.05")
-    rows = dict(reported.rows())
+    before = dict(divided_ledger.rows())
+    ask_for_record(divided_ledger, "ben", "0.05")
+    rows = dict(divided_ledger.rows())
     assert before[key] != rows[key]
     with pytest.raises(StateMismatch, match="checksum"):
-        replayed(reported, [*{**rows, key: before[key]}.items()], reported.log)
+        replayed(divided_ledger, [*{**rows, key: before[key]}.items()], divided_ledger.log)
     with pytest.raises(
         StateMismatch, match=r"`state` has \d levels, but the partition's row says \d"
     ):
-        replayed(reported, [(k, v) for k, v in rows.items() if k != key], reported.log)
+        replayed(divided_ledger, [(k, v) for k, v in rows.items() if k != key], divided_ledger.log)
     with pytest.raises(StateMismatch, match="holds the level"):
         replayed(
-            reported, [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()], reported.log
+            divided_ledger,
+            [*{**rows, key: rows[key].replace(b"blue", b"red")}.items()],
+            divided_ledger.log,
         )
     with pytest.raises(StateMismatch, match="cannot be read"):
-        replayed(reported, [*{**rows, key: b'{"version":2}'}.items()], reported.log)
+        replayed(divided_ledger, [*{**rows, key: b'{"version":2}'}.items()], divided_ledger.log)
 
 
-def test_a_row_that_disagrees_with_the_last_decision_is_noticed(reported: World) -> None:
-    asked(reported, "ben", "0.05")
-    moved = reported.decisions[-1].levels
+def test_a_row_that_disagrees_with_the_last_decision_is_noticed(divided_ledger: World) -> None:
+    ask_for_record(divided_ledger, "ben", "0.05")
+    moved = divided_ledger.decisions[-1].levels
     assert [each.scope for each in moved] == ["dataset", "team", "each"]
-    rows = dict(reported.rows())
+    rows = dict(divided_ledger.rows())
     key = b'{"dataset":"census","scope":"each","team":"blue","name":"ben"}'
     altered = forged(rows, key, replaced(b'"0.1"', b'"0.2"'))
     with pytest.raises(RowContradictsLog, match="has level each blue: counted"):
-        replayed(reported, [*altered.items()], reported.log)
+        replayed(divided_ledger, [*altered.items()], divided_ledger.log)
 
 
-def test_a_sealed_log_still_enforces_its_limits(reported: World) -> None:
+def test_a_sealed_log_still_enforces_its_limits(divided_ledger: World) -> None:
     counted = DecisionTally()
-    for value in reported.log:
+    for value in divided_ledger.log:
         add(counted, value)
-    reported.commit()
-    snapshot = SealSnapshot(sealed_state(reported.state), sealed_usage(counted))
-    archived = len(reported.log) - 3
-    first = hash_of(reported.log[0])
-    seal = next_seal(reported.state, counted, first, (archived, hash_of(reported.log[archived])))
-    reported.took(seal_log(reported.draft, reported.now, "old enough", seal))
-    reported.commit()
-    assert said(reported, "ben", "0.1") == "team/blue limit"
-    assert said(reported, "ben", "0.05") == "granted"
-    limit(reported, "team", "blue")
-    kept = [reported.log[0], *reported.log[archived + 1 :]]
-    refold = SealedReplay(reported.genesis, snapshot)
-    auditor = Auditor(genesis=reported.genesis, sealed=snapshot)
+    divided_ledger.commit()
+    snapshot = SealSnapshot(sealed_state(divided_ledger.state), sealed_usage(counted))
+    archived = len(divided_ledger.log) - 3
+    first = hash_of(divided_ledger.log[0])
+    seal = next_seal(
+        divided_ledger.state, counted, first, (archived, hash_of(divided_ledger.log[archived]))
+    )
+    divided_ledger.took(seal_log(divided_ledger.draft, divided_ledger.now, "old enough", seal))
+    divided_ledger.commit()
+    assert ask_for_outcome(divided_ledger, "ben", "0.1") == "team/blue limit"
+    assert ask_for_outcome(divided_ledger, "ben", "0.05") == "granted"
+    limit(divided_ledger, "team", "blue")
+    kept = [divided_ledger.log[0], *divided_ledger.log[archived + 1 :]]
+    refold = SealedReplay(divided_ledger.genesis, snapshot)
+    auditor = Auditor(genesis=divided_ledger.genesis, sealed=snapshot)
     for value in kept:
         refold.take_decision(value)
         assert auditor.take(value), auditor.disagreement
-    assert state_rows(refold.finish()) == reported.rows()
+    assert state_rows(refold.finish()) == divided_ledger.rows()
     assert auditor.report().right
     assert any(b'"type":"level"' in line for line in snapshot.state)

@@ -14,7 +14,7 @@ from accountant.replay.replay import Replay
 from accountant.replay.state_comparison import rows_at_one_moment
 from accountant.times import from_iso
 from tests.accountant.partition.circle import BASIC, enrol
-from tests.accountant.partition.division import asked, divide, divided
+from tests.accountant.partition.division import ask_for_record, divide, divided
 from tests.accountant.world import WINDOW, World
 from tests.faults.forged_rows import PARTITION, Rows, forged, replaced, with_right_checksum
 
@@ -31,7 +31,7 @@ def world() -> World:
     enrol(world, "ana", "analyst", team="blue")
     divide(world, "team", "blue", part="0.5")
     divide(world, "each", "blue", part="0.2")
-    asked(world, "ana", "0.1")
+    ask_for_record(world, "ana", "0.1")
     return world
 
 
@@ -147,7 +147,7 @@ def test_a_checksum_that_does_not_fit_the_rows_is_named(world: World) -> None:
 
 def test_rows_are_compared_at_their_end_in_a_longer_log(world: World) -> None:
     rows = dict(world.rows())
-    asked(world, "ana", "0.01")
+    ask_for_record(world, "ana", "0.01")
     assert audited(world, rows).ok
     assert not audited(world, forged(rows, MEMBER, replaced(b"analyst", b"auditor"))).ok
 
@@ -190,7 +190,7 @@ def test_a_start_refuses_a_forged_row_and_names_dataset_field_and_both_values(
 def test_a_start_refuses_backup_rows_with_recomputed_checksums(world: World) -> None:
     early = dict(world.rows())
     world.open("other", filter="basic", epsilon="1")
-    asked(world, "ana", "0.05")
+    ask_for_record(world, "ana", "0.05")
     world.now += 2 * WINDOW
     world.ask("pure:0.01", dataset="other")
     rows = dict(world.rows())

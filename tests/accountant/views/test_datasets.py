@@ -35,7 +35,7 @@ def folded(decisions: list[Decision], dataset: str = "census") -> DatasetView | 
     return view
 
 
-def shown(view: DatasetView) -> DatasetView:
+def comparable(view: DatasetView) -> DatasetView:
     """Return a view without what only the reading of decisions can tell."""
     return msgspec.structs.replace(
         view, partition_sequence=UNKNOWN, outcomes={}, reasons={}, last_decided_at=""
@@ -51,7 +51,7 @@ def test_a_budget_that_was_lowered_is_the_one_shown() -> None:
     assert view is not None
     assert view.budget["epsilon"] == "0.5"
     assert view.crossed == ("0.5",)
-    assert shown(view) == shown(view_of_snapshot(snapshot(world.ledger())))
+    assert comparable(view) == comparable(view_of_snapshot(snapshot(world.ledger())))
 
 
 @settings(max_examples=100, deadline=None)
@@ -64,7 +64,7 @@ def test_decisions_snapshots_and_repeated_decisions_show_the_same(
     for dataset, ledger in world.state.ledgers.items():
         view = folded(world.decisions, dataset)
         assert view is not None
-        assert shown(view) == shown(view_of_snapshot(snapshot(ledger)))
+        assert comparable(view) == comparable(view_of_snapshot(snapshot(ledger)))
         assert decode_dataset_view(encode(view)) == view
         # Each decision twice, and old ones again at the end.
         twice = [decision for decision in world.decisions for _ in range(2)]

@@ -79,7 +79,7 @@ class Reader:
 
     def check(self) -> None:
         """Check that it has come to what a partition has."""
-        assert reported(self.levels.table) == reported(self.state.levels)
+        assert rows_by_key(self.levels.table) == rows_by_key(self.state.levels)
         assert self.levels.resets(0) == self.state.resets
         for dataset in self.state.ledgers:
             table, right = self.levels.table, self.state.levels
@@ -92,7 +92,7 @@ class Reader:
             assert {level.key for level in table.limits_of(dataset)} == limits
 
 
-def reported(table: LimitTable) -> dict[str, object]:
+def rows_by_key(table: LimitTable) -> dict[str, object]:
     """Return every level as its row tells it, with what its share withholds."""
     return {str(level.key): (encode(row_of(level)), level.unused) for level in table}
 

@@ -20,7 +20,14 @@ from accountant.views.limit_views import (
     level_views,
 )
 from tests.accountant.partition.circle import enrol
-from tests.accountant.partition.division import asked, days, divide, divided, limit, said
+from tests.accountant.partition.division import (
+    ask_for_outcome,
+    ask_for_record,
+    days,
+    divide,
+    divided,
+    limit,
+)
 from tests.accountant.partition.test_pace import set_back
 from tests.accountant.views.level_life import Watched
 from tests.accountant.world import START, World, code
@@ -63,7 +70,9 @@ def test_a_budget_lists_its_limits_in_the_order_of_the_checks() -> None:
     divide(world, "team", "blue", part="0.4")
     divide(world, "each", "blue", part="0.2", pace=DAILY)
     divide(world, "analyst", "ben", part="0.3", reserved="0.05")
-    assert [said(world, caller, "0.05") for caller in ("ana", "ben", "cy")] == ["granted"] * 3
+    assert [ask_for_outcome(world, caller, "0.05") for caller in ("ana", "ben", "cy")] == [
+        "granted"
+    ] * 3
     ana, ben, cy, eve = (budget(world, caller) for caller in ("ana", "ben", "cy", "eve"))
     assert places(ana) == ["dataset", "team/blue", "each/blue of ana"]
     assert places(ben) == ["dataset", "team/blue", "analyst/ben"]
@@ -90,7 +99,7 @@ def test_a_list_has_every_limit_once_and_a_default_without_anybodys_use() -> Non
     divide(world, "team", "red", part="0.2")
     divide(world, "team", "blue", pace=DAILY)
     divide(world, "dataset", pace=DAILY)
-    assert said(world, "dan", "0.05") == "granted"
+    assert ask_for_outcome(world, "dan", "0.05") == "granted"
     views = level_views(now(world))
     assert [place(view) for view in views] == [
         *("dataset", "team/blue", "team/red", "each/red", "analyst/cy", "analyst/zoe"),
@@ -112,17 +121,17 @@ def test_shares_reserved_for_others_reduce_the_remaining_budget() -> None:
     assert [amount(budget(world, caller).left) for caller in ("ana", "ben", "cy", "eve")] == [
         *("1", "0.9", "0.6", "0.6"),
     ]
-    assert said(world, "ana", "0.25") == "granted"
+    assert ask_for_outcome(world, "ana", "0.25") == "granted"
     assert [amount(budget(world, caller).left) for caller in ("ana", "ben", "cy", "eve")] == [
         *("0.75", "0.75", "0.6", "0.6"),
     ]
-    refused = asked(world, "cy", "0.61")
+    refused = ask_for_record(world, "cy", "0.61")
     assert refused["left_at"] == [{"scope": "dataset", "left": {"epsilon": "0.6", "delta": "0"}}]
 
 
 def test_without_limits_an_analyst_has_all_that_the_dataset_has_left() -> None:
     world = divided()
-    asked(world, "ana", "0.3")
+    ask_for_record(world, "ana", "0.3")
     shown = budget(world, "ana")
     assert (shown.left, shown.levels) == (remaining_wire(world.ledger()), ())
     assert (shown.budget, shown.spent_ratio) == (
@@ -134,7 +143,7 @@ def test_without_limits_an_analyst_has_all_that_the_dataset_has_left() -> None:
 def test_a_lowered_limit_leaves_nothing_and_is_used_up() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.4")
-    asked(world, "ana", "0.3")
+    ask_for_record(world, "ana", "0.3")
     divide(world, "team", "blue", part="0.1")
     (level,) = budget(world, "ana").levels
     assert (amount(level.budget), amount(level.used), amount(level.left)) == ("0.1", "0.3", "0")
@@ -169,7 +178,7 @@ def test_an_analyst_who_changes_teams_gets_the_limits_of_the_new_team() -> None:
     world = divided()
     divide(world, "team", "blue", part="0.4")
     divide(world, "each", "red", part="0.2")
-    asked(world, "ana", "0.1")
+    ask_for_record(world, "ana", "0.1")
     enrol(world, "ana", "analyst", team="red")
     assert places(budget(world, "ana")) == ["each/red of ana"]
     assert amount(budget(world, "ana").levels[0].left) == "0.2"
@@ -179,12 +188,12 @@ def test_an_analyst_who_changes_teams_gets_the_limits_of_the_new_team() -> None:
 def test_a_new_period_shows_its_whole_pace_before_any_grant() -> None:
     world = divided()
     divide(world, "dataset", pace=DAILY)
-    asked(world, "ana", "0.1")
+    ask_for_record(world, "ana", "0.1")
     world.now += days(3.25)
     (level,) = budget(world, "ana").levels
     assert level.pace is not None
     assert (amount(level.pace.left), level.pace.ends_at) == ("0.1", "2026-11-25T10:00:00.000Z")
-    assert said(world, "ana", "0.2") == "dataset pace"
+    assert ask_for_outcome(world, "ana", "0.2") == "dataset pace"
     set_back(world, START + days(1.5))
     (level,) = budget(world, "ana").levels
     assert level.pace is not None

@@ -23,7 +23,7 @@ def shared_provider() -> Iterator[LocalProvider]:
 
 
 @pytest.fixture(scope="module")
-def known(
+def token_server(
     tmp_path_factory: pytest.TempPathFactory, shared_provider: LocalProvider
 ) -> Iterator[TokenServer]:
     """A server that knows static tokens and those of a provider, for tests that append nothing."""

@@ -116,21 +116,21 @@ class RolesServer(LocalServer):
         assert decision["outcome"] == outcome, decision
         return decision
 
-    def shown(self, name: str | None) -> dict[str, str]:
+    def auth_headers(self, name: str | None) -> dict[str, str]:
         """Return the caller's Authorization header."""
         return {} if name is None else {"Authorization": f"Bearer {self.tokens[name]}"}
 
     def send(self, name: str | None, path: str, body: Body) -> httpx.Response:
         """Send a body, with an id of its own where it has none."""
         whole = {"request_id": new_id(self.clock), **body}
-        headers = {"content-type": "application/json", **self.shown(name)}
+        headers = {"content-type": "application/json", **self.auth_headers(name)}
         return self.http.post(path, content=msgspec.json.encode(whole), headers=headers)
 
     def see(self, name: str | None, path: str, **query: str | int) -> httpx.Response:
         """Look at something."""
-        return self.http.get(path, params=query, headers=self.shown(name))
+        return self.http.get(path, params=query, headers=self.auth_headers(name))
 
-    def kept(self) -> tuple[int, list[tuple[bytes, bytes]]]:
+    def stored_rows(self) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Return the length of the log and every row of `state`, as the file has them."""
         with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as file:
             ((last,),) = file.execute("SELECT max(sequence) FROM decisions")

@@ -31,10 +31,10 @@ def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(
             previewed = census.http.post(
                 "/datasets/census/preview",
                 json={**wish, "neighbours": "add_remove"},
-                headers=census.shown(name),
+                headers=census.auth_headers(name),
             )
             assert previewed.status_code == 200
-        assert census.http.head("/events", headers=census.shown(name)).status_code == 200
+        assert census.http.head("/events", headers=census.auth_headers(name)).status_code == 200
     assert "event='dataset_opened' dataset='own' by='opie' owners=['opie']" in caplog.text
     set_member = "event='member_set' dataset='census' by='root' member='aud'"
     assert set_member in caplog.text

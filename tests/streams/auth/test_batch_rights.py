@@ -29,7 +29,7 @@ def asked(server: RolesServer, dataset: str, analyst: str, **more: Any) -> Row:
 
 
 def send(server: RolesServer, name: str, *bodies: Row) -> list[Row]:
-    headers = {"content-type": "application/x-ndjson"} | server.shown(name)
+    headers = {"content-type": "application/x-ndjson"} | server.auth_headers(name)
     content = b"\n".join(map(msgspec.json.encode, bodies))
     response = server.http.post("/requests/batch", content=content, headers=headers)
     assert response.status_code == 200, response.text
@@ -108,7 +108,7 @@ def test_one_caller_has_at_most_so_many_batches(
     server: RolesServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(batch, "MAX_BATCHES_OF_ONE", 0)
-    headers = {"content-type": "application/x-ndjson"} | server.shown("ana")
+    headers = {"content-type": "application/x-ndjson"} | server.auth_headers("ana")
     response = server.http.post("/requests/batch", content=b"{}", headers=headers)
     assert (response.status_code, response.json()["error"]) == (429, "too_many_batches")
     assert response.headers["retry-after"] == "1"
@@ -133,18 +133,18 @@ def test_authenticated_callers_of_one_address_are_counted_apart(tmp_path: Path) 
     with RolesServer(tmp_path, settings=settings) as server:
         server.http.headers["X-Real-IP"] = "203.0.113.7"
         for name in ("ana", "ben", "eng"):
-            assert server.http.get("/me", headers=server.shown(name)).status_code == 200
-            assert server.http.get("/me", headers=server.shown(name)).status_code == 429
+            assert server.http.get("/me", headers=server.auth_headers(name)).status_code == 200
+            assert server.http.get("/me", headers=server.auth_headers(name)).status_code == 429
         # Without a valid token, and from the same address: one such request, as before.
         assert server.http.get("/me").status_code == 401
         assert server.http.get("/me").status_code == 429
         # The flood of wrong tokens stays cheap: nobody is authenticated until it ends.
-        assert server.http.get("/me", headers=server.shown("aud")).status_code == 429
+        assert server.http.get("/me", headers=server.auth_headers("aud")).status_code == 429
 
 
 def test_a_limit_of_zero_counts_no_names(tmp_path: Path) -> None:
     settings = {"limit_per_name": 0, "limit_per_second": 0.1, "limit_by": "X-Real-IP"}
     with RolesServer(tmp_path, settings=settings) as server:
-        headers = {"X-Real-IP": "203.0.113.7"} | server.shown("ana")
+        headers = {"X-Real-IP": "203.0.113.7"} | server.auth_headers("ana")
         for _ in range(3):
             assert server.http.get("/me", headers=headers).status_code == 200

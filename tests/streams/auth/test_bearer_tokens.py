@@ -156,23 +156,23 @@ REFUSED: dict[str, MakeCredential] = {
 
 @pytest.mark.parametrize("case", REFUSED)
 def test_an_unacceptable_token_gets_401_and_appends_nothing(
-    known: TokenServer, shared_provider: LocalProvider, case: str
+    token_server: TokenServer, shared_provider: LocalProvider, case: str
 ) -> None:
-    credential = REFUSED[case](known, shared_provider)
-    before = known.last_sequence()
+    credential = REFUSED[case](token_server, shared_provider)
+    before = token_server.last_sequence()
     shown = credential if isinstance(credential, bytes) else f"Bearer {credential}".encode()
     headers = {"content-type": "application/json"}
     if credential is not None:
         headers["authorization"] = shown  # type: ignore[assignment]
     answers = [
-        known.http.post("/requests", json=request(known.clock), headers=headers),
-        known.get("/datasets", credential),
+        token_server.http.post("/requests", json=request(token_server.clock), headers=headers),
+        token_server.get("/datasets", credential),
     ]
     for answer in answers:
         assert answer.status_code == 401, answer.text
         assert answer.headers["www-authenticate"] == "Bearer"
-        assert answer.content == known.get("/", None).content  # the same, whatever was wrong
-    assert known.last_sequence() == before
+        assert answer.content == token_server.get("/", None).content  # the same, whatever was wrong
+    assert token_server.last_sequence() == before
 
 
 @pytest.mark.parametrize(
@@ -185,36 +185,39 @@ def test_an_unacceptable_token_gets_401_and_appends_nothing(
     ],
 )
 def test_a_too_long_token_or_subject_gets_401_with_its_length(
-    known: TokenServer, shared_provider: LocalProvider, credential: MakeCredential, result: str
+    token_server: TokenServer,
+    shared_provider: LocalProvider,
+    credential: MakeCredential,
+    result: str,
 ) -> None:
-    answer = known.get("/me", credential(known, shared_provider))
+    answer = token_server.get("/me", credential(token_server, shared_provider))
     assert (answer.status_code, answer.json()["error"]) == (401, "unauthenticated")
     assert answer.headers["www-authenticate"] == "Bearer"
     assert result in answer.json()["message"]
 
 
 def test_a_subject_with_special_characters_gets_an_escaped_name(
-    known: TokenServer, shared_provider: LocalProvider
+    token_server: TokenServer, shared_provider: LocalProvider
 ) -> None:
-    me = known.get("/me", shared_provider.token("auth0|5f7c8ec7c33c6c004bbafe82")).json()
+    me = token_server.get("/me", shared_provider.token("auth0|5f7c8ec7c33c6c004bbafe82")).json()
     assert me["name"] == "b32.mf2xi2bqpq2wmn3dhbswgn3dgmzwgntdgaydiytcmftgkobs"
 
 
 def test_a_key_in_the_token_header_is_ignored(
-    known: TokenServer, shared_provider: LocalProvider
+    token_server: TokenServer, shared_provider: LocalProvider
 ) -> None:
     header = {"kid": "r1", "jwk": {"kty": "RSA"}, "jku": "http://127.0.0.1:9/", "x5u": "x"}
-    assert known.get("/me", shared_provider.token(header=header)).json()["name"] == "ana"
+    assert token_server.get("/me", shared_provider.token(header=header)).json()["name"] == "ana"
 
 
 def test_a_valid_token_authenticates_its_subject(
-    known: TokenServer, shared_provider: LocalProvider
+    token_server: TokenServer, shared_provider: LocalProvider
 ) -> None:
-    ben = known.make("local:ben", expires=wall() + 60_000)
+    ben = token_server.make("local:ben", expires=wall() + 60_000)
     late = shared_provider.token("ana", exp=int(time.time()) - 1)  # clocks may differ by 60 s
     access = shared_provider.token("ana", header={"kid": "r1", "typ": "application/at+jwt"})
     for token, name, kind, administrator in (
-        (known.administrator, ADMINISTRATOR, "token", True),
+        (token_server.administrator, ADMINISTRATOR, "token", True),
         (ben, "local:ben", "token", False),
         (shared_provider.token("ana"), "ana", "oidc", False),
         (shared_provider.token("ana", aud=["payroll", "accountant"]), "ana", "oidc", False),
@@ -222,7 +225,7 @@ def test_a_valid_token_authenticates_its_subject(
         (access, "ana", "oidc", False),
     ):
         for _ in range(2):  # the second time it is remembered
-            me = known.get("/me", token).json()
+            me = token_server.get("/me", token).json()
             assert [each["dataset"] for each in me.pop("datasets")] == ["census"] * administrator
             assert me == {
                 "name": name,
@@ -230,35 +233,35 @@ def test_a_valid_token_authenticates_its_subject(
                 "administrator": administrator,
                 "authentication": True,
             }
-    assert known.status(f"bearer {ben}".encode()) == 200  # the scheme is of any case
+    assert token_server.status(f"bearer {ben}".encode()) == 200  # the scheme is of any case
 
 
-def test_two_authorization_headers_get_401(known: TokenServer) -> None:
-    shown = f"Bearer {known.administrator}"
+def test_two_authorization_headers_get_401(token_server: TokenServer) -> None:
+    shown = f"Bearer {token_server.administrator}"
     for other in (shown, "Bearer x", "Basic x"):
         for both in ([shown, other], [other, shown]):
             headers = [("Authorization", each) for each in both]
-            assert known.http.get("/me", headers=headers).status_code == 401
+            assert token_server.http.get("/me", headers=headers).status_code == 401
 
 
-def test_a_token_in_the_url_gets_401(known: TokenServer) -> None:
+def test_a_token_in_the_url_gets_401(token_server: TokenServer) -> None:
     for name in ("access_token", "token", "authorization"):
-        answer = known.http.get("/me", params={name: known.administrator})
+        answer = token_server.http.get("/me", params={name: token_server.administrator})
         assert answer.status_code == 401
 
 
-def test_a_too_long_authorization_header_causes_no_server_error(known: TokenServer) -> None:
-    answer = known.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
+def test_a_too_long_authorization_header_causes_no_server_error(token_server: TokenServer) -> None:
+    answer = token_server.http.get("/me", headers={"Authorization": "Bearer " + "x" * 200_000})
     assert answer.status_code in {400, 401, 431}
 
 
 def test_metrics_count_authentications_and_contain_no_token(
-    known: TokenServer, shared_provider: LocalProvider
+    token_server: TokenServer, shared_provider: LocalProvider
 ) -> None:
     oidc = shared_provider.token("ana")
-    assert known.status(oidc) == 200
-    text = known.get("/metrics", known.administrator).text
+    assert token_server.status(oidc) == 200
+    text = token_server.get("/metrics", token_server.administrator).text
     for outcome in ("accepted", "unauthenticated", "unavailable"):
         assert f'privacy_http_authentications_total{{outcome="{outcome}"}}' in text
-    for secret in (known.administrator, oidc, hashlib.sha256(oidc.encode()).hexdigest()):
+    for secret in (token_server.administrator, oidc, hashlib.sha256(oidc.encode()).hexdigest()):
         assert secret not in text

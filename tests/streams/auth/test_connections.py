@@ -20,7 +20,7 @@ from streams.server.connection_limits import BoundedServer
 from streams.settings import Settings
 from tests.streams.auth.certificates import Files, certificate
 from tests.streams.auth.token_server import TokenServer
-from tests.streams.gateway.local_server import asked, eventually
+from tests.streams.gateway.local_server import eventually, get_scope
 
 
 def context_trusting(files: Files) -> ssl.SSLContext:
@@ -113,7 +113,7 @@ async def answered(app: Litestar, peer: str, path: str, token: str, *headers: An
         if message["type"] == "http.response.start":
             statuses.append(message["status"])
 
-    scope = asked(path) | {"client": (peer, 1)}
+    scope = get_scope(path) | {"client": (peer, 1)}
     scope["headers"] = [
         (b"host", b"census.example.org"),
         (b"authorization", f"Bearer {token}".encode()),

@@ -9,8 +9,8 @@ from tests.streams.auth.token_server import TokenServer
 from tests.streams.gateway.local_server import LocalServer
 
 
-def test_the_openapi_document_marks_operations_that_need_a_token(known: TokenServer) -> None:
-    document = known.get("/schema/openapi.json", known.administrator).json()
+def test_the_openapi_document_marks_operations_that_need_a_token(token_server: TokenServer) -> None:
+    document = token_server.get("/schema/openapi.json", token_server.administrator).json()
     (scheme,) = document["components"]["securitySchemes"].values()
     assert (scheme["type"], scheme["scheme"]) == ("http", "bearer")
     for path, item in document["paths"].items():
@@ -23,15 +23,17 @@ def test_the_openapi_document_marks_operations_that_need_a_token(known: TokenSer
             )
 
 
-def test_responses_with_authentication_match_the_openapi_document(known: TokenServer) -> None:
-    document = known.get("/schema/openapi.json", known.administrator).json()
+def test_responses_with_authentication_match_the_openapi_document(
+    token_server: TokenServer,
+) -> None:
+    document = token_server.get("/schema/openapi.json", token_server.administrator).json()
     schema = {"$ref": "#/components/schemas/Problem", "components": document["components"]}
     problem = jsonschema_rs.validator_for(schema, validate_formats=True)
-    answer = known.get("/datasets", None)
+    answer = token_server.get("/datasets", None)
     assert answer.headers["content-type"] == "application/problem+json"
     assert problem.is_valid(answer.json())
     me = {"$ref": "#/components/schemas/Me", "components": document["components"]}
-    shown = known.get("/me", known.administrator).json()
+    shown = token_server.get("/me", token_server.administrator).json()
     assert jsonschema_rs.validator_for(me, validate_formats=True).is_valid(shown)
 
 

@@ -56,13 +56,15 @@ def test_one_caller_cannot_open_every_event_stream(tmp_path: Path) -> None:
 
         def begun(name: str, stack: contextlib.ExitStack) -> int:
             """Return the status of a new stream, which stays open until `stack` closes."""
-            asked = client.stream("GET", f"{server.url}/events", headers=server.shown(name))
+            asked = client.stream("GET", f"{server.url}/events", headers=server.auth_headers(name))
             return stack.enter_context(asked).status_code
 
         assert begun("zoe", first) == 200
         for _ in range(MAX_STREAMS_OF_ONE - 1):
             assert begun("zoe", streams) == 200
-        with client.stream("GET", f"{server.url}/events", headers=server.shown("zoe")) as refused:
+        with client.stream(
+            "GET", f"{server.url}/events", headers=server.auth_headers("zoe")
+        ) as refused:
             assert refused.status_code == 429
             refused.read()
         assert int(refused.headers["retry-after"]) > 0

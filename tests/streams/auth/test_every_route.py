@@ -42,30 +42,34 @@ def addresses(server: TokenServer) -> list[tuple[str, str]]:
     return found
 
 
-def test_every_route_rejects_an_unauthenticated_caller_with_401(known: TokenServer) -> None:
-    paths = addresses(known)
+def test_every_route_rejects_an_unauthenticated_caller_with_401(token_server: TokenServer) -> None:
+    paths = addresses(token_server)
     assert {"/events", "/", "/schema/openapi.json", "/metrics", "/me"} <= {p for _, p in paths}
-    before = known.last_sequence()
+    before = token_server.last_sequence()
     for method, path in paths:
         for headers in ({}, {"Authorization": "Bearer x"}, {"X-Forwarded-User": "olga"}):
-            answer = known.http.request(method, path, headers=headers)
+            answer = token_server.http.request(method, path, headers=headers)
             assert answer.status_code == 401, (method, path)
             assert answer.headers["www-authenticate"] == "Bearer"
             assert "census" not in answer.text
-    assert known.last_sequence() == before
+    assert token_server.last_sequence() == before
 
 
-def test_health_routes_show_unauthenticated_callers_only_the_state(known: TokenServer) -> None:
+def test_health_routes_show_unauthenticated_callers_only_the_state(
+    token_server: TokenServer,
+) -> None:
     for token in (None, "x", b"Basic x"):
-        assert known.get("/healthz", token).json() == {"alive": True}
-        ready = known.get("/readyz", token)
+        assert token_server.get("/healthz", token).json() == {"alive": True}
+        ready = token_server.get("/readyz", token)
         assert (ready.status_code, ready.json()) == (200, {"ready": True})
-    assert "reasons" in known.get("/readyz", known.administrator).json()
-    assert known.http.head("/healthz").status_code == 200
+    assert "reasons" in token_server.get("/readyz", token_server.administrator).json()
+    assert token_server.http.head("/healthz").status_code == 200
 
 
-def test_an_unauthenticated_caller_gets_401_before_the_body_is_read(known: TokenServer) -> None:
-    parts = urlsplit(known.url)
+def test_an_unauthenticated_caller_gets_401_before_the_body_is_read(
+    token_server: TokenServer,
+) -> None:
+    parts = urlsplit(token_server.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
         head = (
             b"POST /requests HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n"
@@ -93,8 +97,10 @@ HOSTILE = {
 
 @pytest.mark.parametrize("case", HOSTILE)
 @pytest.mark.parametrize("path", ["/me", "/readyz", "/events"])
-def test_hostile_headers_cause_no_server_error(known: TokenServer, case: str, path: str) -> None:
-    parts = urlsplit(known.url)
+def test_hostile_headers_cause_no_server_error(
+    token_server: TokenServer, case: str, path: str
+) -> None:
+    parts = urlsplit(token_server.url)
     with socket.create_connection((parts.hostname or "", parts.port or 0), timeout=20) as raw:
         head = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n%s\r\n\r\n" % (path.encode(), HOSTILE[case])
         raw.sendall(head)
@@ -103,12 +109,12 @@ def test_hostile_headers_cause_no_server_error(known: TokenServer, case: str, pa
     assert status in ({200, 400, 431} if path == "/readyz" else {400, 401, 431}), answered
 
 
-def test_an_authenticated_caller_gets_the_usual_status_codes(known: TokenServer) -> None:
-    token = known.administrator
-    assert known.status(token, "/datasets") == 200
-    assert known.status(token, "/nowhere") == 404
-    assert known.status(token, "/") == 200
-    head = known.http.head("/datasets", headers={"Authorization": f"Bearer {token}"})
+def test_an_authenticated_caller_gets_the_usual_status_codes(token_server: TokenServer) -> None:
+    token = token_server.administrator
+    assert token_server.status(token, "/datasets") == 200
+    assert token_server.status(token, "/nowhere") == 404
+    assert token_server.status(token, "/") == 200
+    head = token_server.http.head("/datasets", headers={"Authorization": f"Bearer {token}"})
     assert (head.status_code, head.content) == (200, b"")
 
 

@@ -73,7 +73,7 @@ class Alerts(threading.Thread):
         assert self.connected.wait(20)
 
     def run(self) -> None:
-        url, headers, kind = f"{self.server.url}/events", self.server.shown(self.caller), ""
+        url, headers, kind = f"{self.server.url}/events", self.server.auth_headers(self.caller), ""
         with httpx.stream(
             "GET", url, params=self.query, headers=headers, timeout=60, trust_env=False
         ) as answer:

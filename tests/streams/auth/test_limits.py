@@ -15,13 +15,13 @@ def test_only_owners_set_limits_and_only_callers_with_full_view_see_them(tmp_pat
     with RolesServer(tmp_path) as server:
         server.furnish()
         path = "/datasets/closed-own/limits"
-        before = server.kept()
+        before = server.stored_rows()
         for name in ROLES.values():
             if name not in {None, "olga"}:
                 answer = server.send(name, path, {**LIMIT, "by": name, "part": "0.001"})
                 assert answer.status_code == 403, name
         assert server.send(None, path, {**LIMIT, "by": "olga", "part": "0.001"}).status_code == 401
-        assert server.kept() == before
+        assert server.stored_rows() == before
         server.done("olga", path, {**LIMIT, "by": "olga", "part": "0.001"}, "limit_set")
         asked = request(server.clock, dataset="closed-own", analyst="ana", claim=LARGE)
         refused = server.done("ana", "/requests", asked, "refused")

@@ -122,24 +122,24 @@ def test_the_server_accepts_a_record_only_from_permitted_roles(
     may = name in (of_members if dataset in MEMBERS else of_anyone)
     where = f"{dataset}-2" if action == "close" else dataset
     path, body = make(server, name or "nobody", where)
-    before = server.kept()
+    before = server.stored_rows()
     answer = server.send(name, path, body)
     if may:
         assert answer.status_code == 200, answer.text
         assert answer.json().get("reason") in {None, "already_opened"}
-        assert server.kept()[0] == before[0] + 1
+        assert server.stored_rows()[0] == before[0] + 1
         return
     assert answer.status_code == (401 if name is None else 403), answer.text
     assert answer.json()["error"] == ("unauthenticated" if name is None else "not_permitted")
     assert "totals" not in answer.text
-    assert server.kept() == before
+    assert server.stored_rows() == before
 
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(
     server: RolesServer, name: str | None
 ) -> None:
-    before, status = server.kept(), 401 if name is None else 403
+    before, status = server.stored_rows(), 401 if name is None else 403
     sends: list[Send] = [
         *(_ask, _record("amend", amending), _record("close", closing), _member()),
         _member(**{"as": "administrator"}),
@@ -151,10 +151,10 @@ def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(
         )
         assert missing.status_code == status
         if there.status_code != status:
-            before = server.kept()
+            before = server.stored_rows()
         elif name not in {"root", "otto", "olga"}:  # these see `elsewhere`
             assert there.text.replace("elsewhere", "missing") == missing.text
-    assert server.kept() == before
+    assert server.stored_rows() == before
 
 
 _HIDDEN = "dataset closed-own was never opened, or you have no role on it; you are signed in as "
@@ -210,7 +210,7 @@ def test_an_engine_without_via_gets_a_hint_to_set_it(server: RolesServer) -> Non
 def test_a_missing_or_invalid_name_gets_422_for_every_dataset(
     server: RolesServer, name: str
 ) -> None:
-    before = server.kept()
+    before = server.stored_rows()
     for dataset in ("closed-own", "missing"):
         path, ask = _ask(server, name, dataset)
         del ask["analyst"]
@@ -219,11 +219,11 @@ def test_a_missing_or_invalid_name_gets_422_for_every_dataset(
         del member["by"]
         assert server.send(name, path, member).status_code == 422
         assert server.send(name, path, {**member, "by": name, "roles": ["king"]}).status_code == 422
-    assert server.kept() == before
+    assert server.stored_rows() == before
 
 
 def test_a_wrong_content_type_gets_415_before_permissions_are_checked(server: RolesServer) -> None:
-    headers = {"content-type": "text/plain", **server.shown("zoe")}
+    headers = {"content-type": "text/plain", **server.auth_headers("zoe")}
     assert server.http.post("/requests", content=b"{}", headers=headers).status_code == 415
 
 
@@ -239,7 +239,7 @@ def test_suggestions_name_visible_datasets_only(server: RolesServer) -> None:
     for path in (one, "/events?dataset={}"):
 
         def answer(name: str, dataset: str, path: str = path) -> httpx.Response:
-            return server.http.get(path.format(dataset), headers=server.shown(name))
+            return server.http.get(path.format(dataset), headers=server.auth_headers(name))
 
         hidden = answer("zoe", "elsewheres")
         assert hidden.status_code == 404

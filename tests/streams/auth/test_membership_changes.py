@@ -31,7 +31,7 @@ class Reader(threading.Thread):
 
     def run(self) -> None:
         url, kind = f"{self.server.url}/events", ""
-        headers = self.server.shown(self.caller)
+        headers = self.server.auth_headers(self.caller)
         with httpx.stream("GET", url, headers=headers, timeout=60, trust_env=False) as answer:
             for line in answer.iter_lines():
                 self.connected.set()

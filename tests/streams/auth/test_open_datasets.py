@@ -14,7 +14,7 @@ from tests.streams.gateway.local_server import LocalServer, TestClock, amending,
 _EVENT = "datasets_open_to_anybody"
 
 
-def found(server: LocalServer) -> list[str]:
+def open_datasets(server: LocalServer) -> list[str]:
     return asyncio.run(find_open_datasets(server.service))
 
 
@@ -39,9 +39,9 @@ def test_the_server_logs_datasets_open_to_anybody_once_at_start(
             server.done("root", f"/datasets/{name}/members", member, "member_set")
             amend = {**amending(server.clock, name, access=access), "by": "olga"}
             server.done("olga", f"/datasets/{name}/amend", amend, "amended")
-        assert found(server) == ["c", "d"]
+        assert open_datasets(server) == ["c", "d"]
         server.open_for_olga("new", access="anyone")
-        assert found(server) == ["c", "d"]
+        assert open_datasets(server) == ["c", "d"]
 
 
 def test_the_server_logs_nothing_when_no_dataset_is_open_to_anybody(

@@ -95,7 +95,7 @@ def test_no_query_parameter_of_an_overview_changes_the_caller(
     own = answered(server, "ana", f"/datasets/{dataset}/overview")
     for field in ("viewer", "caller", "analyst", "name", "by", "who"):
         answer = server.http.get(
-            f"/datasets/{dataset}/overview?{field}=olga", headers=server.shown("ana")
+            f"/datasets/{dataset}/overview?{field}=olga", headers=server.auth_headers("ana")
         )
         other = answer.json() if answer.status_code == 200 else answer.status_code
         assert other == (own if isinstance(own, int) else own | {"why": other["why"]})

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 
 from tests.streams.auth.roles_server import ENDED, KINDS, ROLES, RolesServer, misspelt, setting
-from tests.streams.auth.test_reading_matrix import SEE_ALL, seen, status
+from tests.streams.auth.test_reading_matrix import SEE_ALL, status, visible_to
 from tests.streams.gateway.local_server import LocalServer, TestClock, closing, new_id, request
 
 everybody = pytest.mark.parametrize("name", list(ROLES.values()))
@@ -84,7 +84,7 @@ def preview(
     return server.http.post(
         f"/datasets/{dataset}/preview",
         content=msgspec.json.encode({**body, "neighbours": "add_remove"}),
-        headers={"content-type": "application/json", **server.shown(name)},
+        headers={"content-type": "application/json", **server.auth_headers(name)},
     )
 
 
@@ -93,7 +93,7 @@ def preview(
 def test_owners_and_auditors_see_all_limits_and_analysts_their_own(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
-    if name is None or seen(name, dataset) is None:
+    if name is None or visible_to(name, dataset) is None:
         return  # nothing of it, see below
     levels = get(furnished, name, f"/datasets/{dataset}/limits")
     assert named(levels) == (ALL_LIMITS if name in SEE_ALL else limits_of(name))
@@ -141,7 +141,7 @@ def test_limits_of_a_hidden_dataset_get_the_answer_of_a_missing_one(
 def test_only_callers_with_full_view_get_budgets_of_others(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
-    if name is None or seen(name, dataset) is None:
+    if name is None or visible_to(name, dataset) is None:
         return
     for analyst in ("ana", "ben", "zoe", "eve", "nobody-yet", name):
         answer = furnished.see(name, f"/datasets/{dataset}/budgets/{analyst}")
@@ -194,7 +194,7 @@ def test_me_budgets_lists_datasets_that_the_caller_may_query(
 def test_a_preview_for_another_analyst_needs_full_view_or_the_engine_role(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
-    if name is None or seen(name, dataset) is None:
+    if name is None or visible_to(name, dataset) is None:
         return
     own = preview(furnished, name, dataset)
     assert own.status_code == 200

@@ -26,29 +26,29 @@ OWN = {
 }
 
 
-class Seen(NamedTuple):
+class Visible(NamedTuple):
     """What of a dataset is seen: everything asked, or one's own; and whose memberships."""
 
     asked: set[str]
     members: set[str]
 
 
-def seen(name: str | None, dataset: str) -> Seen | None:
+def visible_to(name: str | None, dataset: str) -> Visible | None:
     """Return what somebody sees of a dataset, None for nothing."""
     if name is None:
         return None
     if name in SEE_ALL:
-        return Seen(ASKED, MEMBERS)
-    own = Seen(OWN.get(name, set()), {name} & MEMBERS)
+        return Visible(ASKED, MEMBERS)
+    own = Visible(OWN.get(name, set()), {name} & MEMBERS)
     return {
         "closed-own": own if name in {"ana", "ben", "eng"} else None,
-        "closed-all": Seen(ASKED, {name})
+        "closed-all": Visible(ASKED, {name})
         if name in {"ana", "ben"}
         else own
         if name == "eng"
         else None,
         "open-own": own,
-        "open-all": Seen(ASKED, own.members),
+        "open-all": Visible(ASKED, own.members),
     }[dataset]
 
 
@@ -79,7 +79,7 @@ def furnished(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Furnished]:
 
 
 def position(server: RolesServer) -> str:
-    with server.http.stream("GET", "/events", headers=server.shown("root")) as answer:
+    with server.http.stream("GET", "/events", headers=server.auth_headers("root")) as answer:
         for line in answer.iter_lines():
             if line.startswith("id: "):
                 return line[4:]
@@ -98,7 +98,7 @@ def label(decision: dict[str, Any]) -> str:
 
 def expected_decisions(name: str, dataset: str) -> set[str]:
     """Return the labels of the decisions on a dataset that somebody sees."""
-    what = seen(name, dataset)
+    what = visible_to(name, dataset)
     if what is None:
         return set()
     owners = {"opened"} | ({"amended"} if dataset == "open-all" else set())
@@ -108,14 +108,14 @@ def expected_decisions(name: str, dataset: str) -> set[str]:
 
 def visible(name: str | None) -> set[str]:
     """Return the datasets of `KINDS`, and `elsewhere`, that somebody sees."""
-    found = {dataset for dataset in KINDS if seen(name, dataset) is not None}
+    found = {dataset for dataset in KINDS if visible_to(name, dataset) is not None}
     return found | ({"elsewhere"} if name in {"otto", "olga", "root"} else set())
 
 
 def status(name: str | None, dataset: str, otherwise: int = 404) -> int:
     if name is None:
         return 401
-    return 200 if seen(name, dataset) is not None else otherwise
+    return 200 if visible_to(name, dataset) is not None else otherwise
 
 
 everybody = pytest.mark.parametrize("name", NAMES)
@@ -148,7 +148,7 @@ def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(
     others = ("/usage?by=day", "/requests?after=3")
     for tail in ("", "/usage", "/requests", "/members", *limits, *others):
         answer, missing = (
-            server.http.get(f"/datasets/{each}{tail}", headers=server.shown(name))
+            server.http.get(f"/datasets/{each}{tail}", headers=server.auth_headers(name))
             for each in (dataset, misspelt(dataset))
         )
         if expected != 200:
@@ -159,7 +159,7 @@ def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(
             assert missing.status_code == 404
     preview = {"claim": {"type": "pure", "epsilon": "0.1"}, "unit": "person"}
     body = {**preview, "neighbours": "add_remove"}
-    headers = {"content-type": "application/json", **server.shown(name)}
+    headers = {"content-type": "application/json", **server.auth_headers(name)}
     path = f"/datasets/{dataset}/preview"
     answer = server.http.post(path, content=msgspec.json.encode(body), headers=headers)
     assert answer.status_code == expected
@@ -170,7 +170,7 @@ def test_a_hidden_dataset_gets_the_answer_of_a_missing_one(
 def test_the_request_list_contains_only_visible_decisions(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    if name is None or seen(name, dataset) is None:
+    if name is None or visible_to(name, dataset) is None:
         return  # nothing of it, see above
     found, after = set[str](), 0
     while True:
@@ -188,7 +188,7 @@ def test_the_request_list_contains_only_visible_decisions(
 def test_a_single_decision_is_shown_only_if_visible_to_the_caller(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    server, what = furnished.server, seen(name, dataset)
+    server, what = furnished.server, visible_to(name, dataset)
     for each in sorted(ASKED):
         body = furnished.bodies[dataset, each]
         path = f"/datasets/{dataset}/requests/{body['request_id']}"
@@ -208,7 +208,7 @@ def test_a_single_decision_is_shown_only_if_visible_to_the_caller(
 def test_callers_who_see_all_requests_get_the_usage_of_everybody(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    what, path = seen(name, dataset), f"/datasets/{dataset}/usage"
+    what, path = visible_to(name, dataset), f"/datasets/{dataset}/usage"
     if what is None or name is None:
         return
     rows = furnished.server.see(name, path).json()
@@ -226,7 +226,7 @@ def test_callers_who_see_all_requests_get_the_usage_of_everybody(
 def test_owners_auditors_and_administrators_see_all_members(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    what = seen(name, dataset)
+    what = visible_to(name, dataset)
     if what is None:
         return
     rows = furnished.server.see(name, f"/datasets/{dataset}/members").json()
@@ -238,7 +238,7 @@ def test_owners_auditors_and_administrators_see_all_members(
 def test_the_dataset_page_names_only_visible_people(
     furnished: Furnished, name: str | None, dataset: str
 ) -> None:
-    what, address = seen(name, dataset), f"/pages/datasets/{dataset}"
+    what, address = visible_to(name, dataset), f"/pages/datasets/{dataset}"
     page = furnished.server.see(name, address)
     assert page.status_code == status(name, dataset)
     if what is None:
@@ -303,7 +303,7 @@ def test_the_event_stream_contains_exactly_the_visible_decisions(
             # What olga has ordered, not what was asked of her dataset.
             expected = {each for each in expected if each.startswith(("member", "amended"))}
         assert decisions.get(dataset, set()) == expected, dataset
-        is_expected = seen(name, dataset) is not None and (
+        is_expected = visible_to(name, dataset) is not None and (
             query != "&dataset=open-all" or dataset == "open-all"
         )
         assert (dataset in alerts) == is_expected, dataset
@@ -316,7 +316,7 @@ def read(furnished: Furnished, name: str, query: str) -> tuple[dict[str, set[str
     server = furnished.server
     decisions, alerts = dict[str, set[str]](), set[str]()
     end = position(server)
-    headers = {"Last-Event-ID": furnished.begin, **server.shown(name)}
+    headers = {"Last-Event-ID": furnished.begin, **server.auth_headers(name)}
     last, kind = "", ""
     with server.http.stream("GET", f"/events?x=1{query}", headers=headers) as answer:
         assert answer.status_code == 200

@@ -25,7 +25,9 @@ def server(tmp_path: Path) -> Iterator[RolesServer]:
 def replay(server: RolesServer, name: str, body: Body) -> httpx.Response:
     headers = {"content-type": "application/json", "prefer": "replay=original"}
     content = msgspec.json.encode({"request_id": "", **body})  # the bytes that `send` makes
-    return server.http.post("/requests", content=content, headers=headers | server.shown(name))
+    return server.http.post(
+        "/requests", content=content, headers=headers | server.auth_headers(name)
+    )
 
 
 def test_the_sender_gets_the_first_decision(server: RolesServer) -> None:

@@ -63,7 +63,7 @@ def waiting(server: RolesServer) -> float:
 def test_a_member_removed_before_the_decision_gets_403_without_totals(
     server: RolesServer, slow: DelayedDecisions
 ) -> None:
-    before, _ = server.kept()
+    before, _ = server.stored_rows()
     ask = request(server.clock, analyst="ana")
     with ThreadPoolExecutor(2) as pool:
         slow.going.clear()
@@ -79,7 +79,7 @@ def test_a_member_removed_before_the_decision_gets_403_without_totals(
         answer = asked.result()
     assert answer.status_code == 403, answer.text
     assert "totals" not in answer.text
-    after, _ = server.kept()
+    after, _ = server.stored_rows()
     assert after == before + 2
     assert last_decided(server) == ("refused", "not_permitted")
 
@@ -109,12 +109,12 @@ def test_a_membership_ends_exactly_at_its_until_time(server: RolesServer) -> Non
     server.clock.pass_(seconds=4.999)  # type: ignore[attr-defined]
     server.granted("census", "ana")
     server.clock.pass_(seconds=0.001)  # type: ignore[attr-defined]
-    before = server.kept()
+    before = server.stored_rows()
     for path in ("/datasets/census", "/datasets/census/requests", "/datasets/census/members"):
         assert server.see("ana", path).status_code == 404
     ask = request(server.clock, analyst="ana")
     assert server.send("ana", "/requests", ask).status_code == 403
-    assert server.kept() == before
+    assert server.stored_rows() == before
 
 
 def test_an_owner_who_removes_themselves_gets_the_decision(server: RolesServer) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from accountant.views.why import WHY_BYS
 from tests.streams.auth.roles_server import KINDS, ROLES, RolesServer, misspelt, setting
-from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, seen, status
+from tests.streams.auth.test_reading_matrix import ASKED, SEE_ALL, status, visible_to
 
 everybody = pytest.mark.parametrize("name", list(ROLES.values()))
 everywhere = pytest.mark.parametrize("dataset", KINDS)
@@ -49,7 +49,7 @@ def test_why_is_available_to_callers_who_see_the_dataset(
 ) -> None:
     for tail in ("", "?format=csv&by=week", "?analyst=ben"):
         answer, missing = (
-            furnished.http.get(f"/datasets/{each}/why{tail}", headers=furnished.shown(name))
+            furnished.http.get(f"/datasets/{each}/why{tail}", headers=furnished.auth_headers(name))
             for each in (dataset, misspelt(dataset))
         )
         assert answer.status_code == status(name, dataset)
@@ -62,7 +62,7 @@ def test_why_is_available_to_callers_who_see_the_dataset(
 def test_why_contains_only_rows_that_the_caller_may_see(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
-    what = seen(name, dataset)
+    what = visible_to(name, dataset)
     if name is None or what is None:
         return  # nothing of it, see above
     found, whole = why(furnished, name, dataset), why(furnished, "root", dataset)
@@ -99,7 +99,7 @@ def test_why_contains_only_rows_that_the_caller_may_see(
 def test_why_with_own_visibility_hides_other_analysts(
     furnished: RolesServer, name: str | None, dataset: str
 ) -> None:
-    what = seen(name, dataset)
+    what = visible_to(name, dataset)
     if name is None or what is None:
         return
     found = why(furnished, name, dataset, analyst="ben")
@@ -142,7 +142,7 @@ def test_why_returns_each_table_as_a_csv_download(furnished: RolesServer, datase
 def test_why_names_the_field_of_an_invalid_parameter(
     furnished: RolesServer, query: str, field: str
 ) -> None:
-    headers = furnished.shown("olga")
+    headers = furnished.auth_headers("olga")
     answer = furnished.http.get(f"/datasets/closed-own/why?{query}", headers=headers)
     assert answer.status_code == 422
     assert answer.json()["field"] == field

@@ -10,7 +10,7 @@ from tests.streams.cli.conftest import Command, Done, environment
 NAMES = ("root", "olga", "otto", "ana", "ben", "eng", "aud")
 
 
-class KnownServe:
+class AuthenticatedServer:
     """`serve` before `accountant.db`; `root` is the administrator.
 
     Attributes:
@@ -38,7 +38,7 @@ class KnownServe:
 
 
 @contextlib.contextmanager
-def known_serve(command: Command) -> Iterator[KnownServe]:
+def authenticated_server(command: Command) -> Iterator[AuthenticatedServer]:
     """Start it, with a token for each of `NAMES`."""
     file = ("--tokens", "tokens.json")
     tokens = {
@@ -47,7 +47,7 @@ def known_serve(command: Command) -> Iterator[KnownServe]:
     }
     known = {"ACCOUNTANT_TOKENS": "tokens.json", "ACCOUNTANT_ADMINISTRATORS": "root"}
     process = command.start("serve", "--port", "0", env=environment(**known))
-    made = KnownServe(command, "", tokens)
+    made = AuthenticatedServer(command, "", tokens)
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

@@ -11,7 +11,7 @@ AAAA = "sha256:" + 64 * "a"
 
 
 @pytest.fixture
-def asked(opened):
+def exported_ledger(opened):
     """A ledger of four decisions, exported to `log.jsonl`."""
     for _ in range(2):
         assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
@@ -53,27 +53,27 @@ def test_a_malformed_head_is_wrong_usage_and_nothing_is_read(accountant, head):
     assert done.err.startswith(f"error: {rule}, got {head[:80].rstrip()}")
 
 
-def test_the_digits_of_a_head_may_be_large(asked):
-    number, _, digits = head_of(asked).split(":")
-    assert asked("audit", "--head", f"{number}:sha256:{digits.upper()}").code == 0
+def test_the_digits_of_a_head_may_be_large(exported_ledger):
+    number, _, digits = head_of(exported_ledger).split(":")
+    assert exported_ledger("audit", "--head", f"{number}:sha256:{digits.upper()}").code == 0
 
 
-def test_a_head_within_the_log_with_another_hash_is_shown_beside_what_is_there(asked):
-    there = json.loads(lines(asked)[3])["previous"]
-    done = asked("audit", "--head", f"2:{AAAA}")
+def test_a_head_within_the_log_with_another_hash_is_shown_beside_what_is_there(exported_ledger):
+    there = json.loads(lines(exported_ledger)[3])["previous"]
+    done = exported_ledger("audit", "--head", f"2:{AAAA}")
     assert done.code == 1
     assert "disagrees partition 0, decision 2, field head\n" in done.out
     assert f"expected 2 {AAAA}\n   found    2 {there}\n" in done.out
     assert "decision 2 has another hash" in done.out
     assert "before it agree" not in done.out
-    (wrong,) = disagreements(asked("audit", "--head", f"2:{AAAA}", "--json"))
+    (wrong,) = disagreements(exported_ledger("audit", "--head", f"2:{AAAA}", "--json"))
     assert (wrong["expected"], wrong["found"]) == (f"2 {AAAA}", f"2 {there}")
 
 
 @pytest.mark.parametrize("number", [4, 9])
-def test_a_head_beyond_the_end_of_the_log_is_reported_with_that_end(asked, number):
-    last = head_of(asked).replace(":", " ", 1)
-    done = asked("audit", "--head", f"{number}:{AAAA}")
+def test_a_head_beyond_the_end_of_the_log_is_reported_with_that_end(exported_ledger, number):
+    last = head_of(exported_ledger).replace(":", " ", 1)
+    done = exported_ledger("audit", "--head", f"{number}:{AAAA}")
     assert done.code == 1
     assert f"field head\n   expected {number} {AAAA}\n" in done.out
     ends = f"the log ends at decision {last}, before decision {number}"
@@ -90,26 +90,26 @@ def test_a_head_beyond_the_end_of_the_log_is_reported_with_that_end(asked, numbe
     ],
     ids=["first", "middle", "last"],
 )
-def test_an_edited_record_is_not_counted_as_verified(asked, number, reported):
-    head, log = head_of(asked), lines(asked)
+def test_an_edited_record_is_not_counted_as_verified(exported_ledger, number, reported):
+    head, log = head_of(exported_ledger), lines(exported_ledger)
     # Nothing else depends on the ledger's id or on the caller.
     log[number] = log[number].replace('"analyst":"ana"', '"analyst":"eva"')
     log[number] = re.sub(r'"ledger":"[0-9a-f]{4}', '"ledger":"0000', log[number])
-    (asked.directory / "edited.jsonl").write_text("\n".join(log) + "\n")
-    done = asked("audit", "edited.jsonl", "--head", head)
+    (exported_ledger.directory / "edited.jsonl").write_text("\n".join(log) + "\n")
+    done = exported_ledger("audit", "edited.jsonl", "--head", head)
     assert done.code == 1
     said = " ".join(done.out.split())
     assert reported in said
     assert "right" not in said
 
 
-def test_a_head_behind_a_damaged_record_is_not_missing_from_other_partitions(asked):
-    genesis, *rest = lines(asked)
+def test_a_head_behind_a_damaged_record_is_not_missing_from_other_partitions(exported_ledger):
+    genesis, *rest = lines(exported_ledger)
     other = genesis.replace('"partition":0', '"partition":1')
     other = other.replace('partitions":1', 'partitions":2')
     damaged = [genesis, rest[0].replace('"epsilon":"1"', '"epsilon":"2"'), *rest[1:]]
-    (asked.directory / "two.jsonl").write_text("\n".join([*damaged, other]) + "\n")
-    done = asked("audit", "two.jsonl", "--head", head_of(asked), "--json")
+    (exported_ledger.directory / "two.jsonl").write_text("\n".join([*damaged, other]) + "\n")
+    done = exported_ledger("audit", "two.jsonl", "--head", head_of(exported_ledger), "--json")
     assert done.code == 1
     first, second = disagreements(done)
     assert first["partition_sequence"] == 1
@@ -165,8 +165,10 @@ def beheaded_genesis(log):
         (beheaded_genesis, 0),
     ],
 )
-def test_a_damaged_log_is_still_one(asked, damage, where):
-    (asked.directory / "damaged.jsonl").write_text("\n".join(damage(lines(asked))) + "\n")
-    done = asked("audit", "damaged.jsonl")
+def test_a_damaged_log_is_still_one(exported_ledger, damage, where):
+    (exported_ledger.directory / "damaged.jsonl").write_text(
+        "\n".join(damage(lines(exported_ledger))) + "\n"
+    )
+    done = exported_ledger("audit", "damaged.jsonl")
     assert (done.code, done.err) == (1, "")
     assert f"disagrees partition 0, decision {where}, field record" in done.out

@@ -13,7 +13,7 @@ from confluent_kafka import Producer
 
 from tests.streams.cli.conftest import environment
 from tests.streams.evidence.sinks.kinds import make_topic
-from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 
 
 @pytest.fixture
@@ -25,12 +25,12 @@ def key(opened) -> str:
 
 
 @pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
-    with NoteReceiver(tmp_path / "received") as running:
+def receiver(tmp_path: Path) -> Iterator[CheckpointReceiver]:
+    with CheckpointReceiver(tmp_path / "received") as running:
         yield running
 
 
-def kept(accountant, place: str) -> None:
+def store_three_checkpoints(accountant, place: str) -> None:
     """Have three heads of a growing log kept in a place."""
     for _ in range(3):
         assert accountant("ask", "census", "pure:0.001", "--analyst", "ana").code == 0
@@ -41,7 +41,7 @@ def kept(accountant, place: str) -> None:
 def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, application, tmp_path):
     make_topic(broker.bootstrap, application, partitions=2)
     place = f"kafka://{broker.bootstrap}/{application}"
-    kept(opened, place)
+    store_three_checkpoints(opened, place)
     run_audit = ("audit", "--checkpoints", place, "--key", key)
     done = opened(*run_audit)
     assert (done.code, "3 checkpoints agree, the last of decision 4" in done.out) == (0, True)
@@ -62,7 +62,7 @@ def test_an_auditor_reads_a_topic_from_its_beginning(opened, key, broker, applic
 
 
 def test_a_webhook_takes_heads_and_cannot_be_read(opened, key, receiver):
-    kept(opened, receiver.url)
+    store_three_checkpoints(opened, receiver.url)
     assert len(receiver.notes()) == 3
     done = opened("audit", "--checkpoints", str(receiver.directory), "--key", key)
     assert (done.code, "3 checkpoints agree" in done.out) == (0, True), done.out

@@ -43,7 +43,7 @@ def ask(accountant, times: int) -> None:
 
 
 @pytest.fixture
-def kept(opened, key) -> str:
+def stored_checkpoints(opened, key) -> str:
     """A ledger of whose log three checkpoints were kept, the last of its last decision."""
     for _ in range(3):
         ask(opened, 2)
@@ -55,16 +55,16 @@ def run_audit(accountant, key: str, *more: str):
     return accountant("audit", *more, "--checkpoints", "kept", "--key", key)
 
 
-def test_a_log_agrees_with_its_checkpoints(opened, kept, tmp_path):
-    done = run_audit(opened, kept)
+def test_a_log_agrees_with_its_checkpoints(opened, stored_checkpoints, tmp_path):
+    done = run_audit(opened, stored_checkpoints)
     assert done.code == 0, done.out
     assert "3 checkpoints agree, the last of decision 7" in done.out
     ask(opened, 1)  # the log may go on
-    as_json = run_audit(opened, kept, "--json").json
+    as_json = run_audit(opened, stored_checkpoints, "--json").json
     assert as_json["audit"] == "ok"
     assert as_json["checkpoints"]["ok"] is True
     assert as_json["checkpoints"]["partitions"][0]["agree"] == 3
-    (tmp_path / "public").write_text(kept)
+    (tmp_path / "public").write_text(stored_checkpoints)
     assert run_audit(opened, "public").code == 0
 
 
@@ -79,7 +79,9 @@ def test_a_head_is_printed_and_signed(opened, key):
     assert "— census.example.org " in note
 
 
-def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tmp_path):
+def test_a_ledger_that_was_replaced_fails_the_audit(
+    opened, accountant, stored_checkpoints, tmp_path
+):
     old = opened("head", "--json").json["ledger"]
     assert opened("head").out.splitlines()[0] == f"ledger {old}"
     for name in ("accountant.db", "accountant.db-wal", "accountant.db-shm", "accountant.db.index"):
@@ -92,27 +94,29 @@ def test_a_ledger_that_was_replaced_fails_the_audit(opened, accountant, kept, tm
     assert opened("head", "--key", "key", "--to", "kept").code == 0
     new = opened("head", "--json").json["ledger"]
 
-    done = run_audit(opened, kept)
+    done = run_audit(opened, stored_checkpoints)
     assert done.code == 1
     said = " ".join(done.out.split())
     assert f"another ledger {old}: it has 3 checkpoints there, the last of decision 7" in said
     assert f"ledger {new}" in said
-    (other,) = run_audit(opened, kept, "--json").json["checkpoints"]["others"]
-    assert (other["ledger"], other["checkpoints"], other["key"]) == (old, 3, kept)
+    (other,) = run_audit(opened, stored_checkpoints, "--json").json["checkpoints"]["others"]
+    assert (other["ledger"], other["checkpoints"], other["key"]) == (old, 3, stored_checkpoints)
 
-    meant = run_audit(opened, kept, "--ledger", new)
+    meant = run_audit(opened, stored_checkpoints, "--ledger", new)
     assert meant.code == 0, meant.out
-    assert run_audit(opened, kept, "--ledger", old).code == 1
-    assert run_audit(opened, kept, "--ledger", f" {new.upper()} ").code == meant.code
+    assert run_audit(opened, stored_checkpoints, "--ledger", old).code == 1
+    assert run_audit(opened, stored_checkpoints, "--ledger", f" {new.upper()} ").code == meant.code
     for unlike in ("", f"ledger {new}", new[:-1]):
-        unclear = run_audit(opened, kept, "--ledger", unlike)
+        unclear = run_audit(opened, stored_checkpoints, "--ledger", unlike)
         assert (unclear.code, "--ledger must be" in unclear.err) == (2, True)
     wrong = opened("audit", "--ledger", old)
     assert wrong.code == 1
     assert f"expected {old} found {new}" in " ".join(wrong.out.split())
 
 
-def test_checkpoints_of_another_ledger_fail_no_audit(opened, accountant, kept, tmp_path):
+def test_checkpoints_of_another_ledger_fail_no_audit(
+    opened, accountant, stored_checkpoints, tmp_path
+):
     assert accountant("key", "create", "theirs").code == 0
     other = f"sqlite:///{tmp_path}/other.db"
     accountant(
@@ -129,7 +133,7 @@ def test_checkpoints_of_another_ledger_fail_no_audit(opened, accountant, kept, t
         other,
     )
     assert accountant("head", "--url", other, "--key", "theirs", "--to", "kept").code == 0
-    assert run_audit(opened, kept).code == 0
+    assert run_audit(opened, stored_checkpoints).code == 0
 
 
 def rewritten(log: Log) -> Log:
@@ -159,14 +163,17 @@ TAMPERED: dict[str, tuple[Callable[[Log], Log], str]] = {
 
 
 @pytest.mark.parametrize("how", TAMPERED)
-def test_an_audit_names_each_kind_of_tampering(opened, kept, tmp_path, how):
+def test_an_audit_names_each_kind_of_tampering(opened, stored_checkpoints, tmp_path, how):
     change, named = TAMPERED[how]
     log = opened("log", "export").out.encode().splitlines()
     (tmp_path / "log.jsonl").write_bytes(b"\n".join(change(log)))
-    done = run_audit(opened, kept, "log.jsonl")
+    done = run_audit(opened, stored_checkpoints, "log.jsonl")
     assert done.code == 1
     assert named in done.out, done.out
-    assert run_audit(opened, kept, "log.jsonl", "--json").json["checkpoints"]["ok"] is False
+    assert (
+        run_audit(opened, stored_checkpoints, "log.jsonl", "--json").json["checkpoints"]["ok"]
+        is False
+    )
 
 
 def recomputed(log: Log, without: int) -> Log:
@@ -186,65 +193,72 @@ def recomputed(log: Log, without: int) -> Log:
     return out
 
 
-def test_a_recomputed_log_is_named_though_its_audit_passes(opened, kept, tmp_path):
+def test_a_recomputed_log_is_named_though_its_audit_passes(opened, stored_checkpoints, tmp_path):
     log = opened("log", "export").out.encode().splitlines()
     (tmp_path / "recomputed.jsonl").write_bytes(b"\n".join(recomputed(log, 4)))
     assert opened("audit", "recomputed.jsonl").code == 0
-    done = run_audit(opened, kept, "recomputed.jsonl")
+    done = run_audit(opened, stored_checkpoints, "recomputed.jsonl")
     assert done.code == 1
     assert "truncated" in done.out
     assert "differs: decision 5 is" in done.out
     assert "decided again, after decision 3" in done.out
 
 
-def test_an_old_backup_is_named(opened, kept, tmp_path):
+def test_an_old_backup_is_named(opened, stored_checkpoints, tmp_path):
     backup = tmp_path / "backup.db"
     shutil.copy(tmp_path / "accountant.db", backup)
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")
-    done = run_audit(opened, kept, "backup.db")
+    done = run_audit(opened, stored_checkpoints, "backup.db")
     assert done.code == 1
     assert "truncated: the log ends at decision 7, but decision 8 was signed" in done.out
     shutil.copy(backup, tmp_path / "accountant.db")
     unseen = partial(opened, ACCOUNTANT_CHECKPOINTS="off")
     ask(unseen, 1)  # the copy goes on, another way
-    forked = run_audit(opened, kept)
+    forked = run_audit(opened, stored_checkpoints)
     assert forked.code == 1
     assert "differs: decision 8 is" in forked.out
     assert "decided again, after decision 7" in forked.out
     opened("head", "--key", "key", "--to", "kept")
-    assert "fork: decision 8 of branch 0 was signed twice" in run_audit(opened, kept).out
+    assert (
+        "fork: decision 8 of branch 0 was signed twice" in run_audit(opened, stored_checkpoints).out
+    )
 
 
-def test_another_ledgers_log_is_named(opened, kept):
+def test_another_ledgers_log_is_named(opened, stored_checkpoints):
     url = ("--url", "sqlite:///other.db")
     opened("dataset", "open", "survey", "--epsilon", "1", "--filter", "basic", *url)
-    done = run_audit(opened, kept, "other.db")
+    done = run_audit(opened, stored_checkpoints, "other.db")
     assert done.code == 1
     assert "no checkpoint of this ledger was found" in done.out
 
 
-def test_a_checkpoint_without_a_valid_signature_fails_the_audit(opened, kept, tmp_path):
+def test_a_checkpoint_without_a_valid_signature_fails_the_audit(
+    opened, stored_checkpoints, tmp_path
+):
     other = opened("key", "create", "other").out.strip()
     assert run_audit(opened, other).code == 1
-    both = opened("audit", "--checkpoints", "kept", "--key", other, "--key", kept)
+    both = opened("audit", "--checkpoints", "kept", "--key", other, "--key", stored_checkpoints)
     assert both.code == 0
     note = next((tmp_path / "kept").rglob("*.note"))
     note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
-    done = run_audit(opened, kept)
+    done = run_audit(opened, stored_checkpoints)
     assert done.code == 1
     assert "no known key has signed it" in done.out
 
 
-def test_a_receipt_is_found_or_reported_as_missing(opened, kept, tmp_path):
+def test_a_receipt_is_found_or_reported_as_missing(opened, stored_checkpoints, tmp_path):
     asked = opened("ask", "census", "pure:0.001", "--analyst", "ana", "--json")
     (tmp_path / "receipt.json").write_text(asked.out)
     found = opened("audit", "--receipt", "receipt.json")
     assert found.code == 0, found.out
     assert "receipt of decision 8, partition 0: in the log" in found.out
-    assert "no checkpoint covers it yet" in run_audit(opened, kept, "--receipt", "receipt.json").out
+    assert (
+        "no checkpoint covers it yet"
+        in run_audit(opened, stored_checkpoints, "--receipt", "receipt.json").out
+    )
     opened("head", "--key", "key", "--to", "kept")
-    under = run_audit(opened, kept, "--receipt", "receipt.json")
+    under = run_audit(opened, stored_checkpoints, "--receipt", "receipt.json")
     assert "in the log, and covered by the checkpoint of 8" in under.out
     log = opened("log", "export").out.encode().splitlines()
     for lacking in (log[:-1], last_edited(log)):
@@ -336,7 +350,7 @@ def test_an_invalid_argument_of_an_audit_is_reported(opened, key):
     assert "not what a server says" in opened("head", *server, "--key", "key").err
 
 
-def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, kept, tmp_path):
+def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, stored_checkpoints, tmp_path):
     opened("key", "create", "next", "--name", "census.example.org")
     new = opened("key", "show", "next").out.strip()
     done = opened("key", "rotate", "next", "--old", "key", "--reason", "yearly")
@@ -346,35 +360,35 @@ def test_after_a_rotation_the_old_key_is_no_longer_trusted(opened, kept, tmp_pat
     assert again.code == 1
     assert "nothing was written" in again.err
     opened("head", "--key", "next", "--to", "kept")
-    sound = run_audit(opened, kept)  # with the first key alone
+    sound = run_audit(opened, stored_checkpoints)  # with the first key alone
     assert sound.code == 0, sound.out
     assert "key partition 0, decision 8 at" in sound.out
-    assert f"{new} replaces {kept}: yearly" in " ".join(sound.out.split())
+    assert f"{new} replaces {stored_checkpoints}: yearly" in " ".join(sound.out.split())
     assert "4 checkpoints agree" in sound.out
     ask(opened, 1)
     opened("head", "--key", "key", "--to", "kept")  # as a thief would
-    stolen = run_audit(opened, kept)
+    stolen = run_audit(opened, stored_checkpoints)
     assert stolen.code == 1
     assert "key: decision 9 was signed at" in stolen.out
     assert "which is not the log's key there" in stolen.out
 
 
-def test_a_lost_key_is_reported_and_the_new_one_must_be_named(opened, kept):
+def test_a_lost_key_is_reported_and_the_new_one_must_be_named(opened, stored_checkpoints):
     new = opened("key", "create", "next").out.strip()
-    done = opened("key", "rotate", "next", "--lost", kept, "--reason", "stolen")
+    done = opened("key", "rotate", "next", "--lost", stored_checkpoints, "--reason", "stolen")
     assert done.code == 0, done.err
     opened("head", "--key", "next", "--to", "kept")
-    alone = run_audit(opened, kept)
+    alone = run_audit(opened, stored_checkpoints)
     assert alone.code == 1
     assert "no known key has signed it" in alone.out
-    both = opened("audit", "--checkpoints", "kept", "--key", kept, "--key", new)
+    both = opened("audit", "--checkpoints", "kept", "--key", stored_checkpoints, "--key", new)
     assert both.code == 0, both.out
-    assert f"{new} replaces {kept} (unsigned): stolen" in " ".join(both.out.split())
+    assert f"{new} replaces {stored_checkpoints} (unsigned): stolen" in " ".join(both.out.split())
 
 
-def test_a_rotation_names_the_key_before_it(opened, kept):
-    for options in ((), ("--old", "key", "--lost", kept)):
-        done = opened("key", "rotate", kept, "--reason", "x", *options)
+def test_a_rotation_names_the_key_before_it(opened, stored_checkpoints):
+    for options in ((), ("--old", "key", "--lost", stored_checkpoints)):
+        done = opened("key", "rotate", stored_checkpoints, "--reason", "x", *options)
         assert done.code == 2
         assert "--old FILE, or --lost PUBLIC" in done.err
     assert opened("key", "rotate", "no key", "--old", "key", "--reason", "x").code == 4

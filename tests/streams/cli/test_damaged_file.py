@@ -17,7 +17,7 @@ READERS = [
 
 
 @pytest.fixture
-def asked(opened):
+def ledger_of_four(opened):
     """A ledger of four decisions."""
     for _ in range(2):
         assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
@@ -32,58 +32,63 @@ def damage(command, change):
 
 
 @pytest.mark.parametrize("value", ["CAST(value AS TEXT)", "CAST(x'22ff22' AS TEXT)", "200000000"])
-def test_every_reader_names_a_decision_that_is_no_bytes(asked, value):
-    whole = asked("log", "export").out.splitlines()
-    damage(asked, f"UPDATE decisions SET value = {value} WHERE sequence = 2")
+def test_every_reader_names_a_decision_that_is_no_bytes(ledger_of_four, value):
+    whole = ledger_of_four("log", "export").out.splitlines()
+    damage(ledger_of_four, f"UPDATE decisions SET value = {value} WHERE sequence = 2")
     for reader in READERS:
-        done = asked(*reader)
+        done = ledger_of_four(*reader)
         assert done.code == 4, reader
         assert done.err.startswith("error: "), reader
         assert "is damaged: decision 2 must be stored as blob, got " in done.err, reader
         assert done.out.splitlines() == (whole[:2] if reader == ("log", "export") else [])
 
 
-def test_a_name_that_is_no_utf8_is_a_damaged_decision(asked):
+def test_a_name_that_is_no_utf8_is_a_damaged_decision(ledger_of_four):
     damage(
-        asked,
+        ledger_of_four,
         "UPDATE decisions SET value = CAST(replace(CAST(value AS TEXT), "
         """'"dataset":"census"', CAST(x'2264617461736574223a22ff22' AS TEXT)) AS BLOB) """
         "WHERE sequence = 2",
     )
     for reader in READERS[0], READERS[2]:
-        done = asked(*reader)
+        done = ledger_of_four(*reader)
         assert (done.code, done.out) == (4, "")
         assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
-    done = asked("audit")
+    done = ledger_of_four("audit")
     assert done.code == 1
     assert "disagrees partition 0, decision 2, field record" in done.out
-    damage(asked, "UPDATE decisions SET value = 12 WHERE sequence = 3")
-    assert asked("audit").out == done.out, "the audit names the first difference"
+    damage(ledger_of_four, "UPDATE decisions SET value = 12 WHERE sequence = 3")
+    assert ledger_of_four("audit").out == done.out, "the audit names the first difference"
 
 
-def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(asked):
+def test_a_decision_that_nests_too_deep_for_the_stack_is_a_damaged_decision(ledger_of_four):
     # With a word that makes the audit look for a genesis in it.
     deep = b'{"type":"decision","x":"genesis","y":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-    damage(asked, f"UPDATE decisions SET value = x'{deep.hex()}' WHERE sequence = 2")
+    damage(ledger_of_four, f"UPDATE decisions SET value = x'{deep.hex()}' WHERE sequence = 2")
     for reader in READERS[0], READERS[2]:
-        done = asked(*reader)
+        done = ledger_of_four(*reader)
         assert (done.code, done.out) == (4, "")
         assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
-    (asked.directory / "log.jsonl").write_text(asked("log", "export").out)
+    (ledger_of_four.directory / "log.jsonl").write_text(ledger_of_four("log", "export").out)
     for audit in ("audit",), ("audit", "log.jsonl"):
-        done = asked(*audit)
+        done = ledger_of_four(*audit)
         assert done.code == 1
         assert "disagrees partition 0, decision 2, field record" in done.out
-    done = asked("ask", "census", "pure:0.1", "--analyst", "ana")
+    done = ledger_of_four("ask", "census", "pure:0.1", "--analyst", "ana")
     assert (done.code, done.out) == (4, "")
     assert "damaged: the record after decision 1 cannot be read" in done.err
     assert "`accountant audit` names the first record that disagrees" in done.err
 
 
-def test_an_unreadable_decision_is_named_when_its_id_is_searched(asked):
-    wanted = json.loads(asked("log", "export").out.splitlines()[2])["request"]["request_id"]
-    damage(asked, "UPDATE decisions SET value = CAST(value || x'ff' AS BLOB) WHERE sequence = 2")
-    done = asked("log", "export", "--id", wanted)
+def test_an_unreadable_decision_is_named_when_its_id_is_searched(ledger_of_four):
+    wanted = json.loads(ledger_of_four("log", "export").out.splitlines()[2])["request"][
+        "request_id"
+    ]
+    damage(
+        ledger_of_four,
+        "UPDATE decisions SET value = CAST(value || x'ff' AS BLOB) WHERE sequence = 2",
+    )
+    done = ledger_of_four("log", "export", "--id", wanted)
     assert (done.code, done.out) == (4, "")
     assert done.err.startswith("error: the decision log is damaged: decision 2 cannot be read")
 
@@ -112,12 +117,14 @@ PARTITION = '{"partition":0}'
         (PARTITION, "CAST('{' AS BLOB)", READERS[3:]),
     ],
 )
-def test_a_damaged_row_of_state_is_named_and_the_next_writer_repairs_it(asked, row, value, readers):
-    damage(asked, f"UPDATE state SET value = {value} WHERE key = CAST('{row}' AS BLOB)")
+def test_a_damaged_row_of_state_is_named_and_the_next_writer_repairs_it(
+    ledger_of_four, row, value, readers
+):
+    damage(ledger_of_four, f"UPDATE state SET value = {value} WHERE key = CAST('{row}' AS BLOB)")
     for reader in readers:
-        done = asked(*reader)
+        done = ledger_of_four(*reader)
         assert (done.code, done.out) == (4, ""), reader
         assert f"the row of {row} in its `state` cannot be read: " in done.err, reader
-    assert asked("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
+    assert ledger_of_four("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
     for reader in READERS:
-        assert asked(*reader).code == 0, reader
+        assert ledger_of_four(*reader).code == 0, reader

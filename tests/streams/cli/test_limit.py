@@ -23,7 +23,7 @@ def census(accountant: Command) -> Command:
     return accountant
 
 
-def asked(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
+def ask_for_record(census: Command, analyst: str, epsilon: str) -> dict[str, Any]:
     done = census("ask", "census", f"pure:{epsilon}", "--analyst", analyst, "--json")
     found: dict[str, Any] = json.loads(done.out)
     return found
@@ -33,8 +33,8 @@ def test_a_team_limit_refuses_and_shows_what_would_fit(census: Command) -> None:
     done = census("limit", "set", "census", "--team", "blue", "--part", "0.3", *BY)
     assert done.code == 0, done.out + done.err
     assert "limit_set: team blue may use 30 % of the budget (version 1)" in done.out + done.err
-    assert asked(census, "ana", "0.2")["outcome"] == "granted"
-    refused = asked(census, "ben", "0.2")
+    assert ask_for_record(census, "ana", "0.2")["outcome"] == "granted"
+    refused = ask_for_record(census, "ben", "0.2")
     assert (refused["reason"], refused["fits"]) == ("exhausted", "pure:0.1")
     assert refused["level"] == {"scope": "team", "name": "blue", "what": "limit"}
     reported = census("ask", "census", "pure:0.2", "--analyst", "ben")

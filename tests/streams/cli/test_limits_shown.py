@@ -11,7 +11,7 @@ import pytest
 from accountant.times import from_iso
 from streams.cli.reading.analyst_access import read_access
 from streams.cli.reading.dataset_reader import reader
-from tests.streams.cli.authenticated_server import KnownServe, known_serve
+from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_serve import serving
 
@@ -19,7 +19,7 @@ BY = ("--by", "olga")
 OPEN = ("--filter", "basic", "--epsilon", "1", "--access", "members", "--most-per-request", "1")
 
 
-def made(census: Command) -> Command:
+def open_with_limits(census: Command) -> Command:
     """Open `census` with two analysts of team blue; two tenths are used by ana."""
     for words in (
         ("dataset", "open", "census", *OPEN, *BY),
@@ -37,7 +37,7 @@ def made(census: Command) -> Command:
 
 @pytest.fixture
 def census(accountant: Command) -> Command:
-    return made(accountant)
+    return open_with_limits(accountant)
 
 
 @pytest.fixture(params=["file", "server"])
@@ -207,8 +207,8 @@ def test_a_grant_says_how_many_more_fit_at_every_level(
 
 
 @pytest.fixture
-def known(accountant: Command) -> Iterator[KnownServe]:
-    with known_serve(accountant) as server:
+def signed_in(accountant: Command) -> Iterator[AuthenticatedServer]:
+    with authenticated_server(accountant) as server:
         for name, words in (
             ("root", ("dataset", "open", "census", *OPEN, "--owner", "olga")),
             ("olga", ("member", "set", "census", "ana", "--role", "analyst", "--team", "blue")),
@@ -221,8 +221,8 @@ def known(accountant: Command) -> Iterator[KnownServe]:
         yield server
 
 
-def test_a_server_shows_each_caller_their_own_budget(known: KnownServe) -> None:
-    at = ("--url", known.url)
+def test_a_server_shows_each_caller_their_own_budget(signed_in: AuthenticatedServer) -> None:
+    at = ("--url", signed_in.url)
     for name, scopes in (
         ("olga", ["team", "each"]),
         ("aud", ["team", "each"]),
@@ -230,42 +230,42 @@ def test_a_server_shows_each_caller_their_own_budget(known: KnownServe) -> None:
         ("ana", ["each"]),
         ("ben", ["team"]),
     ):
-        listed = known.done(name, "limit", "list", "census", "--json", *at).rows
+        listed = signed_in.done(name, "limit", "list", "census", "--json", *at).rows
         assert [each["scope"] for each in listed] == scopes, name
-        shown = known.done(name, "dataset", "show", "census", *at).out
+        shown = signed_in.done(name, "dataset", "show", "census", *at).out
         assert ("each analyst of team blue" in shown) == ("each" in scopes), name
-    assert known.by("otto", "limit", "list", "census", *at).code == 1
-    (budget,) = known.done("ana", "mine", "--json", *at).rows
+    assert signed_in.by("otto", "limit", "list", "census", *at).code == 1
+    (budget,) = signed_in.done("ana", "mine", "--json", *at).rows
     assert (budget["analyst"], budget["levels"][0]["analyst"]) == ("ana", "ana")
-    assert known.by("ana", "mine", "--json", *at, ACCOUNTANT_ANALYST="ana").rows == [budget]
-    otto = known.done("otto", "mine", *at)
+    assert signed_in.by("ana", "mine", "--json", *at, ACCOUNTANT_ANALYST="ana").rows == [budget]
+    otto = signed_in.done("otto", "mine", *at)
     assert "you may ask no dataset" in otto.out
-    assert known.by("ana", "mine", "--analyst", "ben", *at).code != 0
-    (of_ben,) = known.done("aud", "mine", "--analyst", "ben", "--json", *at).rows
+    assert signed_in.by("ana", "mine", "--analyst", "ben", *at).code != 0
+    (of_ben,) = signed_in.done("aud", "mine", "--analyst", "ben", "--json", *at).rows
     assert of_ben["analyst"] == "ben"
 
 
 def test_mine_of_a_removed_or_expired_member_shows_no_amount(
-    known: KnownServe, tmp_path: Path
+    signed_in: AuthenticatedServer, tmp_path: Path
 ) -> None:
-    at = ("--url", known.url)
-    assert "ben may still use" in known.done("olga", "mine", "--analyst", "ben", *at).out
-    assert "you may still use" in known.done("ben", "mine", "--analyst", "ben", *at).out
-    known.done("olga", "member", "remove", "census", "ben", *at)
+    at = ("--url", signed_in.url)
+    assert "ben may still use" in signed_in.done("olga", "mine", "--analyst", "ben", *at).out
+    assert "you may still use" in signed_in.done("ben", "mine", "--analyst", "ben", *at).out
+    signed_in.done("olga", "member", "remove", "census", "ben", *at)
     for name, obstacle in (
         ("ben", "ben has no role on census and may ask nothing"),
         ("aud", "aud is auditor of census, not analyst, and may ask nothing"),
     ):
-        shown = known.done("olga", "mine", "--analyst", name, *at).out
+        shown = signed_in.done("olga", "mine", "--analyst", name, *at).out
         assert obstacle in shown
         assert "may still use" not in shown
         assert "left" not in shown
     until = ("--until", "2099-01-01")
-    known.done("olga", "member", "set", "census", "eng", "--role", "analyst", *until, *at)
+    signed_in.done("olga", "member", "set", "census", "eng", "--role", "analyst", *until, *at)
     file = tmp_path / "token"
     file.touch(mode=0o600)
-    file.write_text(known.tokens["olga"])
-    with reader(known.url, file) as ledger:
+    file.write_text(signed_in.tokens["olga"])
+    with reader(signed_in.url, file) as ledger:
         budgets = ledger.budgets("eng")
         assert read_access(ledger, "eng", budgets, 0).obstacles == {}
         ended = read_access(ledger, "eng", budgets, from_iso("2099-01-01T00:00:00.000Z"))
@@ -273,7 +273,7 @@ def test_mine_of_a_removed_or_expired_member_shows_no_amount(
 
 
 def test_a_hidden_and_an_unknown_dataset_get_the_same_message(
-    known: KnownServe, tmp_path: Path
+    signed_in: AuthenticatedServer, tmp_path: Path
 ) -> None:
     file = tmp_path / "members.csv"
     file.write_text("member,roles,team,until\notto,owner,,\n")
@@ -289,17 +289,17 @@ def test_a_hidden_and_an_unknown_dataset_get_the_same_message(
     ):
         for name in ("census", "nowhere"):
             command = [name if word == "{}" else word for word in words]
-            done = known.by("otto", *command, "--url", known.url)
+            done = signed_in.by("otto", *command, "--url", signed_in.url)
             said = f"dataset {name} was never opened, or you have no role on it; you are signed in "
             assert (done.code, f"error: {said}as otto\n" in done.err) == (1, True), done.err
-    by_root = known.by("root", "why", "nowhere", "--url", known.url)
+    by_root = signed_in.by("root", "why", "nowhere", "--url", signed_in.url)
     assert "error: dataset nowhere was never opened\n" in by_root.err
 
 
 def test_a_request_without_token_and_name_asks_for_the_token_first(
-    known: KnownServe, accountant: Command
+    signed_in: AuthenticatedServer, accountant: Command
 ) -> None:
-    words = ("ask", "census", "pure:0.1", "--url", known.url)
+    words = ("ask", "census", "pure:0.1", "--url", signed_in.url)
     without = accountant(*words)
     named = accountant(*words, "--analyst", "ana")
     assert (without.code, without.err) == (4, named.err)
@@ -308,41 +308,41 @@ def test_a_request_without_token_and_name_asks_for_the_token_first(
     assert (elsewhere.code, "the request names no analyst" in elsewhere.err) == (2, True)
 
 
-def test_mine_names_the_closed_dataset(known: KnownServe) -> None:
-    at = ("--url", known.url)
-    known.done("olga", "dataset", "close", "census", *at)
+def test_mine_names_the_closed_dataset(signed_in: AuthenticatedServer) -> None:
+    at = ("--url", signed_in.url)
+    signed_in.done("olga", "dataset", "close", "census", *at)
     closed = "may ask no open dataset: census is closed and grants nothing more"
-    assert f"you {closed}" in known.done("ana", "mine", *at).out
-    assert f"ana {closed}" in known.done("olga", "mine", "--analyst", "ana", *at).out
+    assert f"you {closed}" in signed_in.done("ana", "mine", *at).out
+    assert f"ana {closed}" in signed_in.done("olga", "mine", "--analyst", "ana", *at).out
     for name in ("otto", "aud"):
-        shown = known.done(name, "mine", *at).out
+        shown = signed_in.done(name, "mine", *at).out
         assert "you may ask no dataset: ask an owner to run `accountant member set`" in shown
 
 
-def test_a_server_applies_the_limits_of_the_token_s_name(known: KnownServe) -> None:
-    at = ("--url", known.url)
+def test_a_server_applies_the_limits_of_the_token_s_name(signed_in: AuthenticatedServer) -> None:
+    at = ("--url", signed_in.url)
     fits = ("fits", "--dataset", "census", "--claim", "pure:0.05", "--json", *at)
-    assert known.done("ana", *fits).json["fits"] == 5
-    assert known.done("ben", *fits).json["fits"] == 10
-    assert known.done("olga", *fits, "--analyst", "ana").json["fits"] == 5
-    dry = known.by("ana", "ask", "census", "pure:0.3", "--dry-run", *at)
+    assert signed_in.done("ana", *fits).json["fits"] == 5
+    assert signed_in.done("ben", *fits).json["fits"] == 10
+    assert signed_in.done("olga", *fits, "--analyst", "ana").json["fits"] == 5
+    dry = signed_in.by("ana", "ask", "census", "pure:0.3", "--dry-run", *at)
     assert "The limit of each analyst of team blue has too little left" in dry.out
-    others = known.by("ana", *fits, "--analyst", "ben")
+    others = signed_in.by("ana", *fits, "--analyst", "ben")
     assert others.code == 1
     assert "what others have left" in others.err
 
 
-def test_an_analyst_sees_their_own_refusals_by_reason(known: KnownServe) -> None:
-    at = ("--url", known.url)
+def test_an_analyst_sees_their_own_refusals_by_reason(signed_in: AuthenticatedServer) -> None:
+    at = ("--url", signed_in.url)
     why = ("why", "census", "--by")
-    assert "ana has no refused request on census" in known.done("ana", *why, "reason", *at).out
-    assert known.by("ana", "ask", "census", "pure:0.3", *at).code == 1
-    known.by("ben", "ask", "census", "pure:0.6", *at)
-    shown = known.done("ana", *why, "reason", *at).out
+    assert "ana has no refused request on census" in signed_in.done("ana", *why, "reason", *at).out
+    assert signed_in.by("ana", "ask", "census", "pure:0.3", *at).code == 1
+    signed_in.by("ben", "ask", "census", "pure:0.6", *at)
+    shown = signed_in.done("ana", *why, "reason", *at).out
     assert re.search(r"exhausted .* 1 *$", shown, re.MULTILINE), shown
     assert "the limit of each analyst of a team" in shown
     assert "a team's limit" not in shown  # that is the refusal of another analyst
-    assert "only their own requests" in known.done("ana", *why, "week", *at).out
+    assert "only their own requests" in signed_in.done("ana", *why, "week", *at).out
 
 
 def test_a_refused_record_of_an_owner_is_not_called_a_request(census: Command) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.streams.cli.authenticated_server import KnownServe, known_serve
+from tests.streams.cli.authenticated_server import AuthenticatedServer, authenticated_server
 from tests.streams.cli.conftest import Command
 from tests.streams.cli.test_serve import serving
 
@@ -21,8 +21,8 @@ OPEN = ("dataset", "open", "census", *POLICY)
 
 
 @pytest.fixture
-def server(accountant: Command) -> Iterator[KnownServe]:
-    with known_serve(accountant) as served:
+def server(accountant: Command) -> Iterator[AuthenticatedServer]:
+    with authenticated_server(accountant) as served:
         yield served
 
 
@@ -41,7 +41,7 @@ def rows(accountant: Command, **more: str) -> dict[str, dict[str, object]]:
 
 
 def test_each_does_the_job_with_a_token_and_no_other(
-    server: KnownServe, accountant: Command
+    server: AuthenticatedServer, accountant: Command
 ) -> None:
     opened = server.done("root", *OPEN, "--owner", "olga", "--owner", "otto")
     assert "there is no analyst yet; olga or otto can add one with" in opened.out
@@ -91,7 +91,7 @@ def test_each_does_the_job_with_a_token_and_no_other(
 
 
 def test_a_caller_without_a_token_learns_how_to_pass_one(
-    server: KnownServe, accountant: Command
+    server: AuthenticatedServer, accountant: Command
 ) -> None:
     for command in (("ask", "census", "pure:0.1", "--analyst", "ana"), ("me",)):
         done = accountant(*command)
@@ -106,7 +106,7 @@ def test_a_caller_without_a_token_learns_how_to_pass_one(
 
 
 def test_a_typed_option_takes_precedence_over_the_environment(
-    server: KnownServe, accountant: Command
+    server: AuthenticatedServer, accountant: Command
 ) -> None:
     mine = accountant.directory / "mine"
     mine.write_text(server.tokens["ana"] + "\n")
@@ -338,7 +338,7 @@ def test_a_sync_stops_at_the_first_refusal_and_says_how_far_it_came(owned: Comma
 
 
 def test_a_sync_through_a_server_ends_with_its_own_owner(
-    server: KnownServe, accountant: Command
+    server: AuthenticatedServer, accountant: Command
 ) -> None:
     server.done("root", *OPEN, "--owner", "olga")
     (accountant.directory / "members").write_text(TABLE)
@@ -389,7 +389,7 @@ def test_datasets_of_one_population_are_added_up(owned: Command) -> None:
 
 
 def test_a_policy_of_a_file_is_closed_by_a_token_too(
-    server: KnownServe, accountant: Command
+    server: AuthenticatedServer, accountant: Command
 ) -> None:
     policy = {"filter": "basic", "epsilon": "1"}
     (accountant.directory / "policy.json").write_text(json.dumps(policy))
@@ -411,7 +411,9 @@ def test_a_policy_of_a_file_is_closed_by_a_token_too(
     server.done("ben", "ask", "survey", "pure:0.1")
 
 
-def test_a_server_shows_the_joint_guarantee_with_visible_names_only(server: KnownServe) -> None:
+def test_a_server_shows_the_joint_guarantee_with_visible_names_only(
+    server: AuthenticatedServer,
+) -> None:
     for name in ("city-1", "city-2"):
         server.done("root", "dataset", "open", name, *POLICY, "--population", "city")
     server.done(*("root", "member", "set", "city-1", "ana", "--role", "analyst"))

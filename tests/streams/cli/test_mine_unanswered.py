@@ -19,7 +19,7 @@ def fails() -> int:
     raise KeyboardInterrupt
 
 
-def begun(ledger: Accountant, store: ResultStore, claim: str) -> PreparedRequest:
+def begin_release(ledger: Accountant, store: ResultStore, claim: str) -> PreparedRequest:
     """Begin a release as a process does that ends before it hears the answer."""
     call = ledger._prepare(ledger._draft("census", claim), 5)
     Release(store, call, CODEC, ledger.url, 5).record_request()
@@ -36,11 +36,11 @@ def test_charged_releases_without_an_answer_are_listed(opened: Command, tmp_path
             ledger.release("census", "pure:30", lambda: 1, store=store)
         with pytest.raises(KeyboardInterrupt) as failed:
             ledger.release("census", "pure:0.002", fails, store=store, purpose="a count")
-        granted = begun(ledger, store, "pure:0.003")
+        granted = begin_release(ledger, store, "pure:0.003")
         assert ledger._sender.reply_to(granted, 5).granted
-        refused = begun(ledger, store, "pure:40")
+        refused = begin_release(ledger, store, "pure:40")
         assert not ledger._sender.reply_to(refused, 5).granted
-        unsent = begun(ledger, store, "pure:0.004")
+        unsent = begin_release(ledger, store, "pure:0.004")
     rows = opened("mine", "--unanswered", "--json", **where).rows
     assert [(row["request_id"], row["charged"]) for row in rows] == [
         (failed.value.request_id, True),  # type: ignore[attr-defined]

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.streams.cli.authenticated_server import known_serve
+from tests.streams.cli.authenticated_server import authenticated_server
 
 
 @contextlib.contextmanager
@@ -95,7 +95,7 @@ def test_a_setting_that_the_file_was_not_made_with_is_a_refused_start(opened):
     ids=["no HTTP", "another protocol"],
 )
 def test_unauthenticated_callers_do_not_fill_the_log(accountant, sent):
-    with known_serve(accountant) as server:
+    with authenticated_server(accountant) as server:
         host, _, port = server.url.removeprefix("http://").partition(":")
         for _ in range(50):
             with socket.create_connection((host, int(port))) as connection:

@@ -12,13 +12,13 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.streams.cli.authenticated_server import known_serve
+from tests.streams.cli.authenticated_server import authenticated_server
 from tests.streams.cli.conftest import Command, environment
 
 FILE = "tokens.json"
 
 
-def made(accountant: Command, *more: str, **variables: str) -> Any:
+def create_token(accountant: Command, *more: str, **variables: str) -> Any:
     done = accountant("token", "create", "--tokens", FILE, "--json", *more, **variables)
     assert done.code == 0, done.err
     return done.json
@@ -63,10 +63,10 @@ def test_a_mistyped_file_is_not_there_afterwards(accountant: Command) -> None:
 
 def test_tokens_are_revoked_by_name_or_by_id(accountant: Command) -> None:
     first, second = (
-        made(accountant, "--name", "ana"),
-        made(accountant, "--name", "ana", "--another"),
+        create_token(accountant, "--name", "ana"),
+        create_token(accountant, "--name", "ana", "--another"),
     )
-    ben = made(accountant, "--name", "ben")
+    ben = create_token(accountant, "--name", "ben")
     assert len({first["token"], second["token"], ben["token"]}) == 3
     one = accountant("token", "revoke", first["id"], "--tokens", FILE, "--json")
     assert [row["id"] for row in one.rows] == [first["id"]]
@@ -77,14 +77,14 @@ def test_tokens_are_revoked_by_name_or_by_id(accountant: Command) -> None:
     assert "no active token for ana" in again.err
     states = [row["state"] for row in accountant("token", "list", "--tokens", FILE, "--json").rows]
     assert states == ["revoked", "revoked", "active"]
-    assert made(accountant, "--name", "ana")["state"] == "active"
+    assert create_token(accountant, "--name", "ana")["state"] == "active"
 
 
 @pytest.mark.parametrize(("text", "hours"), [("P90D", 24 * 90), ("PT8H", 8)])
 def test_a_token_may_expire(accountant: Command, text: str, hours: int) -> None:
     from accountant.times import from_iso
 
-    row = made(accountant, "--name", "ana", "--expires", text)
+    row = create_token(accountant, "--name", "ana", "--expires", text)
     assert from_iso(row["expires"]) - from_iso(row["created"]) == hours * 3_600_000
 
 
@@ -108,7 +108,7 @@ def test_an_invalid_token_is_refused_with_a_message(
 
 
 def test_a_second_token_of_a_name_needs_an_option(accountant: Command) -> None:
-    made(accountant, "--name", "ana")
+    create_token(accountant, "--name", "ana")
     done = accountant("token", "create", "--name", "ana", "--tokens", FILE)
     assert done.code == 4
     assert "--another" in done.err
@@ -120,11 +120,11 @@ def test_a_name_has_the_prefix_of_the_setting(accountant: Command) -> None:
     done = accountant("token", "create", "--name", "ana", "--tokens", FILE, **prefix)
     assert done.code == 2
     assert "--name local:ana" in done.err
-    assert made(accountant, "--name", "local:ana", **prefix)["name"] == "local:ana"
+    assert create_token(accountant, "--name", "local:ana", **prefix)["name"] == "local:ana"
 
 
 def test_a_file_that_others_may_use_is_refused(accountant: Command) -> None:
-    made(accountant, "--name", "ana")
+    create_token(accountant, "--name", "ana")
     (accountant.directory / FILE).chmod(0o644)
     for arguments in (("list",), ("create", "--name", "ben"), ("revoke", "ana")):
         done = accountant("token", *arguments, "--tokens", FILE)
@@ -133,7 +133,7 @@ def test_a_file_that_others_may_use_is_refused(accountant: Command) -> None:
 
 
 def test_a_server_accepts_its_tokens_and_prints_none(accountant: Command) -> None:
-    token = made(accountant, "--name", "ana")["token"]
+    token = create_token(accountant, "--name", "ana")["token"]
     env = environment(ACCOUNTANT_TOKENS=FILE, ACCOUNTANT_UNAUTHENTICATED_BIND="0.0.0.0")
     process = accountant.start("serve", "--port", "0", env=env)
     try:
@@ -158,7 +158,7 @@ def test_a_server_accepts_its_tokens_and_prints_none(accountant: Command) -> Non
 
 
 def test_bind_sets_the_address_of_a_server_with_authentication(accountant: Command) -> None:
-    made(accountant, "--name", "ana")
+    create_token(accountant, "--name", "ana")
     open_to_all = ("serve", "--port", "0", "--bind", "0.0.0.0")
     done = accountant(*open_to_all, ACCOUNTANT_TOKENS=FILE)
     assert done.code == 4
@@ -169,7 +169,7 @@ def test_bind_sets_the_address_of_a_server_with_authentication(accountant: Comma
 def test_commands_come_as_one_person_and_warn_of_a_token_that_others_may_read(
     accountant: Command,
 ) -> None:
-    with known_serve(accountant) as served:
+    with authenticated_server(accountant) as served:
         file = accountant.directory / "ana.token"
         file.touch(0o644)
         file.write_text(served.tokens["ana"])

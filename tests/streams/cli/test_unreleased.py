@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.before.fixtures import ARCHIVE, HERE, LEDGERS, REFUSED, seen, topics
+from tests.before.fixtures import ARCHIVE, HERE, LEDGERS, REFUSED, directory_contents, topics
 
 REASON = ("--reason", "a test")
 ON_A_FILE = [
@@ -30,7 +30,7 @@ ON_A_FILE = [
 @pytest.mark.parametrize("name", [LEDGERS[0], LEDGERS[-1]])
 def test_every_command_refuses_an_old_file(accountant, tmp_path: Path, command, name: str) -> None:
     shutil.copy2(HERE / f"{name}.sqlite", tmp_path / "accountant.db")
-    before = seen(tmp_path)
+    before = directory_contents(tmp_path)
     done = accountant(*command)
     said = " ".join(done.err.split())
     assert (done.code, done.out) == (4, ""), said
@@ -38,15 +38,15 @@ def test_every_command_refuses_an_old_file(accountant, tmp_path: Path, command, 
     assert "accountant.db" in said
     assert "Start a new ledger in another place" in said
     assert "damaged" not in said
-    assert seen(tmp_path) == before
+    assert directory_contents(tmp_path) == before
 
 
 def test_an_old_archive_and_an_old_export_are_refused(accountant, tmp_path: Path) -> None:
     shutil.copy2(ARCHIVE, tmp_path / "old.jsonl.gz")
     (tmp_path / "export.jsonl").write_bytes(b"".join(line + b"\n" for line in topics()[0]))
-    before = seen(tmp_path)
+    before = directory_contents(tmp_path)
     for name in ("old.jsonl.gz", "export.jsonl"):
         done = accountant("audit", name)
         said = " ".join(done.err.split())
         assert (done.code, REFUSED in said, "damaged" in said) == (4, True, False), done
-    assert seen(tmp_path) == before
+    assert directory_contents(tmp_path) == before

@@ -35,13 +35,13 @@ def ask_some(command):
 
 
 @pytest.fixture
-def asked(opened):
+def ledger_with_requests(opened):
     ask_some(opened)
     return opened
 
 
-def test_why_shows_the_largest_users_and_when_the_budget_runs_out(asked):
-    done = asked("why", "plain", "--me", "ana")
+def test_why_shows_the_largest_users_and_when_the_budget_runs_out(ledger_with_requests):
+    done = ledger_with_requests("why", "plain", "--me", "ana")
     assert done.code == 0, done.err
     lines = done.out.splitlines()
     assert "4.6 % of plain is spent (ε 0.04601 of 1), open" in lines[0]
@@ -62,8 +62,8 @@ def test_why_shows_the_largest_users_and_when_the_budget_runs_out(asked):
     assert "no team" in next(line for line in lines[4:] if line.strip().startswith("cy"))
 
 
-def test_json_is_everything_exact(asked):
-    why = asked("why", "plain", "--json").json
+def test_json_is_everything_exact(ledger_with_requests):
+    why = ledger_with_requests("why", "plain", "--json").json
     spent = {row["analyst"]: (row["team"], row["spent"]) for row in why["by_analyst"]}
     assert spent == {
         "ben": ("red", "0.025"),
@@ -82,8 +82,8 @@ def test_json_is_everything_exact(asked):
 
 
 @pytest.mark.parametrize("by", BYS)
-def test_each_table_is_csv_and_shown(asked, by):
-    text = asked("why", "plain", "--by", by, "--csv").out
+def test_each_table_is_csv_and_shown(ledger_with_requests, by):
+    text = ledger_with_requests("why", "plain", "--by", by, "--csv").out
     rows = list(csv.DictReader(io.StringIO(text)))
     assert rows
     assert {row["dataset"] for row in rows} == {"plain"}
@@ -91,26 +91,28 @@ def test_each_table_is_csv_and_shown(asked, by):
     if by in {"analyst", "team", "purpose", "week"}:
         total = sum(Fraction(row["spent"]) for row in rows)
         assert total == Fraction("0.0460000000000000000000000000000000000001")
-    shown = asked("why", "plain", "--by", by)
+    shown = ledger_with_requests("why", "plain", "--by", by)
     assert shown.code == 0, shown.err
     assert shown.out.splitlines()[0].endswith("), open")
 
 
-def test_limits_bound_what_is_left_for_a_forecast(asked):
+def test_limits_bound_what_is_left_for_a_forecast(ledger_with_requests):
     limit = ("limit", "set", "plain", "--by", "olga")
-    assert asked(*limit, "--team", "red", "--part", "0.5").code == 0
-    assert asked(*limit, "--analyst", "ana", "--part", "0.03").code == 0
+    assert ledger_with_requests(*limit, "--team", "red", "--part", "0.5").code == 0
+    assert ledger_with_requests(*limit, "--analyst", "ana", "--part", "0.03").code == 0
     left = {
         (each["scope"], each["name"]): each["left"]
-        for each in asked("why", "plain", "--json").json["forecasts"]
+        for each in ledger_with_requests("why", "plain", "--json").json["forecasts"]
     }
     assert left["all", None] == "0.9539999999999999999999999999999999999999"
     # A limit counts from its making on what was used before, too, or from nothing: as decided.
-    budget = asked("mine", "--analyst", "ana", "--json").rows
+    budget = ledger_with_requests("mine", "--analyst", "ana", "--json").rows
     (own,) = [each for each in budget if each["dataset"] == "plain"]
     assert left["analyst", "ana"] == own["levels"][0]["left"]["epsilon"]
     (row,) = [
-        each for each in asked("limit", "list", "plain", "--json").rows if each["name"] == "red"
+        each
+        for each in ledger_with_requests("limit", "list", "plain", "--json").rows
+        if each["name"] == "red"
     ]
     assert left["team", "red"] == row["left"]["epsilon"]
 
@@ -133,18 +135,18 @@ def test_a_dataset_without_requests_has_no_tables_to_fill(opened):
     assert (why["by_analyst"], why["refusals"], why["largest"]) == ([], [], [])
 
 
-def test_an_index_is_read_and_never_written(asked, tmp_path):
-    before = asked("why", "plain", "--json").json
+def test_an_index_is_read_and_never_written(ledger_with_requests, tmp_path):
+    before = ledger_with_requests("why", "plain", "--json").json
     path = tmp_path / "accountant.db.index"
     for each in tmp_path.glob("accountant.db.index*"):
         each.unlink()
-    after = asked("why", "plain", "--json").json
+    after = ledger_with_requests("why", "plain", "--json").json
     assert not path.exists()
     assert after["by_analyst"] == before["by_analyst"]
     # One of another version is left as it is, and the log counted instead.
     UsageIndex.open(path).close()
     kept = path.read_bytes()
-    assert asked("why", "plain", "--json").json["by_purpose"] == before["by_purpose"]
+    assert ledger_with_requests("why", "plain", "--json").json["by_purpose"] == before["by_purpose"]
     assert path.read_bytes() == kept
 
 
@@ -168,8 +170,8 @@ def test_why_through_a_server_equals_why_of_the_file(accountant, tmp_path):
         assert (missing.code, "was never opened" in missing.err) == (1, True)
 
 
-def test_the_output_may_be_cut_off(asked):
-    process = asked.start("why", "plain", "--by", "grants", "--csv")
+def test_the_output_may_be_cut_off(ledger_with_requests):
+    process = ledger_with_requests.start("why", "plain", "--by", "grants", "--csv")
     assert isinstance(process, subprocess.Popen)
     assert process.stdout is not None
     assert process.stdout.readline().startswith("dataset,")

@@ -65,10 +65,10 @@ def test_a_token_names_the_analyst_and_the_owner(server: RolesServer) -> None:
 def test_a_request_that_is_not_permitted_is_not_appended_and_not_retried(
     server: RolesServer,
 ) -> None:
-    before = server.kept()
+    before = server.stored_rows()
     with client(server, "zoe") as ledger, pytest.raises(NotPermitted, match="closed-own"):
         ledger.ask("closed-own", CLAIM, unit="person", neighbours="add_remove", wait=60)
-    assert server.kept() == before
+    assert server.stored_rows() == before
 
 
 def test_an_engine_asks_on_behalf_of_an_analyst(server: RolesServer) -> None:

@@ -17,7 +17,7 @@ from tests.accountant.filters.policies import POLICIES
 from tests.streams.gateway.local_server import TestClock
 
 
-def shown(ledger: Accountant) -> DatasetView:
+def stored_view(ledger: Accountant) -> DatasetView:
     view = ledger.dataset("census")
     assert view is not None
     # What is counted, and where the log stood, is of one run.
@@ -41,9 +41,9 @@ def test_a_filter_resumes_its_state_after_a_restart(
                 break
         assert last.reason is Reason.EXHAUSTED
         assert (last.fits is None) is halts
-        before = shown(ledger)
+        before = stored_view(ledger)
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
-        after = shown(ledger)
+        after = stored_view(ledger)
         assert after == before
         assert after.halted is halts
         assert guarantee_of(after.policy) == guarantee_of(policy)

@@ -49,7 +49,7 @@ class Cells(HTMLParser):
 PLAIN = {"table", "caption", "thead", "tbody", "tr", "th", "td"}
 
 
-def shown(record: Decision | DatasetView) -> dict[str, str]:
+def table_rows(record: Decision | DatasetView) -> dict[str, str]:
     html = decision_html(record) if isinstance(record, Decision) else dataset_html(record)
     read = Cells(html)
     assert read.tags <= PLAIN
@@ -58,7 +58,7 @@ def shown(record: Decision | DatasetView) -> dict[str, str]:
 
 
 def test_a_grant_shows_its_cost_and_the_remaining_budget() -> None:
-    rows = shown(opened(filter="basic", epsilon="1").ask("pure:0.1"))
+    rows = table_rows(opened(filter="basic", epsilon="1").ask("pure:0.1"))
     assert rows["outcome"] == "granted"
     assert rows["dataset"] == "census"
     assert rows["cost"] == "ε 0.1"
@@ -67,7 +67,7 @@ def test_a_grant_shows_its_cost_and_the_remaining_budget() -> None:
 
 
 def test_a_refusal_shows_what_would_fit() -> None:
-    rows = shown(opened(filter="basic", epsilon="1").ask("pure:2"))
+    rows = table_rows(opened(filter="basic", epsilon="1").ask("pure:2"))
     assert (rows["outcome"], rows["reason"], rows["fits"]) == ("refused", "exhausted", "pure:1")
     assert rows["asked"] == "ε 2"
 
@@ -76,7 +76,7 @@ def test_a_repeat_shows_the_first_decision() -> None:
     world = opened(filter="basic", epsilon="1")
     body = world.request("pure:0.1")
     world.send("requests", body)
-    rows = shown(world.send("requests", body))
+    rows = table_rows(world.send("requests", body))
     assert rows["outcome"] == "repeated"
     assert rows["first"].startswith("granted at 2026-")
 
@@ -84,7 +84,7 @@ def test_a_repeat_shows_the_first_decision() -> None:
 def test_a_dataset_shows_its_policy_and_remaining_budget() -> None:
     world = opened(filter="basic", epsilon="1")
     world.ask("pure:0.5")
-    rows = shown(view_of_ledger(world.ledger()))
+    rows = table_rows(view_of_ledger(world.ledger()))
     assert rows["dataset"] == "census"
     assert "filter basic, epsilon 1" in rows["policy"]
     assert (rows["left"], rows["spent"]) == ("50 % left (ε 0.5)", "50 %")
@@ -96,7 +96,7 @@ def test_text_of_senders_is_escaped() -> None:
     html = decision_html(decision)
     assert "<script" not in html
     assert "<img" not in html
-    assert HOSTILE in shown(decision)["error"]
+    assert HOSTILE in table_rows(decision)["error"]
     wrong = FieldError(HOSTILE, HOSTILE, HOSTILE)
     everywhere = msgspec.structs.replace(
         decision,
@@ -107,7 +107,7 @@ def test_text_of_senders_is_escaped() -> None:
         owners=(HOSTILE,),
         cost={HOSTILE: "1"},
     )
-    assert HOSTILE in shown(everywhere)["dataset"]
+    assert HOSTILE in table_rows(everywhere)["dataset"]
     for made in (
         table(HOSTILE, [(HOSTILE, HOSTILE)]),
         grid(HOSTILE, [HOSTILE], [[HOSTILE]]),

@@ -58,7 +58,7 @@ def test_a_read_only_client_reads_a_served_file_and_writes_nothing(server: Roles
         assert found.caller.sees_all
         assert len(found.requests.decisions) == 2
         assert len(found.members) == 6
-        before = server.kept()
+        before = server.stored_rows()
         with pytest.raises(Refused, match="read_only"):
             ledger.ask("closed-own", "pure:0.1")
-        assert server.kept() == before
+        assert server.stored_rows() == before

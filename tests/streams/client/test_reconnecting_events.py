@@ -84,7 +84,7 @@ class Reader(threading.Thread):
         return self.found.get(timeout=60)
 
 
-def begun(server: LocalServer, *readers: Reader) -> None:
+def wait_for_first_events(server: LocalServer, *readers: Reader) -> None:
     """Return once each reader has had an event: each round crosses thresholds of a dataset."""
     for number in range(600):
         if all(not reader.found.empty() for reader in readers):
@@ -98,7 +98,7 @@ def begun(server: LocalServer, *readers: Reader) -> None:
 def test_a_reconnecting_client_gets_each_event_once(server: LocalServer, file: Path) -> None:
     relay = Relay(server.url, chance=random.Random(5))
     decisions, alerts = Reader(relay.url, "events"), Reader(relay.url, "alerts")
-    begun(server, decisions, alerts)
+    wait_for_first_events(server, decisions, alerts)
     for number in range(60):
         if number % 10 == 0:
             server.open(f"d{number}")
@@ -131,7 +131,7 @@ def test_the_client_reconnects_to_a_restarted_server(file: Path, clock: TestCloc
     with LocalServer(file, clock, settings) as server:
         server.open()
         reader = Reader(server.url, "events")
-        begun(server, reader)
+        wait_for_first_events(server, reader)
         server.ask(claim=SMALL)
     with LocalServer(file, clock, settings) as server:
         for _ in range(3):
@@ -150,7 +150,7 @@ def test_a_stream_that_cannot_go_on_says_why(file: Path, clock: TestClock, tmp_p
     with LocalServer(file, clock, settings) as server:
         server.open("begin")
         reader, other = Reader(server.url, "events"), Reader(server.url, "alerts")
-        begun(server, reader, other)
+        wait_for_first_events(server, reader, other)
     fill(file, clock)
     archive_file(file, clock, tmp_path / "old.jsonl.gz")
     with LocalServer(file, clock, settings):
@@ -169,7 +169,7 @@ def test_another_ledger_at_the_same_address_is_refused(
     with LocalServer(file, clock, settings) as server:
         server.open()
         reader = Reader(server.url, "events")
-        begun(server, reader)
+        wait_for_first_events(server, reader)
     with LocalServer(tmp_path / "other.db", clock, settings):
         while not isinstance(why := reader.next(), Exception):
             pass

@@ -62,7 +62,7 @@ def spent(ledger: Accountant) -> str:
     return str(view.totals["epsilon"])
 
 
-def noted(error: BaseException) -> tuple[str, str]:
+def request_note(error: BaseException) -> tuple[str, str]:
     """Return the id that an error carries, and what its note says of the charge."""
     assert hasattr(error, "request_id")
     found: str = error.request_id
@@ -124,7 +124,7 @@ def test_an_error_of_the_function_keeps_its_class_and_names_the_paid_request(
     with pytest.raises(kind, match="mine") as raised:
         ledger.release("census", CLAIM, fails)
     assert type(raised.value) is kind
-    request_id, charge = noted(raised.value)
+    request_id, charge = request_note(raised.value)
     assert charge.startswith("charged; release again with this request_id")
     (found,) = answers.open_requests()
     assert (found.asked.request_id, found.granted) == (request_id, True)
@@ -188,10 +188,10 @@ async def test_an_error_that_takes_no_note_is_raised_and_its_run_has_failed(
 def test_an_error_within_a_grant_names_the_paid_request(ledger: Accountant) -> None:
     with pytest.raises(ZeroDivisionError) as raised, ledger.grant("census", CLAIM) as grant:
         raise ZeroDivisionError
-    assert noted(raised.value) == (grant.request_id, "charged")
+    assert request_note(raised.value) == (grant.request_id, "charged")
     with pytest.raises(NotGranted) as again:
         ledger.grant("census", CLAIM, request_id=grant.request_id).__enter__()
-    assert noted(again.value) == (grant.request_id, "charged")
+    assert request_note(again.value) == (grant.request_id, "charged")
 
 
 def test_a_refused_request_is_not_charged(ledger: Accountant, answers: ResultStore) -> None:
@@ -201,7 +201,7 @@ def test_a_refused_request_is_not_charged(ledger: Accountant, answers: ResultSto
     ):
         with pytest.raises(NotGranted) as raised:
             call()
-        assert noted(raised.value)[1] == "not charged"
+        assert request_note(raised.value)[1] == "not charged"
     assert answers.open_requests() == []
 
 
@@ -210,7 +210,7 @@ def test_a_ledger_that_is_not_there_has_charged_nothing(tmp_path: Path) -> None:
         for call in (ledger.ask, functools.partial(ledger.release, run=lambda: 1)):
             with pytest.raises(NoSuchLedger) as raised:
                 call("census", CLAIM)
-            assert noted(raised.value)[1] == "not charged"
+            assert request_note(raised.value)[1] == "not charged"
 
 
 class Silent:
@@ -246,7 +246,7 @@ async def test_a_note_of_an_error_says_charged_only_if_the_charge_is_certain(
         with pytest.raises(BaseException) as raised:  # noqa: PT011
             await ledger._sender.reply_to(call, 0)
         ledger._connection.attach(service)
-    request_id, note = noted(raised.value)
+    request_id, note = request_note(raised.value)
     assert request_id == call.request_id
     assert note.startswith(charge)
 
@@ -257,7 +257,7 @@ def test_a_failed_admin_request_has_its_id(tmp_path: Path) -> None:
         pytest.raises(NoSuchLedger) as raised,
     ):
         ledger.close_dataset("census", by="owner")
-    assert noted(raised.value)[1] == "not recorded"
+    assert request_note(raised.value)[1] == "not recorded"
 
 
 async def test_the_id_is_on_the_cause_of_a_timeout(url: str, clock: TestClock) -> None:
@@ -269,7 +269,7 @@ async def test_the_id_is_on_the_cause_of_a_timeout(url: str, clock: TestClock) -
         with pytest.raises(TimeoutError) as raised:
             await asyncio.wait_for(ledger.release("census", CLAIM, slow), 1)
         assert raised.value.__cause__ is not None
-        request_id, charge = noted(raised.value.__cause__)
+        request_id, charge = request_note(raised.value.__cause__)
         assert charge.startswith("charged")
         again = ledger.release("census", CLAIM, lambda: 7, request_id=request_id)
         assert await again == 7
@@ -315,7 +315,7 @@ async def test_a_release_cancelled_at_any_step_can_be_retried_with_its_id(
                 done = await cancelled_at(ledger.release("census", CLAIM, run), step)
             except asyncio.CancelledError as error:
                 uncancel()
-                request_id, _ = noted(error)
+                request_id, _ = request_note(error)
                 again = ledger.release("census", CLAIM, lambda: 1, request_id=request_id)
                 assert await again == 1, step
                 paid += 1
@@ -348,7 +348,7 @@ async def test_a_release_cancelled_at_any_moment_can_be_retried_with_its_id(
             except asyncio.CancelledError as error:
                 if number == 0:
                     continue  # it had not begun
-                request_id, _ = noted(error)
+                request_id, _ = request_note(error)
                 ids.add(request_id)
                 again = ledger.release("census", CLAIM, draws, request_id=request_id)
                 assert await again == 1
@@ -368,7 +368,7 @@ async def test_an_ask_cancelled_at_any_step_names_its_request(url: str, clock: T
                 await cancelled_at(ledger.ask("census", CLAIM), step)
             except asyncio.CancelledError as error:
                 uncancel()
-                request_id, charge = noted(error)
+                request_id, charge = request_note(error)
                 assert "charged" in charge
                 named.append(request_id)
             else:
@@ -395,7 +395,7 @@ def test_an_interrupt_at_any_moment_names_the_request(
             patch.setattr(sender, "reply_to", interrupted)
             with pytest.raises(KeyboardInterrupt) as raised:
                 ledger.release("census", CLAIM, lambda: 1)
-        request_id, charge = noted(raised.value)
+        request_id, charge = request_note(raised.value)
         assert charge.startswith("may be charged")
         assert ledger.release("census", CLAIM, lambda: 7, request_id=request_id) == 7
     assert spent(ledger) == "0.002"

@@ -6,7 +6,7 @@ import pytest
 
 
 @pytest.fixture
-def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def checkpoint_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Where a ledger's process keeps its checkpoints, one each tenth of a second."""
     place = tmp_path / "kept"
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINTS", str(place))

@@ -17,13 +17,13 @@ from streams.evidence.signed_checkpoint import Checkpoint, open_signed
 from streams.evidence.store import Directory
 from streams.kafka.topic_sink import topic_sink
 from streams.settings import Settings
-from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import ask
-from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 
 
 @pytest.fixture
-def elsewhere(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def elsewhere(tmp_path: Path, checkpoint_directory: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """A directory that they are sent to, at most each second."""
     place = tmp_path / "elsewhere"
     place.mkdir()
@@ -33,8 +33,8 @@ def elsewhere(tmp_path: Path, kept: Path, monkeypatch: pytest.MonkeyPatch) -> Pa
 
 
 @pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
-    with NoteReceiver(tmp_path / "received") as running:
+def receiver(tmp_path: Path) -> Iterator[CheckpointReceiver]:
+    with CheckpointReceiver(tmp_path / "received") as running:
         yield running
 
 
@@ -49,12 +49,12 @@ def until(holds: Callable[[], object]) -> None:
         time.sleep(0.02)
 
 
-def newest(kept: Path, place: Path) -> tuple[int, str] | None:
+def newest(checkpoint_directory: Path, place: Path) -> tuple[int, str] | None:
     """Return number and hash of the newest checkpoint in a place, each signed by the own key."""
     notes = [note for _, note in Directory(place).notes()]
     if not notes:
         return None
-    known = [SigningKey.load(kept / "key").verifier]
+    known = [SigningKey.load(checkpoint_directory / "key").verifier]
     found: list[Checkpoint] = sorted(
         (open_signed(each, known) for each in notes), key=lambda c: c[3]
     )
@@ -67,54 +67,57 @@ def head_of(file: Path) -> tuple[int, str]:
 
 
 def test_a_new_checkpoint_is_sent_to_the_sink_within_the_interval(
-    file: Path, kept: Path, elsewhere: Path
+    file: Path, checkpoint_directory: Path, elsewhere: Path
 ) -> None:
-    service = owning.opened(file)
+    service = ledger_files.opened(file)
     for number in range(1, 5):
         ask(service, number)
-        until(lambda: newest(kept, elsewhere) == head_of(file))
+        until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     assert service.readiness().notes == []
     service.close_sync()
 
 
 def test_closing_sends_the_last_checkpoint_to_the_sink(
-    file: Path, kept: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
+    file: Path, checkpoint_directory: Path, elsewhere: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "86400")
-    service = owning.opened(file)
-    until(lambda: newest(kept, elsewhere))  # the next is due in half a day
+    service = ledger_files.opened(file)
+    until(lambda: newest(checkpoint_directory, elsewhere))  # the next is due in half a day
     ask(service, 1, 2, 3)
     service.close_sync()
-    assert newest(kept, elsewhere) == head_of(file)
+    assert newest(checkpoint_directory, elsewhere) == head_of(file)
 
 
 def test_a_checkpoint_that_cannot_be_stored_is_not_sent(
-    file: Path, kept: Path, elsewhere: Path
+    file: Path, checkpoint_directory: Path, elsewhere: Path
 ) -> None:
-    service = owning.opened(file)
-    until(lambda: newest(kept, elsewhere) == head_of(file))
+    service = ledger_files.opened(file)
+    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     before = head_of(file)
-    (note, *_) = kept.rglob("*.note")
-    note.parent.rename(kept / "aside")
+    (note, *_) = checkpoint_directory.rglob("*.note")
+    note.parent.rename(checkpoint_directory / "aside")
     note.parent.write_text("no directory")
     ask(service, 1, 2)
     until(lambda: service.readiness().notes)
     service.close_sync()  # sends what there is to send
-    assert newest(kept, elsewhere) == before
+    assert newest(checkpoint_directory, elsewhere) == before
     note.parent.unlink()
-    (kept / "aside").rename(note.parent)
-    service = owning.opened(file)
-    until(lambda: newest(kept, elsewhere) == head_of(file))
+    (checkpoint_directory / "aside").rename(note.parent)
+    service = ledger_files.opened(file)
+    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     service.close_sync()
 
 
 def test_an_unreachable_sink_is_reported_and_decisions_continue(
-    file: Path, kept: Path, receiver: NoteReceiver, monkeypatch: pytest.MonkeyPatch
+    file: Path,
+    checkpoint_directory: Path,
+    receiver: CheckpointReceiver,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", receiver.url)
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES_SECONDS", "1")
     receiver.down()
-    service = owning.opened(file)
+    service = ledger_files.opened(file)
     ask(service, 1, 2)
     until(lambda: service.readiness().notes)
     readiness = service.readiness()
@@ -124,19 +127,21 @@ def test_an_unreachable_sink_is_reported_and_decisions_continue(
     ]
     ask(service, 3)
     receiver.up()
-    until(lambda: newest(kept, receiver.directory) == head_of(file))
+    until(lambda: newest(checkpoint_directory, receiver.directory) == head_of(file))
     until(lambda: not service.readiness().notes)
     service.close_sync()
 
 
-def test_a_missing_sink_directory_is_not_created(file: Path, kept: Path, elsewhere: Path) -> None:
+def test_a_missing_sink_directory_is_not_created(
+    file: Path, checkpoint_directory: Path, elsewhere: Path
+) -> None:
     elsewhere.rmdir()
-    service = owning.opened(file)
+    service = ledger_files.opened(file)
     until(lambda: service.readiness().notes)
     assert service.readiness().notes[0].endswith(f"{elsewhere} is not a directory")
     assert not elsewhere.exists()
     elsewhere.mkdir()
-    until(lambda: newest(kept, elsewhere) == head_of(file))
+    until(lambda: newest(checkpoint_directory, elsewhere) == head_of(file))
     service.close_sync()
 
 
@@ -164,7 +169,7 @@ WRONG: dict[str, tuple[dict[str, str], str]] = {
 
 @pytest.mark.parametrize("how", WRONG)
 def test_invalid_sinks_refuse_the_start_without_showing_a_secret(
-    file: Path, kept: Path, how: str, monkeypatch: pytest.MonkeyPatch
+    file: Path, checkpoint_directory: Path, how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given, why = WRONG[how]
     for name, value in given.items():
@@ -175,11 +180,11 @@ def test_invalid_sinks_refuse_the_start_without_showing_a_secret(
     assert SECRET not in str(refused.value)
     for name in given:
         monkeypatch.delenv(f"ACCOUNTANT_CHECKPOINT{'' if name == 'S' else '_'}{name}")
-    owning.opened(file).close_sync()  # the file is free
+    ledger_files.opened(file).close_sync()  # the file is free
 
 
 def test_an_empty_setting_configures_no_sink(file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_PLACES", " ")
-    service = owning.opened(file)
+    service = ledger_files.opened(file)
     assert service.checkpoint_places is None
     service.close_sync()

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 import pytest
 
 from streams.embedded.live_limits import LiveLimits
-from tests.accountant.partition.division import divide, divided, said
+from tests.accountant.partition.division import ask_for_outcome, divide, divided
 from tests.streams.gateway.local_server import TestClock
 
 
@@ -41,7 +41,7 @@ def test_use_of_a_reserved_share_changes_nothing_for_others() -> None:
         reader.start()
     try:
         for _ in range(400):
-            assert said(world, "ben", "0.001") == "granted"
+            assert ask_for_outcome(world, "ben", "0.001") == "granted"
             world.commit()
     finally:
         is_over.set()

@@ -35,7 +35,7 @@ for command in (["audit"], ["dataset", "list"], ["dataset", "show", "census"], [
 """
 
 
-def made(file: Path) -> None:
+def create_ledger(file: Path) -> None:
     with Accountant(f"sqlite:///{file}", analyst="ana") as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
         assert ledger.ask("census", "pure:0.1").granted
@@ -72,7 +72,7 @@ def shelf(tmp_path: Path) -> Path:
 def test_a_copy_in_a_read_only_directory_can_be_audited_and_read(
     shelf: Path, tmp_path: Path
 ) -> None:
-    made(like := tmp_path / "like.db")
+    create_ledger(like := tmp_path / "like.db")
     file = shelf / "a copy?#%.db"
     file.write_bytes(like.read_bytes())
     file.chmod(0o444)
@@ -82,7 +82,7 @@ def test_a_copy_in_a_read_only_directory_can_be_audited_and_read(
 
 
 def test_a_copy_that_lacks_a_part_is_refused(shelf: Path, tmp_path: Path) -> None:
-    made(like := tmp_path / "like.db")
+    create_ledger(like := tmp_path / "like.db")
     file = shelf / "ledger.db"
     file.write_bytes(like.read_bytes())
     file.with_name("ledger.db-wal").write_bytes(b"x" * 40)  # and no -shm to read it by
@@ -93,7 +93,7 @@ def test_a_copy_that_lacks_a_part_is_refused(shelf: Path, tmp_path: Path) -> Non
 
 def test_a_change_of_a_file_shows_in_its_stillness(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
-    made(file)
+    create_ledger(file)
     before = file_stamp(file)
     made_more = Accountant(f"sqlite:///{file}", analyst="ana")
     made_more.ask("census", "pure:0.1")
@@ -104,7 +104,7 @@ def test_a_change_of_a_file_shows_in_its_stillness(tmp_path: Path) -> None:
 
 def test_a_file_of_a_newer_program_is_refused_with_a_message(tmp_path: Path) -> None:
     file = tmp_path / "ledger.db"
-    made(file)
+    create_ledger(file)
     with apsw.Connection(str(file)) as db:
         db.pragma("user_version", ledger_file.FORMAT + 1)
     with pytest.raises(Refused, match="run the newer version"):

@@ -13,7 +13,7 @@ from streams.embedded.ledger_file import read_decisions
 from streams.embedded.service import EmbeddedService
 from streams.evidence.store import Directory
 from streams.settings import load
-from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import ask
 from tests.streams.evidence.sinks.kinds import deaf
 
@@ -34,9 +34,9 @@ def hanging(place: Path, file: Path) -> Path:
     return pipe
 
 
-def test_tasks_that_hang_delay_no_other(tmp_path: Path, kept: Path) -> None:
+def test_tasks_that_hang_delay_no_other(tmp_path: Path, checkpoint_directory: Path) -> None:
     file, place = tmp_path / "ledger.db", tmp_path / "place"
-    with owning.serving(file) as service:
+    with ledger_files.serving(file) as service:
         ask(service, *range(1, 6))
     pipe = hanging(place, file)
     with deaf() as port:

@@ -168,7 +168,7 @@ CLAIMS: Final = ("pure:0.01", "pure:0.35", "3*pure:0.1", "pure:7", "gaussian:sig
 WHO: Final = (*ANALYSTS, "dan", None)
 
 
-def asked(claim: str, analyst: str | None) -> PreviewRequest:
+def preview_request(claim: str, analyst: str | None) -> PreviewRequest:
     return PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
 
 
@@ -176,7 +176,11 @@ async def looks(service: Service, dataset: str = "census") -> Looks:
     return Looks(
         await service.levels(dataset),
         [await service.budget_for(dataset, who) for who in WHO if who is not None],
-        [await service.preview(dataset, asked(claim, who)) for claim in CLAIMS for who in WHO],
+        [
+            await service.preview(dataset, preview_request(claim, who))
+            for claim in CLAIMS
+            for who in WHO
+        ],
     )
 
 

@@ -23,12 +23,12 @@ from streams.evidence.signed_checkpoint import open_signed as read_note
 from streams.settings import Settings
 from tests.faults.sqlite_life import die, forked
 from tests.streams.bodies import asking
-from tests.streams.embedded import ledger_files as owning
+from tests.streams.embedded import ledger_files
 from tests.streams.embedded.ledger_files import BORN, ask
 
 
 @pytest.fixture
-def file(tmp_path: Path, kept: Path) -> Path:
+def file(tmp_path: Path, checkpoint_directory: Path) -> Path:
     return tmp_path / "ledger.db"
 
 
@@ -57,10 +57,10 @@ def until(holds: Callable[[], bool]) -> None:
 
 def opened(file: Path) -> EmbeddedService:
     """Open a ledger; a new one has decisions 0 and 1, its genesis and the opening of a dataset."""
-    return EmbeddedService.open(file, Settings()) if file.exists() else owning.opened(file)
+    return EmbeddedService.open(file, Settings()) if file.exists() else ledger_files.opened(file)
 
 
-def asked(file: Path, *numbers: int) -> None:
+def ask_and_close(file: Path, *numbers: int) -> None:
     service = opened(file)
     ask(service, *numbers)
     service.close_sync()
@@ -73,31 +73,38 @@ def back_up(file: Path) -> Path:
     return copy
 
 
-def test_a_checkpoint_follows_each_commit_and_the_end(file: Path, kept: Path) -> None:
+def test_a_checkpoint_follows_each_commit_and_the_end(
+    file: Path, checkpoint_directory: Path
+) -> None:
     service = opened(file)
     for number in range(1, 8):
         ask(service, number)
-        until(lambda last=number + 1: notes(kept)[-1:] and notes(kept)[-1].sequence == last)  # type: ignore[misc]
+        until(
+            lambda last=number + 1: (
+                notes(checkpoint_directory)[-1:]
+                and notes(checkpoint_directory)[-1].sequence == last
+            )
+        )  # type: ignore[misc]
     # Older ones are forgotten, but only once the newer one is there to be seen.
-    until(lambda: [each.sequence for each in notes(kept)] == [5, 6, 7, 8])
+    until(lambda: [each.sequence for each in notes(checkpoint_directory)] == [5, 6, 7, 8])
     ask(service, 8)
     service.close_sync()
-    newest = notes(kept)[-1]
+    newest = notes(checkpoint_directory)[-1]
     assert (newest.sequence, newest.head) == head_of(file)
     assert newest.branch == 0
-    assert stat.S_IMODE((kept / "key").stat().st_mode) == 0o600
+    assert stat.S_IMODE((checkpoint_directory / "key").stat().st_mode) == 0o600
     assert service.readiness().notes == []
 
 
 def test_a_configured_key_signs_checkpoints(
-    file: Path, kept: Path, tmp_path: Path, monkeypatch
+    file: Path, checkpoint_directory: Path, tmp_path: Path, monkeypatch
 ) -> None:
     key = SigningKey.create(tmp_path / "own", "census.example.org")
     monkeypatch.setenv("ACCOUNTANT_CHECKPOINT_KEY", str(tmp_path / "own"))
-    asked(file, 1)
-    (note,) = kept.rglob("*.note")
+    ask_and_close(file, 1)
+    (note,) = checkpoint_directory.rglob("*.note")
     assert read_note(note.read_bytes(), [key.verifier]).sequence == 2
-    assert not (kept / "key").exists()
+    assert not (checkpoint_directory / "key").exists()
 
 
 def cut(file: Path, *, to: int) -> None:
@@ -131,11 +138,13 @@ LOSSES: dict[str, tuple[Callable[[Path], None], str]] = {
 
 
 @pytest.mark.parametrize("how", LOSSES)
-def test_a_start_refuses_a_log_that_has_lost_decisions(file: Path, kept: Path, how: str) -> None:
+def test_a_start_refuses_a_log_that_has_lost_decisions(
+    file: Path, checkpoint_directory: Path, how: str
+) -> None:
     lose, reported = LOSSES[how]
-    asked(file, 1)
+    ask_and_close(file, 1)
     back_up(file)
-    asked(file, 2, 3)
+    ask_and_close(file, 2, 3)
     lose(file)
     end = head_of(file)
     for _ in range(2):
@@ -143,16 +152,18 @@ def test_a_start_refuses_a_log_that_has_lost_decisions(file: Path, kept: Path, h
             EmbeddedService.open(file, Settings())
         assert "accountant accept-rollback --lost" in str(refused.value)
     assert head_of(file) == end  # nothing was decided
-    assert notes(kept)[-1].sequence == 4  # and nothing signed
+    assert notes(checkpoint_directory)[-1].sequence == 4  # and nothing signed
 
 
-def test_a_moved_file_is_compared_and_continues(file: Path, kept: Path, tmp_path: Path) -> None:
-    asked(file, 1)
+def test_a_moved_file_is_compared_and_continues(
+    file: Path, checkpoint_directory: Path, tmp_path: Path
+) -> None:
+    ask_and_close(file, 1)
     back_up(file)
-    asked(file, 2)
+    ask_and_close(file, 2)
     moved = tmp_path / "moved.db"
     file.rename(moved)
-    asked(moved, 3)
+    ask_and_close(moved, 3)
     moved.unlink()
     shutil.copy(tmp_path / "backup.db", tmp_path / "again.db")
     with pytest.raises(Refused, match="ends at decision 2, but decision 4 was there"):
@@ -160,36 +171,36 @@ def test_a_moved_file_is_compared_and_continues(file: Path, kept: Path, tmp_path
 
 
 def test_a_copy_is_reported_and_does_not_block_the_original(
-    file: Path, kept: Path, tmp_path: Path
+    file: Path, checkpoint_directory: Path, tmp_path: Path
 ) -> None:
-    asked(file, 1, 2)
+    ask_and_close(file, 1, 2)
     copy = tmp_path / "copy.db"
     shutil.copy(file, copy)
-    asked(file, 3)
+    ask_and_close(file, 3)
     service = opened(copy)
     (reported,) = service.readiness().notes
     assert reported.startswith(f"this file is a copy of {file}")
     ask(service, 11, 12, 13)
     service.close_sync()
-    asked(file, 4)
+    ask_and_close(file, 4)
     cut(copy, to=4)
     with pytest.raises(Refused):
         EmbeddedService.open(copy, Settings())
-    asked(file, 5)
+    ask_and_close(file, 5)
 
 
 @pytest.fixture
-def away(file: Path, kept: Path) -> Path:
+def away(file: Path, checkpoint_directory: Path) -> Path:
     """A ledger of decisions 0 to 2 whose checkpoints cannot be reached, nor a place be made."""
-    asked(file, 1)
-    kept.rename(kept.with_name("elsewhere"))
-    kept.write_text("no directory")
-    return kept
+    ask_and_close(file, 1)
+    checkpoint_directory.rename(checkpoint_directory.with_name("elsewhere"))
+    checkpoint_directory.write_text("no directory")
+    return checkpoint_directory
 
 
-def come_back(kept: Path) -> None:
-    kept.unlink()
-    kept.with_name("elsewhere").rename(kept)
+def come_back(checkpoint_directory: Path) -> None:
+    checkpoint_directory.unlink()
+    checkpoint_directory.with_name("elsewhere").rename(checkpoint_directory)
 
 
 def test_an_unreachable_directory_is_reported_and_caught_up_with(file: Path, away: Path) -> None:
@@ -211,61 +222,69 @@ def test_unreachable_checkpoints_refuse_the_start_if_required(file: Path, away: 
     EmbeddedService.open(file, Settings(checkpoints_required=True)).close_sync()
 
 
-def test_a_loss_found_late_stops_the_ledger(file: Path, kept: Path) -> None:
-    asked(file, 1)
+def test_a_loss_found_late_stops_the_ledger(file: Path, checkpoint_directory: Path) -> None:
+    ask_and_close(file, 1)
     back_up(file)
-    asked(file, 2, 3)
-    kept.rename(kept.with_name("elsewhere"))
-    kept.write_text("no directory")
+    ask_and_close(file, 2, 3)
+    checkpoint_directory.rename(checkpoint_directory.with_name("elsewhere"))
+    checkpoint_directory.write_text("no directory")
     put_back(file)
     service = opened(file)
     ask(service, 4)
-    come_back(kept)
+    come_back(checkpoint_directory)
     until(lambda: not service.readiness().ready)
     assert "ends at decision 3, but decision 4 was there" in service.readiness().reasons[0]
     for number in (5, 6):
         with pytest.raises(Unavailable, match="an older copy was restored"):
             service.submit_sync("requests", asking("census", BORN, number), 10)
     service.close_sync()
-    assert notes(kept)[-1].sequence == 4
+    assert notes(checkpoint_directory)[-1].sequence == 4
     assert head_of(file)[0] <= 4
 
 
-def test_decisions_written_into_a_replaced_file_are_not_signed(file: Path, kept: Path) -> None:
+def test_decisions_written_into_a_replaced_file_are_not_signed(
+    file: Path, checkpoint_directory: Path
+) -> None:
     service = opened(file)
     ask(service, 1)
     copy = back_up(file)
     ask(service, 2)
-    until(lambda: bool(notes(kept)) and notes(kept)[-1].sequence == 3)
+    until(
+        lambda: bool(notes(checkpoint_directory)) and notes(checkpoint_directory)[-1].sequence == 3
+    )
     copy.replace(file)
     with pytest.raises(Unavailable, match="removed or replaced"):
         ask(service, 3)
     service.close_sync()
-    assert notes(kept)[-1].sequence == 3
+    assert notes(checkpoint_directory)[-1].sequence == 3
 
 
-def test_a_key_readable_by_other_users_signs_nothing(file: Path, kept: Path) -> None:
-    asked(file, 1)
-    (kept / "key").chmod(0o640)
+def test_a_key_readable_by_other_users_signs_nothing(
+    file: Path, checkpoint_directory: Path
+) -> None:
+    ask_and_close(file, 1)
+    (checkpoint_directory / "key").chmod(0o640)
     service = opened(file)
     ask(service, 2)
     assert "is readable by other users" in service.readiness().notes[0]
     service.close_sync()
-    (kept / "key").chmod(0o600)
-    assert notes(kept)[-1].sequence == 2
+    (checkpoint_directory / "key").chmod(0o600)
+    assert notes(checkpoint_directory)[-1].sequence == 2
 
 
-def test_a_lost_key_is_created_again_and_the_log_still_compared(file: Path, kept: Path) -> None:
-    asked(file, 1)
+def test_a_lost_key_is_created_again_and_the_log_still_compared(
+    file: Path, checkpoint_directory: Path
+) -> None:
+    ask_and_close(file, 1)
     back_up(file)
-    asked(file, 2)
-    (kept / "key").unlink()
+    ask_and_close(file, 2)
+    (checkpoint_directory / "key").unlink()
     put_back(file)
     with pytest.raises(Refused, match="ends at decision 2, but decision 3 was there"):
         EmbeddedService.open(file, Settings())
 
 
-def reported(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
+def checkpoint_report(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
     """Return the notes of `/readyz`, and what a scrape reads of checkpoints."""
     found = {
         sample.name: sample.value
@@ -277,14 +296,14 @@ def reported(service: EmbeddedService) -> tuple[list[str], dict[str, float]]:
 
 
 def test_a_key_file_of_another_log_is_reported_at_each_start(
-    file: Path, kept: Path, caplog: pytest.LogCaptureFixture
+    file: Path, checkpoint_directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked(file, 1)
-    first = SigningKey.load(kept / "key").verifier.text
-    (kept / "key").unlink()
+    ask_and_close(file, 1)
+    first = SigningKey.load(checkpoint_directory / "key").verifier.text
+    (checkpoint_directory / "key").unlink()
     for number in (2, 3):
         service = opened(file)
-        why, gauges = reported(service)
+        why, gauges = checkpoint_report(service)
         assert any(f"the log's key is {first}, the key file has" in note for note in why)
         assert gauges["privacy_checkpoint_key_differs"] == 1
         ask(service, number)  # decisions go on
@@ -294,12 +313,12 @@ def test_a_key_file_of_another_log_is_reported_at_each_start(
 
 
 def test_a_replaced_ledger_is_reported_at_each_start(
-    file: Path, kept: Path, caplog: pytest.LogCaptureFixture
+    file: Path, checkpoint_directory: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
-    asked(file, 1)
-    ledger = notes(kept)[-1].ledger
+    ask_and_close(file, 1)
+    ledger = notes(checkpoint_directory)[-1].ledger
     service = opened(file)
-    assert reported(service) == (
+    assert checkpoint_report(service) == (
         [],
         {
             "privacy_checkpoint_overdue_seconds": 0,
@@ -311,33 +330,33 @@ def test_a_replaced_ledger_is_reported_at_each_start(
     assert "ledger_replaced" not in caplog.text
     file.unlink()
     for number in (2, 3):
-        asked(file, number)
+        ask_and_close(file, number)
         service = opened(file)
-        why, gauges = reported(service)
+        why, gauges = checkpoint_report(service)
         assert any(f"checkpoints of ledger {ledger}, up to its decision 2" in note for note in why)
         assert gauges["privacy_ledgers_replaced"] == 1
         service.close_sync()
         assert "ledger_replaced" in caplog.text
         caplog.clear()
-    shutil.rmtree(kept / ledger)  # given up for ever
+    shutil.rmtree(checkpoint_directory / ledger)  # given up for ever
     service = opened(file)
-    assert reported(service)[0] == []
+    assert checkpoint_report(service)[0] == []
     service.close_sync()
 
 
 def test_a_second_ledger_in_one_directory_is_not_reported_as_replaced(
-    file: Path, kept: Path, tmp_path: Path
+    file: Path, checkpoint_directory: Path, tmp_path: Path
 ) -> None:
-    asked(tmp_path / "other.db", 1)
-    asked(file, 1)
+    ask_and_close(tmp_path / "other.db", 1)
+    ask_and_close(file, 1)
     service = opened(file)
-    assert reported(service)[0] == []
+    assert checkpoint_report(service)[0] == []
     service.close_sync()
 
 
-def test_an_edited_checkpoint_is_reported(file: Path, kept: Path) -> None:
-    asked(file, 1)
-    (note,) = kept.rglob("*.note")
+def test_an_edited_checkpoint_is_reported(file: Path, checkpoint_directory: Path) -> None:
+    ask_and_close(file, 1)
+    (note,) = checkpoint_directory.rglob("*.note")
     note.write_bytes(note.read_bytes().replace(b"branch 0", b"branch 1"))
     service = opened(file)
     assert (
@@ -348,7 +367,9 @@ def test_an_edited_checkpoint_is_reported(file: Path, kept: Path) -> None:
 
 
 @pytest.mark.parametrize("after", [0.0, 0.05, 0.1, 0.12, 0.3])
-def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, after: float) -> None:
+def test_a_kill_around_signing_leaves_no_false_alarm(
+    file: Path, checkpoint_directory: Path, after: float
+) -> None:
     def live() -> None:
         service = opened(file)
         ask(service, 1, 2, 3)
@@ -358,19 +379,19 @@ def test_a_kill_around_signing_leaves_no_false_alarm(file: Path, kept: Path, aft
 
     os.waitpid(forked(live), 0)
     for number in (5, 6):  # nothing is refused, and each checkpoint is of the log
-        asked(file, number)
+        ask_and_close(file, number)
         values = list(read_decisions(file))
-        for each in notes(kept):
+        for each in notes(checkpoint_directory):
             assert hash_of(values[each.sequence]) == each.head
-    assert notes(kept)[-1].sequence == len(values) - 1
+    assert notes(checkpoint_directory)[-1].sequence == len(values) - 1
 
 
 def test_another_ledger_under_the_same_path_is_refused(
-    file: Path, kept: Path, tmp_path: Path
+    file: Path, checkpoint_directory: Path, tmp_path: Path
 ) -> None:
-    asked(file, 1)
+    ask_and_close(file, 1)
     other = tmp_path / "other.db"
-    asked(other, 11, 12)
+    ask_and_close(other, 11, 12)
     right = file.read_bytes()
     shutil.copy(other, file)
     end = head_of(file)
@@ -378,17 +399,23 @@ def test_another_ledger_under_the_same_path_is_refused(
         with pytest.raises(Refused, match="another ledger's log was put in its place") as refused:
             EmbeddedService.open(file, Settings())
     assert head_of(file) == end
-    asked(other, 13)  # where it belongs, it goes on
+    ask_and_close(other, 13)  # where it belongs, it goes on
     file.write_bytes(right)
-    asked(file, 2)  # and so does this one
+    ask_and_close(file, 2)  # and so does this one
     shutil.copy(other, file)
-    (named,) = (each for each in (kept / "names").iterdir() if str(each) in str(refused.value))
+    (named,) = (
+        each
+        for each in (checkpoint_directory / "names").iterdir()
+        if str(each) in str(refused.value)
+    )
     named.unlink()
-    asked(file, 14)
+    ask_and_close(file, 14)
 
 
-def test_a_ledger_that_was_removed_and_created_again_has_its_path(file: Path, kept: Path) -> None:
-    asked(file, 1)
+def test_a_ledger_that_was_removed_and_created_again_has_its_path(
+    file: Path, checkpoint_directory: Path
+) -> None:
+    ask_and_close(file, 1)
     right = file.read_bytes()
     file.unlink()
 
@@ -398,7 +425,7 @@ def test_a_ledger_that_was_removed_and_created_again_has_its_path(file: Path, ke
 
     os.waitpid(forked(live), 0)
     for number in (1, 2):
-        service = owning.opened(file)
+        service = ledger_files.opened(file)
         ask(service, number)
         service.close_sync()
     file.write_bytes(right)
@@ -406,17 +433,17 @@ def test_a_ledger_that_was_removed_and_created_again_has_its_path(file: Path, ke
         EmbeddedService.open(file, Settings())
 
 
-def test_a_partly_written_name_file_is_repaired(file: Path, kept: Path) -> None:
-    asked(file, 1)
-    (named,) = (kept / "names").iterdir()
+def test_a_partly_written_name_file_is_repaired(file: Path, checkpoint_directory: Path) -> None:
+    ask_and_close(file, 1)
+    (named,) = (checkpoint_directory / "names").iterdir()
     for number, text in enumerate(("", str(file), f"{file}\n\n"), 2):
         named.write_text(text)
-        asked(file, number)
-        assert named.read_text().splitlines() == [str(file), notes(kept)[-1].ledger]
+        ask_and_close(file, number)
+        assert named.read_text().splitlines() == [str(file), notes(checkpoint_directory)[-1].ledger]
 
 
-def test_checkpoints_can_be_turned_off(file: Path, kept: Path) -> None:
+def test_checkpoints_can_be_turned_off(file: Path, checkpoint_directory: Path) -> None:
     service = EmbeddedService.open(file, Settings(checkpoints="off"))
     assert service.readiness().notes == []
     service.close_sync()
-    assert not kept.exists()
+    assert not checkpoint_directory.exists()

@@ -287,10 +287,10 @@ def named(sound: Sound, drawn: Drawn) -> list[str]:
     """Return what an audit with checkpoints must say of a ledger's log, without the times."""
     if _ledger(drawn.log) != _ledger(sound.log):
         return ["no checkpoint of this ledger was found"]
-    return shown(sound, drawn)
+    return expected_findings(sound, drawn)
 
 
-def shown(sound: Sound, drawn: Drawn) -> list[str]:
+def expected_findings(sound: Sound, drawn: Drawn) -> list[str]:
     """Return what the checkpoints that were kept show, each in words, without the times."""
     said, end = list[str](), len(drawn.log) - 1
     for number in drawn.kept:

@@ -51,7 +51,7 @@ class TestClock:
         self._now += int(seconds * 1000)
 
 
-def asked(path: str) -> Any:
+def get_scope(path: str) -> Any:
     """Return the scope in which a server calls a server for GET of a path."""
     return {
         "type": "http",

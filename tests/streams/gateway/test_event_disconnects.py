@@ -26,7 +26,7 @@ from streams.server.serve import GatewayServer, run_gateway
 from streams.service import Appended
 from streams.settings import Settings
 from tests.streams.bodies import decision
-from tests.streams.gateway.local_server import TestClock, asked, eventually
+from tests.streams.gateway.local_server import TestClock, eventually, get_scope
 
 _GET = b"GET %s HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
 _RESET = struct.pack("ii", 1, 0)  # SO_LINGER: what is closed is reset
@@ -156,7 +156,7 @@ async def test_a_stream_cancelled_by_the_server_leaves_no_reader(
             await asyncio.Event().wait()
 
     app = create_app(service, settings)
-    serving = asyncio.create_task(app(asked("/events"), receive, send))
+    serving = asyncio.create_task(app(get_scope("/events"), receive, send))
     async with asyncio.timeout(20):
         await began.wait()
     assert service._appended.has_readers

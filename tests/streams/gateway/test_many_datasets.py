@@ -16,7 +16,7 @@ from accountant.views.datasets import DatasetView
 from streams.embedded.service import EmbeddedService
 from streams.server.app import create_app
 from streams.settings import Settings
-from tests.streams.gateway.local_server import LocalServer, TestClock, asked, closing, opening
+from tests.streams.gateway.local_server import LocalServer, TestClock, closing, get_scope, opening
 
 NAMES = [f"dataset-{number:03}" for number in range(503)]
 
@@ -122,7 +122,7 @@ def test_the_dataset_list_is_sent_in_slices_that_let_other_tasks_run(
 
     async def get() -> None:
         task = asyncio.create_task(others())
-        await app(asked("/datasets"), receive, send)
+        await app(get_scope("/datasets"), receive, send)
         task.cancel()
 
     asyncio.run(get())

@@ -32,7 +32,7 @@ def named(tmp_path_factory: pytest.TempPathFactory) -> Iterator[LocalServer]:
 
 
 @pytest.fixture(scope="module")
-def asked(named: LocalServer) -> list[tuple[dict[str, Any], str]]:
+def granted_requests(named: LocalServer) -> list[tuple[dict[str, Any], str]]:
     """The requests of each name on each, every one with the address of its decision."""
     found = []
     for dataset in NAMES:
@@ -46,10 +46,10 @@ def asked(named: LocalServer) -> list[tuple[dict[str, Any], str]]:
 
 
 def test_the_url_of_a_decision_contains_its_names_and_returns_it(
-    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, granted_requests: list[tuple[dict[str, Any], str]]
 ) -> None:
-    assert len({address for _, address in asked}) == len(NAMES) ** 2
-    for body, address in asked:
+    assert len({address for _, address in granted_requests}) == len(NAMES) ** 2
+    for body, address in granted_requests:
         parts = urlsplit(address)
         _, _, dataset, _, request_id = map(unquote, parts.path.split("/"))
         named_analysts = parse_qs(parts.query)["analyst"]
@@ -58,16 +58,16 @@ def test_the_url_of_a_decision_contains_its_names_and_returns_it(
             body["request_id"],
             [body["analyst"]],
         )
-    for body, address in asked[:: len(NAMES) - 1]:
+    for body, address in granted_requests[:: len(NAMES) - 1]:
         assert named.http.get(address).json()["request"] == body
 
 
 async def test_a_client_finds_requests_datasets_and_usage_by_name(
-    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, granted_requests: list[tuple[dict[str, Any], str]]
 ) -> None:
     service = HttpService(named.url)
     try:
-        for body, _ in asked[:: len(NAMES) - 1]:
+        for body, _ in granted_requests[:: len(NAMES) - 1]:
             found = await service.find(body["dataset"], body["analyst"], body["request_id"])
             assert found is not None
             assert body["request_id"].encode() in found
@@ -81,9 +81,9 @@ async def test_a_client_finds_requests_datasets_and_usage_by_name(
 
 
 def test_metrics_have_separate_series_for_every_dataset_and_analyst(
-    named: LocalServer, asked: list[tuple[dict[str, Any], str]]
+    named: LocalServer, granted_requests: list[tuple[dict[str, Any], str]]
 ) -> None:
-    assert asked
+    assert granted_requests
     found: dict[str, list[tuple[str, ...]]] = {}
     for family in parse_text(named.http.get("/metrics").text):
         for sample in family.samples:

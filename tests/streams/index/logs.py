@@ -89,7 +89,7 @@ def rows_of(index: UsageIndex) -> Rows:
         return rows
 
 
-def said(index: Rows, dataset: str, by: str) -> dict[str, tuple[int, int, Fraction]]:
+def index_counts(index: Rows, dataset: str, by: str) -> dict[str, tuple[int, int, Fraction]]:
     """Return the same of an index."""
     rows = index.usage(dataset, by)  # type: ignore[arg-type]
     return {row.key: (row.granted, row.refused, Fraction(row.spent)) for row in rows}

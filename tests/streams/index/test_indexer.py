@@ -17,7 +17,7 @@ from streams.errors import Unavailable
 from streams.index import Indexer
 from streams.index.rows import Rows
 from tests.accountant.world import World
-from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, recounted, said
+from tests.streams.index.logs import ListedLog, busy_world, end_of, filled, index_counts, recounted
 
 LONG_S = 30.0
 
@@ -38,7 +38,7 @@ def following(log: ListedLog, path: Path) -> Iterator[Indexer]:
 
 def check(follower: Indexer, log: list[bytes]) -> None:
     def all_of(rows: Rows) -> dict[str, object]:
-        return {by: said(rows, "adult", by) for by in BYS}
+        return {by: index_counts(rows, "adult", by) for by in BYS}
 
     found = follower.read({0: end_of(log)}, all_of, wait=LONG_S)
     assert found == {by: recounted(log, "adult", by) for by in BYS}

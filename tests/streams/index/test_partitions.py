@@ -17,7 +17,7 @@ from streams.index.rows import Rows
 from streams.index.usage_index import NOTHING
 from tests.accountant.world import WINDOW, World
 from tests.streams.gateway.local_server import eventually
-from tests.streams.index.logs import ListedLog, end_of, recounted, rows_of, said
+from tests.streams.index.logs import ListedLog, end_of, index_counts, recounted, rows_of
 
 LONG_S = 30.0
 PARTITIONS = 2
@@ -56,7 +56,7 @@ def following(
 
 def check(follower: Indexer, number: int, log: list[bytes]) -> None:
     def one(rows: Rows) -> object:
-        return said(rows, NAMES[number], "analyst")
+        return index_counts(rows, NAMES[number], "analyst")
 
     found = follower.read({number: end_of(log)}, one, wait=LONG_S)
     assert found == recounted(log, NAMES[number], "analyst")
@@ -85,7 +85,9 @@ def test_each_partition_is_counted_and_metrics_are_of_all(path: Path, in_file: b
 def test_a_reader_without_a_position_waits_for_the_current_end(path: Path) -> None:
     logs = [ListedLog(world(number).log) for number in range(PARTITIONS)]
     with following(logs, path) as follower:
-        found = follower.read({1: -1}, lambda rows: said(rows, NAMES[1], "day"), wait=LONG_S)
+        found = follower.read(
+            {1: -1}, lambda rows: index_counts(rows, NAMES[1], "day"), wait=LONG_S
+        )
     assert found == recounted(logs[1].values, NAMES[1], "day")
 
 
@@ -115,7 +117,9 @@ def test_another_ledger_starts_the_whole_index_again(path: Path) -> None:
     one.commit()
     with following([ListedLog(one.log)], path, partitions=1) as follower:
         ends = {0: end_of(one.log)}
-        found = follower.read(ends, lambda rows: said(rows, NAMES[1], "analyst"), wait=LONG_S)
+        found = follower.read(
+            ends, lambda rows: index_counts(rows, NAMES[1], "analyst"), wait=LONG_S
+        )
         assert found == recounted(one.log, NAMES[1], "analyst")
         rows, others = follower.read(ends, lambda index: index.first_analysts(99), wait=LONG_S)
         assert (len(rows), others) == (1, 0)
@@ -244,10 +248,10 @@ def test_one_partition_can_be_reset_without_the_others(path: Path) -> None:
     rows = rows_of(index)
     assert not rows.knows(NAMES[0])
     assert rows.places(NAMES[0]) == []
-    assert said(rows, NAMES[1], "purpose") == recounted(worlds[1].log, NAMES[1], "purpose")
+    assert index_counts(rows, NAMES[1], "purpose") == recounted(worlds[1].log, NAMES[1], "purpose")
     index.take(0, NOTHING, worlds[0].log)
     for by in ("analyst", "purpose", "day", "month"):
-        assert said(rows, NAMES[0], by) == recounted(worlds[0].log, NAMES[0], by)
+        assert index_counts(rows, NAMES[0], by) == recounted(worlds[0].log, NAMES[0], by)
     index.close()
 
 
@@ -262,6 +266,6 @@ def test_a_dataset_that_another_ledger_had_elsewhere_is_counted_from_its_own_log
     one.commit()
     index.take(0, NOTHING, one.log)
     for by in ("analyst", "purpose", "day", "month"):
-        assert said(rows_of(index), NAMES[1], by) == recounted(one.log, NAMES[1], by)
+        assert index_counts(rows_of(index), NAMES[1], by) == recounted(one.log, NAMES[1], by)
     assert [place for _, place in rows_of(index).places(NAMES[1])] == [1, 2]
     index.close()

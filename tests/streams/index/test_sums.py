@@ -39,7 +39,7 @@ def sums_of(index: UsageIndex, dataset: str, since_day: str = ALWAYS) -> UsageSu
     return found
 
 
-def asked(log: Sequence[bytes], dataset: str) -> list[dict[str, Any]]:
+def analyst_decisions(log: Sequence[bytes], dataset: str) -> list[dict[str, Any]]:
     """Return the decisions on requests of analysts, plainly from the whole log."""
     found = [json.loads(value) for value in log]
     return [
@@ -61,7 +61,7 @@ def recount(log: Sequence[bytes], dataset: str) -> tuple[Any, ...]:
     days: dict[str, dict[str, Fraction]] = {}
     reasons = Counter[str]()
     grants = list[tuple[Fraction, int, str, str, str, str]]()
-    for decision in asked(log, dataset):
+    for decision in analyst_decisions(log, dataset):
         request, day = decision["request"], decision["decided_at"][:10]
         spent = days.setdefault(request["analyst"], {})
         spent[day] = spent.get(day, Fraction(0)) + cost(decision)
@@ -75,7 +75,7 @@ def recount(log: Sequence[bytes], dataset: str) -> tuple[Any, ...]:
     return days, dict(reasons), largest[:MAX_LARGEST]
 
 
-def said(sums: UsageSums) -> tuple[Any, ...]:
+def comparable_sums(sums: UsageSums) -> tuple[Any, ...]:
     """Return the same of an index."""
     days = {
         analyst: {day: exact(units) for day, units in spent.items()}
@@ -124,7 +124,7 @@ def test_sums_equal_those_of_the_whole_log(path: Path, seed: int, slices: int) -
     for dataset in ("census", "adult"):
         sums = sums_of(index, dataset)
         days, reasons, largest = recount(log, dataset)
-        assert said(sums) == (days, reasons, largest)
+        assert comparable_sums(sums) == (days, reasons, largest)
         assert "exhausted analyst" in reasons or dataset == "adult"
         assert len(largest) == MAX_LARGEST
         for by, rows in (("analyst", sums.analysts), ("purpose", sums.purposes)):
@@ -226,7 +226,7 @@ def test_an_index_of_the_version_before_is_made_again(path: Path) -> None:
     assert VERSION > 1
     assert index.reached() == NOTHING
     index.take(0, NOTHING, log)
-    assert said(sums_of(index, "census")) == recount(log, "census")
+    assert comparable_sums(sums_of(index, "census")) == recount(log, "census")
 
 
 def test_a_partition_that_starts_again_leaves_no_rows(path: Path) -> None:

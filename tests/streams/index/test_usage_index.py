@@ -20,9 +20,9 @@ from tests.streams.index.logs import (
     ListedLog,
     busy_world,
     filled,
+    index_counts,
     recounted,
     rows_of,
-    said,
 )
 
 
@@ -37,7 +37,7 @@ def test_an_index_equals_a_count_of_the_whole_log(path: Path, by: str, slices: i
     log = busy_world().log
     index = filled(path, log, slices=slices)
     for dataset in ("census", "adult"):
-        assert said(rows_of(index), dataset, by) == recounted(log, dataset, by)
+        assert index_counts(rows_of(index), dataset, by) == recounted(log, dataset, by)
     assert rows_of(index).usage("nowhere") == []
     assert index.reached() == IndexPosition(len(log) - 1, hash_of(log[-1]), hash_of(log[0]))
 
@@ -73,7 +73,7 @@ def test_a_reopened_index_resumes_at_its_position(path: Path) -> None:
     index = UsageIndex.open(path)
     assert index.reached() == IndexPosition(19, hash_of(log[19]), hash_of(log[0]))
     index.take(0, index.reached(), log[20:])
-    assert said(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
+    assert index_counts(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
 
 
 def test_rows_and_position_are_written_in_one_transaction(path: Path) -> None:
@@ -88,15 +88,15 @@ def test_rows_and_position_are_written_in_one_transaction(path: Path) -> None:
         index.take(0, index.reached(), log[20:])
     db.execute("DROP TRIGGER full")
     db.close()
-    assert said(rows_of(index), "adult", "day") == recounted(log[:20], "adult", "day")
+    assert index_counts(rows_of(index), "adult", "day") == recounted(log[:20], "adult", "day")
     index.take(0, index.reached(), log[20:])
-    assert said(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
+    assert index_counts(rows_of(index), "adult", "day") == recounted(log, "adult", "day")
 
 
 def test_decisions_that_do_not_follow_are_not_taken_in(path: Path) -> None:
     log, other = busy_world().log, World()
     index = filled(path, log[:20])
-    before = said(rows_of(index), "adult", "analyst")
+    before = index_counts(rows_of(index), "adult", "analyst")
     other.open("adult", epsilon="1")
     for values in ([log[21]], [log[19]], [other.log[1]]):
         with pytest.raises(LogDiffers):
@@ -106,7 +106,7 @@ def test_decisions_that_do_not_follow_are_not_taken_in(path: Path) -> None:
     with pytest.raises(UnreadableDecision, match="decision 20 "):
         index.take(0, index.reached(), [b"{" + log[20]])
     assert index.reached().sequence == 19
-    assert said(rows_of(index), "adult", "analyst") == before
+    assert index_counts(rows_of(index), "adult", "analyst") == before
 
 
 def test_a_count_from_another_position_is_rejected(path: Path) -> None:
@@ -114,7 +114,7 @@ def test_a_count_from_another_position_is_rejected(path: Path) -> None:
     one, other = UsageIndex.open(path), UsageIndex.open(path)
     reached = one.take(0, NOTHING, log[:20])
     assert other.take(0, NOTHING, log[:30]) == reached
-    assert said(rows_of(other), "adult", "day") == recounted(log[:20], "adult", "day")
+    assert index_counts(rows_of(other), "adult", "day") == recounted(log[:20], "adult", "day")
 
 
 def follow(path: Path, log: list[bytes], slices: int) -> None:
@@ -136,7 +136,7 @@ def test_two_processes_at_once_count_each_decision_once(path: Path) -> None:
     assert [each.exitcode for each in both] == [0, 0]
     index = UsageIndex.open(path)
     for by in BYS:
-        assert said(rows_of(index), "adult", by) == recounted(log, "adult", by)
+        assert index_counts(rows_of(index), "adult", by) == recounted(log, "adult", by)
     assert apsw.Connection(str(path)).pragma("integrity_check") == "ok"
 
 
@@ -189,7 +189,7 @@ def test_a_copy_of_one_process_leaves_the_file_as_it_is(path: Path) -> None:
     filled(path, log[:20]).close()
     copy = UsageIndex.temporary(path)
     copy.take(0, copy.reached(), log[20:])
-    assert said(rows_of(copy), "adult", "day") == recounted(log, "adult", "day")
+    assert index_counts(rows_of(copy), "adult", "day") == recounted(log, "adult", "day")
     assert UsageIndex.open(path).reached().sequence == 19
 
 
@@ -205,7 +205,9 @@ def test_catching_up_starts_again_on_another_log_of_equal_length(path: Path, cop
     index.catch_up(ListedLog(other.log))
     assert index.reached().head == hash_of(other.log[-1])
     for dataset in ("adult", "census"):
-        assert said(rows_of(index), dataset, "analyst") == recounted(other.log, dataset, "analyst")
+        assert index_counts(rows_of(index), dataset, "analyst") == recounted(
+            other.log, dataset, "analyst"
+        )
 
 
 def test_a_reader_notices_writes_of_another_process(path: Path) -> None:
@@ -213,7 +215,7 @@ def test_a_reader_notices_writes_of_another_process(path: Path) -> None:
     index = filled(path, log[:20])
     known = index.reached()
     with index.at({0: known}) as rows:
-        assert said(rows, "adult", "day") == recounted(log[:20], "adult", "day")
+        assert index_counts(rows, "adult", "day") == recounted(log[:20], "adult", "day")
     UsageIndex.open(path).take(0, known, log[20:])
     with pytest.raises(IndexMoved), index.at({0: known}):
         pass

@@ -30,7 +30,7 @@ def enrolled(server: LocalServer, name: str, team: str) -> None:
     assert server.service.decide_sync("admin", body, 20) is not None
 
 
-def shown(server: LocalServer, family: str) -> dict[str, float]:
+def gauge_values(server: LocalServer, family: str) -> dict[str, float]:
     """Return the values of a family of gauges of levels, by its labels."""
     name = f"privacy_level_{family}"
     lines = [line for line in server.http.get("/metrics").text.splitlines() if line[:1] != "#"]
@@ -59,19 +59,19 @@ def test_each_limit_has_its_used_ratio(server: LocalServer) -> None:
     for analyst in ("ana", "ben"):
         assert server.ask(analyst=analyst).json()["outcome"] == "granted"
     red, ben, whole = (f'{{name="{n}",scope="{s}"}}' for n, s in NAMED)
-    assert shown(server, "spent_ratio") == {
+    assert gauge_values(server, "spent_ratio") == {
         red: pytest.approx(0.2),
         ben: pytest.approx(0.25, rel=1e-3),
     }
-    left = shown(server, "left")
+    left = gauge_values(server, "left")
     assert left[red.replace("}", ',unit="epsilon"}')] == pytest.approx(0.4)
     assert left[ben.replace("}", ',unit="rho"}')] == pytest.approx(0.015, rel=1e-3)
-    assert shown(server, "share_used_ratio") == {red: pytest.approx(0.4)}
-    assert shown(server, "pace_used_ratio") == {
+    assert gauge_values(server, "share_used_ratio") == {red: pytest.approx(0.4)}
+    assert gauge_values(server, "pace_used_ratio") == {
         red: pytest.approx(0.5),
         whole: pytest.approx(0.5),
     }
-    assert shown(server, "pace_ends_timestamp_seconds") == {
+    assert gauge_values(server, "pace_ends_timestamp_seconds") == {
         red: NOON / 1000 + DAY_S,
         whole: NOON / 1000 + 30 * DAY_S,
     }
@@ -87,8 +87,8 @@ def test_a_new_period_shows_nothing_used_before_any_request(
     limited(server, "team", "red", **PACE)
     server.ask()
     clock.pass_(seconds=DAY_S)
-    (used,) = shown(server, "pace_used_ratio").values()
-    (ends,) = shown(server, "pace_ends_timestamp_seconds").values()
+    (used,) = gauge_values(server, "pace_used_ratio").values()
+    (ends,) = gauge_values(server, "pace_ends_timestamp_seconds").values()
     assert (used, ends) == (0, NOON / 1000 + 2 * DAY_S)
 
 
@@ -100,10 +100,18 @@ def test_teams_come_before_analysts_and_limits_beyond_the_cap_are_counted(
         limited(server, "analyst", analyst, part="0.3")
     for team in ("red", "blue"):
         limited(server, "team", team, part="0.3")
-    assert [name.split('"')[1] for name in shown(server, "spent_ratio")] == ["blue", "red", "ana"]
+    assert [name.split('"')[1] for name in gauge_values(server, "spent_ratio")] == [
+        "blue",
+        "red",
+        "ana",
+    ]
     assert server.metric("privacy_levels_not_shown") == "1.0"
     limited(server, "team", "blue")
-    assert [name.split('"')[1] for name in shown(server, "spent_ratio")] == ["red", "ana", "ben"]
+    assert [name.split('"')[1] for name in gauge_values(server, "spent_ratio")] == [
+        "red",
+        "ana",
+        "ben",
+    ]
     assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
@@ -111,7 +119,7 @@ def test_use_under_a_per_analyst_default_has_no_series(server: LocalServer) -> N
     limited(server, "each", "red", part="0.3", **PACE)
     server.ask()
     for family in ("spent_ratio", "left", "pace_used_ratio"):
-        assert shown(server, family) == {}
+        assert gauge_values(server, family) == {}
     assert server.metric("privacy_levels_not_shown") == "0.0"
 
 
@@ -119,19 +127,20 @@ def test_a_restart_shows_the_same(file: Path, clock: TestClock, server: LocalSer
     limited(server, "team", "red", part="0.5", **PACE)
     server.ask()
     before = {
-        family: shown(server, family) for family in ("spent_ratio", "left", "pace_used_ratio")
+        family: gauge_values(server, family)
+        for family in ("spent_ratio", "left", "pace_used_ratio")
     }
     assert all(before.values())
     server.close()
     with LocalServer(file, clock, Settings(port=0, metrics_levels=3)) as again:
-        assert {family: shown(again, family) for family in before} == before
+        assert {family: gauge_values(again, family) for family in before} == before
 
 
 def test_a_released_partition_leaves_no_series(server: LocalServer) -> None:
     limited(server, "team", "red", part="0.5")
-    assert shown(server, "spent_ratio")
+    assert gauge_values(server, "spent_ratio")
     server.service.live_ledgers.dropped(0, None)
-    assert shown(server, "spent_ratio") == {}
+    assert gauge_values(server, "spent_ratio") == {}
 
 
 def test_by_default_there_are_no_metrics_of_limits(file: Path, clock: TestClock) -> None:

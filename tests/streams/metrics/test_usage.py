@@ -17,7 +17,7 @@ SMALL = {"type": "pure", "epsilon": "0.0001"}
 REFUSED = {"type": "pure", "epsilon": "5"}
 
 
-def shown(made: LiveLedgers) -> dict[tuple[str, str], int]:
+def scraped_decisions(made: LiveLedgers) -> dict[tuple[str, str], int]:
     """Return the decisions of each pair that a scrape shows; those of others without names."""
     snapshot = made.snapshot()
     assert snapshot.analysts is not None
@@ -45,7 +45,7 @@ def test_analysts_beyond_the_limit_are_counted_together(clock: TestClock) -> Non
         names[-1]
     ]  # each dataset its own
     left_out = 2 * len(names) + 1 - 4
-    assert shown(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
+    assert scraped_decisions(made) == {("census", "a0"): 2, ("census", "a1"): 2, ("", ""): left_out}
 
 
 def test_analysts_of_all_datasets_together_are_distinguished_up_to_a_limit() -> None:
@@ -76,7 +76,7 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
     for state, name in zip(states, (away, here), strict=True):
         made.replayed(state, 0.1)
         commit(made, state, clock, opening(clock, name), request(clock, dataset=name))
-    assert shown(made) == {(away, "ana"): 1, (here, "ana"): 1, ("", ""): 0}
+    assert scraped_decisions(made) == {(away, "ana"): 1, (here, "ana"): 1, ("", ""): 0}
 
     def ask(number: int, *analysts: str) -> None:
         name = (away, here)[number]
@@ -87,17 +87,22 @@ def test_pairs_that_move_away_free_their_slots(clock: TestClock, usage: bool) ->
 
     ask(0, "bea", "bea", "cy", "cy")
     ask(1, "ana", "cy")
-    assert shown(made) == {(away, "ana"): 1, (away, "bea"): 2, (here, "ana"): 2, ("", ""): 3}
+    assert scraped_decisions(made) == {
+        (away, "ana"): 1,
+        (away, "bea"): 2,
+        (here, "ana"): 2,
+        ("", ""): 3,
+    }
     made.dropped(0, None)
     # The number of hidden ones is a counter, which never falls.
-    assert shown(made) == {(here, "ana"): 2, ("", ""): 3}
+    assert scraped_decisions(made) == {(here, "ana"): 2, ("", ""): 3}
     assert views_of(away, made.rows(away)) == []
     ask(1, "ana", "dan", "eve", "fay")
     now = {(here, "ana"): 3, (here, "dan"): 1, (here, "eve"): 1}
-    assert shown(made) == now | {("", ""): 4}
+    assert scraped_decisions(made) == now | {("", ""): 4}
     made.replayed(states[0], 0.1)
     ask(0, "bea")
-    assert shown(made) == now | {("", ""): 5}
+    assert scraped_decisions(made) == now | {("", ""): 5}
 
 
 def test_a_scrape_does_not_read_pairs_that_it_does_not_show(clock: TestClock) -> None:

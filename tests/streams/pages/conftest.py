@@ -42,7 +42,7 @@ def provider() -> Iterator[LocalProvider]:
 
 
 @pytest.fixture
-def known(tmp_path: Path, provider: LocalProvider) -> Iterator[TokenServer]:
+def token_server(tmp_path: Path, provider: LocalProvider) -> Iterator[TokenServer]:
     """A server that knows static tokens and those of a provider."""
     with TokenServer(tmp_path, provider=provider) as made:
         yield made

@@ -126,13 +126,13 @@ def test_a_revoked_token_ends_its_session_at_once(census: RolesServer, ana: Pers
 
 
 def test_a_provider_s_token_ends_its_session_when_it_expires(
-    known: TokenServer, provider: LocalProvider
+    token_server: TokenServer, provider: LocalProvider
 ) -> None:
-    with Person(known) as person:
+    with Person(token_server) as person:
         token = provider.token("ana", exp=int(time.time()) - 58)  # clocks may differ by 60 s
         assert person.sign_in(token).status_code == 303
         eventually(lambda: person.look("/").status_code == 303)
-    with Person(known) as person:
+    with Person(token_server) as person:
         assert person.sign_in(provider.token("ben")).status_code == 303
         assert "<b>ben</b>" in person.look("/").text
 

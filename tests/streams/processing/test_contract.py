@@ -54,7 +54,7 @@ async def feed(harness: Harness, count: int, *, first: int = 0) -> None:
         await harness.feed("requests", asking("census", AT, number))
 
 
-async def seen(harness: Harness, since: int | None) -> list[bytes]:
+async def read_decisions_since(harness: Harness, since: int | None) -> list[bytes]:
     """Return the decisions that an owner reads from a time on."""
     journal = await harness.make()
     await journal.own()
@@ -99,7 +99,7 @@ async def test_reopening_gives_equal_bytes(harness: Harness) -> None:
         assert state_rows(again.partition) == live
         await again.journal.drop()
     assert await harness.visible() == before
-    assert await seen(harness, None) == before.decisions
+    assert await read_decisions_since(harness, None) == before.decisions
 
 
 async def test_owning_fences_the_predecessor(harness: Harness) -> None:
@@ -171,7 +171,7 @@ async def test_decisions_since_a_time_hold_all_from_then_and_the_last(harness: H
     times = {json.loads(value)["decided_at"]: value for value in everything}
     assert len(times) == 6  # the genesis and the first opening have the same time
     for since in (0, begin, begin + 1, begin + 2500, begin + 5000, begin + 5001, begin + 90_000):
-        values = await seen(harness, since)
+        values = await read_decisions_since(harness, since)
         assert values == everything[len(everything) - len(values) :]
         assert values[-1] == everything[-1]
         wanted = sum(begin + 1000 * i >= since for i in range(6))
@@ -231,7 +231,7 @@ async def test_a_log_longer_than_a_page_is_read_in_order(harness: Harness) -> No
         await playing.journal.commit(commit._replace(rows=rows))
         draft.absorb()
     await playing.journal.drop()
-    values = await seen(harness, None)
+    values = await read_decisions_since(harness, None)
     assert values == (await harness.visible()).decisions
     assert len(values) == 2_501
     again = await harness.make()

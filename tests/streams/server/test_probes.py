@@ -31,7 +31,7 @@ def waiting() -> Readiness:
     return Readiness(ready=False, reasons=["dataset census is halted"], notes=[])
 
 
-async def asked(probes: Probes, path: str, **headers: str) -> httpx.Response:
+async def get_probe(probes: Probes, path: str, **headers: str) -> httpx.Response:
     async with httpx.AsyncClient(trust_env=False, timeout=20) as http:
         return await http.get(f"http://127.0.0.1:{probes.port}{path}", headers=headers)
 
@@ -40,12 +40,12 @@ async def test_the_probe_port_serves_health_only() -> None:
     probes = Probes(Settings(probe_port=0), waiting, None)
     await probes.start()
     try:
-        assert (await asked(probes, "/healthz")).json() == {"alive": True}
-        ready = await asked(probes, "/readyz")
+        assert (await get_probe(probes, "/healthz")).json() == {"alive": True}
+        ready = await get_probe(probes, "/readyz")
         assert (ready.status_code, ready.json()["reasons"]) == (503, waiting().reasons)
         for path in ("/", "/metrics", "/datasets", "/me", "/events", "/schema/openapi.json"):
-            assert (await asked(probes, path)).status_code == 404
-        assert (await asked(probes, "/readyz", Host="evil.example")).status_code == 421
+            assert (await get_probe(probes, path)).status_code == 404
+        assert (await get_probe(probes, "/readyz", Host="evil.example")).status_code == 421
     finally:
         await probes.stop()
 
@@ -57,7 +57,7 @@ async def test_with_authentication_probes_get_only_the_ready_state(tmp_path: Pat
     probes = Probes(settings, waiting, make_authenticator(settings, make_registry(None)))
     await probes.start()
     try:
-        assert (await asked(probes, "/readyz")).json() == {"ready": False}
+        assert (await get_probe(probes, "/readyz")).json() == {"ready": False}
     finally:
         await probes.stop()
 

@@ -73,13 +73,13 @@ SUMS = UsageSums(
 )
 
 
-def reported(**changes: object) -> Why:
+def report(**changes: object) -> Why:
     sums = msgspec.structs.replace(SUMS, **changes)
     return why_of(view(), sums, MEMBERS, now=NOW)
 
 
 def test_analysts_are_listed_by_their_part_of_the_budget_in_descending_order() -> None:
-    why = reported()
+    why = report()
     found = [(row.analyst, row.team, row.granted, row.refused, row.spent) for row in why.by_analyst]
     assert found == [
         ("ana", "blue", 3, 1, "0.5"),
@@ -93,41 +93,41 @@ def test_analysts_are_listed_by_their_part_of_the_budget_in_descending_order() -
 
 
 def test_a_team_is_its_members_now_and_the_others_are_together() -> None:
-    found = [(row.team, row.analysts, row.granted, row.spent) for row in reported().by_team]
+    found = [(row.team, row.analysts, row.granted, row.spent) for row in report().by_team]
     assert found == [("blue", 1, 3, "0.5"), ("red", 1, 2, "0.25"), ("", 2, 1, "0.1")]
 
 
 def test_sums_of_each_table_are_exact() -> None:
     tiny = "0.0000000000000000000000000000000000000001"
-    why = reported(analysts=[used("a", 1, 0, tiny), used("b", 1, 0, "0.3")])
+    why = report(analysts=[used("a", 1, 0, tiny), used("b", 1, 0, "0.3")])
     assert sum(Fraction(row.spent) for row in why.by_team) == Fraction(tiny) + Fraction("0.3")
 
 
 def test_use_is_summed_by_iso_weeks_from_monday() -> None:
-    (last, next_) = reported().by_week
+    (last, next_) = report().by_week
     assert (last.week, last.begins, last.spent) == ("2026-W47", "2026-11-16", "0.1")
     assert (next_.week, next_.begins, next_.spent) == ("2026-W48", "2026-11-23", "0.75")
     assert (next_.granted, next_.refused) == (5, 5)
     days = [used(day, 1, 0, "0.1") for day in ("2026-12-31", "2027-01-03", "2027-01-04")]
-    found = [(row.week, row.begins, row.granted) for row in reported(days=days).by_week]
+    found = [(row.week, row.begins, row.granted) for row in report(days=days).by_week]
     assert found == [("2026-W53", "2026-12-28", 2), ("2027-W01", "2027-01-04", 1)]
     # A year's first days may be of the year before, and its last ones of the next.
     days = [used(day, 1, 0, "0.1") for day in ("2021-01-01", "2024-12-30")]
-    assert [row.week for row in reported(days=days).by_week] == ["2020-W53", "2025-W01"]
+    assert [row.week for row in report(days=days).by_week] == ["2020-W53", "2025-W01"]
 
 
 def test_refusals_name_the_reason_and_the_level() -> None:
-    found = [(each.reason, each.level, each.refused) for each in reported().refusals]
+    found = [(each.reason, each.level, each.refused) for each in report().refusals]
     assert found == [("exhausted", "team", 3), ("above_cap", None, 1), ("x", None, 1)]
 
 
 def test_the_largest_grants_are_listed_with_their_part() -> None:
-    (grant,) = reported().largest
+    (grant,) = report().largest
     assert (grant.cost, grant.ratio, grant.request_id, grant.sequence) == ("0.4", 0.2, "id7", 7)
 
 
 def test_forecasts_are_of_all_of_teams_and_of_analysts() -> None:
-    found = [(each.scope, each.name, each.days, each.spent) for each in reported().forecasts]
+    found = [(each.scope, each.name, each.days, each.spent) for each in report().forecasts]
     assert found[:3] == [
         ("all", None, days, "0.75" if days == 1 else "0.85") for days in (1, 7, 30)
     ]
@@ -138,7 +138,7 @@ def test_forecasts_are_of_all_of_teams_and_of_analysts() -> None:
         ("analyst", "ben", 30, "0.25"),
         ("analyst", "cy", 30, "0.1"),
     ]
-    assert {each.left for each in reported().forecasts} == {"2"}
+    assert {each.left for each in report().forecasts} == {"2"}
 
 
 def test_the_requested_analyst_is_listed_even_with_little_use() -> None:
@@ -181,7 +181,7 @@ def test_a_dataset_without_requests_has_an_empty_report() -> None:
 
 
 def test_an_infinite_amount_has_ratio_1() -> None:
-    (row,) = reported(analysts=[UsageByKey("a", 1, 0, INFINITE)]).by_analyst
+    (row,) = report(analysts=[UsageByKey("a", 1, 0, INFINITE)]).by_analyst
     assert (row.spent, row.ratio) == ("inf", 1.0)
 
 
@@ -198,7 +198,7 @@ def test_days_of_teams_begin_where_an_archive_ends() -> None:
 
 
 def test_a_caller_without_access_to_members_sees_only_their_own_team() -> None:
-    seen = without_members(reported(), "ana")
+    seen = without_members(report(), "ana")
     assert [(row.analyst, row.team) for row in seen.by_analyst][:2] == [
         ("ana", "blue"),
         ("ben", None),
@@ -206,18 +206,18 @@ def test_a_caller_without_access_to_members_sees_only_their_own_team() -> None:
     assert [row.team for row in seen.by_team] == ["blue"]
     shown = {(each.scope, each.name) for each in seen.forecasts}
     assert shown == {("all", None), ("team", "blue"), ("analyst", "ana")}
-    assert without_members(reported(), "dan").by_team == ()
-    assert without_members(reported(), "dan").spent == "0.85"
+    assert without_members(report(), "dan").by_team == ()
+    assert without_members(report(), "dan").spent == "0.85"
 
 
 def test_a_caller_with_own_visibility_sees_only_the_totals_of_others() -> None:
-    seen = own_rows(reported(), "ben")
+    seen = own_rows(report(), "ben")
     assert [row.analyst for row in seen.by_analyst] == ["ben"]
     assert (seen.spent, seen.only) == ("0.85", "ben")
     hidden = (seen.by_team, seen.by_purpose, seen.by_week, seen.refusals, seen.largest)
     assert hidden == ((),) * 5
     assert {(each.scope, each.name) for each in seen.forecasts} == {("analyst", "ben")}
-    assert own_rows(reported(), "ana").largest == ()
+    assert own_rows(report(), "ana").largest == ()
     text = msgspec.json.encode(seen).decode()
     for other in ('"ana"', '"cy"', '"dan"', '"blue"', "district", '"id7"'):
         assert other not in text
@@ -226,7 +226,7 @@ def test_a_caller_with_own_visibility_sees_only_the_totals_of_others() -> None:
 @pytest.mark.parametrize("by", WHY_BYS)
 def test_each_table_has_its_columns(by: str) -> None:
     known = next(each for each in WHY_BYS if each == by)
-    found = rows(reported(), known)
+    found = rows(report(), known)
     assert found
     for row in found:
         assert set(row) == set(columns(known))
@@ -234,4 +234,4 @@ def test_each_table_has_its_columns(by: str) -> None:
 
 
 def test_a_report_is_read_back() -> None:
-    assert decode_why(msgspec.json.encode(reported())) == reported()
+    assert decode_why(msgspec.json.encode(report())) == report()

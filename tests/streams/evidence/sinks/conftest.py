@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from tests.streams.evidence.sinks.kinds import InDirectory, Kind, OnTopic, OnWebhook
-from tests.streams.evidence.sinks.receiver import NoteReceiver
+from tests.streams.evidence.sinks.receiver import CheckpointReceiver
 
 
 @pytest.fixture
-def receiver(tmp_path: Path) -> Iterator[NoteReceiver]:
-    with NoteReceiver(tmp_path / "received") as running:
+def receiver(tmp_path: Path) -> Iterator[CheckpointReceiver]:
+    with CheckpointReceiver(tmp_path / "received") as running:
         yield running
 
 

@@ -20,7 +20,7 @@ from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.admin import admin_of
 from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
-from tests.streams.evidence.sinks.receiver import NoteReceiver
+from tests.streams.evidence.sinks.receiver import CheckpointReceiver
 
 
 class Kind(Protocol):
@@ -88,7 +88,7 @@ class OnTopic:
 class OnWebhook:
     """A receiver on loopback."""
 
-    def __init__(self, receiver: NoteReceiver) -> None:
+    def __init__(self, receiver: CheckpointReceiver) -> None:
         self.receiver = receiver
         self.sink = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret")
         self.address = receiver.url

@@ -14,7 +14,7 @@ from typing import Self
 SECRET = "T0-path-secret"
 
 
-class NoteReceiver:
+class CheckpointReceiver:
     """Listens on loopback from `up` to `down`, at the same port each time.
 
     Args:

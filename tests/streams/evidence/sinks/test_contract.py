@@ -18,7 +18,7 @@ from streams.kafka.checkpoint_topic import Topic
 from streams.kafka.wire.security import Cluster
 from tests.faults.proxy import FaultProxy
 from tests.streams.evidence.sinks.kinds import Kind, OnTopic, deaf, make_topic
-from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
+from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
 
 KEY = SigningKey("census.example.org", b"\x07" * 32)
 ONE = Checkpoint("5d0c" * 8, 0, 0, 41, "sha256:" + "ab" * 32, 1_764_000_000_000)
@@ -27,30 +27,30 @@ LATER = ONE._replace(sequence=42, at=ONE.at + 1_000)
 OTHERS = [ONE._replace(partition=3), ONE._replace(ledger="sha256:" + "0e" * 32), LATER]
 
 
-def note_of(checkpoint: Checkpoint) -> bytes:
+def signed(checkpoint: Checkpoint) -> bytes:
     return sign_checkpoint(checkpoint, KEY)
 
 
 def put(sink: Sink, checkpoint: Checkpoint) -> str:
-    return sink.put(checkpoint, note_of(checkpoint))
+    return sink.put(checkpoint, signed(checkpoint))
 
 
 def test_a_sink_stores_a_checkpoint_byte_for_byte(kind: Kind) -> None:
     assert put(kind.sink, ONE).startswith(kind.sink.name)
-    assert kind.notes() == [note_of(ONE)]
+    assert kind.notes() == [signed(ONE)]
 
 
 def test_storing_a_checkpoint_twice_stores_it_once(kind: Kind) -> None:
     for _ in range(2):
         put(kind.sink, ONE)
-    assert {*kind.notes()} == {note_of(ONE)}
+    assert {*kind.notes()} == {signed(ONE)}
 
 
 def test_a_checkpoint_never_replaces_another(kind: Kind) -> None:
     each = [ONE, FORK, *OTHERS]
     for checkpoint in each:
         put(kind.sink, checkpoint)
-    assert sorted(kind.notes()) == sorted(map(note_of, each))
+    assert sorted(kind.notes()) == sorted(map(signed, each))
 
 
 def test_an_unreachable_sink_raises_and_accepts_later_checkpoints(kind: Kind) -> None:
@@ -59,7 +59,7 @@ def test_an_unreachable_sink_raises_and_accepts_later_checkpoints(kind: Kind) ->
         put(kind.sink, LATER)
     assert kind.sink.name in str(away.value)
     put(kind.sink, LATER)
-    assert {*kind.notes()} == {note_of(ONE), note_of(LATER)}
+    assert {*kind.notes()} == {signed(ONE), signed(LATER)}
 
 
 def test_a_full_disk_raises_and_leaves_no_partial_file(tmp_path: Path) -> None:
@@ -72,11 +72,11 @@ def test_a_full_disk_raises_and_leaves_no_partial_file(tmp_path: Path) -> None:
         put(sink, ONE)
     assert not [*file.parent.iterdir()]
     put(sink, ONE)
-    assert [note for _, note in sink.notes()] == [note_of(ONE)]
+    assert [note for _, note in sink.notes()] == [signed(ONE)]
 
 
 @pytest.mark.parametrize("status", [301, 302, 307, 308, 400, 401, 404, 413, 429, 500, 503])
-def test_a_webhook_status_other_than_2xx_raises(receiver: NoteReceiver, status: int) -> None:
+def test_a_webhook_status_other_than_2xx_raises(receiver: CheckpointReceiver, status: int) -> None:
     receiver.answer(status)
     receiver.location = f"{receiver.name}/elsewhere"
     sink = CheckpointWebhook(receiver.url, receiver.name)
@@ -85,13 +85,13 @@ def test_a_webhook_status_other_than_2xx_raises(receiver: NoteReceiver, status: 
     assert len(receiver.posts) == 1  # no redirection is followed
 
 
-def test_a_webhook_receives_the_checkpoint_as_text(receiver: NoteReceiver) -> None:
+def test_a_webhook_receives_the_checkpoint_as_text(receiver: CheckpointReceiver) -> None:
     put(CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret"), ONE)
     ((path, headers, body),) = receiver.posts
     assert path == f"/notes/{SECRET}?token={SECRET}"
     assert headers["content-type"] == "text/plain; charset=utf-8"
     assert headers["authorization"] == "Bearer header-secret"
-    assert body == note_of(ONE)
+    assert body == signed(ONE)
 
 
 def hanging(kind: str, port: int) -> Sink:
@@ -109,7 +109,9 @@ def test_a_sink_that_does_not_respond_raises_after_its_time_limit(kind: str) -> 
 
 
 def test_errors_of_a_webhook_contain_no_secret(
-    receiver: NoteReceiver, capfd: pytest.CaptureFixture[str], caplog: pytest.LogCaptureFixture
+    receiver: CheckpointReceiver,
+    capfd: pytest.CaptureFixture[str],
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     sink = CheckpointWebhook(receiver.url, receiver.name, "Bearer header-secret", whole=0.5)
     result = ""
@@ -168,12 +170,12 @@ def test_a_topic_is_read_to_its_end_despite_foreign_records(
     endless = Producer({"bootstrap.servers": proxy.bootstrap, "transactional.id": application})
     endless.init_transactions(30)
     endless.begin_transaction()
-    endless.produce(application, note_of(LATER), partition=0)
+    endless.produce(application, signed(LATER), partition=0)
     endless.flush(30)
     for checkpoint in many[5:]:
         put(sink, checkpoint)
     found = [*sink.notes()]
     endless.abort_transaction(30)
     assert len({name for name, _ in found}) == len(found) == 9 + 4 + 1
-    assert {note for _, note in found} >= {*map(note_of, [*many, LATER])}
+    assert {note for _, note in found} >= {*map(signed, [*many, LATER])}
     assert found[0][0].startswith("partition 0, offset 0")

@@ -15,8 +15,8 @@ from streams.evidence.sink_sender import Sender, Senders
 from streams.evidence.sink_webhook import CheckpointWebhook
 from streams.evidence.store import Directory
 from tests.streams.evidence.sinks.kinds import Kind, deaf
-from tests.streams.evidence.sinks.receiver import SECRET, NoteReceiver
-from tests.streams.evidence.sinks.test_contract import KEY, ONE, note_of
+from tests.streams.evidence.sinks.receiver import SECRET, CheckpointReceiver
+from tests.streams.evidence.sinks.test_contract import KEY, ONE, signed
 
 
 def until(holds: Callable[[], object]) -> None:
@@ -29,10 +29,10 @@ def of(number: int, partition: int = 0) -> Checkpoint:
     return ONE._replace(sequence=number, partition=partition)
 
 
-def sent(to: Senders, *numbers: int, partition: int = 0) -> None:
+def send_checkpoints(to: Senders, *numbers: int, partition: int = 0) -> None:
     for number in numbers:
         checkpoint = of(number, partition)
-        to.take(checkpoint, note_of(checkpoint))
+        to.take(checkpoint, signed(checkpoint))
 
 
 def numbers(notes: list[bytes], partition: int = 0) -> list[int]:
@@ -48,15 +48,15 @@ def overdue(senders: Senders) -> float:
 
 def test_a_sink_that_returns_receives_the_newest_checkpoint(kind: Kind) -> None:
     senders = Senders([kind.sink], 1)
-    sent(senders, 1)
+    send_checkpoints(senders, 1)
     until(lambda: 1 in numbers(kind.notes()))
     with kind.gone():
-        sent(senders, *range(2, 500))
+        send_checkpoints(senders, *range(2, 500))
         until(lambda: senders.notes)
         assert senders.notes[0].startswith("checkpoint sink 1: ")
         assert kind.sink.name in senders.notes[0]
         until(lambda: overdue(senders) > 0)
-        sent(senders, *range(500, 1_000))
+        send_checkpoints(senders, *range(500, 1_000))
     until(lambda: 999 in numbers(kind.notes()))
     until(lambda: not senders.notes)
     assert overdue(senders) == 0
@@ -68,10 +68,10 @@ def test_a_sink_that_returns_receives_the_newest_checkpoint(kind: Kind) -> None:
 def test_closing_sends_the_newest_checkpoint_of_every_partition(kind: Kind) -> None:
     senders = Senders([kind.sink], 3_600)
     for partition in range(5):
-        sent(senders, 1, partition=partition)
+        send_checkpoints(senders, 1, partition=partition)
     until(lambda: len(kind.notes()) == 5)
     for partition in range(5):  # not due for half an hour
-        sent(senders, 2, 3, partition=partition)
+        send_checkpoints(senders, 2, 3, partition=partition)
     senders.close()
     for partition in range(5):
         assert numbers(kind.notes(), partition) == [1, 3]
@@ -79,18 +79,20 @@ def test_closing_sends_the_newest_checkpoint_of_every_partition(kind: Kind) -> N
 
 def test_an_older_checkpoint_does_not_replace_a_waiting_newer_one(tmp_path: Path) -> None:
     senders = Senders([Directory(tmp_path)], 3_600)
-    sent(senders, 1)
+    send_checkpoints(senders, 1)
     until(lambda: [*Directory(tmp_path).notes()])
-    sent(senders, 7, 5)
+    send_checkpoints(senders, 7, 5)
     senders.close()
     assert numbers([note for _, note in Directory(tmp_path).notes()]) == [1, 7]
 
 
-def test_a_sink_that_refuses_one_partition_receives_the_others(receiver: NoteReceiver) -> None:
+def test_a_sink_that_refuses_one_partition_receives_the_others(
+    receiver: CheckpointReceiver,
+) -> None:
     receiver.answer(*[400] * 3)
     senders = Senders([CheckpointWebhook(receiver.url, receiver.name)], 1)
     for partition in range(3):
-        sent(senders, 1, partition=partition)
+        send_checkpoints(senders, 1, partition=partition)
     until(lambda: len(receiver.notes()) == 3)
     senders.close()
 
@@ -99,7 +101,7 @@ def test_hanging_sinks_delay_neither_other_sinks_nor_closing(tmp_path: Path) -> 
     hanging, working = tmp_path / "hanging", tmp_path / "well"
     working.mkdir()
     # A directory that hangs: the file that becomes the note is a pipe that nobody reads.
-    stored_file = Path(Directory(hanging).put(of(1), note_of(of(1))))
+    stored_file = Path(Directory(hanging).put(of(1), signed(of(1))))
     stored_file.unlink()
     os.mkfifo(pipe := stored_file.with_name(f".{stored_file.stem}.{os.getpid()}"))
     with deaf() as port:
@@ -111,7 +113,7 @@ def test_hanging_sinks_delay_neither_other_sinks_nor_closing(tmp_path: Path) -> 
         ]
         senders = Senders(all_sinks, 1)
         for number in range(1, 4):
-            sent(senders, number)
+            send_checkpoints(senders, number)
             until(lambda last=number: last in numbers([n for _, n in Directory(working).notes()]))  # type: ignore[misc]
         until(lambda: overdue(senders) > 0)
         senders.close(0.2)  # returns, though two of them still hang
@@ -120,11 +122,11 @@ def test_hanging_sinks_delay_neither_other_sinks_nor_closing(tmp_path: Path) -> 
 
 
 def test_a_sink_that_hangs_is_reported(tmp_path: Path) -> None:
-    stored_file = Path(Directory(tmp_path).put(of(1), note_of(of(1))))
+    stored_file = Path(Directory(tmp_path).put(of(1), signed(of(1))))
     stored_file.unlink()
     os.mkfifo(pipe := stored_file.with_name(f".{stored_file.stem}.{os.getpid()}"))
     sender = Sender(Directory(tmp_path), 2, 1, slow=0.1)
-    sender.take(of(1), note_of(of(1)))
+    sender.take(of(1), signed(of(1)))
     until(lambda: sender.trouble)
     assert sender.trouble == f"checkpoint sink 2: {tmp_path} does not answer"
     reading = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)  # now it goes on
@@ -134,7 +136,9 @@ def test_a_sink_that_hangs_is_reported(tmp_path: Path) -> None:
 
 
 def test_messages_and_metrics_contain_no_secret(
-    receiver: NoteReceiver, caplog: pytest.LogCaptureFixture, capfd: pytest.CaptureFixture[str]
+    receiver: CheckpointReceiver,
+    caplog: pytest.LogCaptureFixture,
+    capfd: pytest.CaptureFixture[str],
 ) -> None:
     registry = CollectorRegistry()
     with caplog.at_level("DEBUG"):
@@ -143,7 +147,7 @@ def test_messages_and_metrics_contain_no_secret(
         )
         registry.register(senders)
         receiver.down()
-        sent(senders, 1)
+        send_checkpoints(senders, 1)
         until(lambda: senders.notes)
         result = generate_latest(registry).decode() + "".join(senders.notes)
         receiver.up()

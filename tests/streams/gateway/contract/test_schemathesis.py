@@ -66,12 +66,12 @@ def test_schemathesis_finds_no_failure_in_any_role(tmp_path: Path, name: str) ->
             server.enrol("census", member, role)
         server.enrol("census", "aud", "auditor")
         server.granted("census", "ben")
-        before = server.kept()
+        before = server.stored_rows()
         few = () if NIGHTLY else ("--phases", "fuzzing")
         names = {"CONTRACT_WHO": name, "CONTRACT_DATASETS": "census missing"}
         names |= {"CONTRACT_ENGINE": "yes"} if name == "eng" else {}
         run(server, tmp_path, _RANDOM_ROLE, *few, token=server.tokens[name], **names)
-        after = server.kept()
+        after = server.stored_rows()
         rows = server.see("root", "/datasets/census/usage").json()
     assert (after != before) == _ROLES[name]
     if name == "root":

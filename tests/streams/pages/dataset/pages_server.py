@@ -76,7 +76,7 @@ class PagesServer(RolesServer):
     ) -> httpx.Response:
         """Return the page of a dataset as somebody sees it."""
         path = f"/pages/datasets/{quote(dataset, safe='')}"
-        return self.http.get(path, params=query, headers=self.shown(who))
+        return self.http.get(path, params=query, headers=self.auth_headers(who))
 
     def fill(self, who: str | None, kind: str, /, **fields: str) -> httpx.Response:
         """Send a form of the page, with what it holds and what is typed into it."""
@@ -88,7 +88,7 @@ class PagesServer(RolesServer):
     ) -> httpx.Response:
         """Send a form as a browser does that was on this server's page."""
         path = f"/pages/datasets/{quote(dataset, safe='')}/{kind}"
-        headers = {"origin": self.url, "sec-fetch-site": "same-origin", **self.shown(name)}
+        headers = {"origin": self.url, "sec-fetch-site": "same-origin", **self.auth_headers(name)}
         return self.http.post(path, data=fields, headers=headers)
 
     def token_of(self, name: str) -> str:
@@ -103,7 +103,7 @@ class PagesServer(RolesServer):
     def followed(self, name: str | None, answer: httpx.Response) -> httpx.Response:
         """Return where a browser is sent to."""
         assert answer.status_code == 303, answer.text
-        return self.http.get(answer.headers["location"], headers=self.shown(name))
+        return self.http.get(answer.headers["location"], headers=self.auth_headers(name))
 
 
 class _Forms(HTMLParser):

@@ -190,7 +190,7 @@ def test_a_form_open_for_too_long_is_shown_again(paged: PagesServer) -> None:
 def test_an_invalid_form_shows_the_error_and_writes_nothing(
     paged: PagesServer, kind: str, fields: dict[str, str], said: str
 ) -> None:
-    before = paged.kept()
+    before = paged.stored_rows()
     answer = paged.fill("olga", kind, **fields, reason="kept as typed")
     assert answer.status_code == 422
     assert said in words(answer.text)
@@ -198,7 +198,7 @@ def test_an_invalid_form_shows_the_error_and_writes_nothing(
     again = form_of(answer.text, kind)
     assert again["reason"] == "kept as typed"
     assert 'aria-invalid="true"' in answer.text or "m-roles-error" in answer.text
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_refused_record_stays_in_the_form(paged: PagesServer) -> None:
@@ -220,7 +220,7 @@ def test_a_form_of_a_caller_who_is_no_owner_writes_nothing(
 ) -> None:
     shown = form_of(paged.page("olga").text, kind)
     own_token = paged.token_of(name)
-    before = paged.kept()
+    before = paged.stored_rows()
     fields = {**shown, "member": name, "role_owner": "yes", "scope": "team", "name": "red"}
     fields |= {"part": "100", "action": "set"}
     # With the owner's token the form is another's; with one of their own it is not permitted.
@@ -229,7 +229,7 @@ def test_a_form_of_a_caller_who_is_no_owner_writes_nothing(
     answer = paged.post_form(name, kind, fields)
     assert answer.status_code == 403
     assert f"Only owners of dataset survey may set its {kind}" in words(answer.text)
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_the_done_parameter_shows_only_records_of_the_caller(paged: PagesServer) -> None:
@@ -245,12 +245,12 @@ def test_the_done_parameter_shows_only_records_of_the_caller(paged: PagesServer)
 
 def test_a_form_for_a_hidden_dataset_gets_the_404_of_a_missing_one(paged: PagesServer) -> None:
     fields = {"form_token": paged.token_of("opie"), "member": "opie", "role_owner": "yes"}
-    before = paged.kept()
+    before = paged.stored_rows()
     unseen = paged.post_form("opie", "members", fields)
     unknown = paged.post_form("opie", "members", fields, dataset="nowhere")
     assert unseen.status_code == unknown.status_code == 404
     assert unseen.text.replace("survey", "nowhere") == unknown.text
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_member_form_of_an_administrator_is_logged_as_such(paged: PagesServer) -> None:
@@ -260,16 +260,16 @@ def test_a_member_form_of_an_administrator_is_logged_as_such(paged: PagesServer)
     assert last["administrator"] is True
     assert (last["request"]["as"], last["request"]["by"]) == ("administrator", "root")
     fields = {"form_token": paged.token_of("root"), "scope": "team", "name": "red", "part": "50"}
-    before = paged.kept()
+    before = paged.stored_rows()
     assert paged.post_form("root", "limits", fields).status_code == 403
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_form_without_token_or_from_another_site_is_refused(paged: PagesServer) -> None:
     shown = form_of(paged.page("olga").text, "members")
     fields = {**shown, "member": "opie", "role_owner": "yes", "action": "set"}
-    path, before = "/pages/datasets/survey/members", paged.kept()
-    shows = paged.shown("olga")
+    path, before = "/pages/datasets/survey/members", paged.stored_rows()
+    shows = paged.auth_headers("olga")
 
     def sent(given: dict[str, str], **headers: str) -> int:
         named = {name.replace("_", "-"): text for name, text in headers.items()}
@@ -287,7 +287,7 @@ def test_a_form_without_token_or_from_another_site_is_refused(paged: PagesServer
     body = msgspec.json.encode(fields)
     json = {**shows, "origin": paged.url, "content-type": "application/json"}
     assert paged.http.post(path, content=body, headers=json).status_code == 415
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_an_owner_who_removes_themselves_is_redirected_to_the_list(paged: PagesServer) -> None:

@@ -135,12 +135,12 @@ def test_the_chart_has_a_description_for_screen_readers(shared_pages: PagesServe
 
 
 def test_reading_the_page_writes_nothing(paged: PagesServer) -> None:
-    before = paged.kept()
+    before = paged.stored_rows()
     for name in ("olga", "ana", "root", "aud", "eng", "opie"):
         paged.page(name, kind="pure", pure_epsilon="0.1", member="ana", scope="team", name="red")
     assert paged.http.get("/pages/datasets/survey/members").status_code in {401, 405}
     assert paged.see("olga", "/pages/datasets/survey/members").status_code == 405
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_preview_on_the_page_applies_the_limits_of_the_caller(shared_pages: PagesServer) -> None:
