@@ -24,7 +24,7 @@ def server(tmp_path: Path) -> Any:
         yield made
 
 
-def asked(server: RolesServer, dataset: str, analyst: str, **more: Any) -> Row:
+def request_row(server: RolesServer, dataset: str, analyst: str, **more: Any) -> Row:
     return request(server.clock, dataset=dataset, analyst=analyst, claim=CLAIM, **more)
 
 
@@ -50,24 +50,24 @@ def test_each_line_is_authorized(server: RolesServer) -> None:
     found = send(
         server,
         "ana",
-        asked(server, "closed-own", "ana"),
-        asked(server, "closed-own", "ben"),
-        asked(server, "elsewhere", "ana"),
-        asked(server, "nowhere", "ana"),
-        asked(server, "closed-own", "ben", via="ana"),
-        asked(server, "open-own", "ana"),
+        request_row(server, "closed-own", "ana"),
+        request_row(server, "closed-own", "ben"),
+        request_row(server, "elsewhere", "ana"),
+        request_row(server, "nowhere", "ana"),
+        request_row(server, "closed-own", "ben", via="ana"),
+        request_row(server, "open-own", "ana"),
     )
     assert [kind(row) for row in found] == ["granted", *["not_permitted"] * 4, "granted"]
     assert server.last_sequence() == before + 2
     hidden, unknown = (row["message"].replace("elsewhere", "nowhere") for row in found[2:4])
     assert hidden.partition(";")[0] == unknown.partition(";")[0]
-    alone = server.send("ana", "/requests", asked(server, "closed-own", "ben"))
+    alone = server.send("ana", "/requests", request_row(server, "closed-own", "ben"))
     assert found[1] == alone.json()
 
 
 def test_an_analyst_of_another_dataset_is_refused_every_line(server: RolesServer) -> None:
     before = server.last_sequence()
-    found = send(server, "otto", *(asked(server, "closed-all", "otto") for _ in range(3)))
+    found = send(server, "otto", *(request_row(server, "closed-all", "otto") for _ in range(3)))
     assert [kind(row) for row in found] == ["not_permitted"] * 3
     assert server.last_sequence() == before
     assert metric(server, 'privacy_http_not_permitted_total{action="request"}') == "3.0"
@@ -77,12 +77,12 @@ def test_an_engine_sends_the_requests_of_many_analysts(server: RolesServer) -> N
     found = send(
         server,
         "eng",
-        asked(server, "closed-own", "ana", via="eng"),
-        asked(server, "closed-own", "ben", via="eng"),
-        asked(server, "closed-own", "zoe", via="eng"),  # is no member
-        asked(server, "closed-own", "ana"),  # without `via` it is not the engine's name
-        asked(server, "elsewhere", "otto", via="eng"),  # has no engine
-        asked(server, "closed-own", "ana", via="other"),
+        request_row(server, "closed-own", "ana", via="eng"),
+        request_row(server, "closed-own", "ben", via="eng"),
+        request_row(server, "closed-own", "zoe", via="eng"),  # is no member
+        request_row(server, "closed-own", "ana"),  # without `via` it is not the engine's name
+        request_row(server, "elsewhere", "otto", via="eng"),  # has no engine
+        request_row(server, "closed-own", "ana", via="other"),
     )
     assert [kind(row) for row in found] == ["granted", "granted", *["not_permitted"] * 4]
 
@@ -118,13 +118,13 @@ def test_lines_count_in_the_limit_of_their_caller(tmp_path: Path) -> None:
     settings = {"limit_per_name": 1}
     with RolesServer(tmp_path, settings=settings) as server:
         server.open_for_olga("census")
-        found = send(server, "ana", *(asked(server, "census", "ana") for _ in range(12)))
+        found = send(server, "ana", *(request_row(server, "census", "ana") for _ in range(12)))
         assert [kind(row) for row in found] == ["granted"] * 10 + ["too_many_requests"] * 2
         assert found[10]["retry_after"] == 1
         assert "ana" in found[10]["message"]
-        refused = server.send("ana", "/requests", asked(server, "census", "ana"))
+        refused = server.send("ana", "/requests", request_row(server, "census", "ana"))
         assert (refused.status_code, refused.headers["retry-after"]) == (429, "1")
-        assert kind(send(server, "ben", asked(server, "census", "ben"))[0]) == "granted"
+        assert kind(send(server, "ben", request_row(server, "census", "ben"))[0]) == "granted"
         assert metric(server, "privacy_http_limited_by_name_total") == "3.0"
 
 

@@ -17,14 +17,14 @@ def ledger(request, opened):
             yield lambda *args, **more: opened(*args, "--url", address, **more)
 
 
-def asked(accountant, count, **more):
+def request_rows(accountant, count, **more):
     fields = {"dataset": "census", "claim": "zcdp:0.0001", "analyst": "ana"}
     ids = [accountant("id").out.strip() for _ in range(count)]
     return [{**fields, "request_id": each, **more} for each in ids]
 
 
 def test_a_file_of_requests_is_decided_line_by_line(ledger, opened, tmp_path):
-    rows = asked(opened, 4)
+    rows = request_rows(opened, 4)
     rows[1]["claim"] = "pure:50"
     whole = {**rows[3], "version": 1, "type": "request", "claim": {"type": "zcdp", "rho": "0.001"}}
     rows[3] = {**whole, "unit": "person", "neighbours": "add_remove"}
@@ -47,7 +47,7 @@ def test_a_file_of_requests_is_decided_line_by_line(ledger, opened, tmp_path):
 
 def test_only_grants_end_with_0(ledger, opened, tmp_path):
     file = tmp_path / "requests.ndjson"
-    file.write_text("\n".join(map(json.dumps, asked(opened, 3))))
+    file.write_text("\n".join(map(json.dumps, request_rows(opened, 3))))
     done = ledger("ask-many", str(file))
     assert (done.code, done.err.strip()) == (0, "3 requests: 3 granted")
     assert [row["granted"] for row in done.rows] == [True] * 3
@@ -68,7 +68,7 @@ def test_a_missing_file_is_named(opened, tmp_path):
 
 def test_an_unreachable_ledger_ends_the_command_with_exit_code_3(opened, tmp_path):
     file = tmp_path / "requests.ndjson"
-    file.write_text(json.dumps(asked(opened, 1)[0]))
+    file.write_text(json.dumps(request_rows(opened, 1)[0]))
     done = opened("ask-many", str(file), "--url", "http://127.0.0.1:1", "--wait", "0.2")
     assert done.code == 3
     assert done.rows[0]["error"] == "unanswered"

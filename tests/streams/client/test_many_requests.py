@@ -61,26 +61,26 @@ def _awaited(stack: contextlib.ExitStack, url: str, service: Any, clock: TestClo
     return Awaited(made, runner)
 
 
-def asked(clock: TestClock, **more: Any) -> Request:
+def new_request(clock: TestClock, **more: Any) -> Request:
     fields = {"dataset": "census", "claim": "pure:0.0001", "analyst": "ana"}
     return {**fields, "request_id": new_id(clock), **more}
 
 
 def test_each_request_gets_its_reply_or_error_in_order(client: Any, clock: TestClock) -> None:
-    first = asked(clock, claim="pure:0.1")
+    first = new_request(clock, claim="pure:0.1")
     requests: list[Any] = [
         first,
         first,  # a repeat
         {**first, "purpose": "another"},  # a conflict
-        asked(clock, claim="pure:5"),
-        asked(clock, dataset="nowhere", unit="person", neighbours="add_remove"),
-        asked(clock, claim="nonsense"),
-        asked(clock, request_id="not an id"),
-        asked(clock, color="blue"),
+        new_request(clock, claim="pure:5"),
+        new_request(clock, dataset="nowhere", unit="person", neighbours="add_remove"),
+        new_request(clock, claim="nonsense"),
+        new_request(clock, request_id="not an id"),
+        new_request(clock, color="blue"),
         {"dataset": "census"},
         b"not json",
         _body(new_id(clock)),
-        asked(clock, claim={"type": "pure", "epsilon": "0.01"}, purpose="last"),
+        new_request(clock, claim={"type": "pure", "epsilon": "0.01"}, purpose="last"),
     ]
     found = client.ask_many(requests)
     shown = [type(each) if isinstance(each, Exception) else str(each.outcome) for each in found]
@@ -105,7 +105,7 @@ def test_a_request_without_an_id_gets_one(client: Any) -> None:
 
 
 def test_more_than_a_batch_is_sent_in_batches(client: Any, clock: TestClock) -> None:
-    requests = [asked(clock) for _ in range(2 * BATCH_LINES + 5)]
+    requests = [new_request(clock) for _ in range(2 * BATCH_LINES + 5)]
     found = client.ask_many(iter(requests))
     assert [reply.request_id for reply in found] == [each["request_id"] for each in requests]
     assert all(reply.granted for reply in found)
@@ -145,7 +145,7 @@ def test_a_line_over_the_rate_limit_is_sent_again(tmp_path: Path) -> None:
     with RolesServer(tmp_path, settings={"limit_per_name": 5}) as server:
         server.open_for_olga("census", access="anyone")
         with Accountant(server.url, token=server.tokens["ana"], clock=server.clock) as client:
-            requests = [asked(server.clock) for _ in range(56)]
+            requests = [new_request(server.clock) for _ in range(56)]
             found = client.ask_many(requests)
     assert all(reply.granted for reply in found)
     assert [reply.request_id for reply in found] == [each["request_id"] for each in requests]
@@ -155,7 +155,7 @@ def test_after_a_cut_the_rest_is_sent_again(file: Path, clock: TestClock) -> Non
     with LocalServer(file, clock) as server, cutting(server.url) as url:
         server.open(epsilon="9")
         with Accountant(url, clock=clock) as client:
-            requests = [asked(clock) for _ in range(300)]
+            requests = [new_request(clock) for _ in range(300)]
             found = client.ask_many(requests)
         assert [reply.request_id for reply in found] == [each["request_id"] for each in requests]
         assert {str(reply.outcome) for reply in found} <= {"granted", "repeated"}
@@ -228,7 +228,7 @@ def test_a_garbled_response_never_reads_as_not_charged(
     with LocalServer(file, clock) as server, Proxy(server.url) as proxy:
         server.open()
         with Accountant(proxy.url, clock=clock) as client:
-            request = asked(clock, unit="person", neighbours="add_remove")
+            request = new_request(clock, unit="person", neighbours="add_remove")
             proxy.garble = garble
             (found,) = client.ask_many([request], wait=0.3)
             assert isinstance(found, Unanswered), found
@@ -243,7 +243,9 @@ def test_responses_of_a_proxy_in_another_order_are_rejected(file: Path, clock: T
     with LocalServer(file, clock) as server, Proxy(server.url) as proxy:
         server.open()
         with Accountant(proxy.url, clock=clock) as client:
-            requests = [asked(clock, unit="person", neighbours="add_remove") for _ in range(3)]
+            requests = [
+                new_request(clock, unit="person", neighbours="add_remove") for _ in range(3)
+            ]
 
             def reversed_lines(body: bytes) -> tuple[int, str, bytes]:
                 lines = body.splitlines(keepends=True)
@@ -256,6 +258,6 @@ def test_responses_of_a_proxy_in_another_order_are_rejected(file: Path, clock: T
 
 def test_an_unreachable_ledger_leaves_every_request_unanswered(clock: TestClock) -> None:
     with Accountant("http://127.0.0.1:1", clock=clock) as client:
-        found = client.ask_many([asked(clock) for _ in range(50)], wait=0.2)
+        found = client.ask_many([new_request(clock) for _ in range(50)], wait=0.2)
     assert all(isinstance(each, Unanswered) for each in found)
     assert len({each.request_id for each in found}) == 50  # type: ignore[union-attr]
