@@ -249,6 +249,15 @@ def in_name_of(who: str, body: Fields) -> None:
         issued_now(body)
 
 
+# A batch is text to the document: one request a line.
+schemathesis.serializer.alias("application/x-ndjson", "text/plain")
+
+
+@schemathesis.deserializer("application/x-ndjson")
+def ndjson(_context: object, response: schemathesis.Response) -> str:
+    return response.content.decode()
+
+
 @schemathesis.hook
 def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields) -> None:
     """Mend what ought to be accepted; what ought to be refused stays as it is."""
