@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
+from contextlib import suppress
 from decimal import Decimal
 from typing import Final
 
-import msgspec
 from msgspec import UNSET
 
 from accountant.advice.choose_filter import FilterChoice
@@ -14,21 +14,15 @@ from accountant.advice.preview import Preview
 from accountant.advice.propose_filter import Proposal, other_filter
 from accountant.claims import Claim
 from accountant.display.numbers import spent_percent
+from accountant.display.requested import requested_claim
 from accountant.errors import BudgetError
 from accountant.policy import Policy
-from accountant.records import DECODE_ERRORS, Decision
+from accountant.records import Decision
 from accountant.records.outcomes import Reason
 
 _BY_FILTER: Final = {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED}
 CHOSEN: Final = ("epsilon_each", "order", "orders")
 """The fields of a policy that advice chooses for a filter."""
-
-
-class _Asked(msgspec.Struct):
-    claim: Claim
-
-
-_decode_asked = msgspec.json.Decoder(_Asked).decode
 
 
 def may_need_other_filter(refused: Decision | Preview) -> bool:
@@ -47,13 +41,11 @@ def other_filter_words(
     """
     if not may_need_other_filter(refused):
         return ""
-    try:
-        if claim is None:
-            assert isinstance(refused, Decision)
-            claim = _decode_asked(refused.request).claim
-        found = other_filter(policy, claim)
-    except (*DECODE_ERRORS, BudgetError):  # a refusal is shown even where no advice is possible
-        return ""
+    if claim is None and isinstance(refused, Decision):
+        claim = requested_claim(refused)
+    found = None
+    with suppress(BudgetError):  # a refusal is shown even where no advice is possible
+        found = None if claim is None else other_filter(policy, claim)
     if found is None:
         return ""
     return (

@@ -17,6 +17,7 @@ from msgspec import UNSET
 
 from accountant.claims.text import claim_text
 from accountant.display.refusals import when_more
+from accountant.display.requested import requested_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
@@ -78,9 +79,11 @@ class NotGranted(BudgetError):
         self.request_id = reply.request_id
         waiting = when_more(reply.decision)
         remaining = remaining_words(reply.decision)
+        asked = requested_words(reply.decision) if reply.fits else ""
         parts = (
             f"{reply.dataset or 'the request'} not granted: {self.reason}.",
             reply.why,
+            f"You asked for {asked}." if asked else "",
             f"This would fit: {reply.fits}." if reply.fits else "",
             "" if waiting is None else waiting.text,
             f"The dataset has {remaining}." if remaining else "",

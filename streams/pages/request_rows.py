@@ -8,12 +8,11 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.advice.preview import Preview
-from accountant.claims import Claim
-from accountant.claims.text import claim_text
 from accountant.display.limits import left_at_words
 from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import MoreAvailable, in_period, refusal_words, when_more
+from accountant.display.requested import requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.limits.wire import Scope
@@ -78,7 +77,6 @@ class _Request(msgspec.Struct):
 
 
 _decode_request: Final = msgspec.json.Decoder(_Request).decode
-_decode_claim: Final = msgspec.json.Decoder(Claim).decode
 
 
 def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
@@ -90,7 +88,7 @@ def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> Re
     """
     request = _request(decision)
     granted = decision.outcome is Outcome.GRANTED
-    claim = _claim(request.claim)
+    claim = requested_words(decision)
     decided_at = from_iso(decision.decided_at)
     refused = None if granted else refusal(decision, levels, now, decided_at)
     cost = (decision.cost if granted else decision.asked) or {}
@@ -152,10 +150,3 @@ def _request(decision: Decision) -> _Request:
         return _decode_request(decision.request)
     except DECODE_ERRORS:  # an invalid input: its fields may hold anything
         return _Request()
-
-
-def _claim(raw: msgspec.Raw) -> str:
-    try:
-        return claim_text(_decode_claim(raw))
-    except DECODE_ERRORS:
-        return ""

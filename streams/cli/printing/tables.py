@@ -42,6 +42,7 @@ from accountant.display.numbers import (
 )
 from accountant.display.odometers import SAMPLING, odometers_of
 from accountant.display.refusals import refusal_words, when_more
+from accountant.display.requested import requested_words
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
 from accountant.records import Decision, FieldError
@@ -232,6 +233,8 @@ def explain(decision: Decision, *, why: str = "") -> list[Text]:
     lines += refusal_lines(decision, why=why)
     lines += amount_lines(left, decision.totals, cost=decision.cost, asked=decision.asked)
     if decision.reason in {Reason.EXHAUSTED, Reason.ABOVE_CAP}:
+        if decision.fits is not None and (claim := requested_words(decision)):
+            lines.append(Text(f"  claim {claim}"))
         lines.append(Text(f"  fits  {decision.fits or 'nothing of this kind'}", style="bold"))
     if (more := when_more(decision)) is not None:
         lines.append(Text(f"  then  {more.text}"))
