@@ -153,7 +153,7 @@ def command_name(arguments: Sequence[str]) -> str:
 def find_flock_holder(device: int, inode: int) -> LockHolder:
     """Return the process that has locked a file by `flock`, from Linux's table of locks."""
     with contextlib.suppress(OSError, ValueError):
-        for line in _LOCK_TABLE.read_text(encoding="ascii").splitlines():
+        for line in _LOCK_TABLE.read_text(encoding="ascii").split("\n")[:-1]:
             fields = line.split()
             if fields[1:4:2] != ["FLOCK", "WRITE"]:
                 continue

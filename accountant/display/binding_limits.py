@@ -160,10 +160,12 @@ def _used(budget: Texts, left: Texts, part: str | None) -> list[str]:
     name = next((name for name in budget if name in left), None)
     if name is None or Decimal(left[name]) > Decimal(budget[name]):
         return []
+    if not Decimal(left[name]):  # more may be used than the limit allows, if it was lowered since
+        return ["all of it is used"]
     used = Decimal(budget[name]) - Decimal(left[name])
     if part is None:
         return [f"{symbol(name)} {spent_amount(used)} is used"]
     percent = spent_percent(part_of(used, budget[name]) * Decimal(part))
-    if percent == exact_percent(part) and Decimal(left[name]):
+    if percent == exact_percent(part):
         return [f"almost {percent} is used"]  # the part was rounded up
     return [f"{percent} is used"]

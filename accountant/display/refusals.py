@@ -11,7 +11,12 @@ import msgspec
 from accountant.advice.offline import LAST_MS
 from accountant.advice.preview import Preview
 from accountant.display.admin_refusals import CurrentDataset, admin_refusal_words
-from accountant.display.binding_limits import binding_limits, binding_words, cost_and_left
+from accountant.display.binding_limits import (
+    BindingLimit,
+    binding_limits,
+    binding_words,
+    cost_and_left,
+)
 from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import Texts, remaining_amount, spent_amount, symbol
@@ -189,6 +194,8 @@ def when_more(
     if refused.level is None:
         return MoreAvailable(f"{_WAITING}a dataset's budget is fixed.")
     binding = binding_limits(refused)
+    if len(binding) > 1 and (obstacles := list(filter(None, map(_obstacle, binding)))):
+        return MoreAvailable(f"{_WAITING}{', and '.join(obstacles)}.")
     for each in binding:
         if each.what in _NEEDS_OWNER:
             return MoreAvailable(f"{_WAITING}{_NEEDS_OWNER[each.what]}")
@@ -206,6 +213,18 @@ def when_more(
             ends.append(period_limit.ends_at)
     at = max(ends)
     return MoreAvailable(f"More comes at {moment(at)}.", at)
+
+
+def _obstacle(limit: BindingLimit) -> str:
+    """Return why waiting does not help at one of several limits, "" where it does."""
+    scope = scope_words(limit.level.scope, limit.level.name)
+    if limit.what == "limit":
+        return f"an owner would have to raise the limit of {scope}"
+    if limit.what == "reserved":
+        return "an owner would have to reserve less for others"
+    if limit.more_at is None:
+        return f"a whole period of the period limit of {scope} is too small for this request"
+    return ""
 
 
 def in_period(period_limit: PaceView, at: int) -> bool:

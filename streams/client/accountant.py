@@ -471,10 +471,12 @@ class Accountant:
             wait: seconds to wait for each thousand requests, including retries. A running attempt
                 may take longer.
         Returns: for each request, in order, its `Reply`, or the error that `ask` would raise.
-        Raises: TypeError: `requests` is a single request.
+        Raises: RequestInvalid: `requests` is a single request.
         """
-        if isinstance(requests, Mapping | bytes | str):
-            raise TypeError("ask_many() takes a list of requests, not a single one")
+        is_single = isinstance(requests, Mapping | bytes | bytearray | str)
+        if is_single or not isinstance(requests, Iterable):
+            rule = "must be a list of requests, not a single one"
+            raise RequestInvalid("requests", rule, requests)
         wait = coerce_seconds("wait", wait)
         replies = list[Reply | BudgetError]()
         for batch in batches(requests):

@@ -11,7 +11,7 @@ from accountant.advice.preview import Preview
 from accountant.display.limits import left_at_words
 from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.reasons import REASONS
-from accountant.display.refusals import MoreAvailable, in_period, refusal_words, when_more
+from accountant.display.refusals import MoreAvailable, refusal_words, when_more
 from accountant.display.requested import requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
@@ -66,17 +66,16 @@ class RequestRow(NamedTuple):
     refusal: RefusalText | None
 
 
-class _Request(msgspec.Struct):
+class _RequestColumns(msgspec.Struct):
     """The displayed fields of a request of any version."""
 
     analyst: str = ""
     via: str = ""
     purpose: str = ""
     request_id: str = ""
-    claim: msgspec.Raw = msgspec.Raw(b"")
 
 
-_decode_request: Final = msgspec.json.Decoder(_Request).decode
+_decode_request: Final = msgspec.json.Decoder(_RequestColumns).decode
 
 
 def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
@@ -122,7 +121,8 @@ def refusal(
     more = when_more(refused, paces_of(levels), decided_at)
     return RefusalText(
         title=REASONS[reason].title,
-        why=refusal_words(refused, levels=_current(levels, decided_at)),
+        # A limit may have changed since a decision, so its present words belong to a preview only.
+        why=refusal_words(refused, levels=levels if isinstance(refused, Preview) else ()),
         fits=(refused.fits or "nothing of this kind") if reason in _FITS else "",
         left=left_at_words(refused.left_at, refused.left, refused.asked),
         more=more,
@@ -130,23 +130,13 @@ def refusal(
     )
 
 
-def _current(levels: Sequence[LevelView], decided_at: int) -> list[LevelView]:
-    """Return limits without the period limits whose period began after a decision."""
-    return [
-        msgspec.structs.replace(each, pace=None)
-        if each.pace is not None and not in_period(each.pace, decided_at)
-        else each
-        for each in levels
-    ]
-
-
 def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:
     """Return the period limits among some limits, by scope and name."""
     return {(each.scope, each.name): each.pace for each in levels if each.pace is not None}
 
 
-def _request(decision: Decision) -> _Request:
+def _request(decision: Decision) -> _RequestColumns:
     try:
         return _decode_request(decision.request)
     except DECODE_ERRORS:  # an invalid input: its fields may hold anything
-        return _Request()
+        return _RequestColumns()

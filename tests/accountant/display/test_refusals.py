@@ -145,3 +145,22 @@ def test_the_text_of_a_request_above_the_cap_has_the_cap_and_its_cost() -> None:
         "One request may take 10 % of the budget, and this one costs ε 0.8. Ask for less"
     )
     assert ": this one costs ε 0.8. Ask for less" in refusal_words(decision)
+
+
+def test_every_limit_that_waiting_does_not_help_at_is_named() -> None:
+    left = (
+        LimitRemaining("team", "blue", {"rho": "0.1"}, None),
+        LimitRemaining("analyst", "cy", None, {"rho": "0.1"}, None),
+    )
+    named = LimitName("team", "blue", "limit")
+    found = when_more(refused(level=named, left_at=left, asked={"rho": "0.2"}))
+    assert found is not None
+    assert found.text == (
+        "Waiting will not help: an owner would have to raise the limit of team blue, and a whole "
+        "period of the period limit of analyst cy is too small for this request."
+    )
+    soon = msgspec.structs.replace(left[1], more_at="2026-12-03T00:00:00.000Z")
+    found = when_more(refused(level=named, left_at=(left[0], soon), asked={"rho": "0.2"}))
+    assert found is not None
+    said = "Waiting will not help: an owner would have to raise the limit of team blue."
+    assert found.text == said

@@ -94,7 +94,24 @@ def _texts(client: type) -> list[tuple[str, str]]:
     return found
 
 
-CALLS: Final = [(kind, *each) for kind in (Accountant, AsyncAccountant) for each in _texts(kind)]
+IN_ITS_RESULT: Final = "ask_many"
+"""This call returns the error of each request instead of raising it: see `test_ask_many`."""
+CALLS: Final = [
+    (kind, call, parameter)
+    for kind in (Accountant, AsyncAccountant)
+    for call, parameter in _texts(kind)
+    if call != IN_ITS_RESULT
+]
+
+
+@pytest.mark.parametrize("requests", ["ana", b"ana", bytearray(b"ana"), {"dataset": "x"}, 5, None])
+def test_ask_many_refuses_what_is_no_list(file: Path, requests: Any) -> None:
+    with Accountant(f"sqlite:///{file}") as client:
+        client.open("census", {"filter": "basic", "epsilon": 1}, by="owner")
+        with pytest.raises(RequestInvalid, match="requests must be a list of requests"):
+            client.ask_many(requests)
+        (found,) = client.ask_many([5])
+        assert isinstance(found, RequestInvalid)
 
 
 def test_every_public_call_is_tested() -> None:

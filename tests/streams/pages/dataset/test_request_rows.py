@@ -73,8 +73,7 @@ def test_a_refusal_by_a_period_limit_shows_when_more_comes() -> None:
     result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0")))
     assert result.why == (
         "The period limit of team red has too little left in this period: the request costs ε 0.3, "
-        "and 0 is left. It allows 10 % of the budget each day; 10 % is used; the period ends at "
-        "2026-11-22 00:00 UTC."
+        "and 0 is left. The period ends at 2026-11-22 00:00 UTC."
     )
     assert result.more == MoreAvailable(
         "More comes at 2026-11-22 00:00 UTC.", "2026-11-22T00:00:00.000Z"
