@@ -127,7 +127,7 @@ async def test_decisions_missed_by_the_broadcast_are_read_from_the_log(
     recorder._appended = broadcast
     partition = recorder._writer.partition
     assert partition is not None
-    recorder._begun(partition)  # as after a commit of which it was not known whether it was made
+    recorder._on_begin(partition)  # as after a commit of which it was not known whether it was made
     assert await numbers_of(stream, 300) == list(range(1, 301))
     # A decision that comes twice, or in part, is sent once.
     log = await recorder.read_log(0, 0, 1_000)
@@ -150,7 +150,7 @@ async def test_a_server_waits_until_it_reaches_the_position_of_another_server(
     assert not checking.done()
     partition = recorder._writer.partition
     assert partition is not None
-    recorder._begun(partition)
+    recorder._on_begin(partition)
     await checking
     stream = EventStream(recorder, ring, EVERYTHING, position).pieces([])
     await recorder.submit_some(1)
