@@ -17,6 +17,7 @@ STATES: Final[dict[State, str]] = {
     "open": "Requests are decided as they come.",
     "exhausted": "The budget is used up, or a request did not fit. Smaller ones may still fit.",
     "halted": "A request did not fit, and this policy grants nothing after that.",
+    "paused": "An owner has paused it: nothing is granted until it is resumed.",
     "closed": "An owner has closed it: nothing more is granted.",
 }
 """What the state of a dataset means."""

@@ -76,10 +76,25 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Ask on another dataset. An owner can open one under another name "
         "(`accountant dataset open`).",
     ),
+    Reason.PAUSED: ReasonWords(
+        "Paused",
+        "An owner has paused the dataset, and it grants nothing for now.",
+        "Ask an owner when it continues, then send a new request.",
+    ),
     Reason.OUT_OF_DATE: ReasonWords(
         "Out of date",
         "The dataset has changed since the decision that this record follows.",
         "Read the dataset again, then send the record under a new id.",
+    ),
+    Reason.ALREADY_PAUSED: ReasonWords(
+        "Paused before",
+        "The dataset is paused already.",
+        "Nothing needs to be done.",
+    ),
+    Reason.NOT_PAUSED: ReasonWords(
+        "Not paused",
+        "The dataset is not paused, so there is nothing to resume.",
+        "Nothing needs to be done.",
     ),
     Reason.UNKNOWN_MEMBER: ReasonWords(
         "No such member",

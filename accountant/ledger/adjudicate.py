@@ -73,12 +73,14 @@ def adjudicate(
         at: the decision's time, milliseconds since 1970.
         limits: those that apply to the caller, None where the dataset has none.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
-    Reasons in the order in which they are checked: closed, halted, unit_mismatch,
+    Reasons in the order in which they are checked: closed, paused, halted, unit_mismatch,
     claim_not_accepted, above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
     """
     plan = ledger.plan
     if ledger.closed:
         return _refuse(ledger, Reason.CLOSED, at, None)
+    if ledger.paused:
+        return _refuse(ledger, Reason.PAUSED, at, None)
     if ledger.halted:
         return _refuse(ledger, Reason.HALTED, at, None)
     policy = plan.policy

@@ -1,4 +1,4 @@
-"""Decide one owner's record that opens, amends or closes a dataset."""
+"""Decide one owner's record that opens, amends, pauses, resumes or closes a dataset."""
 
 from __future__ import annotations
 
@@ -11,12 +11,15 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
-from accountant.records import Amend, Close, Open
+from accountant.records import Amend, Close, Open, Pause, Resume
 from accountant.records.outcomes import Outcome, Reason
+
+DatasetRecord = Open | Amend | Close | Pause | Resume
+"""A record that changes a dataset itself, not its members or limits."""
 
 
 def administer(
-    ledger: Ledger | None, record: Open | Amend | Close, at: int
+    ledger: Ledger | None, record: DatasetRecord, at: int
 ) -> tuple[Ledger, Verdict, dict[str, object]]:
     """Return the ledger after an owner's record, the verdict, and the decision's extra fields.
 
@@ -38,9 +41,28 @@ def administer(
         if record.policy is not None:
             return _lower(ledger, record.policy, at)
         return _amend(ledger, record, at)
+    if isinstance(record, Pause | Resume):
+        return _pause_or_resume(ledger, record, at)
     closed_at = at if ledger.plan.dates_grants else 0
-    closed = _after_decision(ledger, at, closed=True, closed_at=closed_at)
+    # A closed dataset is not paused as well: no resume could ever end that pause.
+    closed = _after_decision(ledger, at, closed=True, closed_at=closed_at, paused=False)
     return closed, Verdict(Outcome.CLOSED), {}
+
+
+def _pause_or_resume(
+    ledger: Ledger, record: Pause | Resume, at: int
+) -> tuple[Ledger, Verdict, dict[str, object]]:
+    """Stop a dataset's grants, or let them continue.
+
+    A record that would change nothing is refused. Otherwise two people who pause would each
+    believe that their own resume is the one that counts.
+    """
+    pauses = isinstance(record, Pause)
+    if pauses == ledger.paused:
+        return _refused(ledger, Reason.ALREADY_PAUSED if pauses else Reason.NOT_PAUSED, at)
+    after = _after_decision(ledger, at, paused=pauses)
+    verdict = Verdict(Outcome.PAUSED if pauses else Outcome.RESUMED)
+    return after, verdict, {"administrator": record.as_ is not None}
 
 
 def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:

@@ -33,6 +33,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
             names a population.
         closed_at: milliseconds of its closing, 0 before it; only of such datasets, too.
         levels, limits: how many rows of levels it has, and how many limits are in force.
+        paused: nothing is granted until it is resumed.
     """
 
     dataset: str
@@ -55,6 +56,7 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     levels: int = 0
     limits: int = 0
     closed_at: int = 0
+    paused: bool = False
 
     @classmethod
     def new(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:

@@ -48,6 +48,7 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         levels=ledger.levels or msgspec.UNSET,
         limits=ledger.limits or msgspec.UNSET,
         closed_at=ledger.closed_at or msgspec.UNSET,
+        paused=True if ledger.paused else msgspec.UNSET,
     )
 
 
@@ -79,6 +80,7 @@ def ledger_of_row(row: Snapshot) -> Ledger:
         levels=row.levels or 0,
         limits=row.limits or 0,
         closed_at=row.closed_at or 0,
+        paused=bool(row.paused),
     )
 
 

@@ -9,7 +9,7 @@ import msgspec
 
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict, advance
-from accountant.ledger.administer import administer
+from accountant.ledger.administer import DatasetRecord, administer
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.apply import apply_record, is_possible, limit_record_of
 from accountant.limits.reserved_totals import plus
@@ -18,7 +18,7 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.draft import Draft
 from accountant.partition.permits import may_decide
-from accountant.records import AdminRecord, Amend, Close, Open, SetLimit, SetMember
+from accountant.records import AdminRecord, Open, SetLimit, SetMember
 from accountant.records.members import (
     MAX_MEMBERS,
     Member,
@@ -51,7 +51,7 @@ def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Ad
     return _administer(draft, ledger, record)
 
 
-def _administer(draft: Draft, ledger: Ledger | None, record: Open | Amend | Close) -> AdminVerdict:
+def _administer(draft: Draft, ledger: Ledger | None, record: DatasetRecord) -> AdminVerdict:
     after, verdict, extra = administer(ledger, record, draft.decided_at)
     if verdict.outcome is Outcome.OPENED:
         owners = extra.get("owners", ())

@@ -8,7 +8,7 @@ from typing import Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.policy import Policy
-from accountant.records import AdminRecord, SetMember
+from accountant.records import AdminRecord, Pause, Resume, SetMember
 from accountant.records.members import MemberRow, Role
 
 Lookup = Callable[[str], MemberRow | None]
@@ -47,7 +47,12 @@ def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:
     """
     if has_role(lookup, record.by, "owner", at):
         return True
-    return isinstance(record, SetMember) and record.as_ is not None
+    return is_by_administrator(record)
+
+
+def is_by_administrator(record: AdminRecord) -> bool:
+    """Tell whether a record names its sender as an administrator who acts for the owners."""
+    return isinstance(record, SetMember | Pause | Resume) and record.as_ is not None
 
 
 def has_role(lookup: Lookup, name: str, role: Role, at: int) -> bool:

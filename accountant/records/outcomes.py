@@ -27,6 +27,8 @@ class Outcome(StrEnum):
     MEMBER_REMOVED = "member_removed"
     LIMIT_SET = "limit_set"
     LIMIT_REMOVED = "limit_removed"
+    PAUSED = "paused"
+    RESUMED = "resumed"
 
 
 OPERATED: Final = frozenset(
@@ -40,6 +42,9 @@ SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEM
 
 SETS_LIMITS: Final = frozenset({Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED})
 """Outcomes of decisions that say how a dataset's budget is divided."""
+
+PAUSES: Final = frozenset({Outcome.PAUSED, Outcome.RESUMED})
+"""Outcomes of decisions that stop a dataset's grants for a time, or let them continue."""
 
 
 class Reason(StrEnum):
@@ -55,7 +60,10 @@ class Reason(StrEnum):
     ALREADY_OPENED = "already_opened"
     NOT_PERMITTED = "not_permitted"
     CLOSED = "closed"
+    PAUSED = "paused"
     OUT_OF_DATE = "out_of_date"
+    ALREADY_PAUSED = "already_paused"
+    NOT_PAUSED = "not_paused"
     UNKNOWN_MEMBER = "unknown_member"
     LAST_OWNER = "last_owner"
     TOO_MANY_MEMBERS = "too_many_members"
@@ -72,3 +80,27 @@ class Reason(StrEnum):
     ABOVE_CAP = "above_cap"
     EXHAUSTED = "exhausted"
     INTERNAL_ERROR = "internal_error"
+
+
+_PAUSED_BY_REASON: Final = {
+    **dict.fromkeys((Reason.PAUSED, Reason.ALREADY_PAUSED), True),
+    **dict.fromkeys(
+        (
+            *(Reason.CLOSED, Reason.NOT_PAUSED, Reason.HALTED, Reason.UNIT_MISMATCH),
+            *(Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP, Reason.EXHAUSTED),
+        ),
+        False,
+    ),
+}
+
+
+def paused_by(outcome: Outcome, reason: Reason | None) -> bool | None:
+    """Tell whether a decision leaves its dataset paused; None where the decision does not say.
+
+    A reason that is checked after `paused` says that the dataset is not, and closing ends a pause.
+    """
+    if outcome is Outcome.GRANTED or outcome is Outcome.RESUMED or outcome is Outcome.CLOSED:
+        return False
+    if outcome is Outcome.PAUSED:
+        return True
+    return None if reason is None else _PAUSED_BY_REASON.get(reason)

@@ -107,7 +107,8 @@ class Decision(
         key_change: which key signs checkpoints, of an outcome `key_changed`.
         owners: of an opening, the owners from then on.
         member: of a `member_set` or `member_removed`: the member, with the roles from then on.
-        administrator: of those: an administrator acted for the owners.
+        administrator: of those, of a `paused` and a `resumed`: an administrator acted for the
+            owners.
         limit: of a `limit_set` or `limit_removed`: the limit from then on.
         level: of a refusal that was not for want of the dataset's own budget: the level.
         levels: of a grant: each level that it was charged to, after it.
@@ -173,6 +174,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
         granted_at, closed_at: milliseconds of the first grant and of the closing, kept of datasets
             with a `population`.
         levels, limits: how many rows of levels the dataset has, and how many limits in force.
+        paused: true, or left out.
     """
 
     version: Format
@@ -196,6 +198,7 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     levels: int | msgspec.UnsetType = msgspec.UNSET
     limits: int | msgspec.UnsetType = msgspec.UNSET
     closed_at: int | msgspec.UnsetType = msgspec.UNSET
+    paused: bool | msgspec.UnsetType = msgspec.UNSET
 
 
 encode = msgspec.json.Encoder().encode

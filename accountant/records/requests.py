@@ -92,6 +92,24 @@ class Close(_Admin, frozen=True, tag="close"):
     follows: int | None = None
 
 
+class _Brake(_Admin, frozen=True, rename={"as_": "as"}):
+    reason: str = ""
+    follows: int | None = None
+    as_: Literal["administrator"] | None = None
+
+
+class Pause(_Brake, frozen=True, tag="pause"):
+    """An owner, or an administrator, pauses a dataset: nothing is granted until it is resumed.
+
+    Attributes:
+        follows: as of `Amend`. `as_`: as of `SetMember`.
+    """
+
+
+class Resume(_Brake, frozen=True, tag="resume"):
+    """An owner, or an administrator, ends a dataset's pause. The fields are those of `Pause`."""
+
+
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
     """An owner, or an administrator, sets or removes a member of a dataset.
 
@@ -144,5 +162,5 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         return all(each is None for each in said)
 
 
-AdminRecord = Open | Amend | Close | SetMember | SetLimit
+AdminRecord = Open | Amend | Close | Pause | Resume | SetMember | SetLimit
 Body = MechanismRequest | AdminRecord

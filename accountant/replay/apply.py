@@ -16,7 +16,7 @@ from accountant.partition import Partition
 from accountant.partition.ids import RememberedDecision, decode_identity, id_key
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Source
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.replay.members_and_limits import take_levels, take_members
 from accountant.times import ClockResets, from_iso, issued_at
 
@@ -31,6 +31,8 @@ _REMEMBERED: Final = frozenset(
         Outcome.MEMBER_REMOVED,
         Outcome.LIMIT_SET,
         Outcome.LIMIT_REMOVED,
+        Outcome.PAUSED,
+        Outcome.RESUMED,
     }
 )
 
@@ -117,6 +119,7 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         )
     spent = plan.progress(totals)
     closes = outcome is Outcome.CLOSED
+    paused = paused_by(outcome, decision.reason)
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
     return msgspec.structs.replace(
@@ -135,6 +138,7 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
         closed_at=ledger.closed_at or (at if closes and plan.dates_grants else 0),
+        paused=ledger.paused if paused is None else paused,
     )
 
 

@@ -32,8 +32,10 @@ from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import redecide
 from accountant.replay.notable_records import (
     AdminMemberRecord,
+    AdminPauseRecord,
     accepted_rollback,
     admin_member_record,
+    admin_pause_record,
     key_change_record,
 )
 from accountant.replay.plain_text import plain
@@ -79,6 +81,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
         rollbacks: those that the log has accepted, among the records.
         key_changes: changes of the key that signs checkpoints, among the records.
         administered: administrators' records about members, among the records.
+        administered_pauses: administrators' pauses and resumes, among the records.
         rows: how many rows of `state` were compared with the log, None where there are none.
         ledger: the id of the ledger as the partition's genesis names it; of one without an id, the
             hash of decision 0. None without a genesis.
@@ -98,6 +101,7 @@ class AuditReport(msgspec.Struct, frozen=True, kw_only=True):
     rollbacks: tuple[AcceptedRollback, ...] = ()
     key_changes: tuple[KeyChangeRecord, ...] = ()
     administered: tuple[AdminMemberRecord, ...] = ()
+    administered_pauses: tuple[AdminPauseRecord, ...] = ()
     first_disagreement: Disagreement | None = None
     sealed: int | None = None
     rows: int | None = None
@@ -157,6 +161,7 @@ class Auditor:
         self._rollbacks: list[AcceptedRollback] = []
         self._key_changes: list[KeyChangeRecord] = []
         self._administered: list[AdminMemberRecord] = []
+        self._administered_pauses: list[AdminPauseRecord] = []
         self._rows: int | None = None
 
     @property
@@ -241,6 +246,7 @@ class Auditor:
             rollbacks=tuple(self._rollbacks),
             key_changes=tuple(self._key_changes),
             administered=tuple(self._administered),
+            administered_pauses=tuple(self._administered_pauses),
             first_disagreement=self.disagreement,
             rows=self._rows,
             ledger=None if partition is None else ledger_id_of(partition.genesis, self.first),
@@ -310,6 +316,8 @@ class Auditor:
             self._decided_again += 1
         if decision.administrator and decision.member is not None:
             self._administered.append(admin_member_record(decision, decision.member))
+        elif decision.administrator:
+            self._administered_pauses.append(admin_pause_record(decision))
 
     def _check_seal(self, partition: Partition, decision: Decision) -> Findings:
         seal = decision.seal

@@ -19,7 +19,7 @@ from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
 from accountant.records.members import MemberRow
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import Outcome, paused_by
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_of
 from accountant.replay.check_rows import contradiction
@@ -33,10 +33,11 @@ class _Dataset(NamedTuple):
     opened_at: int
     closed: bool
     closed_at: int = 0
+    paused: bool = False
 
 
 def _dataset_of(ledger: Ledger) -> _Dataset:
-    return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.closed_at)
+    return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.closed_at, ledger.paused)
 
 
 class _AdminDifference(NamedTuple):
@@ -100,13 +101,22 @@ class _AdminState:
         before = self._datasets.get(dataset)
         if decision.outcome in {Outcome.OPENED, Outcome.AMENDED}:
             plan = plan_of(decision)
-            before = _Dataset(plan, before.opened_at if before else at, False)
+            before = _Dataset(
+                plan,
+                before.opened_at if before else at,
+                closed=False,
+                paused=before is not None and before.paused,
+            )
             self._datasets[dataset] = before
         if before is None:
             return  # its opening is missing, which `differences` tells
         if decision.outcome is Outcome.CLOSED:
             closed_at = at if before.plan.dates_grants else 0
-            self._datasets[dataset] = before._replace(closed=True, closed_at=closed_at)
+            before = before._replace(closed=True, closed_at=closed_at)
+        paused = paused_by(decision.outcome, decision.reason)
+        if paused is not None:
+            before = before._replace(paused=paused)
+        self._datasets[dataset] = before
         if decision.owners or decision.member is not None:
             for name, row in member_rows_set_by(decision):
                 self._members.pop((dataset, name), None)
@@ -154,6 +164,7 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
         ("opened_at", now.opened_at, due.opened_at),
         ("closed", now.closed, due.closed),
         ("closed_at", now.closed_at, due.closed_at),
+        ("paused", now.paused, due.paused),
     ):
         if in_row != in_log:
             yield field, in_row, in_log

@@ -14,7 +14,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.snapshots import remaining_wire, rounded_up_wire, snapshot, totals_wire
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.records.state_rows import decode_row
 from accountant.replay.members_and_limits import differing_levels, member_rows_set_by
 from accountant.replay.plain_text import plain
@@ -120,11 +120,14 @@ def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> It
         yield from _unequal_amounts(name, in_row or {}, in_log or {})
     if decision.outcome is Outcome.CLOSED or decision.reason is Reason.CLOSED:
         yield from _unequal("closed", ledger.closed, True)
-    for name, due in (
+    paused = paused_by(decision.outcome, decision.reason)
+    if paused is not None:
+        yield from _unequal("paused", ledger.paused, paused)
+    for name, member in (
         [] if not (decision.owners or decision.member) else member_rows_set_by(decision)
     ):
         found = partition.members.get(ledger.dataset, name)
-        yield from _unequal(f"member {name}", found, due)
+        yield from _unequal(f"member {name}", found, member)
     for difference in differing_levels(partition, decision):
         yield _Difference(*difference)
 

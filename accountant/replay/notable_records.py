@@ -14,6 +14,7 @@ from accountant.records.operator_records import (
     KeyChangeRecord,
     Rollback,
 )
+from accountant.records.outcomes import Outcome
 
 
 class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +36,24 @@ class AdminMemberRecord(msgspec.Struct, frozen=True, kw_only=True):
     reason: str
 
 
+class AdminPauseRecord(msgspec.Struct, frozen=True, kw_only=True):
+    """A dataset that an administrator has paused or resumed, in place of an owner.
+
+    Attributes:
+        partition_sequence, decided_at: of its decision.
+        by: the administrator.
+        paused: false for a resume.
+        reason: as the administrator gave it.
+    """
+
+    partition_sequence: int
+    decided_at: str
+    dataset: str
+    by: str
+    paused: bool
+    reason: str
+
+
 class _WithReason(msgspec.Struct):
     reason: str = ""
 
@@ -51,6 +70,18 @@ def admin_member_record(decision: Decision, member: Member) -> AdminMemberRecord
         by=decode_identity(decision.request).by,
         member=member.member,
         roles=member.roles,
+        reason=_decode_given(decision.request).reason,
+    )
+
+
+def admin_pause_record(decision: Decision) -> AdminPauseRecord:
+    """Return an administrator's pause or resume as an audit reports it."""
+    return AdminPauseRecord(
+        partition_sequence=decision.partition_sequence,
+        decided_at=decision.decided_at,
+        dataset=str(decision.dataset),
+        by=decode_identity(decision.request).by,
+        paused=decision.outcome is Outcome.PAUSED,
         reason=_decode_given(decision.request).reason,
     )
 

@@ -19,7 +19,7 @@ from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.outcomes import OPERATED, SETS_LIMITS, Outcome, Reason
+from accountant.records.outcomes import OPERATED, PAUSES, SETS_LIMITS, Outcome, Reason
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
@@ -36,6 +36,8 @@ _NUMBERED: Final = frozenset(
         Outcome.MEMBER_REMOVED,
         Outcome.LIMIT_SET,
         Outcome.LIMIT_REMOVED,
+        Outcome.PAUSED,
+        Outcome.RESUMED,
         Outcome.GRANTED,
         Outcome.REFUSED,
     }
@@ -154,7 +156,8 @@ def _check_members(decision: Decision) -> Findings:
             yield Finding("member", "the member that it is about", plain(decision.member))
         return
     yield from same("member", None, decision.member)
-    yield from same("administrator", False, decision.administrator)
+    if decision.outcome not in PAUSES:
+        yield from same("administrator", False, decision.administrator)
 
 
 def _check_levels(decision: Decision) -> Findings:
@@ -212,6 +215,8 @@ def _check_numbered(ledger: Ledger | None, decision: Decision) -> Findings:
         return
     yield from same("sequence", ledger.sequence + 1, decision.sequence)
     yield from same("generation", ledger.generation, decision.generation)
+    if decision.outcome in PAUSES and ledger.paused == (decision.outcome is Outcome.PAUSED):
+        yield Finding("outcome", "a pause and its resume in turn", str(decision.outcome))
     if decision.outcome is Outcome.AMENDED:
         lowered = _lower(ledger, decision)
         if lowered is None:
@@ -247,6 +252,8 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     if decision.outcome is Outcome.GRANTED:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
+        if ledger.paused:
+            yield Finding("outcome", "no grant during a pause", "granted")
         if ledger.halted:
             yield Finding("outcome", "no grant after a halt", "granted")
         if mechanisms <= ledger.mechanisms:

@@ -25,14 +25,14 @@ from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Snapshot
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.times import from_iso, iso
 from accountant.views.joint import JointGuarantee
 
 UNKNOWN: Final = -1
 """Number of the last partition decision of a view that was made from a snapshot."""
 
-State = Literal["open", "exhausted", "halted", "closed"]
+State = Literal["open", "exhausted", "halted", "paused", "closed"]
 
 
 class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=True):
@@ -56,6 +56,7 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
             population.
         joint_guarantee: of all datasets of its population; left out without one, and in views that
             know of no other dataset.
+        paused: nothing is granted until an owner resumes the dataset.
     """
 
     dataset: str
@@ -81,12 +82,15 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     granted_at: str | None = None
     closed_at: str | None = None
     joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
+    paused: bool = False
 
     @property
     def state(self) -> State:
         """Whether the dataset still grants, in a word."""
         if self.closed:
             return "closed"
+        if self.paused:
+            return "paused"
         if self.halted:
             return "halted"
         return "exhausted" if self.exhausted else "open"
@@ -155,6 +159,7 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         rounded_up=rounded_up_wire(ledger) or {},
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
         closed_at=iso(ledger.closed_at) if ledger.closed_at else None,
+        paused=ledger.paused,
     )
 
 
@@ -241,6 +246,9 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
         # A lost refusal shows in those after it.
         "halted": view.halted or decision.reason is Reason.HALTED or (halts and did_not_fit),
     }
+    paused = paused_by(decision.outcome, decision.reason)
+    if paused is not None:  # a lost pause, or resume, shows in the decisions after it
+        moved["paused"] = paused
     if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
         fields["granted_at"] = decision.decided_at
     if plan.dates_grants and decision.outcome is Outcome.CLOSED:

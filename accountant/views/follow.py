@@ -19,7 +19,7 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import Outcome, Reason, paused_by
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
     Alert,
@@ -145,9 +145,14 @@ def _is_special(view: DatasetView, each: CountedDecision) -> bool:
     if each.crossed:
         return True
     if each.outcome is Outcome.REFUSED:
-        # The first that do not fit may exhaust the dataset, or halt it.
-        return each.reason is Reason.EXHAUSTED and not view.exhausted
+        # The first that do not fit may exhaust the dataset, or halt it. One may show that the
+        # view has missed a pause or a resume.
+        if each.reason is Reason.EXHAUSTED and not view.exhausted:
+            return True
+        return paused_by(each.outcome, each.reason) not in {None, view.paused}
     if each.outcome is Outcome.GRANTED:
+        if view.paused:
+            return True
         # The first of a population dates what may still be opened beside it.
         return view.policy.population is not msgspec.UNSET and view.granted_at is None
     return each.sequence is not None

@@ -31,6 +31,7 @@ def ledger_of(view: DatasetView) -> Ledger:
         readings=plan.readings(totals),
         halted=view.halted,
         fractional=bool(view.rounded_up),
+        paused=view.paused,
     )
 
 

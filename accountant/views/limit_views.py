@@ -95,6 +95,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         left: of the dataset, beside what is reserved for others.
         spent_ratio: part of the dataset's additive budget that all have spent, rounded up.
         levels: the limits that the analyst's requests are checked at, in that order.
+        paused: nothing is granted until an owner resumes the dataset; left out where it is not.
     """
 
     dataset: str
@@ -104,6 +105,7 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     left: Texts
     spent_ratio: float
     levels: tuple[LevelView, ...] = ()
+    paused: bool = False
 
 
 decode_level_views = msgspec.json.Decoder(list[LevelView]).decode
@@ -175,6 +177,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
         left=remaining_wire(ledger) if left is None else left,
         spent_ratio=ledger.spent_ratio,
         levels=tuple([_view(each) for each in applied_now]),
+        paused=ledger.paused,
     )
 
 

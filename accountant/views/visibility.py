@@ -10,12 +10,12 @@ from accountant.policy import Policy, sees_only_own
 from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
 from accountant.records.members import MemberRow, Role
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import PAUSES, Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import Alert
 from accountant.views.why import Why, own_rows, without_members
 
-_EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED})
+_EVERYBODYS: Final = frozenset({Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, *PAUSES})
 SEES_ALL: Final[frozenset[Role]] = frozenset({"owner", "auditor"})
 """Roles that see all of a dataset."""
 

@@ -6,9 +6,9 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from accountant.partition.permits import may_ask, may_decide
-from accountant.records import Body, MechanismRequest, Open, SetMember
-from accountant.records.outcomes import Outcome
+from accountant.partition.permits import is_by_administrator, may_ask, may_decide
+from accountant.records import Body, MechanismRequest, Open, Pause, Resume, SetMember
+from accountant.records.outcomes import PAUSES, Outcome
 from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
 from streams.auth.unknown_dataset import did_you_mean
@@ -25,6 +25,7 @@ _APPLIED: Final = frozenset(
         *(Outcome.GRANTED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED),
         *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
         *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
+        *PAUSES,
     }
 )
 
@@ -41,7 +42,7 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     _check_name(request, visibility, caller, body)
     if isinstance(body, Open):
         permitted = _may_open(context.settings, caller, body) and _is_free(visibility, body)
-    elif isinstance(body, SetMember) and body.as_ is not None and not caller.administrator:
+    elif _is_by_administrator(body) and not caller.administrator:
         permitted = False
     else:
         permitted = _is_permitted(request, caller, body)
@@ -167,16 +168,23 @@ def _needed(caller: Principal, body: Body, roles: Collection[str]) -> str:
         else:
             needs = f"{body.analyst} needs the role analyst"
         return f"{needs} on dataset {name}; ask one of its owners for it"
-    if isinstance(body, SetMember) and body.as_ is not None:
+    if _is_by_administrator(body):
         return f"only administrators may write `as: administrator`; {signed_in}"
     what = f"only owners of dataset {name} may do this; {signed_in}"
     if isinstance(body, SetMember) and caller.administrator:
         what += ". An administrator sets members by `as: administrator`, --as-administrator"
+    elif isinstance(body, Pause | Resume) and caller.administrator:
+        verb = "pauses" if isinstance(body, Pause) else "resumes"
+        what += f". An administrator {verb} by `as: administrator`, --as-administrator"
     return what
 
 
+def _is_by_administrator(body: Body) -> bool:
+    return not isinstance(body, MechanismRequest) and is_by_administrator(body)
+
+
 def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:
-    """Log a change of ownership or membership."""
+    """Log a change of ownership or membership, a pause or its end."""
     if outcome is Outcome.OPENED and isinstance(body, Open):
         owners = list(body.owners) if isinstance(body.owners, tuple) else [body.by]
         _log.info("dataset_opened", dataset=body.dataset, by=caller.name, owners=owners)
@@ -188,5 +196,12 @@ def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:
             member=body.member,
             roles=list(body.roles),
             until=body.until,
+            administrator=body.as_ is not None,
+        )
+    elif outcome in PAUSES and isinstance(body, Pause | Resume):
+        _log.info(
+            f"dataset_{outcome}",
+            dataset=body.dataset,
+            by=caller.name,
             administrator=body.as_ is not None,
         )

@@ -29,6 +29,13 @@ By = Annotated[
         "verifies.",
     ),
 ]
+AsAdministrator = Annotated[
+    bool,
+    typer.Option(
+        "--as-administrator",
+        help="Act as administrator, not as owner; recorded permanently.",
+    ),
+]
 Reason = Annotated[str, typer.Option(help="Why, at most 200 characters.")]
 
 
@@ -82,14 +89,14 @@ class AdminOptions(NamedTuple):
             hint: printed after the decision. `notes`: likewise, to stderr.
             why: the reason of a refusal, if it is known.
         """
-        from accountant.records.outcomes import SETS_LIMITS, SETS_MEMBERS, Outcome
+        from accountant.records.outcomes import PAUSES, SETS_LIMITS, SETS_MEMBERS, Outcome
         from streams.cli.printing.tables import verdict
 
         print_decision(decision, as_json=self.json, hint=hint, why=why)
         for note in notes:
             say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
-        done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS, *SETS_LIMITS}
+        done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *PAUSES, *SETS_MEMBERS, *SETS_LIMITS}
         raise typer.Exit(Exit.OK if done else Exit.FAILED)
 
 

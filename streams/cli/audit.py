@@ -316,6 +316,13 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             f"{f': {escape(each.reason)}' if each.reason else ''}",
             soft_wrap=True,
         )
+    for brake in report.administered_pauses:
+        stdout().print(
+            f"[yellow]administrator[/] partition {number}, decision {brake.partition_sequence} at "
+            f"{moment(brake.decided_at)}: {brake.by} {'paused' if brake.paused else 'resumed'} "
+            f"{brake.dataset}{f': {escape(brake.reason)}' if brake.reason else ''}",
+            soft_wrap=True,
+        )
     if wrong is None and report.sealed is not None:
         stdout().print(
             f"[yellow]right from the seal on[/] partition {number}: {report.records} decisions "

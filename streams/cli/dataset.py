@@ -1,4 +1,4 @@
-"""`accountant dataset`: open, amend, show, list and close."""
+"""`accountant dataset`: open, amend, pause, resume, close, show and list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from msgspec import UNSET
 from accountant.display.numbers import exact_percent
 from accountant.policy import PARAMETERS
 from accountant.policy.proposal import PROPOSED_CAP, propose_defaults
-from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -29,7 +29,9 @@ from streams.cli.reading.policy_options import (
 if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
 
-app = typer.Typer(help="Open, amend, show, list and close datasets.", no_args_is_help=True)
+app = typer.Typer(
+    help="Open, amend, pause, resume, close, show and list datasets.", no_args_is_help=True
+)
 
 Name = Annotated[str, typer.Argument(help="Name of the dataset.")]
 _OF_A_POLICY = (
@@ -225,6 +227,42 @@ def close(
 ) -> None:
     """Close a dataset: it grants nothing more, and its name cannot be used again."""
     admin.send(lambda ledger, **more: ledger.close_dataset(name, **more))
+
+
+@app.command("pause")
+@admin_command
+def pause(
+    name: Name,
+    *,
+    admin: AdminOptions,
+    as_administrator: AsAdministrator = False,
+) -> None:
+    """Pause a dataset: it grants nothing until it is resumed. Nothing else changes.
+
+    Exit code 1 if it is refused, also where the dataset is paused already.
+    """
+    admin.send(
+        lambda ledger, **more: ledger.pause_dataset(name, as_administrator=as_administrator, **more)
+    )
+
+
+@app.command("resume")
+@admin_command
+def resume(
+    name: Name,
+    *,
+    admin: AdminOptions,
+    as_administrator: AsAdministrator = False,
+) -> None:
+    """Resume a paused dataset: its requests are decided again.
+
+    Exit code 1 if it is refused, also where the dataset is not paused.
+    """
+    admin.send(
+        lambda ledger, **more: ledger.resume_dataset(
+            name, as_administrator=as_administrator, **more
+        )
+    )
 
 
 @app.command("show")

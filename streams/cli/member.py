@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from accountant.display.teams import notes_of_member
-from streams.cli.admin_command import AdminOptions, admin_command
+from streams.cli.admin_command import AdminOptions, AsAdministrator, admin_command
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.reading.dataset_reader import limits_and_members, refusal_of, suggest_name
 from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
@@ -17,13 +17,6 @@ app = typer.Typer(help="Set and list the members of a dataset.", no_args_is_help
 
 Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
 MemberName = Annotated[str, typer.Argument(help="The member's name, as in their token.")]
-AsAdministrator = Annotated[
-    bool,
-    typer.Option(
-        "--as-administrator",
-        help="Act as administrator, not as owner; recorded permanently.",
-    ),
-]
 
 
 @app.command("set")

@@ -127,6 +127,15 @@ def amend_fields(
     }
 
 
+def pause_fields(*, as_administrator: bool, follows: int | None, reason: str) -> dict[str, object]:
+    """Return the fields that pause or resume a dataset."""
+    return {
+        "reason": reason,
+        "follows": follows,
+        "as": "administrator" if as_administrator else None,
+    }
+
+
 def member_fields(
     member: str,
     *,

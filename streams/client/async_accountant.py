@@ -44,6 +44,7 @@ from streams.client.admin_requests import (
     limit_fields,
     member_fields,
     open_fields,
+    pause_fields,
 )
 from streams.client.async_sender import AsyncRequestSender
 from streams.client.connect import client_settings
@@ -748,6 +749,50 @@ class AsyncAccountant:
         """Close a dataset: it grants nothing more."""
         fields = {"reason": reason, "follows": follows}
         return self._record("close", dataset, fields, by, request_id, wait)
+
+    def pause_dataset(
+        self,
+        dataset: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Pause a dataset: it grants nothing until it is resumed.
+
+        Repeated requests, members, limits and amendments are decided as before. A paused dataset
+        is refused as `already_paused`.
+
+        Args:
+            as_administrator: act as an administrator, not as an owner; a server accepts it from
+                administrators only.
+        """
+        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
+        return self._record("pause", dataset, fields, by, request_id, wait)
+
+    def resume_dataset(
+        self,
+        dataset: str,
+        *,
+        as_administrator: bool = False,
+        follows: int | None = None,
+        by: str | None = None,
+        reason: str = "",
+        request_id: str | UUID | None = None,
+        wait: float = WAIT_S,
+    ) -> Call[Decision]:
+        """Resume a paused dataset: its requests are decided again.
+
+        A dataset that is not paused is refused as `not_paused`.
+
+        Args:
+            as_administrator: as of `pause_dataset`.
+        """
+        fields = pause_fields(as_administrator=as_administrator, follows=follows, reason=reason)
+        return self._record("resume", dataset, fields, by, request_id, wait)
 
     def set_member(
         self,

@@ -19,6 +19,8 @@ from accountant.records import (
     FieldError,
     MechanismRequest,
     Open,
+    Pause,
+    Resume,
     SetLimit,
     SetMember,
     Source,
@@ -35,7 +37,9 @@ from streams.gateway.contract.openapi import (
     LimitOperation,
     MemberOperation,
     OpenOperation,
+    PauseOperation,
     RequestOperation,
+    ResumeOperation,
 )
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
@@ -90,6 +94,31 @@ async def amend_dataset(request: HttpRequest, dataset: FromPath[str]) -> Respons
 async def close_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Close a dataset: nothing more is granted."""
     return await _submit(request, "admin", Close, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/pause",
+    operation_class=PauseOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def pause_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Pause a dataset: nothing is granted until it is resumed.
+
+    Only owners may; with `as: administrator`, only administrators.
+    """
+    return await _submit(request, "admin", Pause, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/resume",
+    operation_class=ResumeOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def resume_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Resume a paused dataset: requests are decided again. For those who may pause it."""
+    return await _submit(request, "admin", Resume, dataset)
 
 
 @post(

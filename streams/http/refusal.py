@@ -14,7 +14,10 @@ from prometheus_client import CollectorRegistry, Counter
 
 from streams.http.problems import HTTPProblem, problem
 
-ACTIONS: Final = ("request", "open", "amend", "close", "member", "read", "metrics")
+ACTIONS: Final = (
+    *("request", "open", "amend", "close", "pause", "resume", "member"),
+    *("read", "metrics"),
+)
 """What a 403 refuses: a kind of record, or reading."""
 _COUNTER: Final = "not_permitted"
 _UNAVAILABLE_S: Final = 5

@@ -33,6 +33,7 @@ _MOVING: Final = {
     "privacy_filter_exhausted": "1 once the budget is used up.",
     "privacy_odometer_epsilon": "Upper bound on the privacy loss so far, in nats.",
     "privacy_dataset_closed": "1 once the dataset is closed and grants nothing more.",
+    "privacy_dataset_paused": "1 while the dataset is paused and grants nothing.",
 }
 
 
@@ -130,6 +131,7 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
         f"privacy_filter_exhausted{of}}} {ledger.exhausted:d}.0\n",
         "".join([f'privacy_odometer_epsilon{of},odometer="{o}"}} {v!r}\n' for o, v in readings]),
         f"privacy_dataset_closed{of}}} {ledger.closed:d}.0\n",
+        f"privacy_dataset_paused{of}}} {ledger.paused:d}.0\n",
     )
 
 

@@ -97,7 +97,7 @@ def _faults(snapshot: MetricsSnapshot) -> Iterator[Metric]:
     )
     administered = CounterMetricFamily(
         "privacy_administrator_records",
-        "Memberships set or removed by an administrator instead of an owner.",
+        "Records of an administrator instead of an owner: members, pauses and resumes.",
         labels=["partition"],
     )
     for number, view in snapshot.partitions.items():

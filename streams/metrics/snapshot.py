@@ -28,7 +28,7 @@ class PartitionView:
         fencings: since this process started.
         faults: number of replays after an error, by the error's name.
         dead_letters: dead-lettered inputs, by reason.
-        administered: administrators' records on members, since this process started.
+        administered: administrators' records on members and pauses, since this process started.
         decision_seconds: from append to visible decision.
         commit_seconds, commit_records: by transaction.
     """

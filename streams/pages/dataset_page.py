@@ -59,12 +59,13 @@ async def dataset_page(
     status: int = 200,
     member: FormData | None = None,
     limit: FormData | None = None,
+    pause: FormData | None = None,
     flash: Message | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset.
 
     Args:
-        member, limit: the forms as the browser sent them, to be corrected and sent again.
+        member, limit, pause: the forms as the browser sent them, to be corrected and sent again.
         flash: the message on top of the page.
     """
     context, service = context_of(request), context_of(request).service
@@ -84,6 +85,7 @@ async def dataset_page(
     values: dict[str, Any] = {
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
+        "pause_form": pause or _pause_form(found),
         "preview": preview,
         "flash": flash,
     }
@@ -195,6 +197,12 @@ def _member_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
     name = query.get("member")
     known = next((each for each in found.members if each.member == name), None)
     return form_data.member_form(new_id(found.now), known, by=_by(found))
+
+
+def _pause_form(found: PageData) -> FormData | None:
+    if not found.viewer.sets_members or found.view.closed:
+        return None
+    return form_data.pause_form(new_id(found.now), by=_by(found))
 
 
 def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:

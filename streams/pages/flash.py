@@ -12,10 +12,14 @@ from accountant.display.reasons import REASONS
 from accountant.display.refusals import refusal_words
 from accountant.display.texts import capital
 from accountant.records import Decision
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import PAUSES, Outcome
 
 _DONE: Final = frozenset(
-    {Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED, Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED}
+    {
+        *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
+        *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
+        *PAUSES,
+    }
 )
 
 
@@ -61,6 +65,10 @@ def message(
 
 
 def _done(decision: Decision) -> str:
+    if decision.outcome is Outcome.PAUSED:
+        return "The dataset is paused"
+    if decision.outcome is Outcome.RESUMED:
+        return "The dataset is resumed"
     if decision.member is not None:
         return member_sentence(decision.member)
     return "" if decision.limit is None else capital(limit_sentence(decision.limit))

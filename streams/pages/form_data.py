@@ -31,6 +31,7 @@ _BEYOND: Final = (
 )
 _MEMBER: Final = ("member", "team", "until", "reason", "by")
 _LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
+_PAUSE: Final = ("reason", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
 
@@ -63,7 +64,7 @@ class FormRecord(NamedTuple):
 
 def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:
     """Return the contents of a submitted form; each role is a separate checkbox."""
-    names = _MEMBER if kind == "member" else (*_LIMIT, *_BUDGET)
+    names = {"member": _MEMBER, "pause": _PAUSE}.get(kind, (*_LIMIT, *_BUDGET))
     values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
@@ -79,6 +80,11 @@ def member_form(request_id: str, member: Member | None, **more: str) -> FormData
     values |= {"member": member.member, "team": member.team or ""}
     values["until"] = until[:10] if until.endswith("T00:00:00.000Z") else until
     return FormData(request_id, values, frozenset(member.roles), {}, changes=bool(member.roles))
+
+
+def pause_form(request_id: str, **more: str) -> FormData:
+    """Return the empty form that pauses or resumes a dataset."""
+    return FormData(request_id, dict.fromkeys(_PAUSE, "") | more)
 
 
 def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormData:
@@ -147,6 +153,17 @@ def member_record(
         "as": "administrator" if as_administrator else None,
     }
     return _record("member", form, dataset, by, fields)
+
+
+def pause_record(
+    form: FormData, dataset: str, by: str, *, resumes: bool, as_administrator: bool
+) -> FormRecord:
+    """Return the record of a form that pauses or resumes a dataset.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    fields = {"as": "administrator" if as_administrator else None}
+    return _record("resume" if resumes else "pause", form, dataset, by, fields)
 
 
 def limit_record(form: FormData, dataset: str, by: str, *, removes: bool) -> FormRecord:

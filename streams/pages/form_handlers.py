@@ -1,4 +1,4 @@
-"""POST /pages/datasets/{dataset}/members and /limits: the owners' forms."""
+"""POST /pages/datasets/{dataset}/members, /limits and /pause: the owners' forms."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service import LedgerService
 
-Kind = Literal["member", "limit"]
+Kind = Literal["member", "limit", "pause"]
 
 _RESEND: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
 _REPLACES: Final = (
@@ -56,6 +56,12 @@ async def post_limit(request: HttpRequest, dataset: FromPath[str]) -> Response[A
     return await _post(request, dataset, "limit")
 
 
+@post("/pages/datasets/{dataset:str}/pause", include_in_schema=False, status_code=303)
+async def post_pause(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+    """Pause or resume a dataset by the page's form."""
+    return await _post(request, dataset, "pause")
+
+
 async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
     fields = await read_form(request)
     visibility = visibility_of(request)
@@ -64,13 +70,13 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await dataset_not_found(request, dataset)
     view, access = found
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    if not (viewer.sets_members if kind == "member" else viewer.sets_limits):
+    if not (viewer.sets_limits if kind == "limit" else viewer.sets_members):
         return _refused(request, dataset, kind)
     removes = fields.get("action") == "remove"
     form = form_data.parse_form(kind, fields)
     by = viewer.name or form.values["by"]
     try:
-        record = _record(form, dataset, by, kind, viewer, removes=removes)
+        record = _record(form, dataset, by, kind, viewer, fields.get("action", ""))
     except RequestInvalid as error:
         return await _page_with_form(request, dataset, kind, form_data.with_error(form, error))
     try:
@@ -113,11 +119,16 @@ async def _existing_limit(
 
 
 def _record(
-    form: FormData, dataset: str, by: str, kind: Kind, viewer: Viewer, *, removes: bool
+    form: FormData, dataset: str, by: str, kind: Kind, viewer: Viewer, action: str
 ) -> form_data.FormRecord:
+    removes = action == "remove"
     if kind == "limit":
         return form_data.limit_record(form, dataset, by, removes=removes)
     helps = viewer.as_administrator
+    if kind == "pause":
+        return form_data.pause_record(
+            form, dataset, by, resumes=action == "resume", as_administrator=helps
+        )
     return form_data.member_record(form, dataset, by, removes=removes, as_administrator=helps)
 
 
@@ -144,6 +155,8 @@ async def _page_with_form(
     flash = Message("refused", "Not saved", text)
     if kind == "member":
         return await dataset_page(request, dataset, status=status, member=form, flash=flash)
+    if kind == "pause":
+        return await dataset_page(request, dataset, status=status, pause=form, flash=flash)
     return await dataset_page(request, dataset, status=status, limit=form, flash=flash)
 
 
@@ -165,10 +178,10 @@ async def _not_accepted(
 
 
 def _refused(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
-    what = "members" if kind == "member" else "limits"
+    what = {"member": "set its members", "limit": "set its limits", "pause": "pause or resume it"}
     values: dict[str, Any] = {
         "dataset": dataset,
-        "what": what,
+        "what": what[kind],
         "page_url": dataset_address(dataset),
     }
     return render_page(request, "dataset/not_permitted.html", status=403, **values)

@@ -132,6 +132,7 @@ class OwnBudget(NamedTuple):
         team: what the team has left, "" without a team or a limit for it.
         more_at, more_in: when more is available, None if waiting does not help.
         waiting: why it does not help, "" if it does.
+        is_paused: the amounts are those after a resume.
     """
 
     analyst: str
@@ -145,6 +146,7 @@ class OwnBudget(NamedTuple):
     more_in: str
     waiting: str
     levels: tuple[LevelBars, ...]
+    is_paused: bool = False
 
 
 def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
@@ -173,6 +175,7 @@ def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
         if is_over
         else waiting_words(found),
         levels=levels_of(budget.levels, now),
+        is_paused=state == "paused",
     )
 
 

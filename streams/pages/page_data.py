@@ -170,8 +170,8 @@ class Viewer(NamedTuple):
         access: what the viewer may see of the dataset.
         asks: may send requests to the dataset.
         roles: the active ones, sorted.
-        sets_members, sets_limits: gets the form.
-        as_administrator: sets members as an administrator, not as an owner.
+        sets_members, sets_limits: gets the form. Whoever sets members also pauses and resumes.
+        as_administrator: sets members and pauses as an administrator, not as an owner.
     """
 
     name: str

@@ -11,7 +11,7 @@ from streams.clock import Clock
 from streams.pages.assets import dataset_style, icon, style
 from streams.pages.csrf import set_form_secret
 from streams.pages.dataset_page import show_dataset_page
-from streams.pages.form_handlers import post_limit, post_member
+from streams.pages.form_handlers import post_limit, post_member, post_pause
 from streams.pages.overview import overview
 from streams.pages.paths import is_page, wants_page
 from streams.pages.render import problem_page
@@ -22,7 +22,7 @@ from streams.settings import Settings
 
 PAGES: Final = [
     *(overview, sign_in_page, sign_in, sign_out),
-    *(show_dataset_page, post_member, post_limit),
+    *(show_dataset_page, post_member, post_limit, post_pause),
     *(style, dataset_style, icon),
 ]
 

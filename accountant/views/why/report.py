@@ -109,7 +109,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
         budget, left: of `unit`; `left` is as in decisions.
         spent: exact sum of what all grants cost.
         spent_ratio: part of the budget that is spent, rounded up, as in the dataset's view.
-        state: `open`, `exhausted`, `halted` or `closed`; of the last two there is no forecast.
+        state: `open`, `exhausted`, `halted`, `paused` or `closed`; of the last three there is no
+            forecast.
         by_analyst, by_purpose: at most `MAX_SHOWN` apart.
         refusals: the most frequent reason first.
         largest: at most 20.

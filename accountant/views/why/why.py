@@ -119,7 +119,7 @@ def why_of(
     teams = _teams(members)
     predicted: tuple[Forecast, ...] = ()
     state = view.state
-    if state not in {"closed", "halted"}:
+    if state not in {"closed", "paused", "halted"}:
         whole = remaining_of_dataset(view)
         by_spender = {SpenderKey("all"): whole, **(left or {})}
         for whose, by_day, begin in _paces(view, sums, members, analyst):

@@ -81,6 +81,8 @@ def budget_lines(
     grid = Table.grid(padding=(0, 2))
     for _ in range(3):
         grid.add_column(overflow="fold")
+    if budget.paused:
+        head.append("\n  paused: nothing is granted until an owner resumes the dataset", style="")
     head.append(f"\n  {_may_still(budget, caller or 'you')}", style="")
     grid.add_row(
         "  the whole dataset",

@@ -41,6 +41,8 @@ OUTCOME_STYLE = {
     "opened": "blue",
     "closed": "blue",
     "amended": "blue",
+    "paused": "yellow",
+    "resumed": "blue",
     "member_set": "blue",
     "member_removed": "blue",
 }

@@ -58,7 +58,11 @@ _MAX_LINE: Final = 1 << 20
 # A whole batch is sent before its response is read, so both must fit in the server's buffers.
 _MAX_BATCH: Final = 1 << 20
 
-_PATHS: Final = {"amend": "amend", "close": "close", "member": "members", "limit": "limits"}
+_PATHS: Final = {
+    **{kind: kind for kind in ("amend", "close", "pause", "resume")},
+    "member": "members",
+    "limit": "limits",
+}
 
 T = TypeVar("T")
 _log = get_logger(__name__)

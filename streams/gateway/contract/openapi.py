@@ -63,6 +63,18 @@ class CloseOperation(_Submission):
     takes = "Close"
 
 
+class PauseOperation(_Submission):
+    """POST /datasets/{dataset}/pause."""
+
+    takes = "Pause"
+
+
+class ResumeOperation(_Submission):
+    """POST /datasets/{dataset}/resume."""
+
+    takes = "Resume"
+
+
 class MemberOperation(_Submission):
     """POST /datasets/{dataset}/members."""
 

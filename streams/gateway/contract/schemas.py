@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import msgspec
 
@@ -17,13 +17,9 @@ from accountant.limits.wire import (
     ReservedRecord,
 )
 from accountant.records import (
-    Amend,
-    Close,
+    AdminRecord,
     Decision,
     MechanismRequest,
-    Open,
-    SetLimit,
-    SetMember,
 )
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MAX_PURPOSE
@@ -137,7 +133,7 @@ _ANALYST_IF_VIA: Final[JsonSchema] = {
 
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
-    types = (MechanismRequest, PreviewRequest, Open, Amend, Close, SetMember, SetLimit, *_ANSWERS)
+    types = (MechanismRequest, PreviewRequest, *get_args(AdminRecord), *_ANSWERS)
     _, found = msgspec.json.schema_components(types, ref_template=TEMPLATE)
     for name, component in found.items():
         component["description"] = inspect.cleandoc(component.get("description", name))

@@ -7,14 +7,17 @@ from typing import Final
 
 from accountant.partition.ids import decode_identity
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import SETS_MEMBERS, Outcome
+from accountant.records.outcomes import PAUSES, SETS_MEMBERS, Outcome
 from accountant.times import issued_at
 from streams.clock import Clock
 
 _MAX_RECENT: Final = 20_000
 _MAX_INDEXED: Final = 200_000
 _FINAL: Final = frozenset(
-    {Outcome.GRANTED, Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED, *SETS_MEMBERS}
+    {
+        *(Outcome.GRANTED, Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED),
+        *(*SETS_MEMBERS, *PAUSES),
+    }
 )
 InputPosition = tuple[int, str, int]
 """Partition, input, offset."""
