@@ -25,6 +25,7 @@ steps = st.one_of(
     st.tuples(st.just("poison")),
     st.tuples(st.just("amend"), st.sampled_from(DATASETS), st.sampled_from(["0.1", "0.7"])),
     st.tuples(st.just("close"), st.just("survey")),
+    st.tuples(st.sampled_from(["pause", "resume", "resume"]), st.sampled_from(DATASETS)),
     st.tuples(st.just("open"), st.just("survey"), st.sampled_from(POLICIES)),
     st.tuples(st.just("clock"), st.integers(-400_000, 4_000_000)),
     st.tuples(st.just("commit")),
@@ -58,6 +59,8 @@ def play(world: World, history: list[tuple[Any, ...]]) -> list[bytes]:
                 world.took(decide_internal_error(world.draft, record, world.now))
             case "amend":
                 world.send("admin", world.admin("amend", dataset=rest[0], alert_at=[rest[1]]))
+            case "pause" | "resume":
+                world.send("admin", world.admin(kind, dataset=rest[0]))
             case "close":
                 world.close(rest[0])
             case "open":

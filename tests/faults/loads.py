@@ -122,12 +122,14 @@ class Load:
         self._wraps = random.Random(seed + 1)
         self._people = People(seed + 2)
         self._limit_load = LimitLoad(seed + 3)
+        self._brakes = random.Random(seed + 6)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
         self._known: list[tuple[str, bytes]] = []
         self._due: list[tuple[int, bytes]] = []
         self._names = [f"ds-{i}" for i in range(len(POLICIES) * datasets)]
+        self._paused: list[str] = []
         self._claims = [self._claim(0) for _ in range(300)]
         self._shown = [claim for claim in self._claims if claim["type"] == "ex_post"]
 
@@ -154,6 +156,8 @@ class Load:
         return self._owners()
 
     def _step(self) -> SentInput:
+        if self._brakes.random() < (0.25 if self._paused else 0.006):
+            return self._brake()
         if self._limit_load.is_next():
             return self._limit()
         if self._due and self._due[0][0] <= self.now + self._jump:
@@ -306,6 +310,29 @@ class Load:
             )
             body.update(change)
         return self._send("admin", body)
+
+    def _brake(self) -> SentInput:
+        """Pause a dataset for a few records, or resume one, from a seed of its own."""
+        chance = self._brakes
+        name = chance.choice(self._paused or self._names)
+        kind = "resume" if self._paused else "pause"
+        if kind == "pause":
+            self._paused.append(name)
+        else:
+            self._paused.remove(name)
+        if chance.random() < 0.2:  # once more, or the other one without need
+            kind = chance.choice(["pause", "resume"])
+        more = chance.choice([{}, {}, {"as": "administrator", "by": "admin"}])
+        body = {
+            "version": 1,
+            "type": kind,
+            "request_id": id_at(self.now, chance),
+            "dataset": name,
+            "by": OWNER,
+            **more,
+        }
+        self._known.append(("admin", value := json.dumps(body).encode()))
+        return self._send("admin", value, later=0)
 
     def _bad(self) -> SentInput:
         draw = self.chance.randrange(12)

@@ -187,7 +187,8 @@ def check_reach(judged: list[Partition]) -> None:
 
 REASONS: Final = {
     *("undecodable", "oversize", "invalid_field", "wrong_partition", "issued_in_future"),
-    *("overloaded", "unknown_dataset", "already_opened", "closed", "out_of_date"),
+    *("overloaded", "unknown_dataset", "already_opened", "closed", "paused", "out_of_date"),
+    *("already_paused", "not_paused"),
     *("already_granted", "not_lower", "halted", "unit_mismatch", "claim_not_accepted"),
     *("above_cap", "exhausted", "internal_error"),
     *("not_permitted", "unknown_member", "last_owner", "too_many_members"),

@@ -128,6 +128,12 @@ class Load:
             return self._amendment()
         if draw < 0.4603:
             return self._owners("close")
+        paused = [name for name, each in self._model.datasets.items() if each.paused]
+        if draw < 0.4613 or (draw < 0.56 and paused):
+            body = self._owners("resume" if paused else "pause")
+            if paused and self._chance.random() < 0.9:
+                body["dataset"] = self._chance.choice(paused)
+            return body
         return self._request()
 
     def _name(self) -> str:

@@ -32,7 +32,7 @@ class Dataset:
 
     def __init__(self, policy: Body, budget: dict[str, str], owner: str) -> None:
         self.sequence = 0
-        self.closed = self.halted = self.granted = False
+        self.closed = self.paused = self.halted = self.granted = False
         self.members: dict[str, Fields] = {owner: {"roles": ["owner"], "sequence": 1}}
         self.take_policy(resolved(policy), budget)
 
@@ -60,8 +60,11 @@ class Dataset:
         roles = self.member(analyst, at)["roles"]
         if self.policy.get("access") == "members" and "analyst" not in roles:
             return {"reason": "not_permitted"}
-        if self.closed or self.halted:
-            return {"reason": "closed" if self.closed else "halted"}
+        for word, is_so in (
+            *(("closed", self.closed), ("paused", self.paused), ("halted", self.halted)),
+        ):
+            if is_so:
+                return {"reason": word}
         if (body["unit"], body["neighbours"]) != (self.policy["unit"], self.policy["neighbours"]):
             return {"reason": "unit_mismatch"}
         team = self.member(analyst, at).get("team")
@@ -121,8 +124,13 @@ class Dataset:
             return self._member(body)
         if kind == "limit":
             return self._limit(body, clock, said)
+        if kind in {"pause", "resume"}:
+            if self.paused == (kind == "pause"):
+                return {"reason": "already_paused" if self.paused else "not_paused"}
+            self.paused = kind == "pause"
+            return {"outcome": f"{kind}d"}
         if kind == "close":
-            self.closed = True
+            self.closed, self.paused = True, False
             return {"outcome": "closed"}
         if "policy" in body:
             return self._lower(body["policy"], said)

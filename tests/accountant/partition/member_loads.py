@@ -94,6 +94,8 @@ class Load:
             return self._amendment()
         if draw < 0.504:
             return self._owners("close")
+        if draw < 0.52 or (draw < 0.56 and self._paused()):
+            return self._brake()
         return self._request()
 
     def _name(self) -> str:
@@ -113,6 +115,21 @@ class Load:
         body["by"] = self._somebody(*(dataset.owners if dataset else ()))
         if dataset and self._chance.random() < 0.1:
             body["follows"] = dataset.sequence - self._chance.choice([0, 0, 1])
+        return body
+
+    def _paused(self) -> list[str]:
+        return [name for name, each in self._model.datasets.items() if each.paused]
+
+    def _brake(self) -> Body:
+        """Return a pause or a resume, mostly the one that is possible."""
+        paused = self._paused()
+        body = self._owners("resume" if paused else "pause")
+        if paused and self._chance.random() < 0.9:
+            body["dataset"] = self._chance.choice(paused)
+        if self._chance.random() < 0.1:
+            body["type"] = self._chance.choice(["pause", "resume"])
+        if self._chance.random() < 0.2:
+            body |= {"as": "administrator", "by": self._somebody()}
         return body
 
     def _policy(self) -> Body:

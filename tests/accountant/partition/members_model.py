@@ -49,6 +49,7 @@ class Dataset:
     sequence: int = 0
     spent: int = 0
     closed: bool = False
+    paused: bool = False
     halted: bool = False
     granted_at: int | None = None
     closed_at: int | None = None
@@ -162,6 +163,8 @@ class Model:
             return "not_permitted"
         if dataset.closed:
             return "closed"
+        if dataset.paused:
+            return "paused"
         if dataset.halted:
             return "halted"
         if body["unit"] != "person":
@@ -177,7 +180,7 @@ class Model:
 
     def _govern(self, dataset: Dataset, body: Body) -> Fields:
         kind = body["type"]
-        helps = kind == "member" and body.get("as") == "administrator"
+        helps = body.get("as") == "administrator"
         if kind == "open":
             return {"outcome": "refused", "reason": "already_opened"}
         if dataset.owners and body["by"] not in dataset.owners and not helps:
@@ -188,8 +191,10 @@ class Model:
             return {"outcome": "refused", "reason": "out_of_date"}
         if kind == "member":
             return self._member(dataset, body, helps=helps)
+        if kind in {"pause", "resume"}:
+            return self._brake(dataset, pauses=kind == "pause", helps=helps)
         if kind == "close":
-            dataset.closed, dataset.closed_at = True, self.at
+            dataset.closed, dataset.closed_at, dataset.paused = True, self.at, False
             return {"outcome": "closed"}
         if "policy" in body:
             return self._lower(dataset, body["policy"])
@@ -197,6 +202,14 @@ class Model:
             if name in body:
                 dataset.policy[name] = body[name]
         return {"outcome": "amended"}
+
+    @staticmethod
+    def _brake(dataset: Dataset, *, pauses: bool, helps: bool) -> Fields:
+        if dataset.paused == pauses:
+            return {"outcome": "refused", "reason": "already_paused" if pauses else "not_paused"}
+        dataset.paused = pauses
+        said: Fields = {"outcome": "paused" if pauses else "resumed"}
+        return said | {"administrator": True} if helps else said
 
     def _lower(self, dataset: Dataset, policy: Body) -> Fields:
         if dataset.spent or dataset.granted_at is not None:
@@ -251,4 +264,6 @@ class Model:
             counts["granted_at"] = dataset.granted_at
         if "population" in dataset.policy and dataset.closed_at is not None:
             counts["closed_at"] = dataset.closed_at
+        if dataset.paused:
+            counts["paused"] = True
         return {field: value for field, value in counts.items() if value}

@@ -54,6 +54,8 @@ FIELDS: dict[str, tuple[set[str], set[str]]] = {
     ),
     "member": ({"by", "member", "roles"}, {"team", "until", "reason", "follows", "as"}),
     "close": ({"by"}, {"reason", "follows"}),
+    "pause": ({"by"}, {"reason", "follows", "as"}),
+    "resume": ({"by"}, {"reason", "follows", "as"}),
 }
 """Of each type: what must be there beside the four of all, and what may be."""
 
@@ -160,7 +162,7 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
     if not isinstance(found, dict) or any(map(is_hidden, all_texts(found))):
         raise bad
     kind = found.get("type")
-    if kind not in ({"request"} if source == "requests" else {"open", "amend", "close", "member"}):
+    if kind not in ({"request"} if source == "requests" else FIELDS.keys() - {"request"}):
         raise bad
     needed, allowed = FIELDS[kind]
     needed = needed | {"version", "type", "request_id", "dataset"}
@@ -196,6 +198,8 @@ def judged(source: str, body: bytes) -> tuple[dict[str, Any], Any]:
             return found, open_plan(resolve(decode_policy(text(found["policy"]).encode())))
         if found.get("follows") is not None:
             msgspec.json.decode(text(found["follows"]).encode(), type=int)
+        if found.get("as") not in (None, "administrator"):
+            raise bad
         if kind == "member":
             return found, enrolment(found, bad)
         if kind == "amend":
@@ -426,6 +430,7 @@ class Plain:
                 "crossed": 0,
                 "exhausted": False,
                 "closed": False,
+                "paused": False,
                 "halted": False,
                 "opened_at": self.decided_at,
             }
@@ -445,8 +450,10 @@ class Plain:
             outcome, fields = self.enrolled(ledger, found, worth)
         elif kind == "amend" and found.get("policy") is not None:
             outcome, fields = self.lowered(ledger, worth)
+        elif kind in {"pause", "resume"}:
+            outcome, fields = self.braked(ledger, found)
         elif kind == "close":
-            ledger["closed"] = True
+            ledger["closed"], ledger["paused"] = True, False
             outcome, fields = "closed", {}
         elif kind == "amend":
             outcome, fields = "amended", self.amended(ledger, found)
@@ -468,7 +475,7 @@ class Plain:
             closed_shop = ledger["plan"].policy.access == "members"
             return not closed_shop or self.has(ledger, found["analyst"], "analyst")
         owned = any("owner" in each["roles"] for each in ledger["members"].values())
-        helped = found["type"] == "member" and found.get("as") is not None
+        helped = found["type"] in {"member", "pause", "resume"} and found.get("as") is not None
         return not owned or helped or self.has(ledger, found["by"], "owner")
 
     @staticmethod
@@ -487,6 +494,17 @@ class Plain:
         ledger["members"] = after
         helped = {"administrator": True} if found.get("as") else {}
         return f"member_{'set' if reported['roles'] else 'removed'}", {"member": reported, **helped}
+
+    @staticmethod
+    def braked(ledger: dict[str, Any], found: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        wanted = found["type"] == "pause"
+        if ledger["paused"] and wanted:
+            return "refused", {"reason": "already_paused"}
+        if not ledger["paused"] and not wanted:
+            return "refused", {"reason": "not_paused"}
+        ledger["paused"] = wanted
+        helped = {"administrator": True} if found.get("as") else {}
+        return "paused" if wanted else "resumed", helped
 
     def amended(self, ledger: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
         plan: CompiledPolicy = ledger["plan"]
@@ -536,6 +554,8 @@ class Plain:
     ) -> tuple[str, dict[str, Any]]:
         plan: CompiledPolicy = ledger["plan"]
         policy = plan.policy
+        if ledger["paused"]:
+            return "refused", {"reason": "paused"}
         if ledger["halted"]:
             return "refused", {"reason": "halted"}
         if found["unit"] != policy.unit or found["neighbours"] != policy.neighbours:
@@ -703,6 +723,7 @@ class Plain:
             "changed_at": ledger["changed_at"],
             **({"halted": True} if ledger["halted"] else {}),
             **{n: count for n, count in self.counts(ledger).items() if count},
+            **({"paused": True} if ledger["paused"] else {}),
         }
 
     @staticmethod

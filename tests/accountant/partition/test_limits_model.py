@@ -244,6 +244,7 @@ def test_no_record_is_decided_otherwise_than_by_the_model(part: int) -> None:
 
 EVERY: Final[set[str]] = {
     *("opened", "amended", "closed", "member_set", "member_removed", "granted", "limit_set"),
+    *("paused", "resumed"),
     *("limit_removed", "repeated", "expired", "invalid_field", "issued_in_future", "clock_reset"),
     *("unknown_dataset", "not_permitted", "out_of_date", "unknown_member", "already_granted"),
     *("has_limits", "unknown_limit", "limit_not_possible", "over_reserved"),

@@ -29,6 +29,7 @@ SKEW: Final = 300_000
 START: Final = 1_795_255_200_000
 GENESIS: Final = Genesis("test", 0, 1, WINDOW, SKEW)
 OWN: Final = b'{"partition":0}'
+COUNTED: Final = ("owners", "members", "granted_at", "closed_at", "paused")
 REPORTED: Final = ("outcome", "reason", "sequence", "owners", "member", "administrator")
 
 
@@ -114,8 +115,7 @@ class Life:
         datasets = rows.keys() - members.keys()
         assert datasets == self.model.datasets.keys()
         for name in datasets:
-            counts = {f: rows[name][f] for f in ("owners", "members", "granted_at", "closed_at")
-                      if f in rows[name]}  # fmt: skip
+            counts = {field: value for field, value in rows[name].items() if field in COUNTED}
             assert counts == self.model.counts(name), name
         assert own.get("members", 0) == len(members)
         assert ("members" in own) == bool(members)
@@ -225,6 +225,7 @@ def test_no_record_is_decided_otherwise_than_by_the_model(part: int) -> None:
 
 EVERY: Final = {
     *("opened", "amended", "closed", "member_set", "member_removed", "granted"),
+    *("paused", "resumed", "already_paused", "not_paused"),
     *("repeated", "conflict", "expired", "invalid_field", "issued_in_future", "internal_error"),
     *("unknown_dataset", "already_opened", "not_permitted", "out_of_date", "unknown_member"),
     *("last_owner", "already_granted", "not_lower", "halted", "unit_mismatch"),

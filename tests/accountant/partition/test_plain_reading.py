@@ -104,6 +104,10 @@ def whole(value: Any, form: str) -> bytes:
     return tight[:-1] if form == "cut" else tight
 
 
+BRAKES: list[dict[str, Any]] = [
+    *({}, {}, {"reason": "a loop"}, {"follows": 3}),
+    *({"as": "administrator"}, {"as": None}, {"as": "owner"}),
+]
 FORMS = st.sampled_from(["tight"] * 4 + ["plain", "spaced", "twice", "cut"])
 REQUESTS = st.builds(
     lambda fields, extra, form: whole(
@@ -129,7 +133,12 @@ ADMIN = st.builds(
         | more[kind],
         form,
     ),
-    st.sampled_from(["open", "open", "open", "amend", "close", "member", "member", "member"]),
+    st.sampled_from(
+        [
+            *("open", "open", "open", "amend", "close", "member", "member", "member"),
+            *("pause", "resume", "resume"),
+        ]
+    ),
     IDS,
     st.sampled_from(DATASETS),
     st.sampled_from(["owner", "owner", "owner", "ana"]),
@@ -153,6 +162,8 @@ ADMIN = st.builds(
                 ]
             ),
             "close": st.sampled_from([{}, {"reason": "over"}]),
+            "pause": st.sampled_from(BRAKES),
+            "resume": st.sampled_from(BRAKES),
         }
     ),
     FORMS,
@@ -301,19 +312,26 @@ def request_step(number: int, claim: Any, *, kept: bool = True) -> Step:
     return Step("requests", whole(body, "tight"), kept=kept)
 
 
-def closing(number: int) -> Step:
-    body = {"version": 1, "type": "close", "dataset": DATASETS[2], "by": "owner"}
+def governed(number: int, kind: str, **fields: Any) -> Step:
+    body = {"version": 1, "type": kind, "dataset": DATASETS[2], "by": "owner"} | fields
     body["request_id"] = uuid7(START, bytes([8] * 8 + [number, 0]))
     return Step("admin", whole(body, "tight"))
 
 
-HALTED_THEN_CLOSED = [request_step(1, CLAIMS[5]), closing(2), request_step(3, CLAIMS[0])]
+HALTED_THEN_CLOSED = [request_step(1, CLAIMS[5]), governed(2, "close"), request_step(3, CLAIMS[0])]
 """Both reasons apply to the last request, and the first of them is reported."""
-REWOUND = [
-    request_step(1, CLAIMS[0]),
-    request_step(2, CLAIMS[0], kept=False),
-    request_step(2, CLAIMS[0]),
+HALTED_THEN_PAUSED = [
+    *(request_step(1, CLAIMS[5]), governed(2, "pause"), request_step(3, CLAIMS[0])),
+    *(governed(4, "pause"), governed(5, "resume", by="ana"), governed(6, "resume")),
+    *(governed(7, "resume"), request_step(8, CLAIMS[0])),
 ]
+"""The reason is `paused`, and after the pause `halted`."""
+PAUSED_THEN_CLOSED = [
+    *(governed(1, "pause", by="ana", **{"as": "administrator"}), governed(2, "close")),
+    *(governed(3, "resume"), request_step(4, CLAIMS[0])),
+]
+"""Closing ends a pause: the row says nothing of it any more, and the reason is `closed`."""
+REWOUND = [request_step(1, CLAIMS[0]), request_step(2, CLAIMS[0], kept=False), request_step(2, CLAIMS[0])]
 """The second is undone, charge and id: decided again, it is granted from where the first ended."""
 
 
@@ -321,6 +339,8 @@ REWOUND = [
 @given(HISTORIES)
 @example([(REWOUND, False)])
 @example([(HALTED_THEN_CLOSED, False)])
+@example([(HALTED_THEN_PAUSED, True)])
+@example([(PAUSED_THEN_CLOSED, False)])
 def test_every_record_and_the_state_equal_those_of_the_plain_reference(
     history: list[tuple[list[Step], bool]],
 ) -> None:

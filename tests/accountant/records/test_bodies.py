@@ -48,13 +48,15 @@ def test_a_request_with_a_duplicate_key_is_undecodable(
     assert code(world.send("requests", broken)) == "undecodable"
 
 
-@pytest.mark.parametrize("kind", ["open", "amend", "close"])
+@pytest.mark.parametrize("kind", ["open", "amend", "close", "pause", "resume"])
 def test_an_admin_request_with_a_duplicate_key_is_undecodable(kind: str) -> None:
     world = opened()
     fields: dict[str, object] = {
         "open": {"dataset": "survey", "policy": {"filter": "basic", "epsilon": "1"}},
         "amend": {"horizon": "P9D"},
         "close": {"reason": "done"},
+        "pause": {"reason": "a loop", "as": "administrator"},
+        "resume": {"reason": "mended", "follows": 3},
     }[kind]
     body = world.admin(kind, **fields)
     twice = [body[:-1] + b', "by": "another"}']

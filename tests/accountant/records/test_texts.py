@@ -57,6 +57,8 @@ WHOLE: list[dict[str, Any]] = [
         "visibility": "own",
     },
     {"type": "close", **OWNED, "follows": 1},
+    {"type": "pause", **OWNED, "follows": 1, "as": "administrator"},
+    {"type": "resume", **OWNED, "follows": 1, "as": "administrator"},
     {
         "type": "member",
         **OWNED,

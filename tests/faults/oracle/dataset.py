@@ -50,7 +50,7 @@ class Dataset:
         self.sequence = 0
         self.mechanisms = 0
         self.crossed = 0
-        self.exhausted = self.closed = self.halted = False
+        self.exhausted = self.closed = self.paused = self.halted = False
         self.opened_at = self.changed_at = at
         self.granted_at: int | None = None
         self.closed_at: int | None = None
@@ -127,8 +127,10 @@ class Dataset:
             return self._member(record)
         if kind == "limit":
             return self._limit(record, said, clock.at)
+        if kind in {"pause", "resume"}:
+            return self._brake(record)
         if kind == "close":
-            self.closed, self.closed_at = True, clock.at
+            self.closed, self.closed_at, self.paused = True, clock.at, False
             return "closed", None, {}
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)
@@ -136,6 +138,14 @@ class Dataset:
         self.policy = {**self.policy, **changed}
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
+
+    def _brake(self, record: Fields) -> Verdict:
+        pauses = record["type"] == "pause"
+        if pauses == self.paused:
+            return "refused", "already_paused" if pauses else "not_paused", {}
+        self.paused = pauses
+        fields = {"administrator": True} if record.get("as") == "administrator" else {}
+        return "paused" if pauses else "resumed", None, fields
 
     def _member(self, record: Fields) -> Verdict:
         reason = self.members.refusal(record)
@@ -197,8 +207,9 @@ class Dataset:
         claim, policy = request["claim"], self.policy
         if not self.members.may_ask(request, policy.get("access", "anyone"), clock.at):
             return "refused", "not_permitted", {}
-        if self.closed or self.halted:
-            return "refused", "closed" if self.closed else "halted", {}
+        if self.closed or self.paused or self.halted:
+            ended = "closed" if self.closed else "paused" if self.paused else "halted"
+            return "refused", ended, {}
         if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
             return "refused", "unit_mismatch", {}
         if is_sampled(claim) and policy["neighbours"] != "add_remove":

@@ -65,7 +65,8 @@ class Members:
 
     def may_govern(self, record: Fields, at: int) -> bool:
         """Return whether an admin request comes from an owner, or needs none."""
-        if record["type"] == "member" and record.get("as") == "administrator":
+        may_help = record["type"] in {"member", "pause", "resume"}
+        if may_help and record.get("as") == "administrator":
             return True
         return not self.owners or self.has(record["by"], "owner", at)
 

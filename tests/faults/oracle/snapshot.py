@@ -58,6 +58,8 @@ def dataset_row(dataset: Dataset) -> Fields:
     row |= {name: count for name, count in counts.items() if count}
     if "population" in dataset.policy and dataset.closed_at is not None:
         row["closed_at"] = dataset.closed_at
+    if dataset.paused:
+        row["paused"] = True
     return row
 
 

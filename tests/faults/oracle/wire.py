@@ -33,6 +33,8 @@ _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
         {"reason", "follows", "policy", *_AMENDED},
     ),
     "close": (_ALL | {"by"}, {"reason", "follows"}),
+    "pause": (_ALL | {"by"}, {"reason", "follows", "as"}),
+    "resume": (_ALL | {"by"}, {"reason", "follows", "as"}),
     "member": (_ALL | {"by", "member", "roles"}, {"reason", "follows", "team", "until", "as"}),
     "limit": (_ALL | {"by", "scope"}, MAY_BE_IN_A_LIMIT),
 }
