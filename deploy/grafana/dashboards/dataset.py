@@ -14,7 +14,7 @@ from deploy.grafana.dashboards.panels import (
     words,
     words_to_read,
 )
-from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, color
+from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, STATES, color
 from deploy.grafana.dashboards.teams import teams_of_one
 
 _SPENT: Final = f"max(privacy_filter_spent_ratio{{{ONE}}})"
@@ -69,14 +69,16 @@ def _now(board: Board) -> None:
             "State",
             "Exhausted: the budget is used up, or a request was refused within 5 % of it, or the "
             "policy has halted at its first refusal. Unless it has halted, smaller requests may "
-            "still fit. Closed: the owner has closed it, and nothing more is granted.",
+            "still fit. Paused: nothing is granted until somebody resumes it. Closed: the owner "
+            "has closed it, and nothing more is granted.",
             [
                 query(
                     f"clamp_max(max(privacy_filter_exhausted{{{ONE}}}) + "
-                    f"2 * max(privacy_dataset_closed{{{ONE}}}), 2)"
+                    f"2 * max(privacy_dataset_paused{{{ONE}}}) + "
+                    f"4 * max(privacy_dataset_closed{{{ONE}}}), 4)"
                 )
             ],
-            mappings=words(_0=("open", "green"), _1=("exhausted", "red"), _2=("closed", "text")),
+            mappings=STATES,
             nothing="no owner",
             background=True,
         ),

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from deploy.grafana.dashboards import levels
 from deploy.grafana.dashboards.board import UIDS, Board
-from deploy.grafana.dashboards.panels import Steps, bars, lines, query, rows, words, words_to_read
-from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, EXHAUSTED
+from deploy.grafana.dashboards.panels import Steps, bars, lines, query, rows, words_to_read
+from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, EXHAUSTED, PAUSED, STATES
 
 _SPENT: Final = f"max by (dataset) (privacy_filter_spent_ratio{{{CHOSEN}}})"
 _LEFT_SECONDS: Final = (
@@ -29,7 +29,6 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
         "title": "This dataset",
         "url": f"/d/{UIDS['dataset']}?var-dataset=${{__value.raw}}&${{__url_time_range}}",
     }
-    state = words(_0=("open", "green"), _1=("exhausted", "red"), _2=("closed", "text"))
     gauge = {"type": "gauge", "mode": "basic", "valueDisplayMode": "text"}
     colored = {"type": "color-text"}
     return {
@@ -68,7 +67,7 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
         "Value #D": ("refused", {"decimals": 0, "custom__width": 90}),
         "Value #E": (
             "state",
-            {"mappings": state, "custom__cellOptions": colored, "custom__width": 110},
+            {"mappings": STATES, "custom__cellOptions": colored, "custom__width": 110},
         ),
         "Value #F": ("generation", {"custom__width": 100}),
     }
@@ -102,7 +101,9 @@ def budgets(board: Board) -> None:
                 ),
                 query(_LEFT_SECONDS, ref="C", table=True),
                 query(refused, ref="D", table=True),
-                query(f"clamp_max({EXHAUSTED} + 2 * {CLOSED}, 2)", ref="E", table=True),
+                query(
+                    f"clamp_max({EXHAUSTED} + 2 * {PAUSED} + 4 * {CLOSED}, 4)", ref="E", table=True
+                ),
                 query(
                     f"max by (dataset) (privacy_dataset_generation{{{CHOSEN}}})",
                     ref="F",

@@ -7,11 +7,20 @@ from typing import Final
 from grafana_foundation_sdk.builders import timeseries
 
 from deploy.grafana.dashboards.board import override
-from deploy.grafana.dashboards.panels import Overrides, lines, query
+from deploy.grafana.dashboards.panels import Overrides, lines, query, words
 
 CHOSEN: Final = 'dataset=~"$dataset"'
 EXHAUSTED: Final = f"max by (dataset) (privacy_filter_exhausted{{{CHOSEN}}})"
 CLOSED: Final = f"max by (dataset) (privacy_dataset_closed{{{CHOSEN}}})"
+PAUSED: Final = f"max by (dataset) (privacy_dataset_paused{{{CHOSEN}}})"
+STATES: Final = words(
+    _0=("open", "green"),
+    _1=("exhausted", "red"),
+    _2=("paused", "yellow"),
+    _3=("paused", "yellow"),  # and exhausted
+    _4=("closed", "text"),
+)
+"""The words of a dataset's state: exhausted counts 1, paused 2, closed 4 or more."""
 WORKER: Final = 'instance=~"$instance"'
 ONE: Final = 'dataset="$dataset"'
 EXHAUSTION: Final = (
