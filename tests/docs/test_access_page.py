@@ -128,8 +128,8 @@ def why(server: RolesServer, name: str, dataset: str) -> str:
 CALLS: dict[str, Call] = {
     "`POST /requests`": ask,
     "`POST /datasets`": open_new,
-    "`POST .../amend`, `.../close`, `.../members`, `.../limits`": amend,
-    "`POST .../members` with `as: administrator`": help_owners,
+    "`POST .../amend`, `.../close`, `.../pause`, `.../resume`, `.../members`, `.../limits`": amend,
+    "`POST .../members`, `.../pause`, `.../resume` with `as: administrator`": help_owners,
     "`POST .../preview`": preview,
     "`GET /datasets`, `GET .../{dataset}`, `.../overview`": look("/datasets/{dataset}"),
     "`GET .../requests`": requests,

@@ -20,7 +20,7 @@ from accountant.records.members import MemberRow
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.previews import PreviewRequest, check_preview
 from accountant.records.records import First, Genesis, Snapshot
-from accountant.records.requests import Amend, Close, Open, SetLimit, SetMember
+from accountant.records.requests import Amend, Close, Open, Pause, Resume, SetLimit, SetMember
 from accountant.records.state_rows import PartitionRow
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.joint import JointGuarantee
@@ -36,7 +36,7 @@ LONGEST = 1_500
 STRUCTS = {
     "request": [MechanismRequest],
     "preview": [PreviewRequest, Preview],
-    "admin": [Open, Amend, Close],
+    "admin": [Open, Amend, Close, Pause, Resume],
     "member": [SetMember],
     "limits": [SetLimit, LevelView, PaceView, ShareView, AnalystBudget],
     "policy": [Policy],

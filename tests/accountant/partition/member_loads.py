@@ -126,7 +126,7 @@ class Load:
         body = self._owners("resume" if paused else "pause")
         if paused and self._chance.random() < 0.9:
             body["dataset"] = self._chance.choice(paused)
-        if self._chance.random() < 0.1:
+        if self._chance.random() < 0.3:
             body["type"] = self._chance.choice(["pause", "resume"])
         if self._chance.random() < 0.2:
             body |= {"as": "administrator", "by": self._somebody()}

@@ -331,7 +331,11 @@ PAUSED_THEN_CLOSED = [
     *(governed(3, "resume"), request_step(4, CLAIMS[0])),
 ]
 """Closing ends a pause: the row says nothing of it any more, and the reason is `closed`."""
-REWOUND = [request_step(1, CLAIMS[0]), request_step(2, CLAIMS[0], kept=False), request_step(2, CLAIMS[0])]
+REWOUND = [
+    request_step(1, CLAIMS[0]),
+    request_step(2, CLAIMS[0], kept=False),
+    request_step(2, CLAIMS[0]),
+]
 """The second is undone, charge and id: decided again, it is granted from where the first ended."""
 
 

@@ -6,13 +6,14 @@ What is not permitted is 403, or 401 to a stranger, and changes neither the log 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.streams.auth.roles_server import KINDS, ROLES, Body, RolesServer, setting
-from tests.streams.gateway.local_server import amending, closing, new_id, opening, request
+from tests.streams.gateway.local_server import amending, closing, new_id, opening, pausing, request
 
 MEMBERS = [name for name, (access, _) in KINDS.items() if access == "members"]
 ANYONE = [name for name, (access, _) in KINDS.items() if access == "anyone"]
@@ -103,6 +104,15 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
         {"root"},
         {"root"},
     ),
+    **{
+        f"{kind}{words}": (_record(kind, partial(pausing, kind=kind), **fields), {name}, {name})
+        for kind in ("pause", "resume")
+        for words, fields, name in (
+            ("", {}, "olga"),
+            (" in the owner's name", {"by": "olga"}, "olga"),
+            (" as an administrator", {"as": "administrator"}, "root"),
+        )
+    },
     "close": (_record("close", closing), {"olga"}, {"olga"}),
     "open one's own": (_open(), {"root", "opie"}, {"root", "opie"}),
     "open with others": (_open(owners=["opie", "olga"]), {"root", "opie"}, {"root", "opie"}),
@@ -110,6 +120,9 @@ TABLE: dict[str, tuple[Send, set[str], set[str]]] = {
     "open in another's name": (_open(by="root"), {"root"}, {"root"}),
     "open a name that is taken": (_open_taken, {"root"}, {"root", "opie"}),
 }
+
+
+REPEATED_BRAKES = {"already_paused", "not_paused"}  # each name pauses the same dataset
 
 
 @pytest.mark.parametrize("dataset", KINDS)
@@ -120,13 +133,13 @@ def test_the_server_accepts_a_record_only_from_permitted_roles(
 ) -> None:
     make, of_members, of_anyone = TABLE[action]
     may = name in (of_members if dataset in MEMBERS else of_anyone)
-    where = f"{dataset}-2" if action == "close" else dataset
+    where = f"{dataset}-2" if action.startswith(("close", "pause", "resume")) else dataset
     path, body = make(server, name or "nobody", where)
     before = server.stored_rows()
     answer = server.send(name, path, body)
     if may:
         assert answer.status_code == 200, answer.text
-        assert answer.json().get("reason") in {None, "already_opened"}
+        assert answer.json().get("reason") in {None, "already_opened", *REPEATED_BRAKES}
         assert server.stored_rows()[0] == before[0] + 1
         return
     assert answer.status_code == (401 if name is None else 403), answer.text
@@ -143,6 +156,8 @@ def test_a_missing_dataset_gets_the_same_answer_as_a_hidden_one(
     sends: list[Send] = [
         *(_ask, _record("amend", amending), _record("close", closing), _member()),
         _member(**{"as": "administrator"}),
+        _record("pause", pausing),
+        _record("resume", partial(pausing, kind="resume"), **{"as": "administrator"}),
     ]
     for make in sends:
         there, missing = (

@@ -80,6 +80,27 @@ def test_a_dataset_is_opened_once_and_never_again(opened):
     assert ask(opened, "pure:0.1", "--json").json["reason"] == "closed"
 
 
+def test_a_pause_stops_grants_until_it_is_resumed(opened):
+    paused = opened("dataset", "pause", "census", "--reason", "a loop", "--json")
+    assert (paused.code, paused.json["outcome"]) == (0, "paused"), paused.err
+    assert ask(opened, "pure:0.1", "--json").json["reason"] == "paused"
+    assert "paused" in opened("dataset", "show", "census").out
+    again = opened("dataset", "pause", "census")
+    assert (again.code, "already_paused" in again.out) == (1, True)
+    assert "paused" in opened("mine", "--analyst", "ana").out
+    assert ask(opened, "pure:0.1", "--dry-run", "--json").json["reason"] == "paused"
+    helped = opened(
+        "dataset", "resume", "census", "--by", "root", "--as-administrator", "--reason", "it ended"
+    )
+    assert helped.code == 0, helped.out
+    assert ask(opened, "pure:0.1", "--json").json["outcome"] == "granted"
+    assert opened("dataset", "resume", "census", "--json").json["reason"] == "not_paused"
+    audited = opened("audit")
+    assert audited.code == 0
+    assert "root resumed census: it ended" in audited.out
+    assert "paused census" not in audited.out  # an owner did
+
+
 def test_thresholds_and_horizon_are_amended(opened):
     thresholds = ("--alert-at", "0.05", "--alert-at", "0.9")
     amended = opened("dataset", "amend", "census", *thresholds, "--json")

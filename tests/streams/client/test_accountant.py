@@ -86,6 +86,36 @@ def test_a_notebook_asks_until_the_budget_is_used_up(ledger: Accountant) -> None
     assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.CLOSED
 
 
+def test_a_paused_dataset_grants_nothing_until_it_is_resumed(
+    ledger: Accountant, clock: TestClock
+) -> None:
+    ledger.open("census", ONE, by="owner", as_given=True)
+    mine = new_id(clock)
+    assert ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine).granted
+    paused = ledger.pause_dataset("census", by="owner", reason="a loop")
+    assert (paused.outcome, paused.administrator) == (Outcome.PAUSED, False)
+    view = ledger.dataset("census")
+    assert view is not None
+    assert (view.state, view.paused) == ("paused", True)
+    assert ledger.ask("census", "pure:0.1", analyst="ana").reason is Reason.PAUSED
+    assert ledger.cost("census", "pure:0.1", analyst="ana").reason is Reason.PAUSED
+    again = ledger.ask("census", "pure:0.1", analyst="ana", request_id=mine)
+    assert again.first is not None
+    assert again.first.granted
+    assert ledger.budget("census", "ana").paused
+    assert ledger.why("census").forecasts == ()
+    assert ledger.amend("census", horizon="P9D", by="owner").outcome is Outcome.AMENDED
+    assert ledger.pause_dataset("census", by="owner").reason is Reason.ALREADY_PAUSED
+    assert ledger.resume_dataset("census", by="eve").reason is Reason.NOT_PERMITTED
+    out_of_date = ledger.resume_dataset("census", by="owner", follows=1)
+    assert out_of_date.reason is Reason.OUT_OF_DATE
+    resumed = ledger.resume_dataset("census", by="root", as_administrator=True)
+    assert (resumed.outcome, resumed.administrator) == (Outcome.RESUMED, True)
+    assert ledger.resume_dataset("census", by="owner").reason is Reason.NOT_PAUSED
+    assert ledger.ask("census", "pure:0.1", analyst="ana").granted
+    assert not ledger.budget("census", "ana").paused
+
+
 def test_an_owner_amends_thresholds_and_horizon(ledger: Accountant, clock: TestClock) -> None:
     ledger.open("census", ONE, by="owner", as_given=True)
     mine = new_id(clock)

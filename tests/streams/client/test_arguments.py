@@ -70,6 +70,8 @@ WAITING: dict[str, Callable[[Any, Any], Any]] = {
     ),
     "amend": lambda led, wait: led.amend("schema:t", horizon="P9D", by=OWNER, wait=wait),
     "close": lambda led, wait: led.close_dataset("schema:t", by=OWNER, wait=wait),
+    "pause": lambda led, wait: led.pause_dataset("schema:t", by=OWNER, wait=wait),
+    "resume": lambda led, wait: led.resume_dataset("schema:t", by=OWNER, wait=wait),
     "set_member": lambda led, wait: led.set_member(
         "schema:t", "ana", roles=["analyst"], by=OWNER, wait=wait
     ),

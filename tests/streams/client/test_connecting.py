@@ -31,6 +31,7 @@ STRANGERS: dict[str, Answered] = {
 }
 CALLS: dict[str, Callable[[Accountant], Any]] = {
     "ask": lambda ledger: ledger.ask("census", "pure:0.1", analyst="ana"),
+    "pause": lambda ledger: ledger.pause_dataset("census", by="owner"),
     "close": lambda ledger: ledger.close_dataset("census", by="owner"),
     "datasets": lambda ledger: ledger.datasets(),
     "dataset": lambda ledger: ledger.dataset("census"),
@@ -78,7 +79,7 @@ def test_another_kind_of_server_is_never_an_empty_ledger(stranger: str) -> None:
     with serving(STRANGERS[stranger]) as url, Accountant(url) as ledger:
         for name, call in CALLS.items():
             # What was sent to be recorded may have been: that alone is not known.
-            kind = Unanswered if name == "close" else Refused
+            kind = Unanswered if name in {"close", "pause"} else Refused
             with pytest.raises(kind, match="Check that this is a gateway's address"):
                 call(ledger)
 

@@ -157,6 +157,8 @@ RECORDED: dict[str, Callable[[Any], Any]] = {
     "amend": lambda ledger: ledger.amend("census", alert_at=["0.5"], by="owner"),
     "member": lambda ledger: ledger.set_member("census", "ben", roles=["analyst"], by="owner"),
     "limit": lambda ledger: ledger.set_limit("census", "analyst", "ben", part="0.5", by="owner"),
+    "pause": lambda ledger: ledger.pause_dataset("census", by="owner"),
+    "resume": lambda ledger: ledger.resume_dataset("census", by="owner"),
     "close": lambda ledger: ledger.close_dataset("census", by="owner"),
 }
 CALLS = [

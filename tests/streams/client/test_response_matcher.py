@@ -34,6 +34,8 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "submit": lambda led, i: led.submit(_body(i)),
     "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i, as_given=True),
     "amend": lambda led, i: led.amend("census", horizon="P9D", by="owner", request_id=i),
+    "pause": lambda led, i: led.pause_dataset("census", by="owner", request_id=i),
+    "resume": lambda led, i: led.resume_dataset("census", by="owner", request_id=i),
     "close": lambda led, i: led.close_dataset("census", by="owner", request_id=i),
     "set_member": lambda led, i: led.set_member(
         "census", "ana", roles=["analyst"], by="owner", request_id=i

@@ -112,6 +112,12 @@ def closing(clock: Clock, dataset: str = "census") -> dict[str, Any]:
     return _owners(clock, "close", dataset)
 
 
+def pausing(
+    clock: Clock, dataset: str = "census", kind: str = "pause", **fields: Any
+) -> dict[str, Any]:
+    return _owners(clock, kind, dataset, **fields)
+
+
 def eventually(true: Callable[[], bool], *, seconds: float = 20.0) -> None:
     """Return once a condition holds; give up after long enough for any machine."""
     until = time.monotonic() + seconds

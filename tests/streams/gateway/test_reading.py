@@ -82,6 +82,8 @@ def test_the_openapi_document_names_every_route_and_body(server: LocalServer) ->
         ("/datasets", "Open"),
         ("/datasets/{dataset}/amend", "Amend"),
         ("/datasets/{dataset}/close", "Close"),
+        ("/datasets/{dataset}/pause", "Pause"),
+        ("/datasets/{dataset}/resume", "Resume"),
     ):
         content = document["paths"][path]["post"]["requestBody"]["content"]
         assert content["application/json"]["schema"]["$ref"].rpartition("/")[2] == body
