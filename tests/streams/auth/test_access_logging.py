@@ -11,7 +11,7 @@ import sys
 import pytest
 
 from tests.streams.auth.roles_server import RolesServer, setting
-from tests.streams.gateway.local_server import opening, request
+from tests.streams.gateway.local_server import opening, pausing, request
 
 
 def test_the_log_has_grants_of_roles_and_reads_of_others_but_no_secret(
@@ -66,7 +66,10 @@ def test_administrator_records_are_counted_and_printed_by_an_audit(census: Roles
         "root", path, setting("root", "census", "ben", "owner", "auditor", **help_), "member_set"
     )
     census.done("root", path, setting("root", "census", "ben", **help_), "member_removed")
-    assert f"{series} 2.0" in census.see("root", "/metrics").text.splitlines()
+    for kind in ("pause", "resume"):
+        body = pausing(census.clock, "census", kind, **{**help_, "by": "root"})
+        census.done("root", f"/datasets/census/{kind}", body, f"{kind}d")
+    assert f"{series} 4.0" in census.see("root", "/metrics").text.splitlines()
     copy = census.path.with_name("copy.db")
     with sqlite3.connect(census.path) as file, sqlite3.connect(copy) as other:
         file.backup(other)
@@ -81,5 +84,9 @@ def test_administrator_records_are_counted_and_printed_by_an_audit(census: Roles
     )
     assert "root made ben owner and auditor on census: olga is [away]" in printed
     assert "root removed ben from census: olga is [away]" in printed
+    assert "root paused census: olga is [away]" in printed
+    assert "root resumed census: olga is [away]" in printed
     (part,) = json.loads(result)["partitions"]
+    paused = part["report"]["administered_pauses"]
+    assert [(each["by"], each["paused"]) for each in paused] == [("root", True), ("root", False)]
     assert [each["roles"] for each in part["report"]["administered"]] == [["owner", "auditor"], []]

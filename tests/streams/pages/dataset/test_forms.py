@@ -298,6 +298,100 @@ def test_an_owner_who_removes_themselves_is_redirected_to_the_list(paged: PagesS
     assert paged.page("olga").status_code == 404
 
 
+def brake(server: PagesServer, name: str, action: str, **fields: str) -> Any:
+    """Send the form that pauses or resumes, and return the page that the browser then shows."""
+    return server.followed(name, server.fill(name, "pause", action=action, **fields))
+
+
+def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
+    assert "Pause the dataset" in words(paged.page("olga").text)
+    page = words(brake(paged, "olga", "pause", reason="a loop").text)
+    assert "Done. The dataset is paused" in page
+    assert "survey paused" in page
+    assert "An owner has paused it: nothing is granted until it is resumed." in page
+    assert "An owner has paused it: nothing is granted until it is resumed." in page
+    record = decided(paged)
+    assert (record["outcome"], record["request"]["reason"]) == ("paused", "a loop")
+    assert "as" not in record["request"]
+    paged.ask("zoe", "0.001", outcome="refused")
+    mine = words(paged.page("zoe").text)
+    assert "Nothing is granted now: the dataset is paused." in mine
+    assert "After the pause you may use" in mine
+    assert "An owner has paused the dataset" in mine
+    assert "Pause the dataset" not in mine
+    assert "Resume the dataset" not in mine
+    assert "paused" in words(paged.see("zoe", "/").text)
+    page = words(brake(paged, "olga", "resume", reason="it ended").text)
+    assert "Done. The dataset is resumed" in page
+    paged.ask("zoe", "0.001")
+    assert "Nothing is granted now" not in words(paged.page("zoe").text)
+
+
+def test_a_form_of_another_moment_is_refused_and_changes_nothing(paged: PagesServer) -> None:
+    brake(paged, "olga", "pause")
+    page = words(brake(paged, "olga", "pause").text)
+    assert "Refused: Paused before. The dataset is paused already." in page
+    brake(paged, "olga", "resume")
+    assert "Refused: Not paused." in words(brake(paged, "olga", "resume").text)
+
+
+def test_an_administrator_pauses_in_an_owners_place(paged: PagesServer) -> None:
+    assert "You act as an administrator, not as an owner." in words(paged.page("root").text)
+    brake(paged, "root", "pause", reason="on call")
+    last = decided(paged)
+    assert (last["outcome"], last["administrator"]) == ("paused", True)
+    assert (last["request"]["as"], last["request"]["by"]) == ("administrator", "root")
+    brake(paged, "root", "resume")
+    assert decided(paged)["outcome"] == "resumed"
+
+
+@pytest.mark.parametrize("name", ["ana", "aud", "eng"])
+@pytest.mark.parametrize("action", ["pause", "resume"])
+def test_who_is_no_owner_pauses_and_resumes_nothing(
+    paged: PagesServer, name: str, action: str
+) -> None:
+    if action == "resume":
+        brake(paged, "olga", "pause")
+    shown = form_of(paged.page("olga").text, "pause")
+    own_token, before = paged.token_of(name), paged.kept()
+    assert paged.post_form(name, "pause", {**shown, "action": action}).status_code == 403
+    answer = paged.post_form(name, "pause", {**shown, "form_token": own_token, "action": action})
+    assert answer.status_code == 403
+    assert "Only owners of dataset survey may pause or resume it" in words(answer.text)
+    assert paged.kept() == before
+
+
+def test_a_pause_needs_the_pages_own_form(paged: PagesServer) -> None:
+    shown = {**form_of(paged.page("olga").text, "pause"), "action": "pause"}
+    path, before = "/pages/datasets/survey/pause", paged.kept()
+    shows = paged.shown("olga")
+    for fields, origin in (
+        ({**shown, "form_token": ""}, paged.url),
+        ({**shown, "form_token": "0" * 64}, paged.url),
+        (shown, "https://elsewhere.example"),
+    ):
+        answer = paged.http.post(path, data=fields, headers={**shows, "origin": origin})
+        assert answer.status_code == 403
+    assert paged.kept() == before
+
+
+def test_a_pause_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
+    fields = {**form_of(paged.page("olga").text, "pause"), "action": "pause"}
+    first = paged.post_form("olga", "pause", fields)
+    sequence = decided(paged)["sequence"]
+    second = paged.post_form("olga", "pause", fields)
+    assert first.headers["location"] == second.headers["location"]
+    assert decided(paged)["sequence"] == sequence
+
+
+def test_a_reason_that_is_too_long_stands_beside_its_field(paged: PagesServer) -> None:
+    before = paged.kept()
+    answer = paged.fill("olga", "pause", action="pause", reason="x" * 201)
+    assert answer.status_code == 422
+    assert 'id="p-reason-error"' in answer.text
+    assert paged.kept() == before
+
+
 @pytest.fixture
 def open_server(tmp_path: Path) -> Iterator[LocalServer]:
     with LocalServer(tmp_path / "ledger.db", TestClock()) as made:
