@@ -309,8 +309,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     assert "Done. The dataset is paused" in page
     assert "survey paused" in page
     assert "An owner has paused it: nothing is granted until it is resumed." in page
-    assert "An owner has paused it: nothing is granted until it is resumed." in page
-    record = decided(paged)
+    record = last_decision(paged)
     assert (record["outcome"], record["request"]["reason"]) == ("paused", "a loop")
     assert "as" not in record["request"]
     paged.ask("zoe", "0.001", outcome="refused")
@@ -338,16 +337,16 @@ def test_a_form_of_another_moment_is_refused_and_changes_nothing(paged: PagesSer
 def test_an_administrator_pauses_in_an_owners_place(paged: PagesServer) -> None:
     assert "You act as an administrator, not as an owner." in words(paged.page("root").text)
     brake(paged, "root", "pause", reason="on call")
-    last = decided(paged)
+    last = last_decision(paged)
     assert (last["outcome"], last["administrator"]) == ("paused", True)
     assert (last["request"]["as"], last["request"]["by"]) == ("administrator", "root")
     brake(paged, "root", "resume")
-    assert decided(paged)["outcome"] == "resumed"
+    assert last_decision(paged)["outcome"] == "resumed"
 
 
 @pytest.mark.parametrize("name", ["ana", "aud", "eng"])
 @pytest.mark.parametrize("action", ["pause", "resume"])
-def test_who_is_no_owner_pauses_and_resumes_nothing(
+def test_a_caller_who_is_no_owner_pauses_and_resumes_nothing(
     paged: PagesServer, name: str, action: str
 ) -> None:
     if action == "resume":
@@ -378,10 +377,10 @@ def test_a_pause_needs_the_pages_own_form(paged: PagesServer) -> None:
 def test_a_pause_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
     fields = {**form_of(paged.page("olga").text, "pause"), "action": "pause"}
     first = paged.post_form("olga", "pause", fields)
-    sequence = decided(paged)["sequence"]
+    sequence = last_decision(paged)["sequence"]
     second = paged.post_form("olga", "pause", fields)
     assert first.headers["location"] == second.headers["location"]
-    assert decided(paged)["sequence"] == sequence
+    assert last_decision(paged)["sequence"] == sequence
 
 
 def test_a_reason_that_is_too_long_stands_beside_its_field(paged: PagesServer) -> None:
