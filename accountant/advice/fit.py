@@ -23,11 +23,13 @@ class PlanBudget:
         plan: the compiled policy.
         spent: the spent amounts in the order of the filter's sums, in units of 1e-40.
         closed: nothing more is granted, whatever is left.
+        paused: nothing is granted now; what fits, fits after the pause.
     """
 
     plan: CompiledPolicy
     spent: tuple[Units, ...]
     closed: bool = False
+    paused: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +67,7 @@ def budget_of(view: DatasetView) -> PlanBudget:
     """
     plan = plan_of(view)
     _, totals = totals_from(plan, view.totals, view.rounded_up)
-    return PlanBudget(plan, totals[: plan.width], view.closed or view.halted)
+    return PlanBudget(plan, totals[: plan.width], view.closed or view.halted, view.paused)
 
 
 def fit(claim: Claim, budget: PlanBudget) -> Fit:

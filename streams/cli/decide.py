@@ -37,9 +37,9 @@ def decide(
     """Decide requests from stdin, one JSON object a line; write the decision log to stdout.
 
     The code of the service decides, so `accountant audit` can check the result. The clock is the
-    time in the request id, and never goes back. Admin requests (open, amend, close, member, limit)
-    may come between the requests. A summary goes to stderr, as JSON with --json. Exit code 1 if a
-    line is invalid, has expired, or has the id of another line.
+    time in the request id, and never goes back. Admin requests (open, amend, pause, resume, close,
+    member, limit) may come between the requests. A summary goes to stderr, as JSON with --json.
+    Exit code 1 if a line is invalid, has expired, or has the id of another line.
     """
     import msgspec
 

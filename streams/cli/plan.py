@@ -90,6 +90,8 @@ def plan(
         _print_table(rows, error, confidence, proportion_of)
         if budget is not None and budget.closed:
             say("The dataset is closed: it grants nothing more.")
+        elif budget is not None and budget.paused:
+            say("The dataset is paused: it grants nothing until it is resumed.")
     tried = [fits for _, fits in rows if fits is not None]
     if tried and all(fits.count == 0 for fits in tried):
         raise typer.Exit(Exit.FAILED)

@@ -76,6 +76,13 @@ def test_nothing_fits_a_closed_dataset(opened):
     assert "closed" in done.out
 
 
+def test_what_fits_a_paused_dataset_fits_after_the_pause(opened):
+    assert opened("dataset", "pause", "census").code == 0
+    done = opened("plan", *WISH, "--dataset", "census")
+    assert done.code == 0
+    assert "The dataset is paused: it grants nothing until it is resumed." in done.out
+
+
 def test_a_policy_s_file_is_a_budget_too(accountant):
     policy = {"filter": "zcdp", "rho": "0.01"}
     (accountant.directory / "policy.json").write_text(json.dumps(policy))
