@@ -59,7 +59,7 @@ def _pause_or_resume(
     """
     pauses = isinstance(record, Pause)
     if pauses == ledger.paused:
-        return _refused(ledger, Reason.ALREADY_PAUSED if pauses else Reason.NOT_PAUSED, at)
+        return _refuse(ledger, Reason.ALREADY_PAUSED if pauses else Reason.NOT_PAUSED, at)
     after = _after_decision(ledger, at, paused=pauses)
     verdict = Verdict(Outcome.PAUSED if pauses else Outcome.RESUMED)
     return after, verdict, {"administrator": record.as_ is not None}

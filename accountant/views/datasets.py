@@ -248,7 +248,7 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
     }
     paused = paused_by(decision.outcome, decision.reason)
     if paused is not None:  # a lost pause, or resume, shows in the decisions after it
-        moved["paused"] = paused
+        fields["paused"] = paused
     if plan.dates_grants and view.granted_at is None and decision.totals["mechanisms"]:
         fields["granted_at"] = decision.decided_at
     if plan.dates_grants and decision.outcome is Outcome.CLOSED:

@@ -12,7 +12,7 @@
                                         answers the callers
 
 The processor is a coroutine that suspends in two places only: to wait for inputs (`NextBatch`),
-or to pause after a fault (`Pause`). A thread that holds the lock resumes it from one such place
+or to pause after a fault (`Delay`). A thread that holds the lock resumes it from one such place
 to the next, so there is one writer at a time. A waiting thread decides its own single request:
 otherwise the two thread switches cost nearly half as much as the commit on an idle machine.
 Why: docs/decisions/0022-one-baton-of-the-embedded-writer.md.
@@ -44,7 +44,7 @@ _POLL_S: Final = 0.5
 _PATIENCE_S: Final = 10.0
 
 
-class Pause:
+class Delay:
     """The processor's request to wait before it owns the ledger again."""
 
     __slots__ = ("seconds",)
@@ -52,14 +52,14 @@ class Pause:
     def __init__(self, seconds: float) -> None:
         self.seconds = seconds
 
-    def __await__(self) -> Generator[Pause, None, None]:
+    def __await__(self) -> Generator[Delay, None, None]:
         yield self
 
 
 async def pause(seconds: float) -> None:
     """Suspend the processor, as its `sleep`."""
     if seconds > 0:
-        await Pause(seconds)
+        await Delay(seconds)
 
 
 class UntilDiskError(AlwaysEntitled):
@@ -110,7 +110,7 @@ class Writer:
         self._publish = publish
         self._lock = threading.Lock()
         self._run = self._begin()
-        self._at: NextBatch | Pause | None = Pause(0)
+        self._at: NextBatch | Delay | None = Delay(0)
         self._began = threading.Event()
         self._on_end: list[Callable[[BaseException], None]] = []
         self._trouble: BaseException | None = None
@@ -203,12 +203,12 @@ class Writer:
         if isinstance(at := self._at, NextBatch):
             self._inbox.gather(at.limit, at.wait if self._may_wait else 0)
         with self._lock:
-            if isinstance(self._at, Pause):
+            if isinstance(self._at, Delay):
                 self._resume(None)
             elif self._at is not None:
                 self._resume(self._inbox.next(self._at.limit))
             at = self._at
-        if isinstance(at, Pause):
+        if isinstance(at, Delay):
             return at.seconds
         return 0 if at is None or self._may_wait else at.wait
 
@@ -238,7 +238,7 @@ class Writer:
             # An error such as a keyboard interrupt in the caller's thread ends the coroutine and
             # its journal. A new coroutine replays the committed decisions.
             self.dropped(0, Unavailable(f"interrupted by {type(error).__name__}"))
-            self._run, self._at = self._begin(), Pause(0)
+            self._run, self._at = self._begin(), Delay(0)
             if in_caller_thread:
                 raise
 

@@ -184,7 +184,7 @@ def test_a_pause_survives_a_restart_from_the_rows_and_from_the_log(batch: int) -
     world.ask("pure:0.1")
     brake(world)
     rows = world.rows()
-    for state in (world.refolded(), from_rows(world)):
+    for state in (world.replayed(), from_rows(world)):
         assert state.ledgers["census"].paused
     world.now += 4 * 3_600_000  # no later decision repeats it, and none is read
     assert from_rows(world, rows=rows).ledgers["census"].paused
