@@ -39,8 +39,6 @@ from accountant.views.why import Why
 from streams.client.admin_requests import (
     AdminRequest,
     amend_fields,
-    check_same_policy,
-    is_already_open,
     limit_fields,
     member_fields,
     open_fields,
@@ -68,7 +66,6 @@ from streams.client.lookups import (
     get_ordered_before,
     list_of_dataset,
     missing_fields,
-    own_name,
 )
 from streams.client.reply import Reply
 from streams.client.request_notes import NOT_SENT, noting_errors
@@ -885,26 +882,7 @@ class Accountant:
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
         record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None)
         call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
-        return self._send_record(record, call, by, coerce_seconds("wait", wait))
-
-    def _send_record(
-        self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
-    ) -> Decision:
-        access: Access | None = None
-        with noting_errors(call, NOT_SENT):
-            if call.opens and self.shows_token:
-                me = self._sender.look_up(get_me, call, wait)
-                access = "members" if me.authentication else None
-            if by is None:
-                by = self._sender.look_up(lambda service: own_name(service, "by"), call, wait)
-            if access is not None or by != call.caller:
-                call = record.prepare(by, access=access)
-        decision = self._submit(call, wait)
-        if call.opens and is_already_open(decision):
-            view = self._sender.look_up(lambda service: service.dataset(call.dataset), call, wait)
-            if view is not None:
-                check_same_policy(call, decision, view.policy)
-        return decision
+        return self._sender.send_record(record, call, by, coerce_seconds("wait", wait))
 
     def _draft(
         self,

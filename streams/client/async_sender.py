@@ -8,11 +8,13 @@ from typing import Any, TypeVar
 
 from accountant.display.other_filter import may_need_other_filter, other_filter_words
 from accountant.errors import BudgetError, RequestInvalid
+from accountant.policy import Access
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
+from streams.client.admin_requests import AdminRequest, check_same_policy, is_already_open
 from streams.client.connection import AsyncConnection, Outcome
-from streams.client.lookups import unknown_dataset
+from streams.client.lookups import get_me, own_name, unknown_dataset
 from streams.client.reply import RefusalDetails, Reply
 from streams.client.request_notes import IN_DOUBT, NOT_SENT, note_request, noting_errors
 from streams.client.requests import (
@@ -60,6 +62,31 @@ class AsyncRequestSender:
                 more = await self._explain(call, decision)
                 return Reply(decision, call.request_id, record=record, **more._asdict())
             return await self._first_reply(call, decision, record)
+
+    async def send_record(
+        self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
+    ) -> Decision:
+        """Complete an admin request with the token's name, and return its decision.
+
+        Args:
+            call: the request as far as it is known; `by`: None for the token's name.
+        Raises: PolicyDiffers: the dataset is open under another policy.
+        """
+        access: Access | None = None
+        with noting_errors(call, NOT_SENT):
+            if call.opens and self._connection.shows_token:
+                me = await self.look_up(get_me, call, wait)
+                access = "members" if me.authentication else None
+            if by is None:
+                by = await self.look_up(lambda service: own_name(service, "by"), call, wait)
+            if access is not None or by != call.caller:
+                call = record.prepare(by, access=access)
+        decision = (await self.reply_to(call, wait)).decision
+        if call.opens and is_already_open(decision):
+            view = await self.look_up(lambda service: service.dataset(call.dataset), call, wait)
+            if view is not None:
+                check_same_policy(call, decision, view.policy)
+        return decision
 
     async def replies_to(
         self, calls: Sequence[PreparedRequest | BudgetError], wait: float
