@@ -18,7 +18,7 @@ from accountant.replay.audit import audit
 from accountant.replay.check_rows import RowContradictsLog
 from accountant.views.datasets import fold_decision, view_of_ledger
 from tests.accountant.replay.test_audit import rechained
-from tests.accountant.replay.test_refold import from_rows
+from tests.accountant.replay.test_replay import from_rows
 from tests.accountant.world import World, code, opened
 
 BASIC = {"filter": "basic", "epsilon": "1", "odometers": [{"type": "basic"}]}
