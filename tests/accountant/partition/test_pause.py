@@ -46,6 +46,7 @@ def batched(batch: int, **policy: object) -> World:
 def test_nothing_is_granted_from_a_pause_to_its_resume(batch: int) -> None:
     world = batched(batch)
     assert code(world.ask("pure:0.1")) == "granted"
+    world.commit()  # of 100, the pause and the requests after it are one batch
     assert code(brake(world)) == "paused"
     refused = world.ask("pure:0.1")
     assert (refused.outcome, refused.reason) == (Outcome.REFUSED, Reason.PAUSED)
