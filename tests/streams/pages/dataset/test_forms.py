@@ -352,17 +352,17 @@ def test_a_caller_who_is_no_owner_pauses_and_resumes_nothing(
     if action == "resume":
         brake(paged, "olga", "pause")
     shown = form_of(paged.page("olga").text, "pause")
-    own_token, before = paged.token_of(name), paged.kept()
+    own_token, before = paged.token_of(name), paged.stored_rows()
     assert paged.post_form(name, "pause", {**shown, "action": action}).status_code == 403
     answer = paged.post_form(name, "pause", {**shown, "form_token": own_token, "action": action})
     assert answer.status_code == 403
     assert "Only owners of dataset survey may pause or resume it" in words(answer.text)
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_pause_needs_the_pages_own_form(paged: PagesServer) -> None:
     shown = {**form_of(paged.page("olga").text, "pause"), "action": "pause"}
-    path, before = "/pages/datasets/survey/pause", paged.kept()
+    path, before = "/pages/datasets/survey/pause", paged.stored_rows()
     shows = paged.shown("olga")
     for fields, origin in (
         ({**shown, "form_token": ""}, paged.url),
@@ -371,7 +371,7 @@ def test_a_pause_needs_the_pages_own_form(paged: PagesServer) -> None:
     ):
         answer = paged.http.post(path, data=fields, headers={**shows, "origin": origin})
         assert answer.status_code == 403
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 def test_a_pause_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
@@ -384,11 +384,11 @@ def test_a_pause_that_is_sent_twice_is_one_record(paged: PagesServer) -> None:
 
 
 def test_a_reason_that_is_too_long_stands_beside_its_field(paged: PagesServer) -> None:
-    before = paged.kept()
+    before = paged.stored_rows()
     answer = paged.fill("olga", "pause", action="pause", reason="x" * 201)
     assert answer.status_code == 422
     assert 'id="p-reason-error"' in answer.text
-    assert paged.kept() == before
+    assert paged.stored_rows() == before
 
 
 @pytest.fixture
