@@ -363,7 +363,7 @@ def test_a_caller_who_is_no_owner_pauses_and_resumes_nothing(
 def test_a_pause_needs_the_pages_own_form(paged: PagesServer) -> None:
     shown = {**form_of(paged.page("olga").text, "pause"), "action": "pause"}
     path, before = "/pages/datasets/survey/pause", paged.stored_rows()
-    shows = paged.shown("olga")
+    shows = paged.auth_headers("olga")
     for fields, origin in (
         ({**shown, "form_token": ""}, paged.url),
         ({**shown, "form_token": "0" * 64}, paged.url),
