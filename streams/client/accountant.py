@@ -508,11 +508,7 @@ class Accountant:
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
-        return self._submit(prepare_body(bytes(body)), wait)
-
-    def _submit(self, call: PreparedRequest, wait: float) -> Decision:
-        reply = self._sender.reply_to(call, wait)
-        return reply.decision
+        return self._sender.submit(prepare_body(bytes(body)), wait)
 
     def grant(
         self,

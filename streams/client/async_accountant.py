@@ -533,11 +533,7 @@ class AsyncAccountant:
         wait = coerce_seconds("wait", wait)
         if not isinstance(body, bytes | bytearray | memoryview):
             raise RequestInvalid("body", "must be bytes", body)
-        return Call(self._submit(prepare_body(bytes(body)), wait))
-
-    async def _submit(self, call: PreparedRequest, wait: float) -> Decision:
-        reply = await self._sender.reply_to(call, wait)
-        return reply.decision
+        return Call(self._sender.submit(prepare_body(bytes(body)), wait))
 
     def grant(
         self,

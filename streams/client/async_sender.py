@@ -63,6 +63,11 @@ class AsyncRequestSender:
                 return Reply(decision, call.request_id, record=record, **more._asdict())
             return await self._first_reply(call, decision, record)
 
+    async def submit(self, call: PreparedRequest, wait: float) -> Decision:
+        """Send a call as `reply_to`, and return its decision alone."""
+        reply = await self.reply_to(call, wait)
+        return reply.decision
+
     async def send_record(
         self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
     ) -> Decision:
@@ -81,7 +86,7 @@ class AsyncRequestSender:
                 by = await self.look_up(lambda service: own_name(service, "by"), call, wait)
             if access is not None or by != call.caller:
                 call = record.prepare(by, access=access)
-        decision = (await self.reply_to(call, wait)).decision
+        decision = await self.submit(call, wait)
         if call.opens and is_already_open(decision):
             view = await self.look_up(lambda service: service.dataset(call.dataset), call, wait)
             if view is not None:

@@ -64,6 +64,11 @@ class RequestSender:
                 return Reply(decision, call.request_id, record=record, **more._asdict())
             return self._first_reply(call, decision, record)
 
+    def submit(self, call: PreparedRequest, wait: float) -> Decision:
+        """Send a call as `reply_to`, and return its decision alone."""
+        reply = self.reply_to(call, wait)
+        return reply.decision
+
     def send_record(
         self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
     ) -> Decision:
@@ -82,7 +87,7 @@ class RequestSender:
                 by = self.look_up(lambda service: own_name(service, "by"), call, wait)
             if access is not None or by != call.caller:
                 call = record.prepare(by, access=access)
-        decision = (self.reply_to(call, wait)).decision
+        decision = self.submit(call, wait)
         if call.opens and is_already_open(decision):
             view = self.look_up(lambda service: service.dataset(call.dataset), call, wait)
             if view is not None:
