@@ -130,7 +130,7 @@ class TestAFilter:
         (row,) = with_filter.rows("fits", *self.BUDGET, "--answers", "2")
         assert (row["fits"], row["answers"]) == (2, "2")
         missing = with_filter.python("-m", "streams.cli", "fits", *self.BUDGET)
-        assert "--answers must be given for filter limited" in missing
+        assert "--answers is missing: it must be given for filter limited" in missing
         assert "add --answers 10" in missing
         output = with_filter.python("-m", "streams.cli", "fits", "--help")
         assert "How many answers limited admits." in output
