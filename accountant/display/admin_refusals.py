@@ -97,7 +97,7 @@ def _already_opened(request: _Open, current: CurrentDataset | None, __: str) -> 
     name = f"`accountant dataset show {request.dataset}` shows it"
     if closed:
         return f"{meaning} Open a dataset of another name."
-    return f"{meaning} Use the open dataset ({name}), or open one of another name."
+    return f"{meaning} Use the open dataset ({name})."
 
 
 def _closed(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:

@@ -85,7 +85,7 @@ PART = {"type": "gaussian", "sigmma": "1"}
 def test_a_body_with_an_unknown_word_gets_a_suggestion(
     source: Source, fields: dict[str, Any], meant: str
 ) -> None:
-    assert message(source, fields).endswith(f": did you mean {meant}?")
+    assert f": did you mean {meant}? " in message(source, fields)
 
 
 @pytest.mark.parametrize("fields", [{"zzz": "1"}, {"version": 2}, {"claim": {"type": "??"}}])
@@ -98,12 +98,12 @@ def test_a_word_that_nothing_resembles_gets_no_suggestion(fields: dict[str, Any]
     [("gausian:1,1", "gaussian"), ("Pure:1", "pure"), ("2*zcpd:1", "zcdp")],
 )
 def test_an_unknown_kind_of_a_typed_claim_gets_a_suggestion(text: str, meant: str) -> None:
-    with pytest.raises(RequestInvalid, match=rf"did you mean {meant}\?$"):
+    with pytest.raises(RequestInvalid, match=rf": did you mean {meant}\? "):
         parse_claim(text)
 
 
 def test_an_unknown_field_of_a_typed_claim_gets_a_suggestion() -> None:
-    with pytest.raises(RequestInvalid, match=r"did you mean sensitivity\?$"):
+    with pytest.raises(RequestInvalid, match=r": did you mean sensitivity\? "):
         parse_claim("gaussian:sigma=1,sensitivty=1")
 
 

@@ -40,7 +40,7 @@ class BatchOperation(Operation):
     """POST /requests/batch."""
 
     def __post_init__(self) -> None:
-        schema = Schema(type=OpenAPIType.STRING, description=_LINES)
+        schema = Schema(type=OpenAPIType.STRING, min_length=1, description=_LINES)
         content = {NDJSON: OpenAPIMediaType(schema=schema)}
         self.request_body = RequestBody(content=content, required=True)
 

@@ -121,7 +121,7 @@ def test_a_policy_that_leaves_the_renyi_filter_no_budget_is_refused(
 
 
 def test_order_is_required_by_renyi_and_refused_by_other_filters() -> None:
-    with pytest.raises(RequestInvalid, match=r"policy\.order must be given"):
+    with pytest.raises(RequestInvalid, match=r"policy\.order is missing: it must be given"):
         plan_of(Policy(filter="renyi", epsilon="1", delta="1e-6"))
     with pytest.raises(RequestInvalid, match=r"policy\.order must be left out"):
         plan_of(Policy(epsilon="1", delta="1e-6", order="22"))

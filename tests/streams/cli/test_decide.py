@@ -154,16 +154,19 @@ def test_every_kind_of_record_is_decided(decide):
         "amend": owners("amend", 1, horizon="P9D"),
         "member": owners("member", 2, member="ana", roles=["analyst"], team="blue"),
         "limit": owners("limit", 3, scope="team", name="blue", part="0.1"),
+        "pause": owners("pause", 4),
+        "resume": owners("resume", 5),
         "close": owners("close", 9_000),
     }
     assert records.keys() == {kind.__struct_config__.tag for kind in get_args(AdminRecord)}
     close = records.pop("close")
     done = decide(*records.values(), request(1), request(2), close)
     assert done.code == 0
-    reported = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 refused"
-    assert done.err == f"decided 7 records: {reported}\n"
+    counts = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 paused"
+    assert done.err == f"decided 9 records: {counts}, 1 refused, 1 resumed\n"
     assert [outcome for outcome, _ in outcomes(done)[1:]] == [
-        *("opened", "amended", "member_set", "limit_set", "granted", "refused", "closed"),
+        *("opened", "amended", "member_set", "limit_set", "paused", "resumed"),
+        *("granted", "refused", "closed"),
     ]
 
 

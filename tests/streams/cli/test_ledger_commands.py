@@ -392,5 +392,5 @@ def test_a_budget_is_lowered_by_a_file_before_the_first_grant(opened, tmp_path):
         again = opened("dataset", "amend", "census", "--lower-to", str(lower))
         said = " ".join(again.out.split())
         assert "already_granted" in said
-        assert "A whole policy can be replaced only before the first grant" in said
+        assert "its policy can be replaced only before the first one" in said
         assert "can be lowered" not in said

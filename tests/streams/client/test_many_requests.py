@@ -116,7 +116,7 @@ def test_more_than_a_batch_is_sent_in_batches(client: Any, clock: TestClock) -> 
 
 @pytest.mark.parametrize("requests", [b"{}", {"dataset": "census"}, "census"])
 def test_a_single_request_is_no_list(client: Any, requests: Any) -> None:
-    with pytest.raises(TypeError, match="list of requests"):
+    with pytest.raises(RequestInvalid, match="list of requests"):
         client.ask_many(requests)
 
 

@@ -107,7 +107,7 @@ def test_the_analyst_comes_from_call_client_or_environment(
 ) -> None:
     with Accountant(f"sqlite:///{file}", clock=clock) as ledger:
         ledger.open("census", ONE, by="owner", as_given=True)
-        with pytest.raises(RequestInvalid, match=r"analyst is missing: .* ACCOUNTANT_ANALYST"):
+        with pytest.raises(RequestInvalid, match=r"analyst must be passed .* ACCOUNTANT_ANALYST"):
             ledger.ask("census", "pure:0.1")
         monkeypatch.setenv("ACCOUNTANT_ANALYST", "bo")
         assert b'"analyst":"bo"' in bytes(ledger.ask("census", "pure:0.1").decision.request)
