@@ -146,26 +146,30 @@ def _allowed(limit: BindingLimit, levels: Sequence[LevelView]) -> list[str]:
             return []
         ends_at = pace.ends_at
         parts = [f"It allows {pace_words(pace)}"]
-        parts += _used(pace.budget, limit.left, pace.part)
+        parts += _used(pace.budget, limit.left, pace.part, pace.used)
     else:
         parts = [f"It allows {budget_words(view)}"]
-        parts += _used(view.budget or {}, limit.left, view.part)
+        parts += _used(view.budget or {}, limit.left, view.part, view.used)
     if limit.what == "pace" and ends_at is not None:
         parts.append(f"{'the' if parts else 'The'} period ends at {moment(ends_at)}")
     return [f"{'; '.join(parts)}."] if parts else []
 
 
-def _used(budget: Texts, left: Texts, part: str | None) -> list[str]:
-    """Return how much of the dataset's budget is used under a limit; of its own budget, of that."""
+def _used(budget: Texts, left: Texts, part: str | None, now: Texts | None) -> list[str]:
+    """Return how much of the dataset's budget is used under a limit; of its own budget, of that.
+
+    Args:
+        now: what is used, by sum: more than the budget, where the limit was lowered since.
+    """
     name = next((name for name in budget if name in left), None)
     if name is None or Decimal(left[name]) > Decimal(budget[name]):
         return []
-    if not Decimal(left[name]):  # more may be used than the limit allows, if it was lowered since
-        return ["all of it is used"]
     used = Decimal(budget[name]) - Decimal(left[name])
+    if not Decimal(left[name]) and now is not None and name in now:
+        used = max(used, Decimal(now[name]))
     if part is None:
         return [f"{symbol(name)} {spent_amount(used)} is used"]
-    percent = spent_percent(part_of(used, budget[name]) * Decimal(part))
+    percent = spent_percent(part_of(used * Decimal(part), budget[name]))
     if percent == exact_percent(part):
         return [f"almost {percent} is used"]  # the part was rounded up
     return [f"{percent} is used"]

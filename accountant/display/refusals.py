@@ -30,6 +30,7 @@ from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import LevelView, PaceView
 
 _WAITING: Final = "Waiting will not help: "
+_WAITING_ALONE: Final = "Waiting alone will not help: "
 _SMALLER: Final = "Ask for less at a time."
 _NEEDS_OWNER: Final = {
     "limit": "an owner would have to raise the limit.",
@@ -194,8 +195,10 @@ def when_more(
     if refused.level is None:
         return MoreAvailable(f"{_WAITING}a dataset's budget is fixed.")
     binding = binding_limits(refused)
-    if len(binding) > 1 and (obstacles := list(filter(None, map(_obstacle, binding)))):
-        return MoreAvailable(f"{_WAITING}{', and '.join(obstacles)}.")
+    if len(binding) > 1 and any(map(_obstacle, binding)):
+        steps = [_obstacle(each) or _reset(each) for each in binding]
+        head = _WAITING if all(map(_obstacle, binding)) else _WAITING_ALONE
+        return MoreAvailable(f"{head}{', and '.join(steps)}.")
     for each in binding:
         if each.what in _NEEDS_OWNER:
             return MoreAvailable(f"{_WAITING}{_NEEDS_OWNER[each.what]}")
@@ -225,6 +228,13 @@ def _obstacle(limit: BindingLimit) -> str:
     if limit.more_at is None:
         return f"a whole period of the period limit of {scope} is too small for this request"
     return ""
+
+
+def _reset(limit: BindingLimit) -> str:
+    """Return when more comes at one of several limits."""
+    assert limit.more_at is not None
+    scope = scope_words(limit.level.scope, limit.level.name)
+    return f"more of the period limit of {scope} comes at {moment(limit.more_at)}"
 
 
 def in_period(period_limit: PaceView, at: int) -> bool:

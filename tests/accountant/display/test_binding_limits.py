@@ -94,3 +94,20 @@ def test_the_sum_that_is_short(
     asked: dict[str, str], left: dict[str, str], short: str | None
 ) -> None:
     assert short_sum(asked, left) == short
+
+
+def test_the_use_of_a_limit_that_was_lowered_since_is_shown_as_it_is() -> None:
+    team = LevelView(
+        scope="team",
+        name="blue",
+        version=2,
+        part="0.01",
+        budget={"epsilon": "0.01"},
+        used={"epsilon": "0.049"},
+    )
+    decision = refused(
+        level=LimitName("team", "blue", "limit"),
+        left_at=(LimitRemaining("team", "blue", {"epsilon": "0"}),),
+        asked={"epsilon": "0.02"},
+    )
+    assert "It allows 1 % of the budget; 4.9 % is used." in binding_words(decision, (team,))

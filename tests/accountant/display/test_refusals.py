@@ -162,5 +162,7 @@ def test_every_limit_that_waiting_does_not_help_at_is_named() -> None:
     soon = msgspec.structs.replace(left[1], more_at="2026-12-03T00:00:00.000Z")
     found = when_more(refused(level=named, left_at=(left[0], soon), asked={"rho": "0.2"}))
     assert found is not None
-    said = "Waiting will not help: an owner would have to raise the limit of team blue."
-    assert found.text == said
+    assert found.text == (
+        "Waiting alone will not help: an owner would have to raise the limit of team blue, and "
+        "more of the period limit of analyst cy comes at 2026-12-03 00:00 UTC."
+    )
