@@ -4,9 +4,9 @@ BudgetError
 |- RequestInvalid          decide it `invalid`; the ledger is untouched
 `- LedgerFault             stop using this state and replay the partition
    `- LogDamaged           a replay cannot help: an operator must look
-      `- MadeByAnother        nothing is damaged, but another version wrote it
-         |- MadeByNewer       run the newer version
-         `- MadeByUnreleased  start a new ledger
+      `- MadeByOtherVersion   nothing is damaged, but another version wrote it
+         |- MadeByNewerVersion       run the newer version
+         `- MadeByPrereleaseVersion  start a new ledger
 """
 
 from __future__ import annotations

@@ -39,8 +39,8 @@ def check_maker(value: Value) -> None:
     first: what versions before the first release called rules is another count.
 
     Raises:
-        MadeByUnreleased: it has not the mark.
-        MadeByNewer: it does not know them.
+        MadeByPrereleaseVersion: it does not have the mark.
+        MadeByNewerVersion: this version does not know them.
         DECODE_ERRORS: the record cannot be read.
     """
     version = _decode_mark(value).version

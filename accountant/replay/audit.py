@@ -181,7 +181,7 @@ class Auditor:
     def take(self, value: bytes) -> bool:
         """Check the next record; return False from the first disagreement on.
 
-        Raises: MadeByUnreleased: of the first one: the log has a format that is no longer read.
+        Raises: MadeByPrereleaseVersion: of the first one: its format is no longer read.
         """
         if self.disagreement is not None:
             return False
