@@ -102,7 +102,7 @@ def _moved_line(left: Texts, asked: Texts) -> str:
 def room_words(room: LimitRoom) -> str:
     """Return what keeps somebody from using more: `the period limit of team red`."""
     if room.level is None:
-        return "what is left of the dataset, and not reserved for others"
+        return "what remains of the dataset and is not reserved for others"
     what = "period limit" if room.what == "pace" else room.what
     return f"the {what} of {scope_words(room.level.scope, room.level.name)}"
 

@@ -52,14 +52,18 @@ def ask_many(
 
     counts: Counter[str] = Counter()
     unanswered = 0
-    with explain_errors(), _opened(file) as stream, connect(url, token_file, wait=wait) as ledger:
+    with (
+        explain_errors(),
+        _open_input(file) as stream,
+        connect(url, token_file, wait=wait) as ledger,
+    ):
         lines = (line for _, line in numbered_lines(stream, MAX_BYTES))
         while batch := list(islice(lines, BATCH_LINES)):
             requests = [_request_in(line) for line in batch]
             asked = [each for each in requests if not isinstance(each, Exception)]
             replies = iter(ledger.ask_many(asked, wait=wait))
             found = [each if isinstance(each, Exception) else next(replies) for each in requests]
-            write_lines(map(_shown, found))
+            write_lines(map(_line_of, found))
             counts.update(map(_kind, found))
             unanswered += sum(isinstance(each, Unanswered) for each in found)
     text = ", ".join(f"{count:,} {kind}" for kind, count in sorted(counts.items()))
@@ -72,7 +76,7 @@ def ask_many(
         raise typer.Exit(Exit.FAILED)
 
 
-def _opened(file: Path) -> AbstractContextManager[BinaryIO]:
+def _open_input(file: Path) -> AbstractContextManager[BinaryIO]:
     from contextlib import nullcontext
 
     return nullcontext(sys.stdin.buffer) if str(file) == "-" else file.open("rb")
@@ -125,7 +129,7 @@ def _code(error: BudgetError) -> str:
     return "refused_by_server"
 
 
-def _shown(found: Reply | BudgetError) -> bytes:
+def _line_of(found: Reply | BudgetError) -> bytes:
     from accountant.foreign_text import escape_json
     from accountant.records import encode
     from accountant.records.http_bodies import served_decision

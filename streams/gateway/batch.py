@@ -169,8 +169,8 @@ class _BatchResponse(ASGIResponse):
 class _Batch:
     """Decides the lines of a body as they arrive, a bounded number at a time.
 
-    A client may send the whole body before it reads a response. So reading goes on while
-    responses wait to be sent, up to `MAX_HELD_BYTES`.
+    A client may send the whole body before it reads a response. So lines are read while responses
+    wait to be sent, up to `MAX_HELD_BYTES`.
 
     Args:
         first: the first bytes of the body, None if the client has disconnected.

@@ -13,7 +13,7 @@ from tests.streams.pages.dataset.view_examples import NOW, budget, level, pace
 def test_without_limits_an_analyst_may_use_the_remaining_budget() -> None:
     result = own_budget(budget(left="0.25"), "open", NOW)
     assert (result.percent, result.amount) == ("25 %", "ε 0.25")
-    assert result.by == "what is left of the dataset, and not reserved for others"
+    assert result.by == "what remains of the dataset and is not reserved for others"
     assert result.more_at is None
     assert result.team == ""
 
