@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from contextlib import suppress
 from decimal import Decimal
 from typing import Final
@@ -21,8 +22,7 @@ from accountant.records import Decision
 from accountant.records.outcomes import Reason
 
 _BY_FILTER: Final = {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED}
-CHOSEN: Final = ("epsilon_each", "order", "orders")
-"""The fields of a policy that advice chooses for a filter."""
+_CHOSEN: Final = ("epsilon_each", "order", "orders")
 
 
 def may_need_other_filter(refused: Decision | Preview) -> bool:
@@ -52,7 +52,7 @@ def other_filter_words(
         f"Filter {policy.filter} never grants it, however much remains. With the same budget, "
         f"filter {chosen_words(found.choice)} would take it for {share_words(found)} of the "
         "budget. A filter is fixed at the opening: open another dataset with "
-        f"`{filter_options(found.choice)}`."
+        f"`{' '.join(open_options(chosen_fields(found.choice)))}`."
     )
 
 
@@ -79,12 +79,18 @@ def parameters(choice: FilterChoice) -> str:
     return f"order{'s' * (len(orders) > 1)} {', '.join(orders)}"
 
 
-def filter_options(choice: FilterChoice) -> str:
-    """Return a filter as options of `accountant dataset open`: `--filter renyi --order 4`."""
-    words = ["--filter", choice.name]
-    for field in CHOSEN if choice.chosen else ():
+def chosen_fields(choice: FilterChoice) -> dict[str, str]:
+    """Return a filter and the parameters chosen for it, as fields of a policy in text."""
+    fields = {"filter": choice.name}
+    for field in _CHOSEN if choice.chosen else ():
         value = getattr(choice.policy, field)
         if value is not UNSET:
-            text = value if isinstance(value, str) else ",".join(value)
-            words += ["--" + field.replace("_", "-"), text]
-    return " ".join(words)
+            fields[field] = value if isinstance(value, str) else ",".join(value)
+    return fields
+
+
+def open_options(fields: Mapping[str, str]) -> list[str]:
+    """Return fields of a policy as options of `accountant dataset open`."""
+    return [
+        word for field, text in fields.items() for word in (f"--{field.replace('_', '-')}", text)
+    ]

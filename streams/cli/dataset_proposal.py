@@ -7,13 +7,11 @@ from collections.abc import Mapping
 from math import ceil
 from typing import Any, NoReturn
 
-from msgspec import UNSET
-
 from accountant.advice.choose_filter import mix
 from accountant.advice.propose_filter import Proposal, propose_filter
 from accountant.claims import Claim, check_claim
 from accountant.claims.text import claim_text, parse_claim
-from accountant.display.other_filter import CHOSEN, chosen_words, share_words
+from accountant.display.other_filter import chosen_fields, chosen_words, open_options, share_words
 from accountant.policy import resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.policy.proposal import propose_defaults
@@ -38,7 +36,7 @@ def propose_for(name: str, expected: list[str], typed: Mapping[str, Any], *, jso
             _fail_without_filter(claim, typed)
         fields = {**_options_of(found), **typed}
         plan = open_plan(resolve(policy_of(propose_defaults(fields))))
-    command = _command(name, fields)
+    command = shlex.join(["accountant", "dataset", "open", name, *open_options(fields)])
     assert found.choice.fit is not None
     count = found.choice.fit.count
     if json:
@@ -73,21 +71,10 @@ def _fail_without_filter(claim: Claim, typed: Mapping[str, Any]) -> NoReturn:
 
 def _options_of(found: Proposal) -> dict[str, str]:
     """Return the proposed fields of the policy."""
-    fields = {"filter": found.choice.name}
-    for field in CHOSEN if found.choice.chosen else ():
-        value = getattr(found.choice.policy, field)
-        if value is not UNSET:
-            fields[field] = value if isinstance(value, str) else ",".join(value)
+    fields = chosen_fields(found.choice)
     if found.delta_for_claims is not None:
         fields["delta_for_claims"] = found.delta_for_claims
     cap = ceil(found.part * 10)
     if cap > 1:  # the usual cap would refuse the expected request
         fields["most_per_request"] = f"0.{cap}" if cap < 10 else "1"
     return fields
-
-
-def _command(name: str, fields: Mapping[str, Any]) -> str:
-    words = ["accountant", "dataset", "open", name]
-    for field, value in fields.items():
-        words += ["--" + field.replace("_", "-"), str(value)]
-    return shlex.join(words)

@@ -104,40 +104,29 @@ def add_name_limit(
     return app
 
 
-class _AddressQuota:
-    """The rate limit of one address."""
+class _Quota:
+    """The rate limit of one address, or of one authenticated caller.
 
-    def __init__(self, limit: RateLimiter, address: str, refused: Counter) -> None:
+    Args:
+        whose: the address or caller, in words.
+    """
+
+    def __init__(self, limit: RateLimiter, key: str, whose: str, refused: Counter) -> None:
         self._limit = limit
-        self._address = address
+        self._key = key
+        self._whose = whose
         self._refused = refused
 
     def charge(self) -> Response[bytes] | None:
-        wait = self._limit.wait(self._address)
+        wait = self._limit.wait(self._key)
         if wait <= 0:
             return None
         self._refused.inc()
-        return _too_many("your address", wait)
+        return _too_many(self._whose, wait)
 
     def give_back(self) -> None:
-        """Uncount a request that is counted by name."""
-        self._limit.give_back(self._address)
-
-
-class _NameQuota:
-    """The rate limit of one authenticated caller."""
-
-    def __init__(self, limit: RateLimiter, name: str, refused: Counter) -> None:
-        self._limit = limit
-        self._name = name
-        self._refused = refused
-
-    def charge(self) -> Response[bytes] | None:
-        wait = self._limit.wait(self._name)
-        if wait <= 0:
-            return None
-        self._refused.inc()
-        return _too_many(self._name, wait)
+        """Uncount a request that is counted elsewhere."""
+        self._limit.give_back(self._key)
 
 
 class _LimitedByName:
@@ -161,7 +150,7 @@ class _LimitedByName:
             if by_address is not None:
                 by_address.give_back()
             if self._limit is not None:
-                quota = _NameQuota(self._limit, principal.name, self._refused)
+                quota = _Quota(self._limit, principal.name, principal.name, self._refused)
                 cast(Any, scope)[QUOTA] = quota
                 refused = quota.charge()
                 if refused is not None:
@@ -187,7 +176,7 @@ class _Limited:
         if scope["type"] == ScopeType.HTTP and scope["path"] not in _PROBES:
             address = address_of(scope, self._by)
             if address is not None:
-                quota = _AddressQuota(self._limit, address, self._refused)
+                quota = _Quota(self._limit, address, "your address", self._refused)
                 cast(Any, scope)[QUOTA] = quota
                 refused = quota.charge()
                 if refused is not None:
