@@ -75,12 +75,12 @@ test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and d
 
 audit-dependencies: $(READY_SECURITY)  ## look up advisories about the locked packages; fails if it cannot
 	$(VENV)-security/bin/pip-audit --strict --disable-pip --require-hashes --progress-spinner off \
-	    --requirement requirements/runtime.txt
+	    --requirement requirements/curator.txt
 
 sbom: $(READY_SECURITY)  ## write dist/sbom.cdx.json: the locked packages of an installation (CycloneDX)
 	@mkdir -p dist
 	$(VENV)-security/bin/cyclonedx-py requirements --output-reproducible --pyproject pyproject.toml \
-	    --output-file dist/sbom.cdx.json requirements/runtime.txt
+	    --output-file dist/sbom.cdx.json requirements/curator.txt
 	@echo "dist/sbom.cdx.json: $$(grep -c '"purl"' dist/sbom.cdx.json) packages"
 
 observe: $(READY)  ## run a ledger with Prometheus and Alertmanager, and print the alerts

@@ -157,6 +157,19 @@ def parse_units(text: str) -> Units:
     return int(whole) * UNIT + (int(fraction.ljust(DIGITS, "0")) if fraction else 0)
 
 
+def format_signed(units: Units) -> str:
+    """Return the decimal of an amount that may be below 0, as `format_units`."""
+    return f"-{format_units(-units)}" if units < 0 else format_units(units)
+
+
+def parse_signed(text: str) -> Units:
+    """Return the amount that `format_signed` wrote.
+
+    Raises: ValueError: not such an amount.
+    """
+    return -parse_units(text[1:]) if text.startswith("-") else parse_units(text)
+
+
 def to_float_up(units: Units) -> float:
     """Return the amount as a float, rounded up."""
     # Division of integers rounds to the nearest float; the next float is never below the amount.
@@ -168,6 +181,11 @@ def part_up(part: Units, whole: Units) -> float:
     if not part:
         return 0.0
     return min(1.0, math.nextafter(part / whole, 1.0)) if whole else 1.0
+
+
+def ratio_between(lower: float, upper: float) -> float:
+    """Return the difference of two ratios, without the last digits, in which floats are off."""
+    return max(0.0, round(upper - lower, 12))
 
 
 def precise() -> AbstractContextManager[Context]:

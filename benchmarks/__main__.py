@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks import (
     adjudication,
     alerts,
+    answers,
     authentication,
     batch,
     charges,
@@ -29,6 +30,7 @@ from benchmarks import (
     levels,
     pages,
     readings,
+    reservations,
     restart,
     scrape,
     why,
@@ -40,6 +42,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "adjudication": adjudication.rows,
     "charges": charges.rows,
     "decide": decide.rows,
+    "reservations": reservations.rows,
     "readings": readings.rows,
     "authentication": authentication.rows,
     "restart": restart.rows,
@@ -51,6 +54,7 @@ _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "worker": worker.rows,
     "latency": latency.rows,
     "alerts": alerts.rows,
+    "answers": answers.rows,
     "scrape": scrape.rows,
     "why": why.rows,
 }

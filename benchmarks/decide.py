@@ -24,19 +24,21 @@ _WINDOW_MS, _SKEW_MS = 3_600_000, 300_000
 _MICROSECONDS = 1e6
 
 
-def _opened(at: int) -> Partition:
+def opened(at: int, datasets: int) -> Partition:
+    """Return a partition with open datasets."""
     genesis = Genesis("bench", 0, 1, _WINDOW_MS, _SKEW_MS)
     state = Partition(genesis)
     first = genesis_decision(genesis, at)
     state.sequence, state.head, state.decided_at = 0, f"sha256:{first.digest.hex()}", at
     draft = Draft(state)
-    for offset, name in enumerate(requests.names(_DATASETS)):
+    for offset, name in enumerate(requests.names(datasets)):
         decide(draft, Input("admin", offset, name.encode(), requests.opening(name, at), at), at)
     draft.absorb()
     return state
 
 
-def _written(draft: Draft, decided: list[EncodedDecision]) -> None:
+def written(decided: list[EncodedDecision]) -> None:
+    """Encode decisions as a producer sends them."""
     batches([(each.key, each.value, each.decided_at, ()) for each in decided], ProducerId(1, 0), 0)
 
 
@@ -50,7 +52,7 @@ def _round(state: Partition, inputs: list[Input], at: int) -> list[float]:
         marks.append(time.process_time())
         draft.rows()
         marks.append(time.process_time())
-        _written(draft, decided)
+        written(decided)
         marks.append(time.process_time())
         draft.absorb()
         marks.append(time.process_time())
@@ -61,7 +63,7 @@ def _round(state: Partition, inputs: list[Input], at: int) -> list[float]:
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield the microseconds of each stage, of the least disturbed round."""
     count, at = scale.of(20_000), requests.now()
-    state = _opened(at)
+    state = opened(at, _DATASETS)
     best: list[float] = []
     for number in range(_ROUNDS):
         names = requests.any_of(requests.names(_DATASETS), number, count)

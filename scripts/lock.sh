@@ -18,10 +18,14 @@ compile() {
 # Without UPGRADE, versions already locked stay; UPGRADE=--upgrade takes the newest.
 UPGRADE=${UPGRADE:-}
 parts="--extra server --extra kafka"
+shipped="$parts --extra otel"
 engines="--extra opendp --extra diffprivlib --extra dp-accounting"
-compile dev.txt $parts --extra local-kafka --extra mechanisms $engines --group dev pyproject.toml
+optional="--extra answers --extra local-kafka --extra mechanisms"
+compile dev.txt $shipped $optional $engines --group dev pyproject.toml
 # The other files agree with dev.txt: what is tested is what is shipped.
-compile runtime.txt --constraint requirements/dev.txt $parts pyproject.toml
+compile runtime.txt --constraint requirements/dev.txt $shipped pyproject.toml
+# What the image of a curator has.
+compile curator.txt --constraint requirements/dev.txt $shipped --extra answers pyproject.toml
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
 compile security.txt --group build --group security

@@ -31,15 +31,18 @@ RULES: Final = (
     (r"\bCall\[(\w+)\]", r"\1"),
     (r"\breturn Call\((.+)\)\n", r"return \1\n"),
     (r"\bT \| Awaitable\[T\]", "T"),
-    (r"\bAwaitable\[T\]", "T"),
+    (r"\bAwaitable\[(T|SessionRecord)\]", r"\1"),
     ("awaited=True", "awaited=False"),
     # Names.
     (r"\bclient\.async_", "client."),
-    (r"\bAsync(Accountant|Connection|Grant|Iterator|RequestSender)\b", r"\1"),
+    (
+        r"\bAsync(Accountant|Connection|Grant|Iterator|LedgerReader|MechanismSession|Questions|RequestSender)\b",
+        r"\1",
+    ),
     (r"\b__a(enter|exit)__\b", r"__\1__"),
     (r"\brun_async\b", "run"),
     # A loop that only yields.
-    (r"for decision in found:\n +yield decision\n", "yield from found\n"),
+    (r"for (?:answer|decision) in found:\n +yield \w+\n", "yield from found\n"),
 )
 
 

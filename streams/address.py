@@ -1,4 +1,4 @@
-"""Addresses of ledgers: a file, a server, or Kafka brokers."""
+"""Addresses: of ledgers (a file, a server, Kafka brokers), and which URLs nobody can read along."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 from accountant.errors import BudgetError
 
 LAST_PORT: Final = 65_535
+LOOPBACK_HOSTS: Final = frozenset({"127.0.0.1", "localhost", "::1"})
+"""Hosts of URLs that are this machine."""
 _BROKER = re.compile(r"[A-Za-z0-9._-]+:[0-9]{1,5}|\[[0-9a-fA-F:]+\]:[0-9]{1,5}")
 
 Kind = Literal["sqlite", "http", "kafka"]
@@ -41,9 +43,11 @@ def ledger_url(text: str) -> LedgerUrl:
     """
     scheme, separator, rest = text.partition("://")
     if not separator:
+        meant = _server_meant(text)
         raise AddressInvalid(
             f"url must begin with sqlite:///, http://, https:// or kafka://, got {text[:80]}. "
-            "A ledger in a file is sqlite:///FILE"
+            + (f"Try {meant} for a server. " if meant else "")
+            + "A ledger in a file is sqlite:///FILE"
         )
     if "@" in rest and scheme != "sqlite":
         raise AddressInvalid(
@@ -76,6 +80,14 @@ def ledger_url(text: str) -> LedgerUrl:
     )
 
 
+def _server_meant(text: str) -> str:
+    """Return the URL of a server that is written as HOST:PORT, "" for anything else."""
+    if not _BROKER.fullmatch(text):
+        return ""
+    url = f"http://{text}"
+    return url if is_private_url(url) else f"https://{text}"
+
+
 def _is_utf8(text: str) -> bool:
     """Whether a text can be encoded; the command line may contain other bytes."""
     try:
@@ -94,3 +106,13 @@ def _is_plain(url: str) -> bool:
         return bool(parts.hostname and parts.port != 0 and not parts.query and not parts.fragment)
     except ValueError:
         return False
+
+
+def is_private_url(url: str) -> bool:
+    """Tell whether a connection to a URL is encrypted, or stays on this machine."""
+    try:
+        parts = urlsplit(url)
+        host = parts.hostname
+    except ValueError:  # such as half of an IPv6 address
+        return False
+    return parts.scheme == "https" or (parts.scheme == "http" and host in LOOPBACK_HOSTS)

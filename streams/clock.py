@@ -6,6 +6,7 @@ import time
 from collections.abc import Callable
 from typing import Final, Protocol
 
+from accountant.times import iso
 from streams.errors import ClockOutOfRange
 
 CLOCK_OUT_OF_RANGE: Final = "clock_out_of_range"
@@ -15,9 +16,18 @@ JUMP_MS: Final = 300_000
 DAY_MS: Final = 86_400_000
 MAX_AHEAD_MS: Final = 400 * DAY_MS
 """Default limit for how far the wall clock may be ahead of the log."""
+MAX_AHEAD_OF_BROKER_MS: Final = 2 * DAY_MS
+"""How far the wall clock may be ahead of a broker's."""
+WARN_AHEAD_MS: Final = 7 * DAY_MS
+"""How far it may be ahead of the newest checkpoint of a file without a warning: most ledgers rest
+for a weekend, and then a warning at each start would teach people to ignore it."""
 
 
-_BOOT_CLOCK: Final[int | None] = getattr(time, "CLOCK_BOOTTIME", None)
+# Linux counts the time asleep in CLOCK_BOOTTIME only, macOS in CLOCK_MONOTONIC, which is not what
+# `time.monotonic` reads there.
+_BOOT_CLOCK: Final[int | None] = getattr(
+    time, "CLOCK_BOOTTIME", getattr(time, "CLOCK_MONOTONIC", None)
+)
 
 
 steady: Final[Callable[[], float]] = time.monotonic
@@ -88,3 +98,22 @@ class CheckedClock:
                 f"nothing was decided for so long, set ACCOUNTANT_CLOCK_AHEAD_DAYS={ahead + 1}"
             )
         return now
+
+
+def check_broker_clock(now: int, broker: int) -> None:
+    """Compare this machine's clock with a broker's, which no pause of the ledger can make older.
+
+    Only a clock that is ahead is refused. One that is behind lags behind the log, or dates
+    decisions at most 5 minutes ahead of itself: the limits of `CheckedClock` suffice.
+
+    Args:
+        now: the wall clock, read before the broker's was.
+        broker: the broker's time; both in milliseconds since 1970.
+    Raises: ClockOutOfRange: `now` is more than 2 days ahead.
+    """
+    if now - broker > MAX_AHEAD_OF_BROKER_MS:
+        raise ClockOutOfRange(
+            f"this machine's clock is {(now - broker) / DAY_MS:.1f} days ahead of the broker's: "
+            f"{iso(now)} here, {iso(broker)} there. Set the one that is wrong, for example with "
+            "NTP: deciding then starts by itself"
+        )

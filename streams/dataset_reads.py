@@ -39,6 +39,7 @@ from streams.service import MAX_READ, LedgerService
 from streams.visibility import Visibility
 
 MOST_RECENT: Final = 20
+MOST_RESERVATIONS: Final = 51
 _FIRST, _AT_A_TIME = 60, 1_000
 _REQUESTS: Final = frozenset({Outcome.GRANTED, Outcome.REFUSED})
 _LONGEST_TROUBLE: Final = 300
@@ -130,6 +131,12 @@ async def _overview(
     budget = None
     if caller is not None and roles.asks:
         budget = await service.budget_for(dataset, caller.name)
+    held = await service.reservations(
+        dataset,
+        after=0,
+        limit=MOST_RESERVATIONS,
+        holder=None if access.sees_all else access.name,
+    )
     overview = Overview(
         dataset=view,
         caller=roles,
@@ -137,6 +144,7 @@ async def _overview(
         limits=tuple(limits) if access.sees_all else (),
         budget=budget,
         requests=await _recent(service, view, access),
+        reservations=held.reservations,
     )
     analyst = roles.name if roles.asks else None
     try:

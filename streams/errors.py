@@ -10,6 +10,7 @@ LedgerFault (accountant.errors)
 |- Gone                continue to read from where the message says
 `- Refused             do not retry: somebody must act first
    |- Unreadable       ask again: the request may have been recorded
+   |- NoAnswers        connect to a server that reads the data
    |- Unauthenticated  send a token that the server knows
    `- NotPermitted     ask an owner or an administrator for the role
 """
@@ -76,6 +77,10 @@ class Refused(LedgerFault):
     """Nothing was done, and a retry does not help. The message names the reason and the remedy."""
 
 
+class NoAnswers(Refused):
+    """Nobody runs questions on data here, so a question would be charged for nothing."""
+
+
 class Unreadable(Refused):
     """The response is not a gateway's, or it was changed on the way."""
 
@@ -96,6 +101,7 @@ _EXTRAS: Final = {
     "mode": "kafka,server",
     "uvicorn": "server",
     "numpy": "mechanisms",
+    "opentelemetry": "otel",
 }
 
 

@@ -20,6 +20,10 @@ from accountant.foreign_text import escape_lines, escape_text
 from streams.clock import steady
 from streams.errors import Refused
 from streams.settings import Settings, unknown_now
+from streams.trace_context import current_exchange
+
+ACCESS_LOGGER: Final = "streams.access"
+"""The logger of the access log, whose lines are JSON whatever the format of the other lines."""
 
 _SECRET_FIELDS: Final = frozenset(
     {"authorization", "body", "cookie", "password", "request", "value"}
@@ -72,12 +76,25 @@ def without_known_traceback(
     return event
 
 
+def with_request_ids(
+    _logger: Any, _method: str, event: MutableMapping[str, Any]
+) -> MutableMapping[str, Any]:
+    """Add the ids of the HTTP request that an event belongs to."""
+    exchange = current_exchange()
+    if exchange is not None:
+        event.setdefault("http_request_id", exchange.request_id)
+        if exchange.trace is not None:
+            event.setdefault("trace_id", exchange.trace.trace_id)
+    return event
+
+
 def base_processors() -> list[Any]:
     """Return the processors of every event, before it is formatted."""
     return [
         structlog.contextvars.merge_contextvars,
         structlog.stdlib.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
+        with_request_ids,
         without_secrets,
         without_controls,
         without_known_traceback,
@@ -136,47 +153,60 @@ class RateLimit(logging.Filter):
         return True
 
 
+def _formatter(last: Any, *, is_json: bool) -> dict[str, Any]:
+    return {
+        "()": structlog.stdlib.ProcessorFormatter,
+        "foreign_pre_chain": [structlog.stdlib.add_logger_name, *base_processors()],
+        "processors": [
+            structlog.stdlib.ProcessorFormatter.remove_processors_meta,
+            *([structlog.processors.format_exc_info] * is_json),
+            last,
+        ],
+    }
+
+
 def logging_config(settings: Settings) -> dict[str, Any]:
     """Return the configuration of `logging`, with one format for all libraries."""
-    last = (
-        structlog.processors.JSONRenderer()
-        if settings.log_format == "json"
-        else structlog.dev.ConsoleRenderer(
-            colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
-            # Rich's formatter shows every variable of every frame: hundreds of lines for one error.
-            exception_formatter=_plain_traceback,
-        )
+    json_line = structlog.processors.JSONRenderer()
+    console_line = structlog.dev.ConsoleRenderer(
+        colors=sys.stderr.isatty() and not os.environ.get("NO_COLOR"),
+        # Rich's formatter shows every variable of every frame: hundreds of lines for one error.
+        exception_formatter=_plain_traceback,
     )
+    is_json = settings.log_format == "json"
     return {
         "version": 1,
         "disable_existing_loggers": False,
         "formatters": {
-            "ours": {
-                "()": structlog.stdlib.ProcessorFormatter,
-                "foreign_pre_chain": [structlog.stdlib.add_logger_name, *base_processors()],
-                "processors": [
-                    structlog.stdlib.ProcessorFormatter.remove_processors_meta,
-                    *([structlog.processors.format_exc_info] * (settings.log_format == "json")),
-                    last,
-                ],
-            }
+            "ours": _formatter(json_line if is_json else console_line, is_json=is_json),
+            "json": _formatter(json_line, is_json=True),
         },
         "handlers": {
             "stderr": {
                 "class": "logging.StreamHandler",
                 "stream": "ext://sys.stderr",
                 "formatter": "ours",
-                "filters": ["broker_errors", "bad_http"],
-            }
+                "filters": ["broker_errors", "bad_http", "collector_errors"],
+            },
+            "access": {
+                "class": "logging.StreamHandler",
+                "stream": "ext://sys.stderr",
+                "formatter": "json",
+            },
         },
         # While a broker is unreachable, its client logs about twenty errors a second. uvicorn logs
-        # a line for each connection that is not valid HTTP.
+        # a line for each connection that is not valid HTTP, OpenTelemetry for each failed export.
         "filters": {
             "broker_errors": {"()": RateLimit, "library": "aiokafka"},
             "bad_http": {"()": RateLimit, "library": "uvicorn.error"},
+            "collector_errors": {"()": RateLimit, "library": "opentelemetry"},
         },
         "root": {"level": settings.log_level.upper(), "handlers": ["stderr"]},
-        "loggers": {name: {"level": "WARNING"} for name in _WARNINGS_ONLY},
+        "loggers": {
+            **{name: {"level": "WARNING"} for name in _WARNINGS_ONLY},
+            # Its own setting switches it on, whatever the level of the other lines.
+            ACCESS_LOGGER: {"level": "INFO", "handlers": ["access"], "propagate": False},
+        },
     }
 
 

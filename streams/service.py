@@ -13,10 +13,12 @@ from accountant.records import Decision, Source
 from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
+from accountant.reservations.reservation import Reservation
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head, head_of, ledger_of
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
+from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
@@ -104,6 +106,19 @@ class Service(Protocol):
         """
         ...
 
+    async def reservations(
+        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+    ) -> ReservationPage:
+        """Return a dataset's open reservations in the order of their decisions, a page at a time.
+
+        Args:
+            after: only those decided after this number in the dataset.
+            limit: how many at most.
+            holder: only theirs, and those that they made for others; None for everybody's. HTTP
+                clients pass None: the server identifies the caller by the token.
+        """
+        ...
+
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         """Return an analyst's remaining budget of a dataset, None if it was never opened."""
         ...
@@ -145,6 +160,8 @@ class Service(Protocol):
 
     async def decisions(self, dataset: str, *, after: int, limit: int) -> list[bytes]:
         """Return decisions of a dataset as in the log, in the order of their numbers in it.
+
+        A decision over several datasets is as this dataset sees it.
 
         Returns the `limit` decisions after number `after`, or fewer if they exceed
         `MAX_PAGE_BYTES`; none only at the end. A decision without a number in the dataset, such as
@@ -224,12 +241,23 @@ class LedgerService(Service, Protocol):
         """How many partitions the log has."""
         ...
 
+    def partition_of(self, dataset: str) -> int:
+        """Return the partition of a dataset."""
+        ...
+
     async def sums(self, dataset: str, *, since_day: str) -> UsageSums | None:
         """Return the sums behind `why` and usage, None if the dataset was never opened.
 
         Args:
             since_day: the first day of each analyst's daily sums, such as `2026-11-23`.
         Raises: Unavailable: the index is behind, or cannot be read.
+        """
+        ...
+
+    async def open_reservations(self, dataset: str) -> OpenReservations:
+        """Return a dataset's open reservations; none of one that was never opened.
+
+        Raises: Unavailable: they are not known now.
         """
         ...
 
@@ -242,6 +270,13 @@ class LedgerService(Service, Protocol):
 
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """Return a person's membership of a dataset, None without any.
+
+        Raises: Unavailable: this is not known now.
+        """
+        ...
+
+    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
+        """Return an open reservation of a dataset, None for any other grant.
 
         Raises: Unavailable: this is not known now.
         """

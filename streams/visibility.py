@@ -6,10 +6,19 @@ import asyncio
 from collections.abc import Iterable, Sequence
 
 from accountant.policy import Policy
+from accountant.records.header import DecisionHeader, decode_header
 from accountant.records.members import MemberRow, Role
+from accountant.records.parts import value_about
 from accountant.views.datasets import DatasetView
 from accountant.views.population import with_joint
-from accountant.views.visibility import SEES_ALL, WHOLE, Caller, DatasetAccess, access_of
+from accountant.views.visibility import (
+    SEES_ALL,
+    WHOLE,
+    Caller,
+    DatasetAccess,
+    access_of,
+    is_shown_whole,
+)
 from streams.clock import Clock
 from streams.service import LedgerService
 
@@ -69,6 +78,17 @@ class Visibility:
         assert self.caller is not None
         rows = self.service.memberships(self.caller.name)
         return [row for row in rows if row.is_in_force(self.now(row.dataset))]
+
+    def of_decision(self, dataset: str, value: bytes) -> tuple[DecisionHeader, bytes]:
+        """Return a decision as a caller who sees one of its datasets is shown it.
+
+        It is the record where the caller sees it in all of its datasets, else as this one sees it.
+        """
+        line = decode_header(value)
+        if not line.parts or is_shown_whole(line, self.at):
+            return line, value
+        part = value_about(value, dataset)
+        return decode_header(part), part
 
     def at(self, dataset: str | None) -> DatasetAccess | None:
         """Return the caller's access to a decision's dataset, None without any.

@@ -19,6 +19,7 @@ from typing import Final
 
 import pytest
 import pytest_timeout
+from hypothesis import HealthCheck, settings
 
 from streams.testing import LocalBroker
 from tests.faults.proxy import FaultProxy
@@ -30,6 +31,7 @@ _KAFKA_TESTS = _HERE / "kafka"
 _SLOW = (
     _HERE / "accountant/conversions",
     _HERE / "accountant/mechanisms",
+    _HERE / "audit_game",
     _HERE / "examples",
     _HERE / "streams/cli",
     _HERE / "research/games",
@@ -41,6 +43,13 @@ _SLOW = (
 
 _RETRY_S: Final = 5.0
 _FAULTS_S: Final = 300  # the longest takes 90 s, and starts a broker of its own
+
+
+# How fast a machine draws examples or runs one says nothing of the code.
+settings.register_profile(
+    "any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("any_machine")
 
 
 class TimeLimit(BaseException):
@@ -98,6 +107,13 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         return (yield)
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_logreport() -> Generator[None, object, object]:
+    """Let the limit wait while a report is printed or sent."""
+    with unlimited():
+        return (yield)
 
 
 @contextmanager
@@ -171,8 +187,12 @@ def _turn(item: pytest.Item) -> int:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the broker's log with each test that fails."""
-    report = yield
+    """Show the end of the broker's log with each test that fails.
+
+    The limit waits meanwhile: raised while a report is made, it would end the whole session.
+    """
+    with unlimited():
+        report = yield
     if report.failed:
         for name in _BROKERS:
             running = getattr(item, "funcargs", {}).get(name)

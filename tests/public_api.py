@@ -26,8 +26,9 @@ from msgspec.inspect import (
 import streams
 import streams.client
 import streams.testing
-from accountant import policy
+from accountant import noise, policy
 from accountant.advice.preview import Preview
+from accountant.answers import NoisyAnswer
 from accountant.claims import Claim
 from accountant.errors import BudgetError, LedgerFault, LogDamaged, RequestInvalid
 from accountant.filters import FILTERS
@@ -76,6 +77,7 @@ WIRE: Final[dict[str, Any]] = {
     "me": Me,
     "problem": Problem,
     "receipt": Receipt,
+    "answer": NoisyAnswer,
     "audit, rollback": AcceptedRollback,
     "audit, key": KeyChangeRecord,
     "audit, administrator": AdminMemberRecord,
@@ -94,6 +96,7 @@ def described() -> dict[str, Any]:
             "streams.client": sorted(streams.client.__all__),
             "streams.testing": sorted(streams.testing.__all__),
             "accountant.claims": sorted(each.__name__ for each in get_args(Claim)),
+            "accountant.noise": sorted(noise.__all__),
             "accountant.policy": sorted(policy.__all__),
             "accountant.errors": sorted(
                 each.__name__ for each in (BudgetError, LedgerFault, LogDamaged, RequestInvalid)

@@ -18,10 +18,24 @@ from litestar import Response
 
 import accountant
 import streams
+from accountant.answers import Granted, failed_answer
+from accountant.claims.text import parse_claim
 from accountant.errors import BudgetError, MadeByNewerVersion, RequestInvalid
+from accountant.questions import parse_noise
+from accountant.questions.question import CountQuestion
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.client import Accountant, NotGranted, PolicyDiffers, Reply, Unanswered, UsedAfterFork
+from streams.client import (
+    Accountant,
+    AnswerFailed,
+    NotGranted,
+    NotYetAnswered,
+    PolicyDiffers,
+    Reply,
+    Unanswered,
+    UsedAfterFork,
+)
+from streams.client.admin_requests import SimilarDataset
 from streams.client.requests import Undecided
 from streams.engines.diffprivlib import NotAdmitted
 from streams.errors import Gone, Unavailable
@@ -57,6 +71,18 @@ def _refusal() -> Reply:
         return ledger.ask("census", "pure:3", analyst="ana")
 
 
+def _granted() -> Granted:
+    return Granted(
+        dataset="census",
+        request_id=ID,
+        analyst="ana",
+        grant="sha256:" + "0" * 64,
+        question=CountQuestion(),
+        noise=parse_noise("epsilon: 1"),
+        claim=parse_claim("pure:1"),
+    )
+
+
 # With the arguments that their constructors take where that is more than a message.
 MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     MadeByNewerVersion: lambda: MadeByNewerVersion("rules", 9, 5),
@@ -65,10 +91,13 @@ MADE: dict[type[BaseException], Callable[[], BaseException]] = {
     ).under("request"),
     Undecodable: lambda: Undecodable(Reason.OVERSIZE, "too long"),
     NotGranted: lambda: NotGranted(_refusal(), then="ask less"),
+    SimilarDataset: lambda: SimilarDataset("cenus", "census"),
     PolicyDiffers: lambda: PolicyDiffers("census", {"epsilon": ("1", "2")}, b"{}"),
     NotAdmitted: lambda: NotAdmitted(_refusal()),
     Unanswered: lambda: Unanswered("no answer", "; ask again", ID),
     Undecided: lambda: Undecided("not decided", "; ask again", ID),
+    NotYetAnswered: lambda: NotYetAnswered("census", ID, 60.0),
+    AnswerFailed: lambda: AnswerFailed(failed_answer(_granted())),
     UsedAfterFork: lambda: UsedAfterFork(4711),
     Unavailable: lambda: Unavailable("busy", after=2.5),
     Gone: lambda: Gone("archived", after=12),

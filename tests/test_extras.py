@@ -23,8 +23,8 @@ class Bare:
 sys.meta_path.insert(0, Bare())
 """
 GONE = (
-    "aiokafka", "confluent_kafka", "faust", "litestar", "matplotlib", "mode",
-    "numpy", "opendp", "scipy", "sklearn", "uvicorn", "yaml",
+    "aiokafka", "confluent_kafka", "duckdb", "faust", "jwt", "litestar", "matplotlib", "mode",
+    "numpy", "opendp", "opentelemetry", "scipy", "sklearn", "uvicorn", "yaml",
 )  # fmt: skip
 
 
@@ -59,6 +59,12 @@ with Accountant("sqlite:///bare.db") as ledger:
         done = command(tmp_path, *arguments)
         assert done.returncode == 0, done.stderr
     assert command(tmp_path, "demo", "--requests", "20").returncode == 0
+
+
+def test_signing_in_needs_no_extra(tmp_path: Path) -> None:
+    found = sorted(path.stem for path in (ROOT / "streams" / "oauth").glob("[a-z]*.py"))
+    done = bare("\n".join(f"import streams.oauth.{name}" for name in found), tmp_path)
+    assert (done.returncode, len(found) >= 4) == (0, True), done.stderr
 
 
 @pytest.mark.parametrize(
@@ -96,3 +102,44 @@ except Refused as error:
         tmp_path,
     )
     assert "pip install '.[kafka]'" in done.stdout, done.stderr
+
+
+def test_a_data_source_names_its_extra(tmp_path: Path) -> None:
+    (tmp_path / "sources.json").write_text('{"census": {"kind": "csv", "path": "census.csv"}}')
+    done = bare(
+        """
+from pathlib import Path
+from streams.errors import Refused
+from streams.sources import read_data_sources
+try:
+    read_data_sources(Path("sources.json"))
+except Refused as error:
+    print(error)
+""",
+        tmp_path,
+    )
+    said = "a data source needs duckdb, which is not installed. Run `pip install '.[answers]'`"
+    assert done.stdout.startswith(said), done.stderr
+
+
+@pytest.mark.parametrize("words", [("serve",), ("worker", "--url", "kafka://127.0.0.1:1")])
+def test_tracing_without_its_extra_is_refused_before_a_ledger_is_made(
+    words: tuple[str, ...], tmp_path: Path
+) -> None:
+    code = f"""
+import os
+os.environ["ACCOUNTANT_OPENTELEMETRY"] = "true"
+from streams.cli import main
+sys.argv = ["accountant", *{list(words)}]
+main()
+"""
+    program = BARE.format(gone={"opentelemetry"}) + code
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 4, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr
+    said = " ".join(done.stderr.split())
+    assert "ACCOUNTANT_OPENTELEMETRY needs opentelemetry, which is not installed" in said
+    assert "`pip install '.[otel]'`" in said
+    assert not list(tmp_path.iterdir())

@@ -14,7 +14,7 @@ ROOT = Path(__file__).resolve().parent.parent
 INSTALLED = ("accountant", "streams")
 PACKAGES = (*INSTALLED, "research")
 # What each package may import of the others.
-MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accountant",)}
+MAY_IMPORT = {"accountant": (), "streams": ("accountant",), "research": ("accountant", "streams")}
 
 # Rooms and loose modules from the bottom up: each may import its own room and what is in an
 # earlier line, and nothing else. A dotted name is one module that stands below its room.
@@ -30,36 +30,52 @@ LAYERS = {
         {"conversions"},
         {"claims"},
         {"filters", "odometers"},
+        {"ledger.settlement"},
         {"policy"},
+        {"questions"},
         {"limits.wire"},
         {"records"},
         {"ledger.ledger"},
         {"limits"},
         {"ledger"},
+        {"partition.permits"},
+        {"reservations"},
         {"partition"},
         {"views"},
         {"replay"},
         # Never used to decide.
-        {"advice", "mechanisms"},
+        {"advice", "mechanisms", "noise"},
+        {"answers"},
         {"display"},
     ),
-    "research": ({"comparators", "games"}, {"experiment"}, {"figures"}),
+    "research": (
+        {"comparators", "games"},
+        {"experiment"},
+        {"stopping_laws"},
+        {"accuracy_first"},
+        {"figures", "live_experiment"},
+    ),
     "streams": (
         {"errors", "immutable_sqlite"},
-        {"address", "broadcast", "clock", "service"},
+        {"address", "broadcast", "clock", "service", "trace_context"},
         {"visibility"},
+        {"reservation_reads"},
         {"dataset_reads"},
         {"settings"},
-        {"logs"},
-        {"background", "lock_holder", "ndjson", "private_files", "webhook_post"},
-        {"index", "processing"},
+        {"logs", "tracing"},
+        {"background", "lock_holder", "ndjson", "oauth", "private_files", "webhook_post"},
+        {"answers", "index", "processing"},
         {"evidence"},
         {"kafka", "metrics", "testing"},
         {"alerts"},
         {"embedded"},
+        # What a client claims from the objects of an engine.
+        {"engines.scoped_claim"},
+        {"engines.mechanism", "engines.rounding"},
+        {"engines.opendp"},
         {"client", "http"},
-        {"auth", "engines"},
-        {"gateway"},
+        {"auth", "engines", "sources"},
+        {"curator", "gateway"},
         {"pages"},
         {"server"},
         {"worker"},
@@ -171,10 +187,21 @@ def test_a_ledger_in_a_file_imports_nothing_of_kafka_even_indirectly() -> None:
         assert not {each for each in more if each.startswith("streams.kafka")}, f"by {name}"
 
 
+def test_a_curator_is_a_client_of_any_ledger() -> None:
+    for name, imports in own_imports().items():
+        if name.startswith("streams.curator"):
+            kinds = {
+                each for each in imports if each.startswith(("streams.embedded", "streams.kafka"))
+            }
+            assert not kinds, f"{name} imports {kinds}"
+
+
 def pure_modules() -> list[Path]:
-    # What draws figures writes files.
-    drawing = ROOT / "research" / "figures"
-    return modules("accountant") + [p for p in modules("research") if drawing not in p.parents]
+    # What draws figures, and what runs a ledger, writes files.
+    research = ROOT / "research"
+    writing = (research / "figures", research / "live_experiment.py")
+    pure = [p for p in modules("research") if not {p, *p.parents} & {*writing}]
+    return modules("accountant") + pure
 
 
 @pytest.mark.parametrize("path", pure_modules(), ids=lambda p: p.relative_to(ROOT).as_posix())
@@ -203,6 +230,18 @@ def test_only_the_clock_module_reads_the_time(path: Path) -> None:
                 assert named not in {"date", "datetime"}, f"{path}:{node.lineno} reads a clock"
             case ast.Call(func=ast.Attribute(attr="strftime", value=ast.Name(id="time"))):
                 assert len(node.args) == 2, f"{path}:{node.lineno} writes the time of now"
+
+
+# Its files are opened by Python's own SQLite, and by nothing else.
+RESULTS = ("client/results/", "client/test_named_releases.py", "client/test_sessions.py")
+
+
+def test_no_second_sqlite_opens_a_ledger() -> None:
+    allowed = tuple(f"{root}/{part}" for root in ("streams", "tests/streams") for part in RESULTS)
+    for path in [*modules("streams"), *modules("tests")]:
+        if "sqlite3" in imported(path):
+            name = path.relative_to(ROOT).as_posix()
+            assert name.startswith(allowed), f"{name}: use apsw, or tests.ledger_file"
 
 
 def lines_of_code(path: Path) -> int:

@@ -42,6 +42,16 @@ def test_passes_and_hangs_behind_it(stubborn):
     pass
 
 
+class SlowToPrint(Exception):
+    def __str__(self):
+        time.sleep(1.5)
+        return "slow to print"
+
+
+def test_fails_and_takes_long_to_report():
+    raise SlowToPrint
+
+
 def test_runs_all_the_same():
     pass
 """
@@ -62,7 +72,7 @@ def test_a_hanging_test_is_named_and_the_others_run(tmp_path: Path) -> None:
         "test_a_task_takes_the_first_blow",
         "test_passes_and_hangs_behind_it",
     }
-    assert re.search(r"2 failed, 2 passed, 1 error in", done.stdout), done.stdout
+    assert re.search(r"3 failed, 2 passed, 1 error in", done.stdout), done.stdout
 
 
 def test_every_test_has_a_limit(pytestconfig: pytest.Config) -> None:

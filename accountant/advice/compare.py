@@ -18,7 +18,7 @@ from accountant.filters import FILTERS
 from accountant.odometers import AnyOdometer
 from accountant.policy import MAX_ODOMETERS, PARAMETERS, Policy, resolve
 from accountant.policy.compiled_policy import open_plan
-from accountant.records.encoded_decision import EncodedDecision
+from accountant.records.encoded_decision import EncodedDecision, by_dataset
 from accountant.records.outcomes import Outcome, Reason
 
 Kind = Literal["filter", "odometer", "comparator"]
@@ -125,7 +125,8 @@ class Comparison:
         own: EncodedDecision | None = None
         for alternative, ledger in self._filters:
             for encoded in ledger.take(line):
-                _count(alternative, encoded, self.lines)
+                for part in by_dataset([encoded]):
+                    _count(alternative, part, self.lines)
                 own = encoded if alternative.own else own
         self._odometers.take(line, self.lines)
         assert own is not None
@@ -205,10 +206,10 @@ class _Odometers:
     def take(self, line: bytes, number: int) -> None:
         """Decide one line under the policy's own filter and under the stopping rules."""
         for ledger in self._own:
-            for encoded in ledger.take(line):
+            for encoded in by_dataset(ledger.take(line)):
                 self._read(encoded, ledger)
         for ledger in self._alone:
-            for encoded in ledger.take(line):
+            for encoded in by_dataset(ledger.take(line)):
                 self._rule(encoded, ledger, number)
 
     def _read(self, encoded: EncodedDecision, ledger: OfflineLedger) -> None:

@@ -19,7 +19,7 @@ from accountant.policy import Policy, resolve
 from accountant.records import Decision
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.request_names import claim_in
+from accountant.records.request_names import claim_of
 
 NAME: Final = "optimal_mixed"
 _FOR_ITS_COST: Final = frozenset(
@@ -74,7 +74,9 @@ class FixedInAdvance:
     def _count(self, decision: Decision, dataset: str, line: int) -> None:
         composed = self._composed.get(dataset) or self._composed.setdefault(dataset, self._new())
         tally = self._tallies.setdefault(dataset, ComparisonTally())
-        parts = _parts_of(claim_in(decision.request))
+        claim = claim_of(decision)
+        assert claim is not None  # it was priced
+        parts = _parts_of(claim)
         if parts is None:
             tally.refuse(line, not_taken=True)
         elif composed.fits(parts, self._delta):

@@ -19,6 +19,7 @@ from accountant.records import (
     VERSION,
     AdminRecord,
     Genesis,
+    MechanismRequest,
     Open,
     Source,
     encode,
@@ -61,7 +62,7 @@ class OfflineLedger:
         Yields: the genesis before the first line, the opening before a dataset's first request,
             then the line's decision.
         """
-        source, issued, dataset = _inspect(line)
+        source, issued, datasets = _inspect(line)
         if self._draft is None:
             first = genesis_decision(self._genesis, issued or 0)
             apply(self._partition, first.decision, hash_of(first.value))
@@ -73,8 +74,9 @@ class OfflineLedger:
         self._lines += 1
         draft = self._draft
         now = max(draft.decided_at, issued or 0)
-        if self._policy is not None and dataset is not None and draft.ledger(dataset) is None:
-            yield _decide(draft, "admin", _opening(dataset, self._policy, now), now)
+        for dataset in datasets:
+            if self._policy is not None and draft.ledger(dataset) is None:
+                yield _decide(draft, "admin", _opening(dataset, self._policy, now), now)
         yield _decide(draft, source, line, now)
 
     def ledger(self, dataset: str) -> Ledger | None:
@@ -82,19 +84,22 @@ class OfflineLedger:
         return None if self._draft is None else self._draft.ledger(dataset)
 
 
-def _inspect(line: bytes) -> tuple[Source, int | None, str | None]:
-    """Return the input of a line, the time of its id, and the dataset that it may open."""
+def _inspect(line: bytes) -> tuple[Source, int | None, tuple[str, ...]]:
+    """Return the input of a line, the time of its id, and the datasets that it may open."""
     source: Source = "requests"
     if tag_of(line) in ADMIN_TYPES:
         source = "admin"
     try:
         checked = check(source, canonical(line))
     except BudgetError:
-        return source, None, None
+        return source, None, ()
     issued = issued_at(checked.body.request_id)
     if issued is not None and issued > LAST_MS:
         issued = None  # such an id is `issued_in_future` whatever the clock says
-    return source, issued, checked.body.dataset if source == "requests" else None
+    request = checked.body
+    if isinstance(request, MechanismRequest):
+        return source, issued, request.datasets
+    return source, issued, (request.dataset,) if source == "requests" else ()
 
 
 def tag_of(line: bytes) -> object:

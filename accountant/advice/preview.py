@@ -5,30 +5,41 @@ It calls `decide_request`, as `decide` does: a second implementation could disag
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Final, NamedTuple
 
 import msgspec
-from msgspec import UnsetType
+from msgspec import UNSET, UnsetType
 
 from accountant.advice.fit import budget_of, fit
-from accountant.claims import CheckedClaim, Claim, check_claim
-from accountant.claims.price import price
-from accountant.errors import RequestInvalid
+from accountant.claims import CheckedClaim, Claim
+from accountant.claims.price import Price, price
+from accountant.filters.beside import WITHOUT
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.budgets import budgets_of
+from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.snapshots import remaining_wire
 from accountant.limits.applicable_limits import ApplicableLimits, team_of
 from accountant.limits.wire import LimitName, LimitRemaining
-from accountant.partition.judge import Members, decide_request
-from accountant.records import Decision
-from accountant.records.outcomes import Outcome, Reason
-from accountant.records.previews import PreviewRequest
+from accountant.partition.judge import (
+    Members,
+    NotDerived,
+    QuestionVerdict,
+    Roster,
+    decide_question,
+    decide_request,
+    derive_claim,
+)
+from accountant.records import Decision, FieldError
+from accountant.records.outcomes import GRANTS, Reason
+from accountant.records.previews import PreviewRequest, check_asked
+from accountant.records.records import Derived
 from accountant.times import NO_RESETS
 from accountant.views.datasets import DatasetView
 from accountant.views.ledgers import ledger_of
 from accountant.views.limit_views import DatasetLimits
-from accountant.views.members import no_members
+from accountant.views.members import no_members, no_roster
+
+_MOST_COUNTED: Final = 100
 
 
 class Preview(msgspec.Struct, frozen=True, kw_only=True):
@@ -43,9 +54,14 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
         left: what would be left in each of the filter's sums; after a refusal, what is left.
         fits: after a refusal, the largest claim of the same kind that would be granted.
         more: how many more such requests would be granted after this one, one after another,
-            None for any number. Where a filter cannot count exactly, somewhat fewer.
+            None for any number. Where a filter cannot count exactly, somewhat fewer; at most 100
+            of reservations under gdp_residue.
         level: the limit that refuses it, where the dataset itself would take it.
+        ends: the filter that a grant, or after a refusal the claim that fits, would end.
         left_at: of an `exhausted`, what is left at each limit that applies.
+        ends_basic: a grant would end basic composition beside the filter.
+        halts: the refusal would halt the dataset.
+        derived, error: of a question, as of a decision.
     """
 
     dataset: str
@@ -60,6 +76,10 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
     ends: str | None = None
     level: LimitName | None = None
     left_at: tuple[LimitRemaining, ...] = ()
+    ends_basic: bool = False
+    halts: bool = False
+    derived: Derived | UnsetType = UNSET
+    error: FieldError | UnsetType = UNSET
 
     def __bool__(self) -> bool:
         raise TypeError("a preview is neither true nor false: read its `granted`")
@@ -68,8 +88,8 @@ class Preview(msgspec.Struct, frozen=True, kw_only=True):
 class _RequestTerms(NamedTuple):
     analyst: str
     via: str | UnsetType
-    unit: str
-    neighbours: str
+    unit: str | UnsetType
+    neighbours: str | UnsetType
 
 
 decode_preview = msgspec.json.Decoder(Preview).decode
@@ -80,6 +100,7 @@ def preview(
     asked: PreviewRequest,
     divided: DatasetLimits | None = None,
     members: Members = no_members,
+    roster: Roster = no_roster,
 ) -> Preview:
     """Decide a request on the current state of a dataset, without recording it.
 
@@ -87,33 +108,25 @@ def preview(
         asked: the request. Without an analyst: of somebody who may ask and has no limit.
         divided: the dataset's limits; None where it has none.
         members: of the dataset, of the same moment.
+        roster: all of them, which only a session of a question needs.
 
     Raises:
         RequestInvalid: a field of the claim breaks its rule.
         LogDamaged: the view does not fit its own policy.
     """
-    try:
-        claim = check_claim(asked.claim)
-    except RequestInvalid as error:
-        raise error.under("claim") from None
-    analyst = asked.analyst or ""
+    claim = check_asked(asked)
+    analyst, reserve = asked.analyst or "", asked.reserve is not UNSET
     ledger = ledger_of(view) if divided is None else divided.ledger
     at = ledger.changed_at if divided is None else divided.at
     team = team_of(members(view.dataset, analyst), at)
-    if asked.analyst is None:
-        limits = None if divided is None else divided.applicable_to("", "")
-        after, verdict = adjudicate(ledger, claim, asked.unit, asked.neighbours, at, limits)
-    else:
-        store = None if divided is None else divided.levels
-        resets = NO_RESETS if divided is None else divided.resets
-        asks = _RequestTerms(analyst, asked.via, asked.unit, asked.neighbours)
-        after, verdict = decide_request(ledger, asks, claim, members, store, at, resets)
-    granted = verdict.outcome is Outcome.GRANTED
+    decided = _decide(ledger, asked, claim, divided, members, roster, at)
+    after, verdict, claim = decided.after, decided.verdict, decided.claim
+    granted = verdict.outcome in GRANTS
     more: int | None = 0
-    if granted and verdict.price is not None:
+    if granted and verdict.price is not None and claim is not None:
         levels = [each.after for each in verdict.charged]
         limits = divided and divided.applicable_after(after, levels, analyst, team)
-        more = _more(limits, after, claim)
+        more = _more(limits, after, claim, reserve=reserve)
     refused = None if granted else verdict.price
     return Preview(
         dataset=view.dataset,
@@ -128,13 +141,83 @@ def preview(
         ends=verdict.ends,
         level=verdict.level,
         left_at=verdict.left_at,
+        ends_basic=_ends_basic(ledger, after),
+        halts=after.halted and not ledger.halted,
+        derived=UNSET if claim is None or asked.question is UNSET else Derived(claim.claim),
+        error=decided.error or UNSET,
     )
 
 
-def _more(limits: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim) -> int | None:
+def _decide(
+    ledger: Ledger,
+    asked: PreviewRequest,
+    claim: CheckedClaim | None,
+    divided: DatasetLimits | None,
+    members: Members,
+    roster: Roster,
+    at: int,
+) -> QuestionVerdict:
+    """Return the decision on a claim, or on a question where there is no claim."""
+    reserve = asked.reserve is not UNSET
+    question, noise, unit, neighbours = asked.question, asked.noise, asked.unit, asked.neighbours
+    if asked.analyst is not None:
+        store = None if divided is None else divided.levels
+        resets = NO_RESETS if divided is None else divided.resets
+        asks = _RequestTerms(asked.analyst, asked.via, unit, neighbours)
+        if claim is not None:
+            by_claim = decide_request(ledger, asks, claim, members, store, at, resets, reserve)
+            return QuestionVerdict(*by_claim, claim)
+        assert question is not UNSET
+        assert noise is not UNSET
+        return decide_question(
+            ledger, asks, question, noise, members, roster, store, at, resets, reserve
+        )
+    if claim is None:
+        assert question is not UNSET
+        assert noise is not UNSET
+        derived = derive_claim(ledger, question, noise, roster, at, reserve=reserve)
+        if isinstance(derived, NotDerived):
+            return derived.refuse(ledger, at)
+        policy = ledger.plan.policy
+        claim, unit, neighbours = derived, policy.unit, policy.neighbours
+    limits = None if divided is None else divided.applicable_to("", "")
+    return QuestionVerdict(
+        *adjudicate(ledger, claim, unit, neighbours, at, limits, reserve=reserve), claim
+    )
+
+
+def _ends_basic(before: Ledger, after: Ledger) -> bool:
+    """Whether a request is the first without an epsilon, where basic composition counts, too."""
+    sums = before.plan.sums
+    if WITHOUT not in sums:
+        return False
+    place = sums.index(WITHOUT)
+    return not before.totals[place] and bool(after.totals[place])
+
+
+def _more(
+    limits: ApplicableLimits | None, ledger: Ledger, claim: CheckedClaim, *, reserve: bool
+) -> int | None:
     """Return how many such claims all budgets admit, one after another."""
-    kind = budgets_of(ledger, limits).search_filter
+    budgets = budgets_of(ledger, limits)
+    if reserve and not all(budget.kind.adds_up for budget, _ in budgets.parts):
+        return _more_reservations(budgets, price(claim, ledger.plan.priced), claim)
+    kind = budgets.search_filter
     return kind.count(ledger.plan.capacity, ledger.spent, price(claim, kind.needs))
+
+
+def _more_reservations(budgets: AllBudgets, asked: Price, claim: CheckedClaim) -> int:
+    """Return how many such reservations all budgets admit, charged one after another to a bound.
+
+    A filter counts by a claim's own cost, and gdp_residue charges more for what may be voided.
+    """
+    for count in range(_MOST_COUNTED):
+        used = budgets.charge(claim, asked, reserve=True)
+        if isinstance(used, Denial):
+            return count
+        pairs = zip(budgets.parts, used, strict=True)
+        budgets = AllBudgets(tuple([(budget, after) for (budget, _), after in pairs]))
+    return _MOST_COUNTED
 
 
 def more_like(claim: Claim, view: DatasetView, *, decision: Decision | None = None) -> int | None:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeGuard
+
+from msgspec import UNSET
 
 from accountant.claims.claims import (
     MAX_DEPTH,
     AllOf,
+    Brownian,
     Claim,
     Interactive,
     Repeat,
@@ -27,11 +30,12 @@ class CheckedClaim:
     Attributes:
         mechanisms: how many mechanisms it holds.
         keys: how many JSON keys its fields took on the wire.
+        refinements: the mechanisms that refine an answer shown before.
         only_for: the one neighbouring relation that the claim is valid for, "" for any.
         prices: its prices by the names of their sums; `price.price` fills them.
     """
 
-    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices")
+    __slots__ = ("claim", "keys", "mechanisms", "only_for", "prices", "refinements")
 
     def __init__(self, claim: Claim) -> None:
         if depth(claim) > MAX_DEPTH:
@@ -43,7 +47,12 @@ class CheckedClaim:
             raise RequestInvalid("claim", "must hold at most 1e9 mechanisms", self.mechanisms)
         self.keys = _keys(claim)
         self.only_for = max((plain(atom).only_for for atom, _ in atoms(claim)), default="")
+        self.refinements = tuple([atom for atom, _ in atoms(claim) if _refines(atom)])
         self.prices: dict[tuple[str, ...], Any] = {}
+
+
+def _refines(claim: Claim) -> TypeGuard[Brownian]:
+    return isinstance(claim, Brownian) and claim.previous is not UNSET
 
 
 def _keys(claim: Claim) -> int:

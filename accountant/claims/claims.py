@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from fractions import Fraction
-from typing import Any, Final, get_args
+from typing import Any, Final, Literal, get_args
 
+import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.amounts import parse
+from accountant.amounts import UNIT, parse, units_up
 from accountant.claims.fields import (
     MAX_EPSILON,
     MAX_RHO,
@@ -20,6 +21,7 @@ from accountant.claims.fields import (
     ClaimFields,
     check_delta,
     check_epsilon,
+    check_grant,
     check_noise,
     check_rate,
     check_result,
@@ -30,6 +32,8 @@ from accountant.errors import RequestInvalid
 MAX_TIMES: Final = 1_000_000
 MAX_CLAIMS: Final = 100
 MAX_DEPTH: Final = 3
+Sampler = Literal["normal", "discrete"]
+"""How a session's Gaussian noise is drawn."""
 
 
 class Pure(ClaimFields, frozen=True, tag="pure"):
@@ -153,11 +157,22 @@ class Brownian(ClaimFields, frozen=True, tag="brownian"):
 
     `variance` is that of the noise after it, `previous` that before it, left out where no
     answer was shown before; in squared query units. `sensitivity` is l2, in query units.
+
+    A session shows answers of falling variance from `first` down to `variance`, and settles at the
+    last one. `sampler` is `discrete` where each increment is a discrete Gaussian, which obeys zCDP
+    and is no Gaussian mechanism.
+
+    `continues` is the hash of the grant that it continues, a session that has settled at `previous`
+    or below. Without it the answer of variance `previous` was shown by a plain grant, as the
+    analyst promises.
     """
 
     variance: str
     sensitivity: str
     previous: str | UnsetType = UNSET
+    first: str | UnsetType = UNSET
+    sampler: Sampler | UnsetType = UNSET
+    continues: str | UnsetType = UNSET
     knob = "variance"
     knob_sign = -1
     knob_is_power = False
@@ -166,9 +181,31 @@ class Brownian(ClaimFields, frozen=True, tag="brownian"):
         variance = check_noise(self.variance, "variance")
         if self.previous is not UNSET and check_noise(self.previous, "previous") <= variance:
             raise RequestInvalid("variance", "must be below previous", self.variance)
+        if self.first is not UNSET:
+            first = check_noise(self.first, "first")
+            if first < variance:
+                raise RequestInvalid("first", "must be at least variance", self.first)
+            if self.previous is not UNSET and first >= parse(self.previous, field="previous"):
+                raise RequestInvalid("first", "must be below previous", self.first)
+        if self.sampler not in (UNSET, *get_args(Sampler)):
+            raise RequestInvalid("sampler", "must be normal or discrete", str(self.sampler))
+        if self.continues is not UNSET:
+            check_grant(self.continues, "continues")
+            if self.previous is UNSET:
+                rule = "must be given where the claim continues a grant"
+                raise RequestInvalid("previous", rule, None)
         parse(self.sensitivity, field="sensitivity")
         what = "sensitivity^2 / 2 (1 / variance - 1 / previous)"
         check_result(self.rho(), what, MIN_RHO, MAX_RHO)
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it shows several answers, of which the last one sets the cost."""
+        return self.first is not UNSET
+
+    def offered(self) -> Brownian:
+        """Return the same refinement without the session's first level."""
+        return msgspec.structs.replace(self, first=UNSET)
 
     def rho(self) -> Fraction:
         """Return (sensitivity^2 / 2) (1/variance - 1/previous), exactly (docs/theory.md P4)."""
@@ -182,15 +219,46 @@ class ExPost(ClaimFields, frozen=True, tag="ex_post"):
     """Ex-post privacy: the answer y shows that the loss is at most E(y), but for delta.
 
     `epsilon` is the bound that E(y) is held to before the mechanism runs (Rogers 2023 Def 4.1).
+
+    A session of Laplace noise reduction shows answers of falling scale from `first` down to
+    `least`, and settles at `sensitivity` / the last scale (l1, in query units). `epsilon` is
+    `sensitivity` / `least` then, or that rounded up to 1e-40, and there is no `delta`: with one the
+    definition is not closed under post-processing, so the stop of a session could break it.
     """
 
     epsilon: str
     delta: str = "0"
+    sensitivity: str | UnsetType = UNSET
+    first: str | UnsetType = UNSET
+    least: str | UnsetType = UNSET
     knob = "epsilon"
 
     def check(self) -> None:
-        check_epsilon(self.epsilon, "epsilon")
-        check_delta(self.delta, "delta")
+        epsilon = check_epsilon(self.epsilon, "epsilon")
+        delta = check_delta(self.delta, "delta")
+        given = [each is not UNSET for each in (self.sensitivity, self.first, self.least)]
+        if not any(given):
+            return
+        if not all(given):
+            name = ("sensitivity", "first", "least")[given.index(False)]
+            raise RequestInvalid(name, "must be given where the claim is a session", None)
+        if delta:
+            raise RequestInvalid("delta", "must be left out or 0 for a session", self.delta)
+        least = check_noise(str(self.least), "least")
+        if check_noise(str(self.first), "first") < least:
+            raise RequestInvalid("first", "must be at least `least`", self.first)
+        bound = Fraction(parse(str(self.sensitivity), field="sensitivity")) / Fraction(least)
+        if bound != Fraction(epsilon) and units_up(bound) != Fraction(epsilon) * UNIT:
+            raise RequestInvalid("epsilon", "must be sensitivity / least", self.epsilon)
+
+    @property
+    def is_session(self) -> bool:
+        """Whether it shows several answers, of which the last one sets the cost."""
+        return self.least is not UNSET
+
+    def offered(self) -> ExPost:
+        """Return the same bound without the session's levels."""
+        return ExPost(self.epsilon, self.delta)
 
 
 class Interactive(ClaimFields, frozen=True, tag="interactive"):

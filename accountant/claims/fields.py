@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from decimal import Decimal
 from fractions import Fraction
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import msgspec
 
@@ -15,6 +16,8 @@ MIN_EPSILON: Final = Decimal("1e-12")
 MAX_EPSILON: Final = Decimal("1e3")
 MIN_RHO: Final = Decimal("1e-25")
 MAX_RHO: Final = Decimal("1e6")
+_GRANT: Final = re.compile(r"sha256:[0-9a-f]{64}")
+GRANT_PATTERN: Final = _GRANT.pattern
 
 
 class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -32,9 +35,20 @@ class ClaimFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_f
     knob_is_power: ClassVar[bool] = True
     only_for: ClassVar[str] = ""
 
+    def offered(self) -> Self:
+        """Return the claim that a refusal varies to offer one that fits."""
+        return self
+
     def check(self) -> None:
         """Raise RequestInvalid with field, rule and value if a field breaks its rule."""
         raise NotImplementedError
+
+
+def check_grant(text: str, field: str) -> None:
+    """Raise RequestInvalid unless a text has the form of a decision's hash."""
+    if _GRANT.fullmatch(text) is None:
+        rule = "must be the hash of the decision `reserved`: sha256: and 64 hexadecimal digits"
+        raise RequestInvalid(field, rule, text)
 
 
 def check_epsilon(text: str, field: str) -> Decimal:

@@ -100,6 +100,9 @@ def promise(claim: c.Claim) -> Promise:
             return _zcdp(Fraction(claim.rho))
         case c.SubsampledGaussian():
             return _subsampled(claim)
+        case c.Brownian() if claim.sampler == "discrete":
+            # A discrete Gaussian obeys zCDP, and is dominated by no Gaussian of the same rho.
+            return _zcdp(claim.rho())
         case c.Gdp() | c.Gaussian() | c.Brownian():
             return _gaussian(_rho_of(claim))
         case c.ExPost():

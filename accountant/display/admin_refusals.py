@@ -10,12 +10,14 @@ from typing import Any, Final, NamedTuple
 
 import msgspec
 
+from accountant.display.datasets import pause_words
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent
 from accountant.display.reasons import REASONS
-from accountant.limits.apply import RESERVABLE_FILTERS
+from accountant.filters import BesideBasic
+from accountant.limits.apply import allows_parts, allows_reserved_shares
 from accountant.limits.wire import Scope
-from accountant.policy import Policy
+from accountant.policy import Policy, filter_of
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.members import Member
 from accountant.records.outcomes import Reason
@@ -30,11 +32,13 @@ class CurrentDataset(NamedTuple):
 
     Attributes:
         limits, members: all that the reader may see.
+        pause: the decision that has paused it, where that is known.
     """
 
     view: DatasetView
     limits: Sequence[LevelView] = ()
     members: Sequence[Member] = ()
+    pause: Decision | None = None
 
 
 class _AdminRequest(msgspec.Struct, tag_field="type"):
@@ -54,6 +58,10 @@ class _Close(_AdminRequest, tag="close"):
     pass
 
 
+class _Pause(_AdminRequest, tag="pause"):
+    pass
+
+
 class _Member(_AdminRequest, tag="member"):
     member: str = ""
 
@@ -67,7 +75,7 @@ class _Limit(_AdminRequest, tag="limit"):
 
 
 _Shares = dict[tuple[Scope, str | None], ShareView]
-_decode = msgspec.json.Decoder(_Open | _Amend | _Close | _Member | _Limit).decode
+_decode = msgspec.json.Decoder(_Open | _Amend | _Close | _Pause | _Member | _Limit).decode
 
 
 def admin_refusal_words(decision: Decision, current: CurrentDataset | None = None) -> str:
@@ -98,6 +106,15 @@ def _already_opened(request: _Open, current: CurrentDataset | None, __: str) -> 
     if closed:
         return f"{meaning} Open a dataset of another name."
     return f"{meaning} Use the open dataset ({name})."
+
+
+def _already_paused(request: _Pause, current: CurrentDataset | None, __: str) -> str:
+    if current is None or current.pause is None:
+        return ""
+    return (
+        f"Dataset {request.dataset} is paused already, {pause_words(current.pause)}. To end the "
+        f"pause, run `accountant dataset resume {request.dataset}`."
+    )
 
 
 def _closed(request: _AdminRequest, _: CurrentDataset | None, __: str) -> str:
@@ -152,17 +169,18 @@ def _limit_not_possible(request: _Limit, current: CurrentDataset | None, __: str
     if current is None:
         return ""
     policy, dataset = current.view.policy, request.dataset
+    kind = filter_of(policy)
     own = "Give the limit a budget of its own instead (`--epsilon`)."
     parts = [
         text for text in (request.part, (request.pace or {}).get("part"), request.reserved) if text
     ]
-    if policy.filter == "gdp_residue" and (request.part or request.pace):
+    if (request.part or request.pace) and not allows_parts(kind):
         what = "parts" if request.part else "period limits"
-        return f"Dataset {dataset} has the filter gdp_residue, which allows no {what}. {own}"
-    if request.reserved and policy.beside == "basic":
-        why = "was opened with `beside: basic`"
-    elif request.reserved and policy.filter not in RESERVABLE_FILTERS:
+        return f"Dataset {dataset} has the filter {policy.filter}, which allows no {what}. {own}"
+    if request.reserved and not allows_reserved_shares(kind):
         why = f"has the filter {policy.filter}"
+        if isinstance(kind, BesideBasic):
+            why = "was opened with `beside: basic`"
     else:
         shown = ", ".join(map(exact_percent, parts))
         return f"A part of {shown} leaves nothing of a sum of dataset {dataset}. Set a larger part."
@@ -302,6 +320,7 @@ _Words = Callable[[Any, CurrentDataset | None, str], str]
 _WORDS: Final[dict[tuple[Reason, type[_AdminRequest]], _Words]] = {
     (Reason.ALREADY_OPENED, _Open): _already_opened,
     (Reason.CLOSED, _AdminRequest): _closed,
+    (Reason.ALREADY_PAUSED, _Pause): _already_paused,
     (Reason.UNKNOWN_MEMBER, _Member): _unknown_member,
     (Reason.LAST_OWNER, _Member): _last_owner,
     (Reason.TOO_MANY_MEMBERS, _Member): _too_many_members,

@@ -5,22 +5,45 @@ from __future__ import annotations
 from decimal import Decimal
 from typing import Final
 
+import msgspec
 from msgspec import UNSET
 
 from accountant.display.limits import scope_words
 from accountant.display.numbers import exact_percent, spent_amount, spent_percent
+from accountant.display.times import moment
+from accountant.foreign_text import escape_text
 from accountant.policy import Policy, guarantee_of
-from accountant.views.datasets import Alert, State
+from accountant.records import Decision
+from accountant.views.datasets import Alert, DatasetView, State
 from accountant.views.joint import JointGuarantee
 
+
+class _PauseRequest(msgspec.Struct, rename={"role": "as"}):
+    by: str
+    reason: str = ""
+    role: str = ""
+
+
+_decode_pause = msgspec.json.Decoder(_PauseRequest).decode
 STATES: Final[dict[State, str]] = {
     "open": "Requests are decided as they come.",
-    "exhausted": "The budget is used up, or a request did not fit. Smaller ones may still fit.",
+    "exhausted": "The budget is used up, or nearly: little more fits.",
     "halted": "A request did not fit, and this policy grants nothing after that.",
-    "paused": "An owner has paused it: nothing is granted until it is resumed.",
+    "paused": "An owner, or an administrator, has paused it: nothing is granted until it is "
+    "resumed.",
+    "suspended": "A reservation released beyond its maximum: nothing is granted until it is "
+    "resolved.",
     "closed": "An owner has closed it: nothing more is granted.",
 }
 """What the state of a dataset means."""
+
+
+def pause_words(pause: Decision) -> str:
+    """Return who has paused a dataset, when, and why: `by olga at 2026-11-21 12:00 UTC: why`."""
+    request = _decode_pause(pause.request)
+    role = ", as administrator" if request.role else ""
+    reason = f": {escape_text(request.reason)}" if request.reason else ", without a reason"
+    return f"by {request.by}{role} at {moment(pause.decided_at)}{reason}"
 
 
 def guarantee(policy: Policy) -> str:
@@ -28,6 +51,18 @@ def guarantee(policy: Policy) -> str:
     name, amount, delta = guarantee_of(policy)
     sign, text = ("ρ", policy.rho) if name == "rho" else ("ε", policy.epsilon)
     return f"{sign} = {_owner_text(text or '0', amount)}, δ = {_owner_text(policy.delta, delta)}"
+
+
+def present_guarantee(view: DatasetView) -> str:
+    """Return what a dataset guarantees now: its policy's constants, unless a claim was false."""
+    if view.is_void:
+        return "none: a reservation released more than its maximum"
+    held = guarantee(view.policy)
+    if view.guarantee == "if_bounded":
+        return f"{held}, if the size of what a reservation released beyond its maximum was bounded"
+    if view.guarantee == "explained":
+        return f"{held}; an owner has explained a settlement above a maximum as a mistake"
+    return held
 
 
 def _owner_text(text: str, value: Decimal) -> str:
@@ -38,7 +73,14 @@ def _owner_text(text: str, value: Decimal) -> str:
 def filter_words(policy: Policy) -> str:
     """Return a policy's filter, what stands beside it, and what claims may spend of delta."""
     beside = "" if policy.beside is UNSET else f", {policy.beside} composition beside it"
-    return f"{policy.filter}{beside}, δ for claims {policy.delta_for_claims}"
+    return f"{policy.filter}{beside}, δ for claims {_delta_for_claims(policy)}"
+
+
+def _delta_for_claims(policy: Policy) -> str:
+    """Return it as the guarantee spells delta, where the two are the same."""
+    text = str(policy.delta_for_claims)
+    delta = str(policy.delta or "0")
+    return delta if Decimal(delta) == Decimal(text) else f"{Decimal(text)}"
 
 
 def cap_words(policy: Policy) -> str:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from decimal import Decimal
+
 from accountant.display.limits import scope_words
 from accountant.display.times import day
 from accountant.views.why import Forecast
@@ -28,11 +30,18 @@ def window_words(days: int) -> str:
 
 def runs_out(forecast: Forecast) -> str:
     """Return the day on which the budget runs out, or why there is none."""
+    if is_used_up(forecast):
+        return "used up"
     if forecast.runs_out_at is not None:
         return day(forecast.runs_out_at)
     if forecast.left is None or is_too_young(forecast):
         return "not known"
     return "not at this rate"
+
+
+def is_used_up(forecast: Forecast) -> bool:
+    """Whether nothing is left."""
+    return forecast.left is not None and not Decimal(forecast.left)
 
 
 def is_too_young(forecast: Forecast) -> bool:
@@ -41,8 +50,10 @@ def is_too_young(forecast: Forecast) -> bool:
 
 
 def earliest_to_latest(forecast: Forecast) -> str:
-    """Return the days between which the budget runs out; "" where they are not known."""
+    """Return the days between which the budget runs out; "" if unknown, or one and the same."""
     if forecast.earliest is None:
         return ""
     latest = "never" if forecast.latest is None else day(forecast.latest)
+    if latest == day(forecast.earliest):
+        return ""
     return f"{day(forecast.earliest)} to {latest}"

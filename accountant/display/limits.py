@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Final
 
-from accountant.advice.room import LimitRoom, Tightest
-from accountant.display.numbers import Texts, counting_amounts, exact_percent, remaining_line
-from accountant.display.times import each_period
+from accountant.display.numbers import Texts, counting_line, exact_percent
+from accountant.display.times import each_period, moment
 from accountant.filters.base import DELTAS
 from accountant.limits.wire import LimitRecord, LimitRemaining, Pace, ReservedRecord, Scope
 from accountant.views.limit_views import LevelView, PaceView, ShareView
@@ -29,12 +28,19 @@ def budget_words(limit: LimitRecord | LevelView) -> str:
     """Return what may be used in all: `20 % of the budget`; "" where that is not limited."""
     if limit.part is not None:
         return f"{exact_percent(limit.part)} of the budget"
-    return "" if limit.policy is None else f"a budget of its own, {remaining_line(limit.budget)}"
+    if limit.policy is None:
+        return ""
+    return f"a budget of its own, {counting_line(limit.budget, limit.budget)}"
 
 
 def pace_words(period_limit: Pace | PaceView) -> str:
     """Return what may be used in a period: `1 % of the budget each day`."""
     return f"{exact_percent(period_limit.part)} of the budget {each_period(period_limit.period)}"
+
+
+def next_period(period_limit: PaceView) -> str:
+    """Return when the next period begins; whether it helps, other limits decide as well."""
+    return f"next period at {moment(period_limit.ends_at)}"
 
 
 def is_default(limit: LevelView) -> bool:
@@ -96,25 +102,4 @@ def _moved_line(left: Texts, asked: Texts) -> str:
         for name, text in left.items()
         if name in DELTAS and text == "0" and asked.get(name, "0") == "0"
     }
-    return remaining_line(counting_amounts(left, budget=unmoved))
-
-
-def room_words(room: LimitRoom) -> str:
-    """Return what keeps somebody from using more: `the period limit of team red`."""
-    if room.level is None:
-        return "what remains of the dataset and is not reserved for others"
-    what = "period limit" if room.what == "pace" else room.what
-    return f"the {what} of {scope_words(room.level.scope, room.level.name)}"
-
-
-def waiting_words(found: Tightest) -> str:
-    """Return why waiting does not help an analyst, in a sentence; "" where it does."""
-    if found.more_at is not None:
-        return ""
-    room = found.room
-    if room.level is None:
-        return "Waiting will not help: a dataset's budget is fixed."
-    whose = scope_words(room.level.scope, room.level.name)
-    if room.what == "pace":
-        return f"Waiting will not help: a whole period allows {whose} no more."
-    return f"Waiting will not help: the limit of {whose} does not reset."
+    return counting_line(left, unmoved)

@@ -131,7 +131,8 @@ def counting_cost(
         if (name in names or (name in DELTAS and name in (remaining or whole)))
         and text not in {"0", "inf"}
     }
-    return shown or {name: whole[name] for name in list(names)[:1] if name in whole}
+    first = {name: whole[name] for name in list(names)[:1] if name in whole}
+    return shown or {name: text for name, text in first.items() if text != "inf"}
 
 
 def remaining_ratio(
@@ -209,15 +210,14 @@ def nonzero_amounts(amounts: Iterable[Amount]) -> tuple[Amount, ...]:
     return tuple(each for i, each in enumerate(amounts) if not i or each.text != "0")
 
 
-def remaining_line(texts: Texts | None, budget: Texts | None = None) -> str:
-    """Return what is left in a line.
+def remaining_line(texts: Texts | None) -> str:
+    """Return what is left in a line."""
+    return line(remaining_amounts(texts))
 
-    Args:
-        budget: leaves out the sums of which it has nothing.
-    """
-    has_none = {name for name, text in (budget or {}).items() if text == "0"}
-    shown = {name: text for name, text in (texts or {}).items() if name not in has_none}
-    return line(remaining_amounts(shown))
+
+def counting_line(remaining: Texts | None, budget: Texts | None) -> str:
+    """Return what is left of a budget in a line, of the sums that the filter still counts."""
+    return remaining_line(counting_amounts(remaining, budget=budget))
 
 
 def part_of(amount: str | Decimal, whole: str | Decimal) -> Decimal:
@@ -226,6 +226,20 @@ def part_of(amount: str | Decimal, whole: str | Decimal) -> Decimal:
     if not total or not value.is_finite():
         return Decimal(1)
     return min(Decimal(1), max(Decimal(0), _EXACT.divide(value, total)))
+
+
+def counted_words(spent_ratio: float, unit: str, spent: str, budget: str) -> str:
+    """Return what a percentage of one sum is a part of: the budget, or the sum alone.
+
+    Where basic composition stands beside the filter, or several sums decide, one sum alone does
+    not say how much of the budget is spent.
+
+    Args:
+        spent_ratio: the spent part of the budget.
+        unit, spent, budget: the sum.
+    """
+    alone = spent_percent(part_of(spent, budget)) == spent_percent(spent_ratio)
+    return "the budget" if alone else symbol(unit)
 
 
 def spent_percent(ratio: float | Decimal) -> str:

@@ -35,9 +35,11 @@ def one_way_choices(plan: CompiledPolicy) -> tuple[OneWayChoice, ...]:
     The rules that decide on limits answer the questions about them.
     """
     policy = plan.policy
-    parts, shares = allows_parts(plan), allows_reserved_shares(plan)
+    parts, shares = allows_parts(plan.kind), allows_reserved_shares(plan.kind)
     alone = open_plan(resolve(replace(policy, beside=UNSET)))
-    beside = "--beside none" if allows_reserved_shares(alone) else f"{_OTHER_FILTER} --beside none"
+    beside = (
+        "--beside none" if allows_reserved_shares(alone.kind) else f"{_OTHER_FILTER} --beside none"
+    )
     parameters = FILTERS[policy.filter].parameters
     return (
         OneWayChoice("Reserve a share of the budget for a team or an analyst?", shares, beside),

@@ -15,11 +15,11 @@ from accountant.advice.preview import Preview
 from accountant.advice.propose_filter import Proposal, other_filter
 from accountant.claims import Claim
 from accountant.display.numbers import spent_percent
-from accountant.display.requested import requested_claim
 from accountant.errors import BudgetError
 from accountant.policy import Policy
 from accountant.records import Decision
 from accountant.records.outcomes import Reason
+from accountant.records.request_names import claim_of
 
 _BY_FILTER: Final = {Reason.EXHAUSTED, Reason.ABOVE_CAP, Reason.CLAIM_NOT_ACCEPTED}
 _CHOSEN: Final = ("epsilon_each", "order", "orders")
@@ -42,7 +42,7 @@ def other_filter_words(
     if not may_need_other_filter(refused):
         return ""
     if claim is None and isinstance(refused, Decision):
-        claim = requested_claim(refused)
+        claim = claim_of(refused)
     found = None
     with suppress(BudgetError):  # a refusal is shown even where no advice is possible
         found = None if claim is None else other_filter(policy, claim)

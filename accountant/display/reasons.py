@@ -41,8 +41,9 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
     Reason.WRONG_PARTITION: ReasonWords(
         "On the wrong partition",
         "The record is on another partition than its dataset.",
-        "Have the producer choose partitions by murmur2 of the dataset "
-        "(librdkafka: partitioner=murmur2_random), and send the record again.",
+        "Have the producer choose partitions by murmur2 of the dataset, or of its group if the "
+        "ledger places by group (librdkafka: partitioner=murmur2_random), and send the record "
+        "again.",
     ),
     Reason.ISSUED_IN_FUTURE: ReasonWords(
         "From the future",
@@ -53,6 +54,12 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Too many at once",
         "Too many requests came within a few minutes.",
         "Send the same request again in a minute.",
+    ),
+    Reason.NOT_TOGETHER: ReasonWords(
+        "Not together",
+        "The datasets of this request may lie on several partitions, and only one is charged at "
+        "once.",
+        "Ask on each dataset, and run the mechanism if all of them grant.",
     ),
     Reason.UNKNOWN_DATASET: ReasonWords(
         "No such dataset",
@@ -70,15 +77,75 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "this needs in the dataset.",
         "Ask an owner of the dataset for the role (`accountant member set`).",
     ),
+    Reason.NOT_OPEN: ReasonWords(
+        "No such reservation",
+        "The dataset has no open reservation of this grant: it was settled or voided, its time "
+        "is over, or it never was one.",
+        "Run nothing. Reserve again if the mechanism has not run.",
+    ),
+    Reason.NOT_FIRST_DATASET: ReasonWords(
+        "Not the first dataset",
+        "This reservation is over several datasets, and its steps name the first of them.",
+        "Send the step again with the first dataset of the request that reserved.",
+    ),
+    Reason.ALREADY_BEGUN: ReasonWords(
+        "Begun before",
+        "The mechanism of this reservation may have read the data, so it can only be settled.",
+        "Settle it. If another process sent the `begin`, read its stored answer.",
+    ),
+    Reason.NOT_BEGUN: ReasonWords(
+        "Not begun",
+        "The mechanism of this reservation has not begun, so there is nothing to settle.",
+        "Void the reservation, or begin first.",
+    ),
+    Reason.NOT_BROKEN: ReasonWords(
+        "Not broken",
+        "This reservation was not settled above its maximum.",
+        "Nothing needs to be done.",
+    ),
+    Reason.LAPSED: ReasonWords(
+        "Too late",
+        "The reservation's deadline has passed.",
+        "If its mechanism began, the whole maximum stays charged. If not, void it and reserve "
+        "again.",
+    ),
+    Reason.BEYOND_MAXIMUM: ReasonWords(
+        "Beyond its maximum",
+        "The session showed more than its reservation allows, so its claim was false. The "
+        "dataset is suspended.",
+        "Ask an owner to resolve it (`resolve`).",
+    ),
+    Reason.ABOVE_FIRST: ReasonWords(
+        "Above the first level",
+        "The level is coarser than the first one of the session, so it cannot be the last shown.",
+        "Send the last level that was shown, or settle in full without one.",
+    ),
+    Reason.SETTLES_IN_FULL: ReasonWords(
+        "Settles in full",
+        "This claim is charged its whole maximum, whatever was shown.",
+        "Leave `shown` out.",
+    ),
+    Reason.NOT_SETTLED: ReasonWords(
+        "Not settled",
+        "What the claim continues is no session of the analyst's that has settled at `previous` "
+        "or below.",
+        "Settle it first, and continue it before its deadline. Or claim the whole answer without "
+        "`previous`.",
+    ),
     Reason.CLOSED: ReasonWords(
         "Closed",
         "The dataset is closed, which is final: it grants nothing more.",
         "Ask on another dataset. An owner can open one under another name "
         "(`accountant dataset open`).",
     ),
+    Reason.SUSPENDED: ReasonWords(
+        "Suspended",
+        "A reservation released more than its maximum, so the dataset grants nothing.",
+        "Ask an owner to resolve the reservation.",
+    ),
     Reason.PAUSED: ReasonWords(
         "Paused",
-        "An owner has paused the dataset, and it grants nothing for now.",
+        "An owner, or an administrator, has paused the dataset, and it grants nothing for now.",
         "Ask an owner when it continues, then send a new request.",
     ),
     Reason.OUT_OF_DATE: ReasonWords(
@@ -154,6 +221,22 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Ask on another dataset. An owner can open one under another name "
         "(`accountant dataset open`).",
     ),
+    Reason.TOO_MANY_OPEN: ReasonWords(
+        "Too many open reservations",
+        "A dataset has at most 10,000 open reservations.",
+        "Settle or void some first.",
+    ),
+    Reason.NO_SCHEMA: ReasonWords(
+        "Takes no questions",
+        "The dataset was opened without a schema, so no claim can be derived from a question.",
+        "Ask with a claim. Or ask an owner for a dataset with a schema "
+        "(`accountant dataset open --schema`).",
+    ),
+    Reason.QUESTION_NOT_ALLOWED: ReasonWords(
+        "Question not allowed",
+        "The dataset's schema does not allow this question, or not with this noise.",
+        "Read the decision's `error`. `accountant dataset show --json` has the schema.",
+    ),
     Reason.UNIT_MISMATCH: ReasonWords(
         "For another unit",
         "The claim's unit or neighbours differ from the policy's.",
@@ -175,6 +258,11 @@ REASONS: Final[dict[Reason, ReasonWords]] = {
         "Did not fit",
         "The request needs more than is left, of the dataset or at a limit.",
         "Ask for less.",
+    ),
+    Reason.OTHER_DATASET: ReasonWords(
+        "Refused elsewhere",
+        "Another dataset of this request refuses it.",
+        "Read the reason of that dataset.",
     ),
     Reason.INTERNAL_ERROR: ReasonWords(
         "Internal error",

@@ -19,23 +19,25 @@ from accountant.display.binding_limits import (
 )
 from accountant.display.datasets import cap_words
 from accountant.display.limits import scope_words
+from accountant.display.may_use import (
+    FIXED,
+    RESERVE_LESS,
+    WAITING,
+    raise_limit,
+    whole_period_too_small,
+)
 from accountant.display.numbers import Texts, remaining_amount, spent_amount, symbol
 from accountant.display.reasons import NO_ROOM, REASONS
 from accountant.display.times import moment
 from accountant.limits.wire import Scope
 from accountant.policy import Policy
-from accountant.records import DECODE_ERRORS, Decision
+from accountant.records import DECODE_ERRORS, Decision, FieldError
 from accountant.records.outcomes import Reason
 from accountant.times import from_iso, iso, issued_at
 from accountant.views.limit_views import LevelView, PaceView
 
-_WAITING: Final = "Waiting will not help: "
 _WAITING_ALONE: Final = "Waiting alone will not help: "
 _SMALLER: Final = "Ask for less at a time."
-_NEEDS_OWNER: Final = {
-    "limit": "an owner would have to raise the limit.",
-    "reserved": "an owner would have to reserve less for others.",
-}
 
 Paces = Mapping[tuple[Scope, str | None], PaceView]
 """Current period limits, by the scope and name of the limit."""
@@ -67,6 +69,13 @@ class _RefusedRequest(msgspec.Struct):
 _decode_request = msgspec.json.Decoder(_RefusedRequest).decode
 
 
+def broken_rule(error: FieldError) -> str:
+    """Return which rule an invalid input breaks, in a line."""
+    if error.field == "body" and not error.value:
+        return error.rule  # the rule already names the body
+    return f"{error.field} {error.rule}, got {error.value}"
+
+
 def refusal_words(
     refused: Decision | Preview,
     policy: Policy | None = None,
@@ -85,6 +94,21 @@ def refusal_words(
         amounts: also say what the request costs and what is left.
         current: the dataset, where it is known: an owner's record is compared with it.
     """
+    said = _refusal_words(refused, policy, levels, amounts=amounts, current=current)
+    by = refused.refused_by if isinstance(refused, Decision) else None
+    if by is None or refused.reason is Reason.UNKNOWN_DATASET:
+        return said
+    return f"Dataset {by} refuses, so none is charged. {said}"
+
+
+def _refusal_words(
+    refused: Decision | Preview,
+    policy: Policy | None,
+    levels: Sequence[LevelView],
+    *,
+    amounts: bool,
+    current: CurrentDataset | None,
+) -> str:
     reason = refused.reason
     if reason is None:
         return ""
@@ -118,7 +142,7 @@ def _meaning(decision: Decision, policy: Policy | None) -> str:
         return ""
     match decision.reason:
         case Reason.UNKNOWN_DATASET if decision.dataset:
-            return f"No dataset is named {decision.dataset}."
+            return f"No dataset is named {decision.refused_by or decision.dataset}."
         case Reason.UNIT_MISMATCH if request.unit:
             return _unit_words(request, policy)
         case Reason.NOT_PERMITTED:
@@ -163,7 +187,8 @@ def _role_words(request: _RefusedRequest, dataset: str | None) -> str:
     if request.by:
         return f"{request.by} is not an owner of {where}."
     if request.via:
-        return f"{request.analyst} is not an analyst of {where}, or {request.via} not its engine."
+        other = f"{request.via} not its engine or curator"
+        return f"{request.analyst} is not an analyst of {where}, or {other}."
     return f"{request.analyst} is not an analyst of {where}." if request.analyst else ""
 
 
@@ -193,17 +218,14 @@ def when_more(
     if refused.reason is not Reason.EXHAUSTED:
         return None
     if refused.level is None:
-        return MoreAvailable(f"{_WAITING}a dataset's budget is fixed.")
+        return MoreAvailable(f"{WAITING}{FIXED}.")
     binding = binding_limits(refused)
-    if len(binding) > 1 and any(map(_obstacle, binding)):
+    if any(map(_obstacle, binding)):
         steps = [_obstacle(each) or _reset(each) for each in binding]
-        head = _WAITING if all(map(_obstacle, binding)) else _WAITING_ALONE
-        return MoreAvailable(f"{head}{', and '.join(steps)}.")
-    for each in binding:
-        if each.what in _NEEDS_OWNER:
-            return MoreAvailable(f"{_WAITING}{_NEEDS_OWNER[each.what]}")
-    if any(each.more_at is None for each in binding):
-        return MoreAvailable(f"{_WAITING}a whole period is too small for this request. {_SMALLER}")
+        head = WAITING if all(map(_obstacle, binding)) else _WAITING_ALONE
+        is_pace = len(binding) == 1 and binding[0].what == "pace"
+        smaller = f" {_SMALLER}" if is_pace else ""
+        return MoreAvailable(f"{head}{', and '.join(steps)}.{smaller}")
     ends = [each.more_at for each in binding if each.more_at is not None]
     if paces is not None:
         ends = []
@@ -219,14 +241,14 @@ def when_more(
 
 
 def _obstacle(limit: BindingLimit) -> str:
-    """Return why waiting does not help at one of several limits, "" where it does."""
+    """Return why waiting does not help at a limit, "" where it does."""
     scope = scope_words(limit.level.scope, limit.level.name)
     if limit.what == "limit":
-        return f"an owner would have to raise the limit of {scope}"
+        return raise_limit(scope)
     if limit.what == "reserved":
-        return "an owner would have to reserve less for others"
+        return RESERVE_LESS
     if limit.more_at is None:
-        return f"a whole period of the period limit of {scope} is too small for this request"
+        return whole_period_too_small(scope)
     return ""
 
 

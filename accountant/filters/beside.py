@@ -161,7 +161,7 @@ class BesideBasic(Filter):
     ) -> int | None:
         """Return how many such claims fit one after another, None if any number does.
 
-        All count against both halves while the filter goes on, so it is the larger count.
+        All count against both halves until the filter ends, so it is the larger count.
         """
         by_filter = self.count_by_filter(capacity, spent, price)
         by_basic = self._basic_count(capacity, spent, price)
@@ -204,7 +204,7 @@ class BesideBasic(Filter):
         return self.kind.accepts(price) or INFINITE not in own
 
     def holds(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> bool:
-        """Tell whether the half that goes on holds, and what the other one has spent held."""
+        """Tell whether the half that still admits holds, and what the other one has spent held."""
         width = self._width
         ended, without = spent[-1], spent[self._without]
         if not self.kind.holds(capacity[:width], spent[:width]):
@@ -215,7 +215,7 @@ class BesideBasic(Filter):
         return basic and ended == UNIT and not without
 
     def progress(self, capacity: tuple[Units, ...], spent: tuple[Units, ...]) -> Units:
-        """Return the smaller spent part of the halves that go on, in units of `capacity[0]`."""
+        """Return the smaller spent part of the halves that admit, in units of `capacity[0]`."""
         width, maximum = self._width, int(capacity[0])
         by_basic = min(maximum, -(-int(spent[width]) * maximum // int(capacity[width])))
         if spent[-1]:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from operator import add
 from typing import Final
 
 import msgspec
+from msgspec import UnsetType
 
 from accountant.amounts import Units, format_units
 from accountant.claims import CheckedClaim
@@ -18,10 +20,11 @@ from accountant.ledger.budgets import AllBudgets, Denial, budgets_of
 from accountant.ledger.largest_fit import largest
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
-from accountant.limits.charge import ChargedLimit, charge
+from accountant.limits.charge import ChargedLimit, LimitCharge, charge, charges_of
 from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.reservation_rows import MAX_OPEN
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
 _NO_LEVELS: Final[tuple[ChargedLimit, ...]] = ()
@@ -42,6 +45,7 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
         level: that has refused, None where it was the dataset itself.
         left_at: what each level has left, of what was refused for want of budget.
         charged: of a grant, each level that it was charged to.
+        charges: of a reservation, the exact amounts of each of them.
     """
 
     outcome: Outcome
@@ -54,15 +58,17 @@ class Verdict(msgspec.Struct, frozen=True, gc=False):
     level: LimitName | None = None
     left_at: tuple[LimitRemaining, ...] = ()
     charged: tuple[ChargedLimit, ...] = ()
+    charges: tuple[LimitCharge, ...] = ()
 
 
 def adjudicate(
     ledger: Ledger,
     claim: CheckedClaim,
-    unit: str,
-    neighbours: str,
+    unit: str | UnsetType,
+    neighbours: str | UnsetType,
     at: int,
     limits: ApplicableLimits | None = None,
+    reserve: bool = False,
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after one request, and the verdict on it.
 
@@ -72,17 +78,18 @@ def adjudicate(
         unit, neighbours: what the claim was made for.
         at: the decision's time, milliseconds since 1970.
         limits: those that apply to the caller, None where the dataset has none.
+        reserve: the request is a reservation; a caller updates `held` of the ledger after it.
     A refusal spends nothing and leaves the filter open, unless the policy halts on it.
-    Reasons in the order in which they are checked: closed, paused, halted, unit_mismatch,
-    claim_not_accepted, above_cap, exhausted; then the levels', claim_not_accepted and exhausted.
+    Reasons in the order in which they are checked: closed, suspended, paused, halted,
+    too_many_open, unit_mismatch, claim_not_accepted, above_cap, exhausted; then the levels',
+    claim_not_accepted and exhausted.
     """
     plan = ledger.plan
-    if ledger.closed:
-        return _refuse(ledger, Reason.CLOSED, at, None)
-    if ledger.paused:
-        return _refuse(ledger, Reason.PAUSED, at, None)
-    if ledger.halted:
-        return _refuse(ledger, Reason.HALTED, at, None)
+    held = ledger.held
+    if ledger.closed or ledger.paused or ledger.halted or held is not None:  # hardly ever
+        stopped = reason_stopped(ledger, reserve=reserve)
+        if stopped is not None:
+            return _refuse(ledger, stopped, at, None)
     policy = plan.policy
     if unit != policy.unit or neighbours != policy.neighbours:
         return _refuse(ledger, Reason.UNIT_MISMATCH, at, None)
@@ -90,7 +97,7 @@ def adjudicate(
         return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
     asked = price(claim, plan.priced)
     budgets = budgets_of(ledger, limits)
-    used = budgets.charge(claim, asked)
+    used = budgets.charge(claim, asked, reserve)
     if isinstance(used, Denial):
         return _refuse_denied(ledger, claim, at, asked, budgets, used, limits)
     charged, new = _NO_LEVELS, 0
@@ -125,7 +132,10 @@ def adjudicate(
         ledger.opened_at,
         at,
         ledger.generation,
-        plan.readings(after),
+        # Only a dataset with reservations, or with a changed guarantee, can be void.
+        plan.readings(after)
+        if held is None and not ledger.guarantee
+        else readings_of(ledger, after),
         False,
         _may_be_fractional(ledger, asked) and Fractional in map(type, after),
         ledger.owners,
@@ -133,12 +143,82 @@ def adjudicate(
         ledger.granted_at or (at if plan.dates_grants else 0),
         ledger.levels + new,
         ledger.limits,
+        held,
+        ledger.guarantee,
+        ledger.note,
+        0,
+        False,
+        ledger.schema,
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
-    return granted, Verdict(
-        Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged
+    verdict = Verdict(Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged)
+    return granted, _reserved(verdict, limits) if reserve else verdict
+
+
+def _reserved(granted: Verdict, limits: ApplicableLimits | None) -> Verdict:
+    """Return the verdict on a reservation that is charged as a grant is."""
+    charges = () if limits is None else tuple(charges_of(limits, granted.charged))
+    return msgspec.structs.replace(granted, outcome=Outcome.RESERVED, charges=charges)
+
+
+def charge_outside(
+    ledger: Ledger, claim: CheckedClaim, at: int
+) -> tuple[Ledger, dict[str, str], tuple[str, ...]] | None:
+    """Return the ledger after a release that no request asked for, None where it does not fit.
+
+    Under gdp_residue it never does: what it costs depends on the grants that came after it.
+
+    Returns: the ledger, what each written total has grown by, and the thresholds crossed.
+    """
+    plan = ledger.plan
+    asked = price(claim, plan.priced)
+    if not plan.kind.adds_up:
+        return None
+    spent = plan.kind.charge(plan.capacity, ledger.spent, asked)
+    if spent is None:
+        return None
+    odometers = map(add, ledger.totals[plan.width :], asked.amounts[plan.needed :])
+    after = (*spent, *odometers)
+    progress = plan.progress(after)
+    reached = max(ledger.crossed, plan.count_crossed(progress, exhausted=False))
+    exhausted = ledger.exhausted or progress >= plan.capacity[0]
+    charged = msgspec.structs.replace(
+        advance(ledger, at, reached, exhausted),
+        mechanisms=ledger.mechanisms + asked.mechanisms,
+        totals=after,
+        fractional=Fractional in map(type, after),
+        readings=readings_of(ledger, after),
     )
+    cost = _by_name(plan.sums, _growth(ledger.totals, after, after))
+    return charged, cost, plan.policy.alert_at[ledger.crossed : reached]
+
+
+def reason_stopped(ledger: Ledger, *, reserve: bool) -> Reason | None:
+    """Return why a dataset grants nothing, whatever is asked; None where it may grant.
+
+    Args:
+        reserve: the request is a reservation.
+    """
+    if ledger.closed:
+        return Reason.CLOSED
+    held = ledger.held
+    if held is not None and held.broken:
+        return Reason.SUSPENDED
+    if ledger.paused:
+        return Reason.PAUSED
+    if ledger.halted:
+        return Reason.HALTED
+    if reserve and held is not None and held.count >= MAX_OPEN:
+        return Reason.TOO_MANY_OPEN
+    return None
+
+
+def readings_of(ledger: Ledger, totals: tuple[Units, ...]) -> tuple[float, ...]:
+    """Return the odometers at some totals, infinite where no theorem covers what was released."""
+    if ledger.is_void:
+        return (math.inf,) * len(ledger.plan.readers)
+    return ledger.plan.readings(totals)
 
 
 def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:

@@ -11,6 +11,7 @@ from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.policy import PARAMETERS, Policy, guarantee_of, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
+from accountant.questions.schema import encode_schema
 from accountant.records import Amend, Close, Open, Pause, Resume
 from accountant.records.outcomes import Outcome, Reason
 
@@ -67,7 +68,8 @@ def _pause_or_resume(
 
 def _open(record: Open, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:
     plan = open_plan(resolve(record.policy))
-    ledger, extra = Ledger.new(record.dataset, plan, at), _policy_fields(plan)
+    schema = b"" if record.schema is UNSET else encode_schema(record.schema)
+    ledger, extra = Ledger.new(record.dataset, plan, at, schema), _policy_fields(plan)
     owners = (record.by,) if record.owners is UNSET else record.owners
     extra["owners"] = owners
     ledger = msgspec.structs.replace(ledger, owners=len(owners), members=len(owners))
@@ -87,9 +89,17 @@ def _amend(ledger: Ledger, record: Amend, at: int) -> tuple[Ledger, Verdict, dic
         visibility=before.visibility if record.visibility is None else record.visibility,
     )
     plan = CompiledPolicy(policy, ledger.plan.capacity)
-    crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
+    crossed = crossed_under(plan, ledger)
     amended = _after_decision(ledger, at, plan=plan, crossed=crossed)
     return amended, Verdict(Outcome.AMENDED), _policy_fields(plan)
+
+
+def crossed_under(plan: CompiledPolicy, before: Ledger) -> int:
+    """Return how many thresholds a dataset has crossed once an amendment gives it `plan`."""
+    crossed = plan.count_crossed(plan.progress(before.totals), exhausted=before.exhausted)
+    # What a reservation gave back uncrosses nothing, so the same thresholds stay crossed.
+    same = plan.policy.alert_at == before.plan.policy.alert_at
+    return max(crossed, before.crossed) if same else crossed
 
 
 def _lower(ledger: Ledger, wanted: Policy, at: int) -> tuple[Ledger, Verdict, dict[str, object]]:

@@ -46,15 +46,22 @@ class AllBudgets(msgspec.Struct, frozen=True, gc=False):
 
     parts: tuple[Part, ...]
 
-    def charge(self, claim: CheckedClaim, asked: Price) -> list[Sums] | Denial:
+    def charge(
+        self, claim: CheckedClaim, asked: Price, reserve: bool = False
+    ) -> list[Sums] | Denial:
         """Return what was used of each budget after a claim, or why it is denied.
 
         Args:
             asked: what the claim costs the dataset.
+            reserve: the claim may be voided later.
         """
         after: list[Sums] = []
         for budget, used in self.parts:
-            charged = budget.charge(used, budget.price(claim, asked) if budget.own else asked)
+            cost = budget.price(claim, asked) if budget.own else asked
+            if reserve:
+                charged = budget.charge_reserved(used, claim, cost)
+            else:
+                charged = budget.charge(used, cost)
             if charged is None:
                 return self._denial(budget, claim, asked)
             after.append(charged)

@@ -69,7 +69,7 @@ def largest(
             # What a batch repeats is charged part by part, which may cost more.
             times = _most_times(claim, kind, capacity, spent, times)
         return claim_text(Repeat(claim.claim, times)) if times else None
-    return _search(claim, kind, capacity, spent)
+    return _search(claim.offered(), kind, capacity, spent)
 
 
 def _most_times(

@@ -2,13 +2,54 @@
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Final, Self, get_args
 
 import msgspec
 
 from accountant.amounts import Units
 from accountant.fractional import round_up_amounts
 from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.records.reservation_rows import GuaranteeState
+
+_STATES: Final[tuple[GuaranteeState, ...]] = get_args(GuaranteeState)
+
+
+def _worse(one: GuaranteeState, other: GuaranteeState) -> GuaranteeState:
+    """Return the worse of two states of a guarantee."""
+    return max(one, other, key=_STATES.index)
+
+
+def guarantee_after_resolving(
+    before: GuaranteeState, *, mistaken: bool, charged: bool
+) -> GuaranteeState:
+    """Return what an owner's record on a broken reservation makes of a guarantee.
+
+    A live decision and a replay both call this.
+
+    Args:
+        mistaken: nothing was released beyond the maximum.
+        charged: what was released was charged.
+    """
+    found: GuaranteeState = "explained" if mistaken else "if_bounded" if charged else "void"
+    return _worse(before, found)
+
+
+class Held(msgspec.Struct, frozen=True, gc=False):
+    """The reservations of a dataset, in sum.
+
+    Attributes:
+        count, broken: how many are open, and how many of them released beyond their maximum.
+        amounts: what they hold of each of the dataset's totals.
+        latest_at: the latest time of the log at which the dataset was decided on, milliseconds
+            since 1970: later than `changed_at` only after the clock was set back.
+        settled: how many settled sessions a claim may continue.
+    """
+
+    count: int
+    broken: int
+    amounts: tuple[Units, ...]
+    latest_at: int
+    settled: int = 0
 
 
 class Ledger(msgspec.Struct, frozen=True, gc=False):
@@ -34,6 +75,10 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
         closed_at: milliseconds of its closing, 0 before it; only of such datasets, too.
         levels, limits: how many rows of levels it has, and how many limits are in force.
         paused: nothing is granted until it is resumed.
+        held: of its reservations, None where it has none.
+        guarantee, note: what became of its guarantee, but for reservations that are broken now, and
+            an owner's words about it.
+        schema: the dataset's, in its canonical bytes; b"" for none.
     """
 
     dataset: str
@@ -55,14 +100,43 @@ class Ledger(msgspec.Struct, frozen=True, gc=False):
     granted_at: int = 0
     levels: int = 0
     limits: int = 0
+    held: Held | None = None
+    guarantee: GuaranteeState = ""
+    note: str = ""
     closed_at: int = 0
     paused: bool = False
+    schema: bytes = b""
 
     @classmethod
-    def new(cls, dataset: str, plan: CompiledPolicy, at: int) -> Self:
+    def new(cls, dataset: str, plan: CompiledPolicy, at: int, schema: bytes = b"") -> Self:
         """Return a new ledger with nothing spent."""
         zero: tuple[Units, ...] = (0,) * len(plan.sums)
-        return cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, plan.readings(zero))
+        readings = plan.readings(zero)
+        new = cls(dataset, plan, 1, 0, zero, 0, False, False, at, at, 1, readings)
+        return msgspec.structs.replace(new, schema=schema) if schema else new
+
+    @property
+    def suspended(self) -> bool:
+        """Whether nothing is granted because a reservation released beyond its maximum."""
+        return self.held is not None and self.held.broken > 0
+
+    @property
+    def is_void(self) -> bool:
+        """Whether no theorem covers what was released, so that odometers read infinity."""
+        return self.stated_guarantee == "void"
+
+    @property
+    def stated_guarantee(self) -> GuaranteeState:
+        """What became of its guarantee, as decisions and views state it."""
+        return "void" if self.suspended else self.guarantee
+
+    def clock(self, at: int) -> int:
+        """Return the time that deadlines are compared with: it never falls.
+
+        Args:
+            at: the decision's time, milliseconds since 1970.
+        """
+        return at if self.held is None else max(at, self.changed_at, self.held.latest_at)
 
     @property
     def spent(self) -> tuple[Units, ...]:

@@ -4,179 +4,131 @@ A reservation is a grant that is charged its maximum until it is settled, voided
 Only two kinds of claims settle below their maximum, `ex_post` and `brownian`. All others settle
 in full: a cost that depends on the outcome would over-spend (docs/theory.md section 3). Only a
 reservation that never read the data may be voided: voiding after a look at the data would reveal
-the result without charge. Records do not use these rules yet.
+the result without charge.
 
-All functions are pure. A caller subtracts `returned` from the totals, in the order of `plan.sums`;
-limits get theirs back by `accountant.limits.charge.refund`.
+All functions are pure.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from decimal import Decimal
-from enum import StrEnum
 from fractions import Fraction
 from typing import Final
 
 import msgspec
 
-from accountant.amounts import INFINITE, UNIT, Units, exact_cost, parse
-from accountant.claims import Brownian, CheckedClaim, ExPost
+from accountant.amounts import INFINITE, Units, exact_cost
+from accountant.claims import Brownian, CheckedClaim, Claim, ExPost
 from accountant.claims.price import Price, amount, price
 from accountant.claims.promises import Promise, promise
 from accountant.conversions.gdp import mu_of_pure
-from accountant.filters.beside import ENDED, EPSILON, WITHOUT, BesideBasic
-from accountant.fractional import parts_of
-from accountant.policy.compiled_policy import CompiledPolicy
+from accountant.filters.base import Filter
+from accountant.filters.beside import ENDED, EPSILON, WITHOUT
 
 _PAID_EX_POST: Final = frozenset(
     {"epsilon", "ex_post_only", "ex_post_epsilon", "loss_epsilon", "loss_ex_post"}
 )
 """The sums that charge an ex-post claim its own cost."""
 
+_STATE: Final = "mu_squared"
+"""The sum of gdp_residue whose charges depend on what was spent before."""
+
 Parts = tuple[tuple[Promise, int], ...]
 
 
-class Ruling(StrEnum):
-    """The possible ends of a reservation."""
-
-    SETTLED = "settled"
-    VOIDED = "voided"
-    REFUSED = "refused"
-    """The reservation stays at its maximum."""
-    CLOSE = "close"
-    """The reservation stays at its maximum; the caller closes the dataset and raises an alarm."""
-
-
-class Settlement(msgspec.Struct, frozen=True):
-    """A ruling on a reservation.
-
-    Attributes:
-        returned: the amount to subtract from each total, in units of 1e-40, never too much.
-        why: the cause of a refusal, for people.
-    """
-
-    ruling: Ruling
-    returned: tuple[Units, ...]
-    why: str | None = None
-
-
-def settle_ex_post(
-    plan: CompiledPolicy,
-    reserved: ExPost,
-    *,
-    paid: Decimal | Fraction,
-    has_begun: bool,
-    by_basic_alone: bool = False,
-) -> Settlement:
-    """Return the ruling on an ex-post reservation that is settled at E(y).
+def settled_ex_post(*, settles_ex_post: bool, beside: bool) -> frozenset[str]:
+    """Return the names of the totals that an ex-post claim's settlement lowers.
 
     Args:
-        paid: E(y) in nats, >= 0. The ledger computes it from the released values, as
-            `noise_reduction_cost` does; a number that a runner reports is never a cost.
-        has_begun: whether the mechanism's start was recorded before it read the data.
-        by_basic_alone: basic composition has let it in, beside a filter that was not charged.
-    The delta of the claim is never returned. A filter that does not settle ex-post claims has
-    charged a pure claim, and returns nothing; basic composition beside it settles them. Source:
-    Rogers 2023 Lemma 5.2; docs/theory.md section 3 and P13.
+        settles_ex_post: as of the filter.
+        beside: basic composition stands beside the filter.
     """
-    if not has_begun:
-        return _refuse(plan, "that it began must be recorded before it reads the data")
-    maximum, cost = Fraction(reserved.epsilon), Fraction(paid)
-    if not 0 <= cost <= maximum:
-        return _beyond(plan, f"it has paid {float(cost):.6g}, its maximum is {reserved.epsilon}")
-    settled = _settled_ex_post(plan, by_basic_alone)
+    settled = _PAID_EX_POST if settles_ex_post else frozenset[str]()
+    return settled | {EPSILON} if beside else settled
+
+
+def returned_by_payment(
+    sums: tuple[str, ...], maximum: Fraction, paid: Fraction, settled: frozenset[str]
+) -> tuple[Units, ...]:
+    """Return what an ex-post claim that paid less than its maximum gives back of each sum.
+
+    Its delta is never returned. Source: Rogers 2023 Lemma 5.2; docs/theory.md section 3 and P13.
+
+    Args:
+        maximum, paid: the bound, and E(y) <= it as the ledger computes it, in nats.
+        settled: as `settled_ex_post`, of the filter that the sums belong to.
+    """
     # Neither is rounded down, so the remaining charge is not below the paid cost. The smaller
     # one, rounded to 20 digits, may exceed the larger one, which is held exactly: return 0.
-    refund = max(0, exact_cost(maximum) - exact_cost(cost))
-    returned = tuple([refund if name in settled else 0 for name in plan.sums])
-    return Settlement(Ruling.SETTLED, returned)
+    refund = max(0, exact_cost(maximum) - exact_cost(paid))
+    return tuple([refund if name in settled else 0 for name in sums])
 
 
-def _settled_ex_post(plan: CompiledPolicy, by_basic_alone: bool) -> frozenset[str]:
-    """Return the names of the totals that an ex-post claim's settlement lowers."""
-    kind = plan.kind
-    settled = _PAID_EX_POST if kind.settles_ex_post else frozenset[str]()
-    if not isinstance(kind, BesideBasic):
-        return settled
-    uncharged = kind.limited_by_filter if by_basic_alone else ()
-    return settled.difference(uncharged) | {EPSILON}
+def _unshown(sums: tuple[str, ...], reserved: Brownian, shown: str) -> tuple[Units, ...]:
+    """Return what the answers that were never shown would have added to each total.
 
-
-def settle_brownian(
-    plan: CompiledPolicy, reserved: Brownian, *, shown: str, has_begun: bool
-) -> Settlement:
-    """Return the ruling on a Brownian reservation that ended at a variance above its own.
-
-    Args:
-        shown: the last variance shown, in squared query units. Every variance of the session,
-            and its end, must be functions of released values only.
-        has_begun: whether the session's start was recorded before it read the data.
-    Returns rho_max - rho_T, and the same difference for every sum that a Gaussian has; under
-    gdp_residue mu_max^2 - mu_T^2. Source: docs/theory.md section 3 and P4: the session is a
-    sequence of Gaussians, and the ruling returns the cost of those that never ran.
-    Raises: RequestInvalid: the variance is no amount above 0.
+    The session is a sequence of Gaussians: it returns rho_max - rho_T, and under gdp_residue
+    mu_max^2 - mu_T^2, whatever the state is. Source: docs/theory.md section 3 and P4.
     """
-    if not has_begun:
-        return _refuse(plan, "that it began must be recorded before it reads the data")
-    last = parse(shown, field="shown")
-    if last < Decimal(reserved.variance):
-        return _beyond(plan, f"it has shown variance {shown}, below {reserved.variance}")
-    if isinstance(reserved.previous, str) and last >= Decimal(reserved.previous):
-        return _refuse(plan, f"variance {shown} was shown before the session began")
     settled = msgspec.structs.replace(reserved, variance=shown)
     # The variance shown may be larger than a request may ask for, so `checked` would refuse it.
-    before, after = (_in_sums(plan, ((promise(claim), 1),)) for claim in (reserved, settled))
-    return Settlement(Ruling.SETTLED, tuple(map(_less, before, after)))
+    before, after = (_in(sums, ((promise(claim), 1),)) for claim in (reserved, settled))
+    return tuple(map(_less, before, after))
 
 
-def settle_in_full(plan: CompiledPolicy) -> Settlement:
-    """Return the ruling on any other reservation that has run, and on any that has expired."""
-    return Settlement(Ruling.SETTLED, _nothing(plan))
-
-
-def void(
-    plan: CompiledPolicy, reserved: CheckedClaim, charged: tuple[Units, ...], *, has_begun: bool
-) -> Settlement:
-    """Return the ruling on a reservation that its analyst takes back before it ran.
+def returned_by_session(
+    sums: tuple[str, ...], claim: Claim, shown: str, settled: frozenset[str]
+) -> tuple[Units, ...]:
+    """Return what a session that ended at the last level it showed gives back of each sum.
 
     Args:
-        charged: the amounts that its grant added to the totals.
-        has_begun: whether its start was recorded, so that it may have read the data.
-    A filter whose totals are sums returns the amounts it charged, and no more than the claim's
-    price: a decision's `cost` may exceed that by part of a unit, since it is what the totals
-    rounded up have grown by. Under gdp_residue that is right only for charges as Gaussians,
-    `voidable_price`: the cost of a pure mechanism depends on the state, and returning it to
-    another state over-spends (docs/theory.md section 3). A filter that has ended because basic
-    composition alone has let the claim in stays ended (P13).
+        claim: a session, see `is_session` of the claim.
+        shown: the variance, or the scale, of its last answer, within the session's levels.
+        settled: as `settled_ex_post`, of the filter that the sums belong to.
     """
-    if has_begun:
-        return _refuse(plan, "what has begun may have read the data: it can only be settled")
-    kind = plan.kind
-    maximum = dict(zip(plan.priced, voidable_price(plan, reserved).amounts, strict=True))
-    by_state = () if kind.adds_up else kind.sums
-    if isinstance(kind, BesideBasic):
-        maximum |= {WITHOUT: UNIT, ENDED: 0}
-        by_state = () if kind.adds_up else kind.limited_by_filter
+    if isinstance(claim, Brownian):
+        return _unshown(sums, claim, shown)
+    assert isinstance(claim, ExPost)
+    sensitivity = Fraction(str(claim.sensitivity))
+    paid = noise_reduction_cost(sensitivity=sensitivity, scale=Fraction(shown))
+    return returned_by_payment(sums, Fraction(claim.epsilon), paid, settled)
+
+
+def returned_by_voiding(
+    sums: tuple[str, ...], claim: CheckedClaim, charged: tuple[Units, ...], *, same_state: bool
+) -> tuple[Units, ...]:
+    """Return what a reservation that never began gives back of each sum: what it was charged.
+
+    Args:
+        charged: what its grant added to each sum, exactly.
+        same_state: the filter's state is exactly the one that the grant left. Otherwise a cost
+            that depended on the state stays charged (docs/theory.md section 3).
+    """
     returned = []
-    for name, own in zip(plan.sums, charged, strict=True):
-        if name in by_state and own and own != maximum[name]:
-            return _refuse(plan, "it was charged by the state it found, which is never returned")
-        returned.append(0 if own == INFINITE else _smaller(own, maximum[name]))
-    return Settlement(Ruling.VOIDED, tuple(returned))
+    for name, own in zip(sums, charged, strict=True):
+        by_state = name == _STATE and not same_state and own != voidable_mu_squared(claim)
+        stays = own == INFINITE or name == ENDED or by_state
+        returned.append(0 if stays else own)
+    return tuple(returned)
 
 
-def voidable_price(plan: CompiledPolicy, claim: CheckedClaim) -> Price:
-    """Return the price of a reservation that may be voided.
+def voidable_mu_squared(claim: CheckedClaim) -> Units:
+    """Return what a claim takes off the state of gdp_residue where it may be voided."""
+    asked = price(claim, (_STATE, "pure_epsilon"))
+    return _in((_STATE,), tuple([(_as_gaussian(worth), n) for worth, n in asked.parts]))[0]
+
+
+def voidable_price(kind: Filter, sums: tuple[str, ...], claim: CheckedClaim) -> Price:
+    """Return the price of a reservation that may be voided, in some sums.
 
     Under gdp_residue a pure mechanism is priced as the Gaussian that dominates it, of
     mu(epsilon) = 2 Phi^-1(e^epsilon / (1 + e^epsilon)); other filters use the claim's own price.
     """
-    asked = price(claim, plan.priced)
-    if plan.kind.adds_up:
+    asked = price(claim, sums)
+    if kind.adds_up:
         return asked
     parts = tuple([(_as_gaussian(worth), times) for worth, times in asked.parts])
-    return replace(asked, amounts=_in(plan, plan.priced, parts), parts=parts)
+    return replace(asked, amounts=_in(sums, parts), parts=parts)
 
 
 def noise_reduction_cost(*, sensitivity: Fraction, scale: Fraction) -> Fraction:
@@ -188,21 +140,16 @@ def noise_reduction_cost(*, sensitivity: Fraction, scale: Fraction) -> Fraction:
 
 
 def _as_gaussian(worth: Promise) -> Promise:
-    if worth.mu_squared is not None or worth.pure_epsilon is None:
+    if worth.pure_epsilon is None:
         return worth
+    if worth.mu_squared is not None:
+        # Charged as the Gaussian that it is, never by the state, whichever is smaller.
+        return replace(worth, pure_epsilon=None)
     mu = Fraction(mu_of_pure(worth.pure_epsilon))
     return replace(worth, mu_squared=mu**2, pure_epsilon=None)
 
 
-def _in_sums(plan: CompiledPolicy, parts: Parts) -> tuple[Units, ...]:
-    """Return the amount that mechanisms add to each total; under gdp_residue, Gaussian ones.
-
-    A Gaussian takes mu^2 off that filter's state, whatever the state is.
-    """
-    return _in(plan, plan.sums, parts)
-
-
-def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Units, ...]:
+def _in(sums: tuple[str, ...], parts: Parts) -> tuple[Units, ...]:
     def each(name: str, worth: Promise) -> Units:
         if name in (WITHOUT, ENDED):
             return 0
@@ -211,25 +158,6 @@ def _in(plan: CompiledPolicy, sums: tuple[str, ...], parts: Parts) -> tuple[Unit
     return tuple([sum(each(name, worth) * n for worth, n in parts) for name in sums])
 
 
-def _smaller(one: Units, other: Units) -> Units:
-    # `min` would compare what is rounded up.
-    if isinstance(one, float) or isinstance(other, float):
-        return min(one, other)
-    return one if parts_of(one) <= parts_of(other) else other
-
-
 def _less(before: Units, after: Units) -> Units:
-    # As in `settle_ex_post`, the smaller one may exceed the larger one after rounding.
+    # As in `returned_by_payment`, the smaller one may exceed the larger one after rounding.
     return 0 if before == INFINITE else max(0, before - after)
-
-
-def _nothing(plan: CompiledPolicy) -> tuple[Units, ...]:
-    return (0,) * len(plan.sums)
-
-
-def _refuse(plan: CompiledPolicy, why: str) -> Settlement:
-    return Settlement(Ruling.REFUSED, _nothing(plan), why)
-
-
-def _beyond(plan: CompiledPolicy, why: str) -> Settlement:
-    return Settlement(Ruling.CLOSE, _nothing(plan), why)

@@ -10,8 +10,12 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.errors import LogDamaged
 from accountant.fractional import Fractional, excess_text, less_excess, round_up_amounts
 from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import readings_of
+from accountant.ledger.ledger import Held
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.questions.schema import decode_schema, encode_schema
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
+from accountant.records.records import HeldRow
 
 
 def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
@@ -49,7 +53,33 @@ def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
         limits=ledger.limits or msgspec.UNSET,
         closed_at=ledger.closed_at or msgspec.UNSET,
         paused=True if ledger.paused else msgspec.UNSET,
+        held=held_row(ledger) or msgspec.UNSET,
+        guarantee=ledger.guarantee or msgspec.UNSET,
+        note=ledger.note or msgspec.UNSET,
+        schema=msgspec.Raw(ledger.schema) if ledger.schema else msgspec.UNSET,
     )
+
+
+def held_row(ledger: Ledger) -> HeldRow | None:
+    """Return a dataset's reservations on the wire, None for none."""
+    held = ledger.held
+    if held is None:
+        return None
+    sums = ledger.plan.sums
+    totals = dict(zip(sums, map(format_units, held.amounts), strict=True))
+    rounded_up = {
+        name: excess_text(amount)
+        for name, amount in zip(sums, held.amounts, strict=True)
+        if isinstance(amount, Fractional)
+    }
+    numbers = held.broken, held.latest_at, held.settled
+    return HeldRow(held.count, totals, rounded_up or None, *numbers)
+
+
+def _held(plan: CompiledPolicy, row: HeldRow) -> Held:
+    wire: dict[str, str | int] = {"mechanisms": 0, **row.totals}
+    _, amounts = totals_from(plan, wire, row.rounded_up)
+    return Held(row.count, row.broken, amounts, row.latest_at, row.settled)
 
 
 def ledger_of_row(row: Snapshot) -> Ledger:
@@ -59,7 +89,7 @@ def ledger_of_row(row: Snapshot) -> Ledger:
     """
     plan = stored_plan(decode_policy(row.policy), tuple(row.budget.values()))
     mechanisms, totals = totals_from(plan, row.totals, row.rounded_up or None)
-    return Ledger(
+    found = Ledger(
         dataset=row.dataset,
         plan=plan,
         sequence=row.sequence,
@@ -81,7 +111,24 @@ def ledger_of_row(row: Snapshot) -> Ledger:
         limits=row.limits or 0,
         closed_at=row.closed_at or 0,
         paused=bool(row.paused),
+        held=None if row.held is msgspec.UNSET else _held(plan, row.held),
+        guarantee=row.guarantee or "",
+        note=row.note or "",
+        schema=b"" if row.schema is msgspec.UNSET else _schema(bytes(row.schema)),
     )
+    if found.is_void:
+        return msgspec.structs.replace(found, readings=readings_of(found, totals))
+    return found
+
+
+def _schema(value: bytes) -> bytes:
+    try:
+        found = encode_schema(decode_schema(value))
+    except msgspec.MsgspecError as error:
+        raise LogDamaged(f"the schema of a row cannot be read: {error}") from error
+    if found != value:
+        raise LogDamaged("the schema of a row is not in its canonical form")
+    return value
 
 
 def totals_wire(ledger: Ledger) -> dict[str, str | int]:

@@ -6,7 +6,7 @@ from typing import Final
 
 import msgspec
 
-from accountant.filters import BesideBasic
+from accountant.filters import BesideBasic, Filter
 from accountant.limits.compiled_limit import part_of
 from accountant.limits.periods import Periods
 from accountant.limits.state import (
@@ -44,24 +44,24 @@ def is_possible(record: SetLimit, plan: CompiledPolicy) -> bool:
     """Return whether the filter supports the parts and the reserved share of a record."""
     period_part = None if record.pace is None else record.pace.part
     parts = [part for part in (record.part, period_part) if part is not None]
-    if parts and not allows_parts(plan):
+    if parts and not allows_parts(plan.kind):
         return False
     if record.reserved is not None:
-        if not allows_reserved_shares(plan):
+        if not allows_reserved_shares(plan.kind):
             return False
         parts.append(record.reserved)
     return not any(_rounds_to_zero(part, plan) for part in parts)
 
 
-def allows_parts(plan: CompiledPolicy) -> bool:
+def allows_parts(kind: Filter) -> bool:
     """Return whether a limit may be a part of the budget, or a period limit."""
     # A residue has no parts: what a pure mechanism costs depends on what was spent before.
-    return plan.kind.adds_up
+    return kind.adds_up
 
 
-def allows_reserved_shares(plan: CompiledPolicy) -> bool:
+def allows_reserved_shares(kind: Filter) -> bool:
     """Return whether a share of the budget can be reserved."""
-    return plan.policy.filter in RESERVABLE_FILTERS and not isinstance(plan.kind, BesideBasic)
+    return kind.name in RESERVABLE_FILTERS and not isinstance(kind, BesideBasic)
 
 
 def _rounds_to_zero(part: str, plan: CompiledPolicy) -> bool:

@@ -134,6 +134,11 @@ def _share_after(rule: LimitRule, state: LimitState, amounts: Sums) -> Count:
     return Count(rule.shared_since, rule.share_sums, plus(used, amounts))
 
 
+def state_sum(sums: tuple[str, ...], amounts: Sums) -> Units | None:
+    """Return the spent part of gdp_residue's state, None for the sums of another filter."""
+    return amounts[sums.index("mu_squared")] if "mu_squared" in sums else None
+
+
 class LimitCharge(msgspec.Struct, frozen=True, gc=False):
     """The amounts that one grant was charged at one limit, for a later refund.
 
@@ -142,6 +147,8 @@ class LimitCharge(msgspec.Struct, frozen=True, gc=False):
         counted, period_used, used: charged to the limit, its period, and its share.
         counted_since, shared_since: version since which they are counted.
         begins_at, resets: the period, as in `PeriodUsage`.
+        counted_sums, period_sums, share_sums: names of the amounts of each.
+        after: as of `Reservation`, of a limit with a filter of its own.
     """
 
     key: Key
@@ -152,6 +159,10 @@ class LimitCharge(msgspec.Struct, frozen=True, gc=False):
     resets: int = 0
     used: Sums = ()
     shared_since: int = 0
+    counted_sums: tuple[str, ...] = ()
+    period_sums: tuple[str, ...] = ()
+    share_sums: tuple[str, ...] = ()
+    after: Units | None = None
 
 
 def charges_of(limits: ApplicableLimits, charged: Iterable[ChargedLimit]) -> list[LimitCharge]:
@@ -161,29 +172,56 @@ def charges_of(limits: ApplicableLimits, charged: Iterable[ChargedLimit]) -> lis
         limits: those that applied to the request.
     """
     applied = {each.state.key: each for each in limits.limits}
-    return [_charge_of(each, applied.get(each.after.key)) for each in charged]
+    return [
+        charge_of(each.before, each.after, each.rule, each.update, applied.get(each.after.key))
+        for each in charged
+    ]
 
 
-def _charge_of(charged: ChargedLimit, limit: ApplicableLimit | None) -> LimitCharge:
-    before, state, rule = charged.before, charged.after, charged.rule
+def charge_of(
+    before: LimitState,
+    after: LimitState,
+    rule: LimitRule,
+    update: LimitUpdate,
+    limit: ApplicableLimit | None,
+) -> LimitCharge:
+    """Return the exact amounts that a grant was charged at one limit.
+
+    Args:
+        rule: the rule that applied.
+        update: what the grant's decision says about the limit.
+        limit: the limit as it applied to the request, with what counted of its usage; None where
+            it is a former team's, of which the share alone was charged.
+    """
     found: dict[str, object] = {}
-    if limit is not None and limit.compiled.limit is not None:
-        assert state.counted is not None
-        counted = _growth(limit.counted, state.counted.amounts)
-        found |= {"counted": counted, "counted_since": rule.counted_since}
-    if limit is not None and limit.compiled.period_limit is not None:
-        assert state.period_usage is not None
-        period_used = _growth(limit.period_used, state.period_usage.amounts)
+    if update.totals is not None:
+        assert limit is not None
+        assert after.counted is not None
+        counted = growth(limit.counted, after.counted.amounts)
         found |= {
-            "period_used": period_used,
-            "begins_at": state.period_usage.begins_at,
-            "resets": state.period_usage.resets,
+            "counted": counted,
+            "counted_since": rule.counted_since,
+            "counted_sums": after.counted.sums,
+            "after": state_sum(after.counted.sums, after.counted.amounts),
         }
-    if rule.share and state.used is not None:
+    if update.paced is not None:
+        assert limit is not None
+        assert after.period_usage is not None
+        found |= {
+            "period_used": growth(limit.period_used, after.period_usage.amounts),
+            "begins_at": after.period_usage.begins_at,
+            "resets": after.period_usage.resets,
+            "period_sums": after.period_usage.sums,
+        }
+    if update.used is not None:
+        assert after.used is not None
         used = before.used.amounts if before.used is not None else _NOTHING
-        used = minus(state.used.amounts, used)
-        found |= {"used": used, "shared_since": rule.shared_since}
-    return LimitCharge(state.key, **found)  # type: ignore[arg-type]
+        found |= {
+            "used": minus(after.used.amounts, used),
+            "shared_since": rule.shared_since,
+            "share_sums": after.used.sums,
+        }
+    return LimitCharge(after.key, **found)  # type: ignore[arg-type]
 
 
 def refund(
@@ -241,7 +279,8 @@ def _is_period_of(paced: PeriodUsage, charge: LimitCharge) -> bool:
     return (paced.begins_at, paced.resets) == (charge.begins_at, charge.resets)
 
 
-def _growth(before: Sums, after: Sums) -> Sums:
+def growth(before: Sums, after: Sums) -> Sums:
+    """Return what each amount has grown by, exactly; infinite where it is infinite now."""
     return tuple([b if b == INFINITE else b - a for a, b in zip(before, after, strict=True)])
 
 

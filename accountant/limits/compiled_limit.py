@@ -11,8 +11,9 @@ from typing import NamedTuple
 from accountant.amounts import Units, format_units, parse_units, part_up
 from accountant.claims import CheckedClaim
 from accountant.claims.price import Price, price
-from accountant.filters import Filter
+from accountant.filters import BesideBasic, Filter
 from accountant.fractional import round_up_amounts
+from accountant.ledger.settlement import voidable_price
 from accountant.limits.wire import LimitName, LimitRecord, Texts
 from accountant.policy import filter_of
 from accountant.policy.cap import CappedFilter
@@ -64,6 +65,28 @@ class CompiledLimit(NamedTuple):
         if self.cap is not None and not self.cap.admits(cost):
             return None
         return self.kind.charge(self.capacity, spent, cost)
+
+    def charge_reserved(
+        self, spent: tuple[Units, ...], claim: CheckedClaim, cost: Price
+    ) -> tuple[Units, ...] | None:
+        """Return the spent amounts after a reservation, which may be voided later.
+
+        Only under gdp_residue that is not `charge`: there what always returns is dearer, each pure
+        mechanism being charged as a Gaussian. Where that does not fit, or where only basic
+        composition beside the filter would admit it, the claim is charged its own cost, which
+        never returns to another state.
+
+        Args:
+            cost: the claim's own, which the cap of one request is compared with.
+        """
+        kind = self.kind
+        after = self.charge(spent, cost)
+        if after is None or kind.adds_up:
+            return after
+        dearer = kind.charge(self.capacity, spent, voidable_price(kind, kind.needs, claim))
+        if dearer is None or (isinstance(kind, BesideBasic) and dearer[-1] != spent[-1]):
+            return after
+        return dearer
 
     def is_over(self, spent: tuple[Units, ...]) -> bool:
         """Tell whether a lowered limit with a filter of its own is below what was spent.

@@ -18,7 +18,8 @@ from accountant.limits.store import LimitStore, reserved_after
 from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.draft import Draft
 from accountant.partition.permits import may_decide
-from accountant.records import AdminRecord, Open, SetLimit, SetMember
+from accountant.partition.reservation_records import decide_resolve
+from accountant.records import AdminRecord, Open, Resolve, SetLimit, SetMember
 from accountant.records.members import (
     MAX_MEMBERS,
     Member,
@@ -48,6 +49,9 @@ def decide_admin(draft: Draft, ledger: Ledger | None, record: AdminRecord) -> Ad
         return _member(draft, ledger, record)
     if isinstance(record, SetLimit):
         return _limit(draft, ledger, record)
+    if isinstance(record, Resolve):
+        after, verdict, extra, _ = decide_resolve(draft, ledger, record)
+        return after, verdict, extra
     return _administer(draft, ledger, record)
 
 

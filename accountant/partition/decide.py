@@ -6,15 +6,20 @@ The processor, the offline `decide` command and `audit` all call `decide`: there
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
+from msgspec import UNSET
 
+from accountant.amounts import Units
+from accountant.claims import Claim
 from accountant.errors import RequestInvalid
 from accountant.foreign_text import escape_json
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
 from accountant.ledger.snapshots import (
+    held_row,
     odometers_wire,
     remaining_wire,
     rounded_up_wire,
@@ -24,8 +29,16 @@ from accountant.partition.admin_records import decide_admin
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import encode_grant
 from accountant.partition.ids import RememberedDecision, id_key
-from accountant.partition.judge import decide_request
-from accountant.partition.key_hash import partition_of
+from accountant.partition.judge import decide_question, decide_request
+from accountant.partition.key_hash import home_of
+from accountant.partition.reservation_records import decide_reservation_step, place, reserve
+from accountant.partition.several_datasets import (
+    PartResult,
+    decide_parts,
+    decide_step_parts,
+    missing_part,
+    names_several,
+)
 from accountant.records import (
     FORMAT,
     RULES,
@@ -35,6 +48,7 @@ from accountant.records import (
     MechanismRequest,
     Open,
     Origin,
+    ReservationStep,
     decode_decision,
 )
 from accountant.records.encoded_decision import EncodedDecision
@@ -46,13 +60,17 @@ from accountant.records.inputs import (
     canonical,
     check,
 )
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import GRANTS, STEPS, Outcome, Reason
+from accountant.records.placement import record_key
+from accountant.records.records import Derived
+from accountant.reservations.held import drop_final
 from accountant.times import iso
 
 CLOCK_LEAD_MS: Final = 300_000
 """An append time may be ahead of the deciding clock by at most this."""
 
 _NOTHING_MORE: Final[dict[str, object]] = {}
+_CHARGING: Final = GRANTS | STEPS
 
 
 def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
@@ -60,7 +78,8 @@ def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
 
     Every record gets exactly one decision, whatever its bytes are. Precedence: undecodable or
     oversize, field rules, wrong_partition, expired, issued_in_future, repeated or conflict,
-    overloaded, unknown_dataset or already_opened, not_permitted, then that of `adjudicate`.
+    overloaded, not_together, unknown_dataset or already_opened, not_permitted, then that of
+    `adjudicate`.
 
     Args:
         draft: the state so far; drop it if this raises.
@@ -101,9 +120,20 @@ def _decide_checked(
     dataset = request.dataset
     ledger = draft.ledger(dataset)
     genesis = draft.partition.genesis
-    if ledger is None and partition_of(dataset.encode(), genesis.partitions) != genesis.partition:
-        return _append_uncharged(
-            draft, record, checked, body, Outcome.INVALID, Reason.WRONG_PARTITION
+    is_open = ledger is not None
+    home = genesis.partition if is_open else home_of(dataset, genesis.placement, genesis.partitions)
+    if home != genesis.partition:
+        rule = f"belongs to partition {home} of {genesis.partitions}, not {genesis.partition}"
+        if genesis.placement == "group":
+            rule += f": the record's key must be {record_key(dataset, genesis.placement)}"
+        return _append_decision(
+            draft,
+            record,
+            Outcome.INVALID,
+            Reason.WRONG_PARTITION,
+            dataset=dataset,
+            request=msgspec.Raw(body),
+            error=FieldError("dataset", rule, dataset),
         )
     if record.source == "requests":
         draft.floor = max(draft.floor, draft.decided_at - genesis.window_ms)
@@ -136,32 +166,109 @@ def _decide_new(
     ledger: Ledger | None,
     identity: tuple[int, str, bytes],
 ) -> EncodedDecision:
-    request = checked.body
-    if ledger is None and not isinstance(request, Open):
-        reason = Reason.UNKNOWN_DATASET
-        encoded = _append_uncharged(draft, record, checked, body, Outcome.REFUSED, reason)
-        _remember(draft, identity, encoded, None)
-        return encoded
-    extra, analyst = _NOTHING_MORE, None
+    request, extra, analyst = checked.body, _NOTHING_MORE, None
     if isinstance(request, MechanismRequest):
+        if request.other_datasets is not UNSET:
+            return _decide_several(draft, record, body, checked, request, identity)
+        if ledger is None:
+            return _refuse_missing(draft, record, body, checked, identity, Reason.UNKNOWN_DATASET)
+        if ledger.held is not None:
+            ledger = drop_final(draft.reservations, ledger, draft.decided_at)
         analyst = request.analyst
-        assert ledger is not None
-        assert checked.claim is not None
+        claim = checked.claim
+        if claim is None:
+            return _decide_question(draft, record, request, body, ledger, identity)
         after, verdict = decide_request(
             ledger,
             request,
-            checked.claim,
+            claim,
             draft.members.get,
             draft.levels if ledger.limits else None,
             draft.decided_at,
             draft.resets,
+            request.reserve is not UNSET,  # by position: keywords take longer
+            draft.reservations,
         )
         if verdict.outcome is Outcome.GRANTED:
             return _append_grant(draft, record, body, analyst, (ledger, after), verdict, identity)
+        if verdict.outcome is Outcome.RESERVED:
+            return _append_reserved(
+                draft, record, request, claim.claim, body, (ledger, after), verdict, identity
+            )
+    elif ledger is None and not isinstance(request, Open):
+        return _refuse_missing(draft, record, body, checked, identity, Reason.UNKNOWN_DATASET)
+    elif isinstance(request, ReservationStep):
+        assert ledger is not None
+        return _decide_step(draft, record, body, request, ledger, identity)
     else:
+        if ledger is not None:
+            ledger = drop_final(draft.reservations, ledger, draft.decided_at)
         after, verdict, extra = decide_admin(draft, ledger, request)
     decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
     encoded = draft.append(decision, record.key, analyst)
+    draft.put(after)
+    _remember(draft, identity, encoded, decision.cost)
+    return encoded
+
+
+def _decide_question(
+    draft: Draft,
+    record: Input,
+    request: MechanismRequest,
+    body: bytes,
+    ledger: Ledger,
+    identity: tuple[int, str, bytes],
+) -> EncodedDecision:
+    assert request.question is not UNSET
+    assert request.noise is not UNSET
+    after, verdict, claim, error = decide_question(
+        ledger,
+        request,
+        request.question,
+        request.noise,
+        draft.members.get,
+        draft.members.of,
+        draft.levels if ledger.limits else None,
+        draft.decided_at,
+        draft.resets,
+        request.reserve is not UNSET,
+    )
+    ledgers, derived = (ledger, after), None if claim is None else Derived(claim.claim)
+    if derived is not None and verdict.outcome is Outcome.GRANTED:
+        return _append_grant(
+            draft, record, body, request.analyst, ledgers, verdict, identity, derived
+        )
+    if derived is not None and verdict.outcome is Outcome.RESERVED:
+        return _append_reserved(
+            draft, record, request, derived.claim, body, ledgers, verdict, identity, derived
+        )
+    extra: dict[str, object] = {"error": error, "derived": derived}
+    decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
+    encoded = draft.append(decision, record.key, request.analyst)
+    draft.put(after)
+    _remember(draft, identity, encoded, None)
+    return encoded
+
+
+def _decide_step(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    step: ReservationStep,
+    ledger: Ledger,
+    identity: tuple[int, str, bytes],
+) -> EncodedDecision:
+    ledger = drop_final(draft.reservations, ledger, draft.decided_at)
+    if names_several(draft, step):
+        results = decide_step_parts(draft, ledger, step)
+        return _append_parts(draft, record, body, results, identity)
+    after, verdict, extra, reservation = decide_reservation_step(draft, ledger, step)
+    analyst = charged = None
+    if reservation is not None and verdict.outcome in STEPS:
+        analyst = reservation.analyst  # a refused step is no request of theirs
+        charged = charged_of(ledger, after)
+    decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
+    encoded = draft.append(decision, record.key, analyst, charged=charged)
     draft.put(after)
     _remember(draft, identity, encoded, None)
     return encoded
@@ -175,9 +282,9 @@ def _append_grant(
     ledgers: tuple[Ledger, Ledger],
     verdict: Verdict,
     identity: tuple[int, str, bytes],
+    derived: Derived | None = None,
 ) -> EncodedDecision:
     before, after = ledgers
-    spent = after.totals[0]
     value, amounts = encode_grant(
         draft.head,
         (iso(draft.decided_at), iso(draft.floor)),
@@ -185,6 +292,7 @@ def _append_grant(
         verdict,
         body,
         (draft.sequence + 1, draft.partition.genesis.partition, record.offset),
+        derived,
     )
     encoded = draft.append_value(
         value,
@@ -193,11 +301,113 @@ def _append_grant(
         dataset=after.dataset,
         sequence=after.sequence,
         analyst=analyst,
-        # The difference of the totals as written, so that it equals `cost`.
-        charged=0 if isinstance(spent, float) else int(spent) - int(before.totals[0]),
+        charged=charged_of(before, after),
         crossed=bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
     )
     draft.put(after, amounts)
+    for each in verdict.charged:
+        draft.levels.put(each.after)
+    _remember(draft, identity, encoded, verdict.cost)
+    return encoded
+
+
+def _decide_several(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    checked: CheckedInput,
+    request: MechanismRequest,
+    identity: tuple[int, str, bytes],
+) -> EncodedDecision:
+    missing = missing_part(draft, request)
+    if missing is not None:
+        return _refuse_missing(draft, record, body, checked, identity, *missing)
+    assert checked.claim is not None
+    results = decide_parts(draft, request, checked.claim)
+    return _append_parts(draft, record, body, results, identity, request.analyst)
+
+
+def _append_parts(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    results: Sequence[PartResult],
+    identity: tuple[int, str, bytes],
+    analyst: str | None = None,
+) -> EncodedDecision:
+    """Append one decision over several datasets.
+
+    Args:
+        analyst: of a request; of a step, the reservation says whose it is.
+    """
+    raw = msgspec.Raw(body)
+    decisions = [
+        _ledger_decision(draft, record, raw, each.after, each.verdict, each.fields)
+        for each in results
+    ]
+    charged = [
+        charged_of(each.before, each.after) if each.verdict.outcome in _CHARGING else None
+        for each in results
+    ]
+    held = decisions[0].reservation
+    if analyst is None and held is not None and decisions[0].outcome in STEPS:
+        analyst = held.analyst
+    encoded = draft.append_parts(decisions, record.key, analyst, charged=charged)
+    place(draft, [each.new for each in results if each.new is not None], encoded)
+    for each in results:
+        draft.put(each.after)
+        for limit in each.verdict.charged:
+            draft.levels.put(limit.after)
+    _remember(draft, identity, encoded, None)
+    return encoded
+
+
+def _refuse_missing(
+    draft: Draft,
+    record: Input,
+    body: bytes,
+    checked: CheckedInput,
+    identity: tuple[int, str, bytes],
+    reason: Reason,
+    refused_by: str | None = None,
+) -> EncodedDecision:
+    """Refuse a request that no ledger can decide."""
+    encoded = _append_uncharged(
+        draft, record, checked, body, Outcome.REFUSED, reason, refused_by=refused_by
+    )
+    _remember(draft, identity, encoded, None)
+    return encoded
+
+
+def charged_of(before: Ledger, after: Ledger) -> Units:
+    """Return what a decision adds to the first of the totals, below 0 for what comes back.
+
+    It is the difference of the totals as written, so that it equals the `cost` of a grant.
+    """
+    spent = after.totals[0]
+    return 0 if isinstance(spent, float) else int(spent) - int(before.totals[0])
+
+
+def _append_reserved(
+    draft: Draft,
+    record: Input,
+    request: MechanismRequest,
+    claim: Claim,
+    body: bytes,
+    ledgers: tuple[Ledger, Ledger],
+    verdict: Verdict,
+    identity: tuple[int, str, bytes],
+    derived: Derived | None = None,
+) -> EncodedDecision:
+    before, granted = ledgers
+    clock = before.clock(draft.decided_at)
+    after, extra, new = reserve(before, granted, request, claim, verdict, clock)
+    extra["derived"] = derived
+    decision = _ledger_decision(draft, record, msgspec.Raw(body), after, verdict, extra)
+    charged = charged_of(before, after)
+    encoded = draft.append(decision, record.key, request.analyst, charged=charged)
+    place(draft, (new,), encoded)
+    draft.put(after)
     for each in verdict.charged:
         draft.levels.put(each.after)
     _remember(draft, identity, encoded, verdict.cost)
@@ -241,6 +451,8 @@ def _ledger_decision(
         source=Origin(record.source, draft.partition.genesis.partition, record.offset),
         level=verdict.level,
         left_at=verdict.left_at,
+        held=None if ledger.held is None else held_row(ledger),
+        guarantee=ledger.stated_guarantee or None,
     )
     # Only admin requests have extra fields; setting them above would slow every request.
     return msgspec.structs.replace(decision, **extra) if extra else decision
@@ -254,12 +466,11 @@ def _append_uncharged(
     outcome: Outcome,
     reason: Reason | None = None,
     first: First | None = None,
+    refused_by: str | None = None,
 ) -> EncodedDecision:
     """Append a decision on a valid request that changes no ledger."""
-    dataset, raw = checked.body.dataset, msgspec.Raw(body)
-    return _append_decision(
-        draft, record, outcome, reason, dataset=dataset, request=raw, first=first
-    )
+    fields = {"dataset": checked.body.dataset, "request": msgspec.Raw(body), "first": first}
+    return _append_decision(draft, record, outcome, reason, **fields, refused_by=refused_by)
 
 
 def _append_decision(

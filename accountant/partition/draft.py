@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections import Counter
+from collections.abc import Sequence
 from typing import Final
 
 import msgspec
@@ -38,6 +39,8 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.parts import join
+from accountant.reservations.table import ReservationChanges
 from accountant.times import ClockResets, iso
 
 _SPARED_MS: Final = 60_000
@@ -53,7 +56,7 @@ class Draft:
     Attributes:
         partition: the committed state; unchanged before `absorb`.
         ledgers: the datasets that changed.
-        members, levels: of all datasets, with the changes.
+        members, levels, reservations: of all datasets, with the changes.
         sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, with the
             changes.
     """
@@ -70,6 +73,7 @@ class Draft:
         self.ledgers: dict[str, Ledger] = {}
         self.members = MemberChanges(partition.members)
         self.levels = LimitChanges(partition.levels)
+        self.reservations = ReservationChanges(partition.reservations)
         self.resets = partition.resets
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
@@ -78,7 +82,7 @@ class Draft:
         # Lower bound on how many more ids fit.
         self._room = partition.ids.maximum - len(partition.ids)
         self._full = partition.full
-        self._undo_ledger: tuple[str, Ledger | None, int] | None = None
+        self._undo_ledgers: list[tuple[str, Ledger | None, int]] = []
         self._undo_id: str | None = None
 
     def ledger(self, dataset: str) -> Ledger | None:
@@ -94,7 +98,7 @@ class Draft:
         """
         name = ledger.dataset
         before = self.ledgers.get(name)
-        self._undo_ledger = name, before, self._opened
+        self._undo_ledgers.append((name, before, self._opened))
         if before is None and name not in self.partition.ledgers:
             self._opened += 1
         self.ledgers[name] = ledger
@@ -149,34 +153,42 @@ class Draft:
 
     def mark(self) -> Mark:
         """Return what `rewind` needs to undo the next decision, and only that one."""
-        self._undo_ledger = self._undo_id = None
+        self._undo_ledgers.clear()
+        self._undo_id = None
         self.members.mark()
         self.levels.mark()
+        self.reservations.mark()
         return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
         """Go back to the last mark, after an error or a decision that cannot be stored."""
         self.sequence, self.head, self.decided_at, self.floor, self.next = mark
-        if self._undo_ledger is not None:
-            name, before, self._opened = self._undo_ledger
+        while self._undo_ledgers:
+            name, before, self._opened = self._undo_ledgers.pop()
             if before is None:
                 del self.ledgers[name]
             else:
                 self.ledgers[name] = before
         self.members.undo()
         self.levels.undo()
+        self.reservations.undo()
         if self._undo_id is not None:
             del self._ids[self._undo_id]
-        self._undo_ledger = self._undo_id = None
+        self._undo_id = None
         self._room = 0  # counted above a watermark that may be lower again
 
     def append(
-        self, decision: Decision, key: bytes | None, analyst: str | None = None
+        self,
+        decision: Decision,
+        key: bytes | None,
+        analyst: str | None = None,
+        *,
+        charged: Units | None = None,
     ) -> EncodedDecision:
-        """Append a decision that grants nothing as the log's next.
+        """Append a decision that is no plain grant as the log's next.
 
         Args:
-            analyst: see `EncodedDecision`.
+            analyst, charged: see `EncodedDecision`.
         """
         return self.append_value(
             encode(decision),
@@ -186,9 +198,48 @@ class Draft:
             dataset=decision.dataset,
             sequence=decision.sequence,
             analyst=analyst,
-            crossed=bool(decision.crossed),
+            charged=charged,
+            crossed=bool(decision.crossed or _crosses(decision)),
             decision=decision,
         )
+
+    def append_parts(
+        self,
+        decisions: Sequence[Decision],
+        key: bytes | None,
+        analyst: str | None,
+        *,
+        charged: Sequence[Units | None],
+    ) -> EncodedDecision:
+        """Append one decision over several datasets as the log's next.
+
+        Args:
+            decisions: the decision as each dataset sees it.
+            analyst, charged: see `EncodedDecision`; `charged` by dataset.
+        """
+        whole = self.append(join(decisions), key)
+        whole.crossed = any(part.crossed or _crosses(part) for part in decisions)
+        whole.parts = tuple(
+            [
+                EncodedDecision(
+                    self.sequence,
+                    part.outcome,
+                    part.reason,
+                    part.dataset,
+                    part.sequence,
+                    self.decided_at,
+                    encode(part),
+                    analyst,
+                    amount,
+                    bool(part.crossed or _crosses(part)),
+                    key,
+                    whole.digest,
+                    part,
+                )
+                for part, amount in zip(decisions, charged, strict=True)
+            ]
+        )
+        return whole
 
     def append_value(
         self,
@@ -232,7 +283,9 @@ class Draft:
         sums = self.partition.full_checksum()
         members, moved = self.members.rows(sums)
         levels, moved_too = self.levels.rows(sums)
-        total, rows = sums.total + moved + moved_too, list[tuple[bytes, bytes | None]]()
+        reservations, moved_last = self.reservations.rows(sums)
+        total = sums.total + moved + moved_too + moved_last
+        rows = list[tuple[bytes, bytes | None]]()
         for name, ledger in self.ledgers.items():
             written, amounts = self._amounts[name]
             # After a `rewind` the amounts are those of a ledger that was undone.
@@ -257,10 +310,12 @@ class Draft:
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
+            reservations=self.reservations.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
         )
-        return [*rows, *members, *levels, (partition_row_key(genesis.partition), encode(last))]
+        own = partition_row_key(genesis.partition), encode(last)
+        return [*rows, *members, *levels, *reservations, own]
 
     def absorb(self) -> None:
         """Move the changes into the partition. Call this after their commit."""
@@ -286,10 +341,16 @@ class Draft:
                 state.checksum.forget(name)
         self.members.absorb(state.checksum)
         self.levels.absorb(state.checksum)
+        self.reservations.absorb(state.checksum)
         for key, (issued, remembered) in self._ids.items():
             state.ids.add(issued, key, remembered)
         state.ids.forget(state.floor)
         state.full = self._full
+
+
+def _crosses(decision: Decision) -> bool:
+    """Return whether a decision crosses a threshold of a limit."""
+    return any(each.crossed for each in decision.levels)
 
 
 def genesis_decision(genesis: Genesis, at: int) -> EncodedDecision:

@@ -14,10 +14,11 @@ from accountant.amounts import UNIT, Units, format_units
 from accountant.fractional import round_up_amounts
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
-from accountant.ledger.snapshots import format_reading, rounded_up_wire, snapshot
+from accountant.ledger.snapshots import format_reading, held_row, rounded_up_wire, snapshot
 from accountant.limits.charge import ChargedLimit
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
+from accountant.records.records import Derived
 
 _PLANS: Final = 4096
 _COUNTED: Final = ("owners", "members", "granted_at", "levels", "limits")
@@ -61,7 +62,7 @@ def form(plan: CompiledPolicy) -> Form:
         f'{{"type":"snapshot","version":{FORMAT},"dataset":"%b","generation":%d,"sequence":%d,'
         f'"policy":{policy},"budget":{encode(plan.budget_wire).decode()},"totals":{totals}%b,'
         f'"odometers":{odometers},"crossed":%d,"exhausted":%b,"closed":false,"opened_at":%d,'
-        f'"changed_at":%d%b}}'
+        f'"changed_at":%d%b%b}}'
     )
     return Form(
         grant=grant.encode(),
@@ -82,6 +83,7 @@ def encode_grant(
     verdict: Verdict,
     body: bytes,
     place: tuple[int, int, int],
+    derived: Derived | None = None,
 ) -> tuple[bytes, Amounts]:
     """Return the bytes of a granted request's decision, and the amounts that they hold.
 
@@ -91,6 +93,7 @@ def encode_grant(
         ledger: after the grant.
         body: the request, canonical: valid UTF-8 without line breaks.
         place: number of the record in its partition, the partition, the request's offset.
+        derived: of a request with a question.
     """
     plan = ledger.plan
     totals = round_up_amounts(ledger.totals) if ledger.fractional else ledger.totals
@@ -118,9 +121,22 @@ def encode_grant(
         body,
         place[1],
         place[2],
-        _levels(verdict.charged) if verdict.charged else b"",
+        _last_fields(ledger, verdict.charged, derived)
+        if verdict.charged or ledger.held is not None or ledger.guarantee or derived is not None
+        else b"",
     )
     return value, amounts
+
+
+def _last_fields(
+    ledger: Ledger, charged: tuple[ChargedLimit, ...], derived: Derived | None
+) -> bytes:
+    """Return the fields of limits, reservations and questions, which few datasets have."""
+    levels = b',"levels":%b' % encode([each.update for each in charged]) if charged else b""
+    held = b"" if ledger.held is None else b',"held":%b' % encode(held_row(ledger))
+    guarantee = b',"guarantee":%b' % encode(ledger.guarantee) if ledger.guarantee else b""
+    of_question = b"" if derived is None else b',"derived":%b' % encode(derived)
+    return levels + held + guarantee + of_question
 
 
 def _units(units: Units) -> bytes:
@@ -134,10 +150,6 @@ def _units(units: Units) -> bytes:
 
 def _reading(value: float) -> bytes:
     return format_reading(value).encode()
-
-
-def _levels(charged: tuple[ChargedLimit, ...]) -> bytes:
-    return b',"levels":%b' % encode([each.update for each in charged])
 
 
 def _cost(verdict: Verdict) -> bytes:
@@ -157,7 +169,7 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
     Args:
         amounts: as `encode_grant` returned for this very ledger; None if no grant made it.
     """
-    if amounts is None:
+    if amounts is None or ledger.held is not None or ledger.guarantee:
         return encode(snapshot(ledger))
     forms = form(ledger.plan)
     return forms.row % (
@@ -171,6 +183,7 @@ def row(ledger: Ledger, amounts: Amounts | None) -> bytes:
         ledger.opened_at,
         ledger.changed_at,
         _counts(ledger) if ledger.members or ledger.levels else b"",
+        b',"schema":%b' % ledger.schema if ledger.schema else b"",
     )
 
 

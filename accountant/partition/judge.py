@@ -5,35 +5,160 @@ Live decisions and previews both call `decide_request`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
-from typing import Final, Protocol
+from collections.abc import Callable, Iterable
+from functools import lru_cache, partial
+from typing import Final, NamedTuple, Protocol
 
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from accountant.claims import CheckedClaim
+from accountant.claims import CheckedClaim, check_claim
+from accountant.errors import RequestInvalid
 from accountant.ledger import Ledger
-from accountant.ledger.adjudicate import Verdict, adjudicate, advance
+from accountant.ledger.adjudicate import Verdict, adjudicate, advance, reason_stopped
 from accountant.limits.applicable_limits import applicable_limits, team_of
 from accountant.limits.store import LimitStore
 from accountant.partition.permits import RequestParties, may_ask
+from accountant.questions.derive import derive
+from accountant.questions.noise import Noise
+from accountant.questions.question import Question, check_question
+from accountant.questions.schema import decode_schema
+from accountant.records import FieldError
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, Reason
+from accountant.reservations.continuation import may_continue
+from accountant.reservations.reservation import Reservation
 from accountant.times import ClockResets
 
 _NOT_PERMITTED: Final = Verdict(Outcome.REFUSED, Reason.NOT_PERMITTED)
+_NOT_SETTLED: Final = Verdict(Outcome.REFUSED, Reason.NOT_SETTLED)
 
 Members = Callable[[str, str], MemberRow | None]
 """Returns the row of a dataset's member."""
+Roster = Callable[[str], Iterable[MemberRow]]
+"""Returns the rows of all of a dataset's members."""
+
+
+class Reservations(Protocol):
+    """Returns a dataset's reservation by its grant."""
+
+    def get(self, dataset: str, grant: str, /) -> Reservation | None: ...
 
 
 class RequestTerms(RequestParties, Protocol):
     """The terms of a request next to its claim."""
 
     @property
-    def unit(self) -> str: ...
+    def unit(self) -> str | UnsetType: ...
     @property
-    def neighbours(self) -> str: ...
+    def neighbours(self) -> str | UnsetType: ...
+
+
+class NotDerived(NamedTuple):
+    """Why no claim was derived from a question; `error` names what is wrong with it."""
+
+    reason: Reason
+    error: FieldError | None = None
+
+    def refuse(self, ledger: Ledger, at: int) -> QuestionVerdict:
+        """Return the refusal of the question."""
+        verdict = Verdict(Outcome.REFUSED, self.reason)
+        return QuestionVerdict(advance(ledger, at), verdict, error=self.error)
+
+
+class QuestionVerdict(NamedTuple):
+    """The decision on a request with a question.
+
+    Attributes:
+        claim: that was derived, None where the request was refused before that.
+        error: what is wrong with the question.
+    """
+
+    after: Ledger
+    verdict: Verdict
+    claim: CheckedClaim | None = None
+    error: FieldError | None = None
+
+
+def derive_claim(
+    ledger: Ledger, question: Question, noise: Noise, roster: Roster, at: int, *, reserve: bool
+) -> CheckedClaim | NotDerived:
+    """Return the claim of a question by the dataset's schema, or why there is none.
+
+    The schema, the question and, of a session, the dataset's members decide that, never the data.
+    Precedence: what stops every request, no_schema, question_not_allowed.
+    """
+    stopped = reason_stopped(ledger, reserve=reserve)
+    if stopped is not None:
+        return NotDerived(stopped)
+    if not ledger.schema:
+        return NotDerived(Reason.NO_SCHEMA)
+    try:
+        claim = _derived(ledger.schema, question, noise)
+        if noise.is_session:
+            _check_curator(ledger.dataset, noise, roster, at)
+        return claim
+    except RequestInvalid as error:
+        wrong = FieldError(_within_question(error.field), error.rule, error.value)
+        return NotDerived(Reason.QUESTION_NOT_ALLOWED, wrong)
+
+
+def _check_curator(dataset: str, noise: Noise, roster: Roster, at: int) -> None:
+    """Refuse a session that nobody may begin: it would wait until its deadline."""
+    if not any(row.holds("curator", at) for row in roster(dataset)):
+        rule = (
+            "needs a member with the role curator; an owner can add one with `accountant member "
+            f"set {dataset} NAME --role curator`"
+        )
+        raise RequestInvalid("noise.law", rule, str(noise.law))
+
+
+def _within_question(field: str) -> str:
+    return field if field.split(".", maxsplit=1)[0] == "noise" else f"question.{field}"
+
+
+@lru_cache(maxsize=1024)
+def _derived(schema: bytes, question: Question, noise: Noise) -> CheckedClaim:
+    checked = check_question(question, decode_schema(schema))
+    return check_claim(derive(checked, noise).claim)
+
+
+def decide_question(
+    ledger: Ledger,
+    request: RequestParties,
+    question: Question,
+    noise: Noise,
+    members: Members,
+    roster: Roster,
+    levels: LimitStore | None,
+    at: int,
+    resets: ClockResets,
+    reserve: bool,
+) -> QuestionVerdict:
+    """Return the decision on a request with a question on an open dataset.
+
+    It is that on a request with the derived claim, for the policy's unit and neighbours. Whoever
+    may not ask learns nothing of the schema.
+
+    Args:
+        roster: whose members are those of `members`. The others are as of `decide_request`.
+    Precedence: not_permitted, then `derive_claim`'s, then `adjudicate`'s.
+    """
+    policy = ledger.plan.policy
+    if not may_ask(policy, partial(members, ledger.dataset), request, at):
+        return QuestionVerdict(advance(ledger, at), _NOT_PERMITTED)
+    claim = derive_claim(ledger, question, noise, roster, at, reserve=reserve)
+    if isinstance(claim, NotDerived):
+        return claim.refuse(ledger, at)
+    terms = _PolicyTerms(request.analyst, request.via, policy.unit, policy.neighbours)
+    after, verdict = decide_request(ledger, terms, claim, members, levels, at, resets, reserve)
+    return QuestionVerdict(after, verdict, claim)
+
+
+class _PolicyTerms(NamedTuple):
+    analyst: str
+    via: str | UnsetType
+    unit: str
+    neighbours: str
 
 
 def decide_request(
@@ -44,22 +169,32 @@ def decide_request(
     levels: LimitStore | None,
     at: int,
     resets: ClockResets,
+    reserve: bool = False,
+    reservations: Reservations | None = None,
+    datasets: tuple[str, ...] = (),
 ) -> tuple[Ledger, Verdict]:
     """Return the ledger after a request on an open dataset, and the verdict.
 
     Args:
+        reserve: as of `adjudicate`.
         levels: of the partition; None where the dataset has none.
         at: the decision's time, milliseconds since 1970.
         resets: those of the partition's clock.
-    Precedence: not_permitted, then `adjudicate`'s.
+        reservations: of the partition; None where what a claim continues is not looked up.
+        datasets: of a request over several datasets, all of them.
+    Precedence: not_permitted, not_settled, then `adjudicate`'s.
     """
     plan, dataset = ledger.plan, ledger.dataset
     if plan.members_only or request.via is not UNSET:
         lookup = partial(members, dataset)
         if not may_ask(plan.policy, lookup, request, at):
             return advance(ledger, at), _NOT_PERMITTED
+    if claim.refinements and reservations is not None:
+        find = partial(reservations.get, dataset)
+        if not may_continue(claim, request.analyst, find, ledger.clock(at), datasets):
+            return advance(ledger, at), _NOT_SETTLED
     limits = None
     if levels is not None:
         team = team_of(members(dataset, request.analyst), at)
         limits = applicable_limits(ledger, levels, request.analyst, team, at, resets)
-    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits)
+    return adjudicate(ledger, claim, request.unit, request.neighbours, at, limits, reserve)

@@ -1,6 +1,8 @@
-"""The partition of a key, by murmur2 as in Kafka's own clients."""
+"""The partition of a dataset, by murmur2 of its key as in Kafka's own clients."""
 
 from __future__ import annotations
+
+from accountant.records.placement import Placement, record_key
 
 _SEED = 0x9747B28C
 _M = 0x5BD1E995
@@ -26,3 +28,8 @@ def murmur2(data: bytes) -> int:
 def partition_of(key: bytes, partitions: int) -> int:
     """Return the partition of a key among `partitions`."""
     return (murmur2(key) & 0x7FFFFFFF) % partitions
+
+
+def home_of(dataset: str, placement: Placement, partitions: int) -> int:
+    """Return the partition of a dataset among `partitions`: no other one may decide about it."""
+    return partition_of(record_key(dataset, placement).encode(), partitions)

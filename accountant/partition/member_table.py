@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Final
 
-from accountant.checksum import Checksum, crc_of_row
 from accountant.records import encode
 from accountant.records.members import MemberRow, member_row_key
+from accountant.records.row_changes import RowChanges
 
 _NOBODY: Final[dict[str, MemberRow]] = {}
 
@@ -58,82 +58,33 @@ class MemberTable:
                 yield row
 
 
-class MemberChanges:
+class MemberChanges(RowChanges[MemberRow]):
     """Changes to a table that are decided but not committed."""
 
-    __slots__ = ("_changed", "_crcs", "_table", "_undo")
+    __slots__ = ("_committed",)
 
     def __init__(self, table: MemberTable) -> None:
-        self._table = table
-        self._changed: dict[tuple[str, str], MemberRow | None] = {}
-        self._crcs: dict[str, tuple[MemberRow | None, int]] = {}  # of the rows written last
-        self._undo: list[tuple[tuple[str, str], bool, MemberRow | None]] = []
+        super().__init__(table)
+        self._committed = table
 
-    def get(self, dataset: str, name: str) -> MemberRow | None:
-        """Return a member's row as it is now."""
-        # Every request calls this, and nearly every draft changes no member.
-        if self._changed and (dataset, name) in self._changed:
-            return self._changed[dataset, name]
-        return self._table.get(dataset, name)
+    def of(self, dataset: str) -> Iterable[MemberRow]:
+        """Return the rows of a dataset's members as they are now."""
+        rows: dict[str, MemberRow | None] = {**self._committed.of(dataset)}
+        rows.update(self.changed_of(dataset))
+        return [row for row in rows.values() if row is not None]
+
+    def row_key(self, dataset: str, name: str) -> bytes:
+        """Return the key of a member's row."""
+        return member_row_key(dataset, name)
+
+    def row_value(self, row: MemberRow) -> bytes:
+        """Return the bytes of a member's row."""
+        return encode(row)
 
     def put(self, row: MemberRow) -> None:
         """Replace a member's row."""
-        self._change((row.dataset, row.member), row)
+        self.change((row.dataset, row.member), row)
 
     def remove(self, dataset: str, name: str) -> None:
         """Drop a member's row."""
-        self._change((dataset, name), None)
-
-    def _change(self, key: tuple[str, str], row: MemberRow | None) -> None:
-        self._undo.append((key, key in self._changed, self._changed.get(key)))
-        self._changed[key] = row
-
-    def mark(self) -> None:
-        """Begin what `undo` undoes."""
-        self._undo.clear()
-
-    def undo(self) -> None:
-        """Go back to the last mark."""
-        while self._undo:
-            key, there, before = self._undo.pop()
-            if there:
-                self._changed[key] = before
-            else:
-                del self._changed[key]
-
-    @property
-    def count(self) -> int:
-        """Number of rows as it is now."""
-        count = self._table.count
-        for key, row in self._changed.items():
-            count += (row is not None) - (self._table.get(*key) is not None)
-        return count
-
-    def rows(self, sums: Checksum) -> tuple[list[tuple[bytes, bytes | None]], int]:
-        """Return the changed rows for `state`, and by how much they move the checksum.
-
-        A removed row's value is None.
-        """
-        rows: list[tuple[bytes, bytes | None]] = []
-        moved = 0
-        for (dataset, name), row in self._changed.items():
-            key = member_row_key(dataset, name)
-            value = None if row is None else encode(row)
-            crc = 0 if value is None else crc_of_row(value)
-            moved += crc - sums.of(key.decode())
-            self._crcs[key.decode()] = row, crc
-            rows.append((key, value))
-        return rows, moved
-
-    def absorb(self, sums: Checksum) -> None:
-        """Make the changes the table's own, and their sums those of the rows written last."""
-        for (dataset, name), row in self._changed.items():
-            key = member_row_key(dataset, name).decode()
-            sums.forget(key)
-            if row is None:
-                self._table.remove(dataset, name)
-                continue
-            self._table.put(row)
-            written, crc = self._crcs.get(key, (None, 0))
-            if written is row:
-                sums.put(key, crc)
+        self.change((dataset, name), None)

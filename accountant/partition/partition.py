@@ -17,6 +17,9 @@ from accountant.partition.ids import IdTable
 from accountant.partition.member_table import MemberTable
 from accountant.records import FORMAT, RULES, Genesis, NextOffsets, PartitionRow, Source, encode
 from accountant.records.members import member_row_key
+from accountant.records.reservation_rows import reservation_row_key
+from accountant.reservations.reservation import row_of as reservation_row
+from accountant.reservations.table import ReservationTable
 from accountant.times import NO_RESETS
 
 NO_PREVIOUS: Final = "sha256:" + "0" * 64
@@ -39,6 +42,7 @@ class Partition:
         full: when the id table was last found full, the watermark and the last second of which
             ids could expire then.
         members, levels: the members and the limits of its datasets.
+        reservations: the open ones of its datasets.
         resets: those of the clock.
         checksum: of the rows of datasets, members and limits, as far as those are known.
         moves: raised before changes are taken in and again after it, so it is odd while they
@@ -60,6 +64,7 @@ class Partition:
         "members",
         "moves",
         "next",
+        "reservations",
         "resets",
         "rules",
         "sequence",
@@ -80,6 +85,7 @@ class Partition:
         self.full: tuple[int, int] | None = None
         self.members = MemberTable()
         self.levels = LimitTable()
+        self.reservations = ReservationTable()
         self.resets = NO_RESETS
         self.checksum = Checksum()
         self.moves = 0
@@ -87,7 +93,8 @@ class Partition:
     def full_checksum(self) -> Checksum:
         """Return the checksum of all rows, after adding the rows that were never written."""
         checksum = self.checksum
-        if len(checksum) < len(self.ledgers) + self.members.count + self.levels.count:
+        others = self.members.count + self.levels.count + self.reservations.count
+        if len(checksum) < len(self.ledgers) + others:
             for name, ledger in self.ledgers.items():
                 if name not in checksum:
                     checksum.put(name, crc_of_row(row(ledger, None)))
@@ -99,6 +106,10 @@ class Partition:
                 key = level_row_key(*level.key).decode()
                 if key not in checksum:
                     checksum.put(key, crc_of_row(encode(row_of(level))))
+            for reservation in self.reservations:
+                key = reservation_row_key(*reservation.key).decode()
+                if key not in checksum:
+                    checksum.put(key, crc_of_row(encode(reservation_row(reservation))))
         return checksum
 
     def row(self) -> PartitionRow:
@@ -118,6 +129,7 @@ class Partition:
             key=self.key or msgspec.UNSET,
             members=self.members.count or msgspec.UNSET,
             levels=self.levels.count or msgspec.UNSET,
+            reservations=self.reservations.count or msgspec.UNSET,
             resets=self.resets.number or msgspec.UNSET,
             reset_at=self.resets.last_to or msgspec.UNSET,
         )

@@ -8,7 +8,15 @@ from typing import Protocol
 from msgspec import UNSET, UnsetType
 
 from accountant.policy import Policy
-from accountant.records import AdminRecord, Pause, Resume, SetMember
+from accountant.records import (
+    AdminRecord,
+    Pause,
+    ReservationStep,
+    Resume,
+    SetMember,
+    Settle,
+    Void,
+)
 from accountant.records.members import MemberRow, Role
 
 Lookup = Callable[[str], MemberRow | None]
@@ -34,6 +42,21 @@ def may_ask(policy: Policy, lookup: Lookup, request: RequestParties, at: int) ->
     if request.via is not UNSET and not has_role(lookup, request.via, "engine", at):
         return False
     return policy.access != "members" or has_role(lookup, request.analyst, "analyst", at)
+
+
+def may_run(policy: Policy, lookup: Lookup, step: ReservationStep, at: int) -> bool:
+    """Tell whether a curator may begin or settle a question's reservation of an analyst.
+
+    A curator names itself as `via`. To begin, the analyst must still have their role.
+
+    Args:
+        at: milliseconds since 1970.
+    """
+    if isinstance(step, Void) or step.via is UNSET or not has_role(lookup, step.via, "curator", at):
+        return False
+    if isinstance(step, Settle) or policy.access != "members":
+        return True
+    return has_role(lookup, step.analyst, "analyst", at)
 
 
 def may_decide(lookup: Lookup, record: AdminRecord, at: int) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import msgspec
 
 from accountant.amounts import Units
@@ -16,9 +18,11 @@ class CountedDecision(msgspec.Struct, gc=False):
         partition_sequence, outcome, reason, dataset, sequence: as in `records.Decision`.
         decided_at: milliseconds since 1970.
         value: the decision's bytes.
-        analyst: the analyst of a granted or refused request, None for any other decision.
+        analyst: the analyst of a granted or refused request, and of a step of a reservation; None
+            for any other decision.
         charged: the amount that a grant added to the first of the dataset's totals, in units of
-            1e-40; 0 if that total is infinite now. None for any other decision.
+            1e-40, or a step of a reservation, below 0 for what comes back; 0 if that total is
+            infinite now. None for any other decision.
         crossed: whether the decision crossed a threshold, of the dataset or of one of its levels.
     """
 
@@ -40,12 +44,15 @@ class EncodedDecision(CountedDecision, gc=False):
     Attributes:
         key: the input's key, which is also the key of the decision's record.
         digest: SHA-256 of the value.
-        made: the whole decision, None until it is built or decoded.
+        cached: the whole decision, None until it is built or decoded.
+        parts: of a decision over several datasets, one for each of them, as `by_dataset` of
+            `records.parts` has them.
     """
 
     key: bytes | None
     digest: bytes
     cached: Decision | None = None
+    parts: tuple[EncodedDecision, ...] = ()
 
     @property
     def decision(self) -> Decision:
@@ -53,3 +60,14 @@ class EncodedDecision(CountedDecision, gc=False):
         if self.cached is None:
             self.cached = decode_decision(self.value)
         return self.cached
+
+
+def by_dataset(records: Iterable[EncodedDecision]) -> list[EncodedDecision]:
+    """Return decisions with each one over several datasets replaced by its parts."""
+    found: list[EncodedDecision] = []
+    for each in records:
+        if each.parts:
+            found += each.parts
+        else:
+            found.append(each)
+    return found

@@ -6,7 +6,7 @@ import msgspec
 
 from accountant.limits.wire import LimitRecord, LimitUpdate, Scope
 from accountant.records.outcomes import Outcome, Reason
-from accountant.records.records import NO_REQUEST, Origin
+from accountant.records.records import NO_REQUEST, Derived, Origin, ReservationUpdate
 from accountant.versions import Format, reader
 
 
@@ -20,6 +20,20 @@ class MemberName(msgspec.Struct, gc=False):
     """The member that a record names."""
 
     member: str = ""
+
+
+class PartHeader(msgspec.Struct, gc=False):
+    """Fields of one dataset's part of a decision."""
+
+    dataset: str
+    generation: int
+    sequence: int
+    cost: dict[str, str] | None = None
+    crossed: tuple[str, ...] = ()
+    level: LevelScope | None = None
+    levels: tuple[LimitUpdate, ...] = ()
+    reservation: ReservationUpdate | None = None
+    totals: msgspec.Raw = msgspec.Raw(b"")
 
 
 class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False):
@@ -43,12 +57,17 @@ class DecisionHeader(msgspec.Struct, tag_field="type", tag="decision", gc=False)
     crossed: tuple[str, ...] = ()
     level: LevelScope | None = None
     levels: tuple[LimitUpdate, ...] = ()
+    reservation: ReservationUpdate | None = None
     limit: LimitRecord | None = None
     member: MemberName | None = None
     source: Origin | None = None
     request: msgspec.Raw = NO_REQUEST
     totals: msgspec.Raw = msgspec.Raw(b"")
     error: msgspec.Raw = msgspec.Raw(b"")
+    parts: tuple[PartHeader, ...] = ()
+    refused_by: str | None = None
+    part_of: str | None = None
+    derived: Derived | None = None
 
 
 decode_header = reader(DecisionHeader)

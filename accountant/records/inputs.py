@@ -6,36 +6,56 @@ Whatever the bytes are, the answer is a value or one of two errors; nothing else
 from __future__ import annotations
 
 import json
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Protocol
 
 import msgspec
-from msgspec import UNSET
+from msgspec import UNSET, UnsetType
 
-from accountant.claims import CheckedClaim, check_claim
+from accountant.claims import CheckedClaim, Claim, check_claim
+from accountant.claims.fields import check_grant, check_noise
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Policy, check_alerts, check_horizon, check_ratio, resolve
 from accountant.policy.compiled_policy import open_plan
+from accountant.questions.noise import ACCURACY_FIRST, Noise, check_noise_wanted
+from accountant.questions.question import MAX_GROUPED, Question
+from accountant.questions.schema import Schema, check_schema
+from accountant.questions.stop import check_stop
+from accountant.questions.tokens import MAX_TEXT
 from accountant.records import (
     AdminRecord,
     Amend,
     Body,
     MechanismRequest,
     Open,
+    ReservationStep,
+    Reserve,
+    Resolve,
     SetLimit,
     SetMember,
+    Settle,
     Source,
 )
 from accountant.records.limit_fields import check_limit
 from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
+from accountant.records.parts import MAX_OTHERS
+from accountant.records.reservation_rows import check_until
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 from accountant.times import from_iso, iso, issued_at
 
 MAX_BYTES: Final = 65_536
+MAX_RESERVING: Final = 8_192
+"""Bytes of a request that reserves: its claim is stored for as long as the reservation is open."""
 MAX_NESTED: Final = 16
 MAX_PURPOSE: Final = 200
+_CLAIM_RULE: Final = "must be given, or question and noise in its place"
+_SESSION_RULE: Final = f"must be given where noise.law is {' or '.join(ACCURACY_FIRST)}"
+_NO_SESSION_RULE: Final = (
+    f"must be left out of a question unless noise.law is {' or '.join(ACCURACY_FIRST)}"
+)
+_PURPOSE_RULE: Final = f"must be at most {MAX_PURPOSE} characters"
 
 _SPACE: Final = b" \t\r\n"
 _NEWLINE: Final = ord("\n")
@@ -43,15 +63,29 @@ _RETURN: Final = ord("\r")
 _COLON: Final = ord(":")
 
 
-class NoRequest(msgspec.Struct, tag_field="type", tag="-"):
-    """Makes `type` required: a union of one kind could leave it out."""
-
-
 _DECODERS: Final = {
-    "requests": msgspec.json.Decoder(MechanismRequest | NoRequest).decode,
+    "requests": msgspec.json.Decoder(MechanismRequest | ReservationStep).decode,
     "admin": msgspec.json.Decoder(AdminRecord).decode,
 }
 _REQUEST_KEYS: Final = 8  # without `purpose` and `via`, which may be left out
+_STEP_COLONS: Final = 7  # of the six keys that every step has, and of the grant's hash
+
+
+class Asked(Protocol):
+    """A request, or one that is previewed: a claim with its terms, or a question in its place."""
+
+    @property
+    def claim(self) -> Claim | UnsetType: ...
+    @property
+    def unit(self) -> str | UnsetType: ...
+    @property
+    def neighbours(self) -> str | UnsetType: ...
+    @property
+    def reserve(self) -> Reserve | UnsetType: ...
+    @property
+    def question(self) -> Question | UnsetType: ...
+    @property
+    def noise(self) -> Noise | UnsetType: ...
 
 
 class Undecodable(BudgetError):
@@ -69,7 +103,7 @@ class CheckedInput(msgspec.Struct, frozen=True, gc=False):
         body: the decoded record.
         caller: the analyst, or the owner.
         issued: the time in its id, milliseconds since 1970.
-        claim: of a mechanism request, None for an admin record.
+        claim: of a request with one; None of any other record, and where the ledger derives it.
     """
 
     body: Body
@@ -137,8 +171,8 @@ def check(source: Source, body: bytes) -> CheckedInput:
             check_texts(_parse(body))
         if isinstance(decoded, MechanismRequest):
             return _check_request(decoded, body)
-        if isinstance(decoded, NoRequest):
-            raise RequestInvalid("type", "must be request", "-")
+        if isinstance(decoded, ReservationStep):
+            return _check_step(decoded, body)
         return _check_admin(decoded, body)
     except RequestInvalid:
         _parse(body)  # a broken rule is reported only where the whole body is JSON
@@ -151,6 +185,8 @@ def check(source: Source, body: bytes) -> CheckedInput:
 
 
 def _check_request(request: MechanismRequest, body: bytes) -> CheckedInput:
+    if request.claim is UNSET or request.unit is UNSET or request.neighbours is UNSET:
+        return _check_question(request, body)
     try:
         claim = check_claim(request.claim)
     except RequestInvalid as error:
@@ -160,23 +196,139 @@ def _check_request(request: MechanismRequest, body: bytes) -> CheckedInput:
     if request.purpose or b'"purpose":' in body:  # clients write it where it is empty, too
         keys += 1
         if len(request.purpose) > MAX_PURPOSE:
-            rule = f"must be at most {MAX_PURPOSE} characters"
-            raise RequestInvalid("purpose", rule, request.purpose)
-    if request.via is not UNSET:
-        keys += 1
-        check_name("via", request.via)
+            raise RequestInvalid("purpose", _PURPOSE_RULE, request.purpose)
     # Each key takes a colon, so as many colons as there are fields leave none for a second
-    # key of the same name; where other text has colons too, the slow parser decides.
+    # key of the same name, nor for a field that may be left out.
     colons = body.count(_COLON)
-    if colons != keys and (b"\\" in body or colons != keys + _colons_in_names(request)):
-        _parse(body)
+    if colons != keys:
+        keys += _check_more_fields(request, claim, body)
+        _check_keys_once(body, keys, request.via, request.analyst, *request.datasets)
     return CheckedInput(request, request.analyst, issued, claim)
 
 
-def _colons_in_names(request: MechanismRequest) -> int:
-    """Return how many colons of a body its names take, where no backslash hides one."""
-    colons = request.dataset.count(":") + request.analyst.count(":")
-    return colons if request.via is UNSET else colons + request.via.count(":")
+def _check_question(request: MechanismRequest, body: bytes) -> CheckedInput:
+    """Check a request with a question, but for what the dataset's schema decides."""
+    check_question_fields(request)
+    issued = _check_names(request, "analyst", request.analyst)
+    if len(request.purpose) > MAX_PURPOSE:
+        raise RequestInvalid("purpose", _PURPOSE_RULE, request.purpose)
+    if request.via is not UNSET:
+        check_name("via", request.via)
+    if request.other_datasets is not UNSET:
+        rule = "must be left out where question is given"
+        raise RequestInvalid("other_datasets", rule, ", ".join(request.other_datasets))
+    if request.noise and request.noise.is_session:
+        if request.stop is UNSET:
+            raise RequestInvalid("stop", _SESSION_RULE, "nothing")
+        check_stop(request.stop)
+        if len(body) > MAX_RESERVING:
+            rule = f"must take less: at most {MAX_RESERVING} bytes with the whole request"
+            raise RequestInvalid("question", rule, f"{len(body)} bytes")
+    elif request.stop is not UNSET:
+        raise RequestInvalid("stop", _NO_SESSION_RULE, "a value")
+    _parse(body)
+    return CheckedInput(request, request.analyst, issued, None)
+
+
+def check_question_fields(asked: Asked) -> None:
+    """Check that a question is given, with its noise, in place of a claim with its terms.
+
+    Raises: RequestInvalid: naming field, rule and value.
+    """
+    question, noise = asked.question, asked.noise
+    if question is UNSET:
+        fields = ("unit", "neighbours") if asked.claim is not UNSET else ("claim",)
+        field = next(field for field in fields if getattr(asked, field) is UNSET)
+        rule = "must be given" if field != "claim" else _CLAIM_RULE
+        raise RequestInvalid(field, rule, "nothing")
+    for field in ("claim", "unit", "neighbours"):
+        if getattr(asked, field) is not UNSET:
+            raise RequestInvalid(field, "must be left out where question is given", "a value")
+    if noise is UNSET:
+        raise RequestInvalid("noise", "must be given where question is", "nothing")
+    check_noise_wanted(noise)
+    if asked.reserve is not UNSET:
+        check_until(asked.reserve.until)
+    if (asked.reserve is not UNSET) is not noise.is_session:
+        rule = _SESSION_RULE if noise.is_session else _NO_SESSION_RULE
+        raise RequestInvalid("reserve", rule, "nothing" if noise.is_session else "a value")
+    if len(question.where) > MAX_TEXT:
+        rule = f"must be at most {MAX_TEXT} characters"
+        raise RequestInvalid("question.where", rule, question.where)
+    if len(question.by) > MAX_GROUPED:
+        rule = f"must be at most {MAX_GROUPED} columns"
+        raise RequestInvalid("question.by", rule, f"{len(question.by)} columns")
+
+
+def check_no_question(asked: Asked) -> None:
+    """Check that no question is given beside a claim.
+
+    Raises: RequestInvalid: naming field, rule and value.
+    """
+    for field in ("question", "noise"):
+        if getattr(asked, field) is not UNSET:
+            raise RequestInvalid(field, "must be left out where claim is given", "a value")
+
+
+def _check_more_fields(request: MechanismRequest, claim: CheckedClaim, body: bytes) -> int:
+    """Check the fields that most requests leave out, and return how many keys they take."""
+    keys = 0
+    check_no_question(request)
+    if request.stop is not UNSET:
+        raise RequestInvalid("stop", "must be left out where claim is given", "a value")
+    if request.via is not UNSET:
+        keys += 1
+        check_name("via", request.via)
+    if request.reserve is not UNSET:
+        keys += 2
+        check_until(request.reserve.until)
+        if any(each.continues is UNSET for each in claim.refinements):
+            rule = "must name the grant that it continues, where a reservation has `previous`"
+            raise RequestInvalid("claim.continues", rule, None)
+        if len(body) > MAX_RESERVING:
+            rule = f"must be left out of a request of more than {MAX_RESERVING} bytes"
+            raise RequestInvalid("reserve", rule, f"{len(body)} bytes")
+    if request.other_datasets is not UNSET:
+        keys += 1
+        _check_others(request, request.other_datasets)
+    return keys
+
+
+def _check_others(request: MechanismRequest, others: tuple[str, ...]) -> None:
+    for i, name in enumerate(others):
+        check_name(f"other_datasets[{i}]", name)
+    if not others or len(others) > MAX_OTHERS or len(set(request.datasets)) <= len(others):
+        rule = f"must be 1 to {MAX_OTHERS} datasets, each once, without the one in dataset"
+        raise RequestInvalid("other_datasets", rule, ", ".join(others))
+
+
+def _check_keys_once(body: bytes, colons: int, via: str | UnsetType, *names: str) -> None:
+    """Check that no key is there twice: its colon would be one more than keys and names take.
+
+    Args:
+        colons: how many the keys take.
+    """
+    found = body.count(_COLON)
+    if found == colons:
+        return
+    colons += sum(name.count(":") for name in (via or "", *names))
+    # Where other text has colons too, or escapes hide some, the slow parser decides.
+    if b"\\" in body or found != colons:
+        _parse(body)
+
+
+def _check_step(step: ReservationStep, body: bytes) -> CheckedInput:
+    issued = _check_names(step, "analyst", step.analyst)
+    check_grant(step.grant, "grant")
+    colons = _STEP_COLONS
+    if step.via is not UNSET:
+        colons += 1
+        check_name("via", step.via)
+    if isinstance(step, Settle) and step.shown is not UNSET:
+        colons += 1
+        check_noise(step.shown, "shown")
+    _check_keys_once(body, colons, step.via, step.analyst, step.dataset)
+    return CheckedInput(step, step.analyst, issued, None)
 
 
 def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
@@ -188,10 +340,14 @@ def _check_admin(record: AdminRecord, body: bytes) -> CheckedInput:
         _check_member(record)
     elif isinstance(record, SetLimit):
         check_limit(record)
+    elif isinstance(record, Resolve):
+        _check_resolve(record)
     elif isinstance(record, Open):
         if record.owners is not UNSET:
             _check_owners(record.owners)
         _check_policy(record.policy)
+        if record.schema is not UNSET:
+            _check_schema(record.schema, record.policy)
     elif isinstance(record, Amend):
         if record.alert_at is not None:
             check_alerts(record.alert_at, field="alert_at")
@@ -212,12 +368,37 @@ def _check_policy(policy: Policy) -> None:
     open_plan(resolve(policy))
 
 
+def _check_schema(schema: Schema, policy: Policy) -> None:
+    try:
+        check_schema(schema)
+    except RequestInvalid as error:
+        raise (error if error.field == "schema" else error.under("schema")) from None
+    if schema.neighbours != policy.neighbours:
+        rule = f"must be those of the policy, {policy.neighbours}"
+        raise RequestInvalid("schema.neighbours", rule, schema.neighbours)
+
+
 def _check_owners(owners: tuple[str, ...]) -> None:
     for i, name in enumerate(owners):
         check_name(f"owners[{i}]", name)
     if not 1 <= len(owners) <= MAX_OWNERS_NAMED or len(set(owners)) < len(owners):
         rule = f"must be 1 to {MAX_OWNERS_NAMED} names, each once"
         raise RequestInvalid("owners", rule, f"{len(owners)} names")
+
+
+def _check_resolve(record: Resolve) -> None:
+    check_grant(record.grant, "grant")
+    if (record.claim is None) is (record.mistaken is None):
+        rule = "must be given, or mistaken with the reason instead, but not both"
+        raise RequestInvalid("claim", rule, None)
+    if record.claim is not None:
+        try:
+            check_claim(record.claim)
+        except RequestInvalid as error:
+            raise error.under("claim") from None
+    elif not record.mistaken or len(record.mistaken) > MAX_PURPOSE:
+        rule = f"must be 1 to {MAX_PURPOSE} characters"
+        raise RequestInvalid("mistaken", rule, record.mistaken)
 
 
 def _check_member(record: SetMember) -> None:

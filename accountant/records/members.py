@@ -11,10 +11,11 @@ from msgspec import UNSET, UnsetType
 from accountant.times import from_iso, iso
 from accountant.versions import FORMAT, Format, reader
 
-Role = Literal["owner", "analyst", "engine", "auditor"]
-"""What a member may do: decide about the dataset, ask for oneself, ask for others, read all."""
+Role = Literal["owner", "analyst", "engine", "auditor", "curator"]
+"""What a member may do: decide about the dataset, ask for oneself, ask for others, read all, run
+sessions of questions."""
 
-ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor")
+ROLES: Final[tuple[Role, ...]] = ("owner", "analyst", "engine", "auditor", "curator")
 MAX_MEMBERS: Final = 10_000
 """The limit of members of a dataset, expired ones included."""
 MAX_OWNERS_NAMED: Final = 100

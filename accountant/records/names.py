@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import unicodedata
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Final
 
 from accountant.errors import RequestInvalid
@@ -15,6 +16,11 @@ _NAME_RULE: Final = (
     "must be 1 to 100 letters, digits, '.', '_', '-', '@' or ':', the first a letter or digit"
 )
 LONGEST_NAME: Final = 100
+ESCAPE_MARK: Final = "b32."
+"""Prefix of an escaped subject's name: base32 of the subject's UTF-8 follows."""
+
+# Another spelling is a good suggestion for these alone: another name of a person is another person.
+_NAMES_NO_PERSON: Final = frozenset({"dataset", "policy.population", "team"})
 
 
 def check_name(field: str, text: str) -> None:
@@ -24,7 +30,32 @@ def check_name(field: str, text: str) -> None:
     """
     # No cache of long texts.
     if len(text) > LONGEST_NAME or not is_name(text):
-        raise RequestInvalid(field, _NAME_RULE, text, hint=lambda: _name_to_use(text))
+        suggest = _name_to_use if field in _NAMES_NO_PERSON else subject_hint
+        raise RequestInvalid(field, _NAME_RULE, text, hint=partial(suggest, text))
+
+
+def escaped_subject(subject: str) -> str:
+    """Return the escaped form of a provider's subject, perhaps longer than a name.
+
+    Raises: UnicodeEncodeError: half of a surrogate pair, which JSON can hold.
+    """
+    return ESCAPE_MARK + base64.b32encode(subject.encode()).decode().rstrip("=").lower()
+
+
+def subject_hint(text: str) -> str:
+    """Return what a person is called whose subject at the provider is no name, "" if nothing."""
+    if not text or len(text) > LONGEST_NAME:
+        return ""
+    try:
+        name = escaped_subject(text)
+    except UnicodeEncodeError:
+        return ""
+    if len(name) > LONGEST_NAME:
+        return ""
+    return (
+        f"if it is a subject of your provider, it is named {name} here "
+        "(docs/how-to/oidc-sign-in.md, Names of subjects)"
+    )
 
 
 def _name_to_use(text: str) -> str:

@@ -29,6 +29,11 @@ class Outcome(StrEnum):
     LIMIT_REMOVED = "limit_removed"
     PAUSED = "paused"
     RESUMED = "resumed"
+    RESERVED = "reserved"
+    BEGUN = "begun"
+    SETTLED = "settled"
+    VOIDED = "voided"
+    RESOLVED = "resolved"
 
 
 OPERATED: Final = frozenset(
@@ -43,6 +48,12 @@ SETS_MEMBERS: Final = frozenset({Outcome.OPENED, Outcome.MEMBER_SET, Outcome.MEM
 SETS_LIMITS: Final = frozenset({Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED})
 """Outcomes of decisions that say how a dataset's budget is divided."""
 
+GRANTS: Final = frozenset({Outcome.GRANTED, Outcome.RESERVED})
+"""Outcomes of decisions that charge a request."""
+
+STEPS: Final = frozenset({Outcome.BEGUN, Outcome.SETTLED, Outcome.VOIDED})
+"""Outcomes of the steps of a reservation after its grant."""
+
 PAUSES: Final = frozenset({Outcome.PAUSED, Outcome.RESUMED})
 """Outcomes of decisions that stop a dataset's grants for a time, or let them continue."""
 
@@ -56,10 +67,22 @@ class Reason(StrEnum):
     WRONG_PARTITION = "wrong_partition"
     ISSUED_IN_FUTURE = "issued_in_future"
     OVERLOADED = "overloaded"
+    NOT_TOGETHER = "not_together"
     UNKNOWN_DATASET = "unknown_dataset"
     ALREADY_OPENED = "already_opened"
     NOT_PERMITTED = "not_permitted"
+    NOT_OPEN = "not_open"
+    NOT_FIRST_DATASET = "not_first_dataset"
+    ALREADY_BEGUN = "already_begun"
+    NOT_BEGUN = "not_begun"
+    NOT_BROKEN = "not_broken"
+    LAPSED = "lapsed"
+    BEYOND_MAXIMUM = "beyond_maximum"
+    ABOVE_FIRST = "above_first"
+    SETTLES_IN_FULL = "settles_in_full"
+    NOT_SETTLED = "not_settled"
     CLOSED = "closed"
+    SUSPENDED = "suspended"
     PAUSED = "paused"
     OUT_OF_DATE = "out_of_date"
     ALREADY_PAUSED = "already_paused"
@@ -75,10 +98,14 @@ class Reason(StrEnum):
     HAS_LIMITS = "has_limits"
     NOT_LOWER = "not_lower"
     HALTED = "halted"
+    TOO_MANY_OPEN = "too_many_open"
+    NO_SCHEMA = "no_schema"
+    QUESTION_NOT_ALLOWED = "question_not_allowed"
     UNIT_MISMATCH = "unit_mismatch"
     CLAIM_NOT_ACCEPTED = "claim_not_accepted"
     ABOVE_CAP = "above_cap"
     EXHAUSTED = "exhausted"
+    OTHER_DATASET = "other_dataset"
     INTERNAL_ERROR = "internal_error"
 
 
@@ -87,6 +114,7 @@ _PAUSED_BY_REASON: Final = {
     **dict.fromkeys(
         (
             *(Reason.CLOSED, Reason.NOT_PAUSED, Reason.HALTED, Reason.UNIT_MISMATCH),
+            *(Reason.TOO_MANY_OPEN, Reason.NO_SCHEMA, Reason.QUESTION_NOT_ALLOWED),
             *(Reason.CLAIM_NOT_ACCEPTED, Reason.ABOVE_CAP, Reason.EXHAUSTED),
         ),
         False,
@@ -94,12 +122,15 @@ _PAUSED_BY_REASON: Final = {
 }
 
 
+_NOT_PAUSED: Final = frozenset({*GRANTS, Outcome.RESUMED, Outcome.CLOSED, Outcome.BEGUN})
+
+
 def paused_by(outcome: Outcome, reason: Reason | None) -> bool | None:
     """Tell whether a decision leaves its dataset paused; None where the decision does not say.
 
     A reason that is checked after `paused` says that the dataset is not, and closing ends a pause.
     """
-    if outcome is Outcome.GRANTED or outcome is Outcome.RESUMED or outcome is Outcome.CLOSED:
+    if outcome in _NOT_PAUSED:
         return False
     if outcome is Outcome.PAUSED:
         return True

@@ -7,12 +7,22 @@ from typing import Final
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from accountant.claims import Claim, check_claim
+from accountant.claims import CheckedClaim, Claim, check_claim
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from accountant.records.inputs import Undecodable, _parse, canonical
+from accountant.questions.noise import Noise
+from accountant.questions.question import Question
+from accountant.records.inputs import (
+    Undecodable,
+    _parse,
+    canonical,
+    check_no_question,
+    check_question_fields,
+)
 from accountant.records.names import check_name
 from accountant.records.outcomes import Reason
+from accountant.records.requests import Reserve
+from accountant.records.reservation_rows import check_until
 from accountant.records.texts import check_texts, may_break_text_rule
 from accountant.records.translate import translate
 
@@ -22,15 +32,20 @@ class PreviewRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, om
 
     Attributes:
         claim: what the mechanism promises, for `unit` and `neighbours`.
+        question, noise: instead of these three, as of a request.
         analyst: of the request; their role and limits then count.
         via: the engine that would ask for the analyst.
+        reserve: as of a request: gdp_residue charges more for what may be voided.
     """
 
-    claim: Claim
-    unit: str
-    neighbours: Neighbours
+    claim: Claim | UnsetType = UNSET
+    unit: str | UnsetType = UNSET
+    neighbours: Neighbours | UnsetType = UNSET
     analyst: str | None = None
     via: str | UnsetType = UNSET
+    reserve: Reserve | UnsetType = UNSET
+    question: Question | UnsetType = UNSET
+    noise: Noise | UnsetType = UNSET
 
 
 class _Wish(PreviewRequest, frozen=True, forbid_unknown_fields=False):
@@ -44,6 +59,21 @@ _decode: Final = msgspec.json.Decoder(PreviewRequest).decode
 def preview_request_of(body: bytes) -> PreviewRequest:
     """Return the question of a valid request."""
     return _decode_wish(body)
+
+
+def check_asked(asked: PreviewRequest) -> CheckedClaim | None:
+    """Return the checked claim of a preview, None where it has a question in its place.
+
+    Raises: RequestInvalid: a field of either breaks its rule.
+    """
+    if asked.claim is UNSET or asked.unit is UNSET or asked.neighbours is UNSET:
+        check_question_fields(asked)
+        return None
+    check_no_question(asked)
+    try:
+        return check_claim(asked.claim)
+    except RequestInvalid as error:
+        raise error.under("claim") from None
 
 
 def check_preview(value: bytes) -> PreviewRequest:
@@ -64,10 +94,9 @@ def check_preview(value: bytes) -> PreviewRequest:
     parsed = _parse(body)
     if may_break_text_rule(body):
         check_texts(parsed)
-    try:
-        check_claim(asked.claim)
-    except RequestInvalid as error:
-        raise error.under("claim") from None
+    check_asked(asked)
+    if asked.reserve is not UNSET:
+        check_until(asked.reserve.until)
     if asked.analyst is not None:
         check_name("analyst", asked.analyst)
     if asked.via is not UNSET:

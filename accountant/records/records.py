@@ -6,11 +6,14 @@ from typing import Final
 
 import msgspec
 
+from accountant.claims import Claim
 from accountant.limits.wire import LimitName, LimitRecord, LimitRemaining, LimitUpdate
 from accountant.policy import Policy
 from accountant.records.members import Member
 from accountant.records.operator_records import KeyChange, Rollback, Seal
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.placement import Placement, record_key
+from accountant.records.reservation_rows import GuaranteeState, Stage
 from accountant.versions import Format, reader
 
 NO_REQUEST: Final = msgspec.Raw(b"")
@@ -49,7 +52,7 @@ class First(msgspec.Struct, frozen=True, omit_defaults=True):
         return self.outcome is Outcome.GRANTED
 
 
-class Genesis(msgspec.Struct, frozen=True):
+class Genesis(msgspec.Struct, frozen=True, omit_defaults=True):
     """The settings that decision 0 fixes for a partition's log for ever.
 
     Attributes:
@@ -58,6 +61,7 @@ class Genesis(msgspec.Struct, frozen=True):
         window_ms: time after its issue for which the partition remembers an id.
         skew_ms: largest lead of an id's time over the clock.
         ledger: random, the same in all partitions of a ledger; earlier ledgers have none.
+        placement: what a dataset's partition depends on. Only `group` is written.
     """
 
     application: str
@@ -66,11 +70,91 @@ class Genesis(msgspec.Struct, frozen=True):
     window_ms: int
     skew_ms: int
     ledger: str | msgspec.UnsetType = msgspec.UNSET
+    placement: Placement = "name"
+
+    def decides_together(self, dataset: str, other: str) -> bool:
+        """Tell whether one request may be over both datasets, however many partitions there are.
+
+        Names whose keys differ may share a partition by chance: that is not enough.
+        """
+        one = self.partitions == 1
+        return one or record_key(dataset, self.placement) == record_key(other, self.placement)
 
     @property
     def settings(self) -> Genesis:
         """The same without the fields that no setting has."""
         return msgspec.structs.replace(self, ledger=msgspec.UNSET)
+
+
+class ReservationUpdate(msgspec.Struct, frozen=True, omit_defaults=True):
+    """What a decision says about a reservation.
+
+    Attributes:
+        analyst, purpose: of the request that reserved.
+        until: its deadline.
+        reserved_at: when it was granted; left out of the grant itself.
+        stage: how far it has come, of a refusal that breaks it.
+        returned: by how much each written total has fallen, of those that have.
+        shown: of a session, the last level it showed.
+    """
+
+    analyst: str
+    until: str
+    reserved_at: str | None = None
+    stage: Stage | None = None
+    returned: dict[str, str] | None = None
+    shown: str | None = None
+    purpose: str = ""
+
+
+class HeldRow(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The reservations of a dataset, in its row and in each of its decisions.
+
+    Attributes:
+        count, broken: how many are open, and how many released beyond their maximum.
+        totals, rounded_up: what they hold of each total, as of a decision.
+        latest_at, settled: as of `ledger.Held`.
+    """
+
+    count: int
+    totals: dict[str, str]
+    rounded_up: dict[str, str] | None = None
+    broken: int = 0
+    latest_at: int = 0
+    settled: int = 0
+
+
+class Derived(msgspec.Struct, frozen=True):
+    """What the ledger derived from a question and the dataset's schema.
+
+    Attributes:
+        claim: what is charged, for the unit and the neighbours of the policy.
+    """
+
+    claim: Claim
+
+
+class DatasetPart(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What a decision over several datasets says of one of them; the fields are a decision's."""
+
+    dataset: str
+    generation: int
+    sequence: int
+    cost: dict[str, str] | None = None
+    asked: dict[str, str] | None = None
+    fits: str | None = None
+    totals: dict[str, str | int]
+    rounded_up: dict[str, str] | None = None
+    left: dict[str, str]
+    odometers: dict[str, str]
+    crossed: tuple[str, ...] = ()
+    ends: str | None = None
+    level: LimitName | None = None
+    levels: tuple[LimitUpdate, ...] = ()
+    left_at: tuple[LimitRemaining, ...] = ()
+    reservation: ReservationUpdate | None = None
+    held: HeldRow | None = None
+    guarantee: GuaranteeState | None = None
 
 
 class Decision(
@@ -114,6 +198,16 @@ class Decision(
         levels: of a grant: each level that it was charged to, after it.
         left_at: of an `exhausted`: what each level has left.
         note: the reason of an operator's command, for people; see `outcomes.OPERATED`.
+        reservation: of `reserved` and of the steps after it: the reservation that it is about.
+        held: the dataset's open reservations after the decision; left out for none.
+        guarantee: what has become of the dataset's guarantee, left out where it holds.
+        parts: of a decision over several datasets, what it says of each, in the order of the
+            request; the fields of one dataset are left out beside it.
+        refused_by: of such a refusal, the dataset whose rules refuse.
+        derived: of a request with a question, the claim that the ledger derived; left out where it
+            was refused before that.
+        part_of: never in the log: of a decision as one of its datasets sees it, the hash of the
+            record.
     """
 
     version: Format
@@ -154,6 +248,13 @@ class Decision(
     level: LimitName | None = None
     levels: tuple[LimitUpdate, ...] = ()
     left_at: tuple[LimitRemaining, ...] = ()
+    reservation: ReservationUpdate | None = None
+    held: HeldRow | None = None
+    guarantee: GuaranteeState | None = None
+    parts: tuple[DatasetPart, ...] = ()
+    refused_by: str | None = None
+    part_of: str | None = None
+    derived: Derived | None = None
 
     @property
     def granted(self) -> bool:
@@ -175,6 +276,9 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
             with a `population`.
         levels, limits: how many rows of levels the dataset has, and how many limits in force.
         paused: true, or left out.
+        held: its open reservations, left out for none.
+        guarantee, note: as of `ledger.Ledger`, left out where they are "".
+        schema: in its canonical bytes, left out for none.
     """
 
     version: Format
@@ -199,6 +303,10 @@ class Snapshot(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag=
     limits: int | msgspec.UnsetType = msgspec.UNSET
     closed_at: int | msgspec.UnsetType = msgspec.UNSET
     paused: bool | msgspec.UnsetType = msgspec.UNSET
+    held: HeldRow | msgspec.UnsetType = msgspec.UNSET
+    guarantee: GuaranteeState | msgspec.UnsetType = msgspec.UNSET
+    note: str | msgspec.UnsetType = msgspec.UNSET
+    schema: msgspec.Raw | msgspec.UnsetType = msgspec.UNSET
 
 
 encode = msgspec.json.Encoder().encode

@@ -1,21 +1,32 @@
-"""Who an input of any kind names, and what for: read alone, for logs hold invalid inputs, too."""
+"""What readers take from the input of a decision: names, claim, schema.
+
+Each is read alone, for logs hold invalid inputs, too.
+"""
 
 from __future__ import annotations
 
 from typing import Final
 
 import msgspec
+from msgspec import UNSET, UnsetType
 
 from accountant.claims import Claim
-from accountant.records.records import DECODE_ERRORS
+from accountant.questions.schema import Schema, encode_schema
+from accountant.records.header import DecisionHeader
+from accountant.records.records import DECODE_ERRORS, Decision
 
 
 class RequestNames(msgspec.Struct, gc=False):
-    """The names in an input; "" where it has none."""
+    """The names in an input; "" where it has none.
+
+    Attributes:
+        grant: the reservation that a step is about: a step is no request of its own.
+    """
 
     analyst: str = ""
     by: str = ""
     via: str = ""
+    grant: str = ""
 
 
 class RequestDetails(RequestNames, gc=False):
@@ -29,9 +40,14 @@ class _WithClaim(msgspec.Struct):
     claim: Claim
 
 
+class _WithSchema(msgspec.Struct):
+    schema: Schema | UnsetType = UNSET
+
+
 decode_request_details = msgspec.json.Decoder(RequestDetails).decode
 _decode_names = msgspec.json.Decoder(RequestNames).decode
 _decode_asked = msgspec.json.Decoder(_WithClaim).decode
+_decode_opening = msgspec.json.Decoder(_WithSchema).decode
 _NOBODY: Final = RequestNames()
 
 
@@ -43,9 +59,20 @@ def names_in_request(request: msgspec.Raw | bytes) -> RequestNames:
         return _NOBODY
 
 
-def claim_in(request: msgspec.Raw | bytes) -> Claim:
-    """Return the claim of a request that was granted.
+def claim_of(decision: Decision | DecisionHeader) -> Claim | None:
+    """Return the claim that a decision is about: its request's, or that derived from its question.
 
-    Raises: DECODE_ERRORS: it has none.
+    None where there is none: of an invalid input, or of a question from which none was derived.
     """
-    return _decode_asked(request).claim
+    if decision.derived is not None:
+        return decision.derived.claim
+    try:
+        return _decode_asked(decision.request).claim
+    except DECODE_ERRORS:  # its fields may hold anything
+        return None
+
+
+def schema_of_opening(decision: Decision) -> bytes:
+    """Return the canonical bytes of the schema that a dataset was opened with, b"" for none."""
+    schema = _decode_opening(decision.request).schema
+    return b"" if schema is UNSET else encode_schema(schema)

@@ -10,6 +10,10 @@ from msgspec import UNSET, UnsetType
 from accountant.claims import Claim
 from accountant.limits.wire import LimitPolicy, Pace, Scope
 from accountant.policy import Access, Neighbours, Policy, Visibility
+from accountant.questions.noise import Noise
+from accountant.questions.question import Question
+from accountant.questions.schema import Schema
+from accountant.questions.stop import Stop
 from accountant.records.members import Role
 
 Version = Literal[1]
@@ -17,6 +21,17 @@ VERSION: Final = 1
 """Version of what clients write; decisions and rows have another, `made_by.FORMAT`."""
 Source = Literal["requests", "admin"]
 """The two inputs of a partition."""
+
+
+class Reserve(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Makes a request a reservation: a grant at its maximum, for a mechanism that runs later.
+
+    Attributes:
+        until: how long the mechanism may take to begin and to settle: `PT30M`, `PT12H` or `P7D`,
+            at most 30 days.
+    """
+
+    until: str
 
 
 class MechanismRequest(
@@ -28,19 +43,76 @@ class MechanismRequest(
         request_id: UUIDv7; its time is the time of issue.
         analyst: opaque id of the analyst.
         claim: what the mechanism promises, for `unit` and `neighbours`.
+        question, noise: instead of these three, what is asked of the data: the ledger derives the
+            claim, for the unit and the neighbours of the dataset's policy.
+        stop: when a session of a question stops; given with `reserve`, and for sessions alone.
         purpose: at most 200 characters, for people.
         via: the engine that asks for the analyst; left out where the analyst asks.
+        reserve: makes it a reservation; left out of a plain request.
+        other_datasets: further ones of the same partition that the mechanism reads, 15 at most. The
+            claim bounds one unit's change in all of them at once, and each is charged it in full,
+            or none is.
     """
 
     version: Version
     request_id: str
     analyst: str
     dataset: str
-    claim: Claim
-    unit: str
-    neighbours: Neighbours
+    claim: Claim | UnsetType = UNSET
+    unit: str | UnsetType = UNSET
+    neighbours: Neighbours | UnsetType = UNSET
     purpose: str = ""
     via: str | UnsetType = UNSET
+    reserve: Reserve | UnsetType = UNSET
+    other_datasets: tuple[str, ...] | UnsetType = UNSET
+    question: Question | UnsetType = UNSET
+    noise: Noise | UnsetType = UNSET
+    stop: Stop | UnsetType = UNSET
+
+    @property
+    def datasets(self) -> tuple[str, ...]:
+        """Every dataset that it names, the one that keys it first."""
+        return (self.dataset, *(self.other_datasets or ()))
+
+
+class _Step(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
+    """A step of a reservation: it names the grant by its decision's hash.
+
+    Attributes:
+        analyst: the analyst of the reservation, or an owner who voids it.
+        grant: `sha256:...`, the hash of the decision `reserved`.
+        via: the engine that sends it for the analyst, or the curator that runs a question; left
+            out where the analyst sends it.
+    """
+
+    version: Version
+    request_id: str
+    analyst: str
+    dataset: str
+    grant: str
+    via: str | UnsetType = UNSET
+
+
+class Begin(_Step, frozen=True, tag="begin"):
+    """The mechanism of a reservation may read the data once this is decided, and not before."""
+
+
+class Settle(_Step, frozen=True, tag="settle"):
+    """The mechanism of a reservation is over, and shows nothing more.
+
+    Attributes:
+        shown: of a session, the variance or scale of its last answer; left out where the whole
+            maximum stays charged.
+    """
+
+    shown: str | UnsetType = UNSET
+
+
+class Void(_Step, frozen=True, tag="void"):
+    """A reservation is given back whose mechanism never began."""
+
+
+ReservationStep = Begin | Settle | Void
 
 
 class _Admin(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="type"):
@@ -55,11 +127,13 @@ class Open(_Admin, frozen=True, tag="open"):
 
     Attributes:
         owners: the owners from then on; left out, `by` alone.
+        schema: what is declared about the data, for ever; left out, no question can be asked.
     """
 
     policy: Policy
     reason: str = ""
     owners: tuple[str, ...] | UnsetType = UNSET
+    schema: Schema | UnsetType = UNSET
 
 
 class Amend(_Admin, frozen=True, tag="amend"):
@@ -108,6 +182,23 @@ class Pause(_Brake, frozen=True, tag="pause"):
 
 class Resume(_Brake, frozen=True, tag="resume"):
     """An owner, or an administrator, ends a dataset's pause. The fields are those of `Pause`."""
+
+
+class Resolve(_Admin, frozen=True, tag="resolve"):
+    """An owner ends a suspension: says what a broken reservation released beyond its maximum.
+
+    Attributes:
+        grant: the broken reservation, as of `Begin`.
+        claim: what was released beyond the maximum, to be charged; or
+        mistaken: why nothing was, for people.
+        follows: as of `Amend`.
+    """
+
+    grant: str
+    claim: Claim | None = None
+    mistaken: str | None = None
+    reason: str = ""
+    follows: int | None = None
 
 
 class SetMember(_Admin, frozen=True, tag="member", rename={"as_": "as"}):
@@ -162,5 +253,5 @@ class SetLimit(_Admin, frozen=True, tag="limit"):
         return all(each is None for each in said)
 
 
-AdminRecord = Open | Amend | Close | Pause | Resume | SetMember | SetLimit
-Body = MechanismRequest | AdminRecord
+AdminRecord = Open | Amend | Close | Pause | Resume | Resolve | SetMember | SetLimit
+Body = MechanismRequest | ReservationStep | AdminRecord

@@ -9,6 +9,7 @@ import msgspec
 from accountant.limits.wire import LevelRow, level_row_key
 from accountant.records.members import MemberRow, member_row_key
 from accountant.records.records import Genesis, Snapshot
+from accountant.records.reservation_rows import ReservationRow, reservation_row_key
 from accountant.times import ClockResets
 from accountant.versions import Format, check_maker, reader
 
@@ -26,7 +27,8 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     Attributes:
         rules: of the last decision.
         datasets: number of rows of datasets in the partition.
-        members, levels: number of rows of members, and of levels; left out while there is none.
+        members, levels, reservations: number of rows of members, of levels, and of reservations;
+            left out while there is none.
         checksum: checksum of all those rows, see `accountant.checksum`; left out in the
             snapshot of a seal.
         branch: how many rollbacks the log has accepted; left out while there is none.
@@ -49,6 +51,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     key: str | msgspec.UnsetType = msgspec.UNSET
     members: int | msgspec.UnsetType = msgspec.UNSET
     levels: int | msgspec.UnsetType = msgspec.UNSET
+    reservations: int | msgspec.UnsetType = msgspec.UNSET
     resets: int | msgspec.UnsetType = msgspec.UNSET
     reset_at: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -60,7 +63,7 @@ class PartitionRow(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", 
     @property
     def rows(self) -> int:
         """Number of the partition's other rows."""
-        return self.datasets + (self.members or 0) + (self.levels or 0)
+        return self.datasets + (self.members or 0) + (self.levels or 0) + (self.reservations or 0)
 
 
 _decode_partition_row = msgspec.json.Decoder(PartitionRow).decode
@@ -82,15 +85,17 @@ def partition_row_key(partition: int) -> bytes:
     return b'{"partition":%d}' % partition
 
 
-Row = Snapshot | MemberRow | LevelRow
-"""A row of a dataset, a member or a level."""
+Row = Snapshot | MemberRow | LevelRow | ReservationRow
+"""A row of a dataset, a member, a level or a reservation."""
 decode_row: Callable[[bytes], Row] = reader(Row)  # type: ignore[arg-type]
 
 
 def key_of_row(row: Row) -> bytes:
-    """Return the key of a dataset's, member's or level's row."""
+    """Return the key of a dataset's, member's, level's or reservation's row."""
     if isinstance(row, LevelRow):
         return level_row_key(row.dataset, row.scope, row.team or "", row.name)
     if isinstance(row, MemberRow):
         return member_row_key(row.dataset, row.member)
+    if isinstance(row, ReservationRow):
+        return reservation_row_key(row.dataset, row.grant)
     return row.dataset.encode()

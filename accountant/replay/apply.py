@@ -11,13 +11,20 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
+from accountant.ledger.adjudicate import readings_of
+from accountant.ledger.administer import crossed_under
+from accountant.ledger.ledger import guarantee_after_resolving
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
 from accountant.partition.ids import RememberedDecision, decode_identity, id_key
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
-from accountant.records import Decision, Source
-from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records import Decision, Resolve, Source
+from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
+from accountant.records.parts import by_dataset
+from accountant.records.request_names import schema_of_opening
 from accountant.replay.members_and_limits import take_levels, take_members
+from accountant.replay.reservations import ReplayedReservations, limit_charges, take_reservation
+from accountant.reservations.held import drop_final
 from accountant.times import ClockResets, from_iso, issued_at
 
 _REMEMBERED: Final = frozenset(
@@ -33,12 +40,18 @@ _REMEMBERED: Final = frozenset(
         Outcome.LIMIT_REMOVED,
         Outcome.PAUSED,
         Outcome.RESUMED,
+        Outcome.RESERVED,
+        Outcome.BEGUN,
+        Outcome.SETTLED,
+        Outcome.VOIDED,
+        Outcome.RESOLVED,
     }
 )
+_decode_resolve = msgspec.json.Decoder(Resolve).decode
 
 
 def apply(partition: Partition, decision: Decision, digest: str) -> None:
-    """Apply one decision to the partition: clock, expiry watermark, offsets and ledger.
+    """Apply one decision to the partition: clock, expiry watermark, offsets and ledgers.
 
     The amounts are copied from the decision, not recomputed.
 
@@ -61,6 +74,11 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
     source = decision.source
     if source is not None:
         partition.next[parse_source(source.topic)] = source.offset + 1
+    for part in by_dataset(decision):
+        _apply_to_dataset(partition, part, digest)
+
+
+def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> None:
     if decision.sequence is None or decision.dataset is None:
         return
     ledger = partition.ledgers.get(decision.dataset)
@@ -70,7 +88,12 @@ def apply(partition: Partition, decision: Decision, digest: str) -> None:
             f"decision {decision.partition_sequence} is number {decision.sequence} of dataset "
             f"{decision.dataset}, but number {expected} comes next"
         )
+    if ledger is not None and ledger.held is not None:
+        ledger = drop_final(ReplayedReservations(partition), ledger, partition.decided_at)
     after = _ledger_after(ledger, decision, partition.decided_at)
+    if decision.reservation is not None and ledger is not None:
+        charges = limit_charges(partition, after, decision)
+        after = take_reservation(partition, ledger, after, decision, digest, charges)
     if decision.owners or decision.member is not None:
         owners, members = take_members(partition, decision)
         after = msgspec.structs.replace(
@@ -99,8 +122,8 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     if outcome in {Outcome.OPENED, Outcome.AMENDED}:
         plan = plan_of(decision)
         if ledger is None:
-            return Ledger.new(str(decision.dataset), plan, at)
-        crossed = plan.count_crossed(plan.progress(ledger.totals), exhausted=ledger.exhausted)
+            return Ledger.new(str(decision.dataset), plan, at, schema_of_opening(decision))
+        crossed = crossed_under(plan, ledger)
         ledger = msgspec.structs.replace(ledger, plan=plan, crossed=crossed)
         if not ledger.mechanisms and not any(ledger.totals):
             # Where nothing was granted yet, the whole policy may be another one, odometers too.
@@ -112,7 +135,8 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
         )
     plan = ledger.plan
     mechanisms, totals = totals_from(plan, decision.totals or {}, decision.rounded_up)
-    if mechanisms < ledger.mechanisms or any(map(lt, totals, ledger.totals)):
+    falls = outcome not in STEPS and any(map(lt, totals, ledger.totals))
+    if mechanisms < ledger.mechanisms or falls:
         raise LogDamaged(
             f"decision {decision.partition_sequence} lowers what was spent of dataset "
             f"{ledger.dataset}: a log never gives a grant back"
@@ -122,24 +146,37 @@ def _ledger_after(ledger: Ledger | None, decision: Decision, at: int) -> Ledger:
     paused = paused_by(outcome, decision.reason)
     # A level that has no room exhausts and halts nothing of the dataset.
     refused = decision.reason is Reason.EXHAUSTED and decision.level is None
+    # What comes back makes room again, so that only a budget that is still reached is exhausted.
+    was_exhausted = ledger.exhausted and (outcome not in STEPS or totals == ledger.totals)
     return msgspec.structs.replace(
         ledger,
         sequence=ledger.sequence + 1,
         mechanisms=mechanisms,
         totals=totals,
         crossed=ledger.crossed + len(decision.crossed),
-        exhausted=ledger.exhausted
-        or (refused and spent >= plan.nearly)
-        or spent >= plan.capacity[0],
+        exhausted=was_exhausted or (refused and spent >= plan.nearly) or spent >= plan.capacity[0],
         closed=ledger.closed or closes,
         changed_at=at,
-        readings=ledger.readings if totals == ledger.totals else plan.readings(totals),
+        readings=ledger.readings if totals == ledger.totals else readings_of(ledger, totals),
         halted=ledger.halted or (refused and bool(plan.policy.halt_on_refusal)),
         fractional=bool(decision.rounded_up),
         granted_at=ledger.granted_at or (at if mechanisms and plan.dates_grants else 0),
         closed_at=ledger.closed_at or (at if closes and plan.dates_grants else 0),
         paused=ledger.paused if paused is None else paused,
+        **_resolved(ledger, decision),
     )
+
+
+def _resolved(ledger: Ledger, decision: Decision) -> dict[str, object]:
+    """Return what an owner's word on a broken reservation has made of the guarantee."""
+    if decision.outcome is not Outcome.RESOLVED:
+        return {}
+    record = _decode_resolve(bytes(decision.request))
+    note = record.mistaken or record.reason or ledger.note
+    guarantee = guarantee_after_resolving(
+        ledger.guarantee, mistaken=record.claim is None, charged=decision.cost is not None
+    )
+    return {"guarantee": guarantee, "note": note}
 
 
 def remember(partition: Partition, decision: Decision, digest: str) -> None:

@@ -20,6 +20,8 @@ from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import DECODE_ERRORS, Decision, Snapshot, decode_decision, encode
 from accountant.records.members import MemberRow
 from accountant.records.outcomes import Outcome, paused_by
+from accountant.records.parts import by_dataset
+from accountant.records.request_names import schema_of_opening
 from accountant.records.state_rows import decode_row
 from accountant.replay.apply import plan_of
 from accountant.replay.check_rows import contradiction
@@ -34,10 +36,18 @@ class _Dataset(NamedTuple):
     closed: bool
     closed_at: int = 0
     paused: bool = False
+    schema: bytes = b""
 
 
 def _dataset_of(ledger: Ledger) -> _Dataset:
-    return _Dataset(ledger.plan, ledger.opened_at, ledger.closed, ledger.closed_at, ledger.paused)
+    return _Dataset(
+        ledger.plan,
+        ledger.opened_at,
+        ledger.closed,
+        ledger.closed_at,
+        ledger.paused,
+        ledger.schema,
+    )
 
 
 class _AdminDifference(NamedTuple):
@@ -65,7 +75,8 @@ def check_admin_rows(
         raise LogDamaged(f"the snapshot of the seal cannot be read: {error}") from error
     for value in decisions:
         with suppress(*DECODE_ERRORS):  # damage: what it has set is then missing
-            log.take(decode_decision(value))
+            for decision in by_dataset(decode_decision(value)):
+                log.take(decision)
     for row, field, in_row, in_log in log.differences(partition):
         raise contradiction(
             f"the row of {row} in `state` has {field} {plain(in_row)}; the log has {plain(in_log)}"
@@ -106,6 +117,7 @@ class _AdminState:
                 before.opened_at if before else at,
                 closed=False,
                 paused=before is not None and before.paused,
+                schema=before.schema if before else schema_of_opening(decision),
             )
             self._datasets[dataset] = before
         if before is None:
@@ -165,6 +177,7 @@ def _unequal(now: _Dataset, due: _Dataset) -> Iterator[tuple[str, object, object
         ("closed", now.closed, due.closed),
         ("closed_at", now.closed_at, due.closed_at),
         ("paused", now.paused, due.paused),
+        ("schema", now.schema, due.schema),
     ):
         if in_row != in_log:
             yield field, in_row, in_log

@@ -11,10 +11,18 @@ import msgspec
 
 from accountant.errors import LogDamaged
 from accountant.ledger import Ledger
-from accountant.ledger.snapshots import remaining_wire, rounded_up_wire, snapshot, totals_wire
+from accountant.ledger.snapshots import (
+    held_row,
+    remaining_wire,
+    rounded_up_wire,
+    snapshot,
+    totals_wire,
+)
 from accountant.partition import Partition
 from accountant.records import DECODE_ERRORS, Decision, PartitionRow, Snapshot, decode_decision
 from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records.parts import by_dataset
+from accountant.records.records import HeldRow
 from accountant.records.state_rows import decode_row
 from accountant.replay.members_and_limits import differing_levels, member_rows_set_by
 from accountant.replay.plain_text import plain
@@ -79,9 +87,9 @@ def check_rows_found(
     wanted, agreeing = set(datasets), set[str]()
     for value in found:
         with suppress(*DECODE_ERRORS):  # damage: the row then has no decision
-            decision = decode_decision(value)
-            if decision.dataset in wanted and check_row(partition, decision):
-                agreeing.add(decision.dataset)
+            for decision in by_dataset(decode_decision(value)):
+                if decision.dataset in wanted and check_row(partition, decision):
+                    agreeing.add(decision.dataset)
     missing = wanted - agreeing
     if missing and sealed:
         missing -= set(filter(None, map(partial(_unchanged_since_seal, partition), sealed[:-1])))
@@ -123,6 +131,10 @@ def _differences(partition: Partition, ledger: Ledger, decision: Decision) -> It
     paused = paused_by(decision.outcome, decision.reason)
     if paused is not None:
         yield from _unequal("paused", ledger.paused, paused)
+    held, stated = held_row(ledger), decision.held
+    for field in HeldRow.__struct_fields__:
+        yield from _unequal(f"held.{field}", *(getattr(row, field, None) for row in (held, stated)))
+    yield from _unequal("guarantee", ledger.stated_guarantee, decision.guarantee or "")
     for name, member in (
         [] if not (decision.owners or decision.member) else member_rows_set_by(decision)
     ):

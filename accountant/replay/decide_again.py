@@ -18,6 +18,7 @@ from accountant.partition.draft import Draft
 from accountant.partition.ids import decode_identity
 from accountant.records import Decision, Source
 from accountant.records.inputs import Input
+from accountant.records.parts import by_dataset
 from accountant.replay.plain_text import plain
 from accountant.replay.sums import Finding, Findings, check_odometers, same
 from accountant.times import from_iso
@@ -46,6 +47,11 @@ _DECIDED: Final = (
     "level",
     "levels",
     "left_at",
+    "reservation",
+    "held",
+    "guarantee",
+    "refused_by",
+    "derived",
     "decided_at",
     "floor",
 )
@@ -60,21 +66,32 @@ def redecide(partition: Partition, decision: Decision) -> Findings:
     draft = Draft(partition)
     body = bytes(decision.request)
     ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
-    for field in _DECIDED:
-        due, found = getattr(ours, field), getattr(decision, field)
-        if due != found:
-            yield Finding(field, plain(due), plain(found))
+    due, found = by_dataset(ours), by_dataset(decision)
+    if len(due) != len(found):
+        yield Finding("parts", plain(ours.parts), plain(decision.parts))
+        return
+    for one, other in zip(due, found, strict=True):
+        yield from _compare(draft, one, other)
     yield from same("request", bytes(ours.request), body)
     yield from same(
         "error.field", ours.error and ours.error.field, decision.error and decision.error.field
     )
+
+
+def _compare(draft: Draft, ours: Decision, decision: Decision) -> Findings:
+    """Yield the findings about a decision as one dataset sees it."""
+    for field in _DECIDED:
+        due, found = getattr(ours, field), getattr(decision, field)
+        if due != found:
+            yield Finding(field, plain(due), plain(found))
     ledger = draft.ledgers.get(str(decision.dataset))
     if ledger is None:
         yield from same("odometers", None, decision.odometers)
         yield from same("fits", None, decision.fits)
         yield from same("ends", None, decision.ends)
         return
-    yield from check_odometers(ledger.plan, ledger.totals, decision.odometers or {})
+    readings = decision.odometers or {}
+    yield from check_odometers(ledger.plan, ledger.totals, readings, is_void=ledger.is_void)
     if ours.fits != decision.fits and not _fits(draft, ledger, decision):
         yield Finding("fits", plain(ours.fits), plain(decision.fits))
         return

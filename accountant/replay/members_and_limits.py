@@ -114,12 +114,20 @@ def _limits_set_by(
         before = partition.levels.get(key)
         at = partition.decided_at
         return [(key, apply_record(before, dataset, record, ledger.plan, at, sequence))]
-    return [_limit_after_grant(partition, ledger, decision, update) for update in decision.levels]
+    changed = [
+        limit_after_update(partition, ledger, decision, update) for update in decision.levels
+    ]
+    return [(after.key, after) for _, _, after in changed]
 
 
-def _limit_after_grant(
+def limit_after_update(
     partition: Partition, ledger: Ledger, decision: Decision, update: LimitUpdate
-) -> tuple[Key, LimitState]:
+) -> tuple[LimitState, LimitState, LimitState]:
+    """Return what a decision has charged a limit, or given back.
+
+    Returns: the state before it, the limit whose rule applies, and the state after it.
+    Raises: LogDamaged: the dataset has no such limit.
+    """
     dataset, name = ledger.dataset, update.name or ""
     key: Key = dataset, update.scope, "", name
     limit = partition.levels.get(key)
@@ -130,10 +138,17 @@ def _limit_after_grant(
         )
     state = limit
     if update.scope == "each":
-        key = dataset, "each", name, decode_identity(decision.request).analyst
+        key = dataset, "each", name, analyst_of(decision)
         state = partition.levels.get(key) or LimitState(*key)
     sequence, resets = int(decision.sequence or 0), partition.resets.number
-    return key, apply_grant(state, limit, update, sequence, resets)
+    return state, limit, apply_grant(state, limit, update, sequence, resets)
+
+
+def analyst_of(decision: Decision) -> str:
+    """Return whose request a decision charges or gives back: of a step, the reservation's."""
+    if decision.reservation is not None:
+        return decision.reservation.analyst
+    return decode_identity(decision.request).analyst
 
 
 def take_level_row(partition: Partition, key: bytes, value: bytes | None) -> None:
@@ -183,8 +198,7 @@ def differing_levels(
     for update in decision.levels:
         key: Key = dataset, update.scope, "", update.name or ""
         if update.scope == "each":
-            analyst = decode_identity(decision.request).analyst
-            key = dataset, "each", update.name or "", analyst
+            key = dataset, "each", update.name or "", analyst_of(decision)
         state = partition.levels.get(key) or LimitState(*key)
         for field, count, due in (
             ("counted", state.counted, (update.totals, update.rounded_up)),

@@ -38,6 +38,8 @@ from accountant.records import (
 )
 from accountant.records.members import is_member_row_key, member_row_key
 from accountant.records.outcomes import Outcome
+from accountant.records.parts import by_dataset
+from accountant.records.reservation_rows import is_reservation_row_key, reservation_row_key
 from accountant.replay.apply import apply, parse_source, remember
 from accountant.replay.check_admin_records import check_admin_rows
 from accountant.replay.check_rows import ResetsRead, check_row, check_rows_found, miscounted_resets
@@ -47,7 +49,9 @@ from accountant.replay.members_and_limits import (
     take_member_row,
     wrong_member_counts,
 )
+from accountant.replay.reservations import miscounted_reservations, take_reservation_row
 from accountant.replay.state_witness import StateWitness, check_reaches
+from accountant.reservations.reservation import row_of as reservation_row
 from accountant.times import from_iso
 
 _FORGET_EVERY: Final = 4096
@@ -63,7 +67,8 @@ _UNREADABLE: Final = (
 )
 
 
-_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms")  # fields that are settings
+# The fields that are settings.
+_FIXED: Final = ("application", "partitions", "window_ms", "skew_ms", "placement")
 
 
 class GenesisDiffers(LogDamaged):
@@ -130,6 +135,8 @@ class Replay:
                 take_member_row(partition, key, value)
             elif is_level_row_key(key):
                 take_level_row(partition, key, value)
+            elif is_reservation_row_key(key):
+                take_reservation_row(partition, key, value)
             elif value is None:
                 name = key.decode(errors="replace")  # a key that is no UTF-8 names no ledger
                 partition.ledgers.pop(name, None)
@@ -165,12 +172,17 @@ class Replay:
             ("datasets", len(self._partition.ledgers), row.datasets),
             ("members", self._partition.members.count, row.members or 0),
             ("levels", self._partition.levels.count, row.levels or 0),
+            ("reservations", self._partition.reservations.count, row.reservations or 0),
         ):
             if found != expected:
                 raise StateMismatch(
                     f"`state` has {found} {what}, but the partition's row says {expected}"
                 )
-        wrong = wrong_member_counts(self._partition) or miscounted_levels(self._partition)
+        wrong = (
+            wrong_member_counts(self._partition)
+            or miscounted_levels(self._partition)
+            or miscounted_reservations(self._partition)
+        )
         if wrong is not None:
             raise StateMismatch(wrong)
         checksum = text_of(self._partition.checksum.total, row.clock_resets)
@@ -227,8 +239,9 @@ class Replay:
                 f"the log has decision {number}, but `state` ends at {self._row.partition_sequence}"
             )
         else:
-            if check_row(self._partition, decision):
-                self._agreeing.add(str(decision.dataset))
+            for part in by_dataset(decision):
+                if check_row(self._partition, part):
+                    self._agreeing.add(str(part.dataset))
             if decision.outcome is Outcome.CLOCK_RESET and self._last is not None:
                 self._partition.ids.forget(from_iso(self._last.floor))  # as `apply` does
             self._last = decision
@@ -390,4 +403,8 @@ def state_rows(partition: Partition) -> list[tuple[bytes, bytes]]:
         (member_row_key(each.dataset, each.member), encode(each)) for each in partition.members
     ]
     rows += [(level_row_key(*each.key), encode(row_of(each))) for each in partition.levels]
+    rows += [
+        (reservation_row_key(*each.key), encode(reservation_row(each)))
+        for each in partition.reservations
+    ]
     return [*rows, (partition_row_key(partition.genesis.partition), encode(partition.row()))]

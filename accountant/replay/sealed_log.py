@@ -37,6 +37,7 @@ from accountant.records.operator_records import Seal
 from accountant.records.outcomes import Outcome
 from accountant.records.state_rows import decode_row, key_of_row
 from accountant.replay.replay import Replay, StateMismatch, check_genesis
+from accountant.reservations.reservation import row_of as reservation_row
 from accountant.views.tallies import DecisionTally, Tallies, Tally
 
 _BY: Final = ("analyst", "purpose", "day")
@@ -47,8 +48,8 @@ class SealSnapshot(NamedTuple):
     """The snapshot of a seal.
 
     Attributes:
-        state: the rows of datasets, of members, of levels, then the partition's: see
-            `sealed_state`.
+        state: the rows of datasets, of members, of levels, of reservations, then the partition's:
+            see `sealed_state`.
         usage: as `sealed_usage` returns it.
     """
 
@@ -89,7 +90,7 @@ def hash_of_lines(lines: Iterable[bytes]) -> str:
 
 
 def sealed_state(partition: Partition) -> list[bytes]:
-    """Return the rows of datasets, members, levels and the partition; equal states, equal bytes.
+    """Return all rows, the partition's last; equal states give equal bytes.
 
     Without the readings of odometers, and the checksum of rows that have them: they are floats,
     and another machine may have another last digit.
@@ -98,6 +99,7 @@ def sealed_state(partition: Partition) -> list[bytes]:
     rows = [encode(msgspec.structs.replace(snapshot(each), odometers={})) for each in ledgers]
     rows += [encode(each) for each in partition.members]
     rows += [encode(row_of(each)) for each in partition.levels]
+    rows += [encode(reservation_row(each)) for each in partition.reservations]
     own = msgspec.structs.replace(partition.row(), checksum=msgspec.UNSET)
     return [*rows, encode(own)]
 

@@ -35,10 +35,12 @@ class StateRows(NamedTuple):
     Attributes:
         end: number and hash of the last decision that the partition's row names; None where that
             row is missing or cannot be read.
+        resets: how often the partition's clock was reset, None as for `end`.
     """
 
     rows: Rows
     end: tuple[int, str] | None
+    resets: int | None = None
 
 
 class Difference(NamedTuple):
@@ -64,7 +66,7 @@ def rows_at_one_moment(rows: Rows, partition: int) -> StateRows | None:
         row = decode_partition_row(value or b"")
     except _UNREADABLE:
         return StateRows(rows, None)
-    return StateRows(rows, (row.partition_sequence, row.head))
+    return StateRows(rows, (row.partition_sequence, row.head), row.clock_resets.number)
 
 
 def first_difference(folded: Partition, rows: Rows) -> Difference | None:

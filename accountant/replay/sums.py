@@ -5,6 +5,7 @@ Nothing here decides a request or prices a claim; `audit` does.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from decimal import Decimal
 from operator import gt
@@ -19,7 +20,16 @@ from accountant.ledger.snapshots import format_reading, rounded_up_wire, totals_
 from accountant.partition import Partition
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision
-from accountant.records.outcomes import OPERATED, PAUSES, SETS_LIMITS, Outcome, Reason
+from accountant.records.outcomes import (
+    GRANTS,
+    OPERATED,
+    PAUSES,
+    SETS_LIMITS,
+    STEPS,
+    Outcome,
+    Reason,
+)
+from accountant.records.parts import by_dataset
 from accountant.replay.plain_text import plain
 from accountant.times import from_iso
 
@@ -38,11 +48,13 @@ _NUMBERED: Final = frozenset(
         Outcome.LIMIT_REMOVED,
         Outcome.PAUSED,
         Outcome.RESUMED,
-        Outcome.GRANTED,
         Outcome.REFUSED,
+        Outcome.RESOLVED,
+        *GRANTS,
+        *STEPS,
     }
 )
-_NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED})
+_NOT_NUMBERED: Final = frozenset({Reason.UNKNOWN_DATASET, Reason.OVERLOADED, Reason.NOT_TOGETHER})
 _WITHOUT_REQUEST: Final = frozenset(
     {Reason.UNDECODABLE, Reason.OVERSIZE, Reason.INVALID_FIELD, Reason.INTERNAL_ERROR}
 )
@@ -76,14 +88,19 @@ def check_record(partition: Partition, decision: Decision, *, gapless: bool = Fa
     yield from same("seal", None, decision.seal)
     yield from same("rollback", None, decision.rollback)
     yield from same("key_change", None, decision.key_change)
-    yield from _check_members(decision)
-    yield from _check_levels(decision)
-    numbered = decision.outcome in _NUMBERED and decision.reason not in _NOT_NUMBERED
-    if numbered:
-        ledger = partition.ledgers.get(str(decision.dataset))
-        yield from _check_numbered(ledger, decision)
-    else:
+    yield from same("part_of", None, decision.part_of)
+    if decision.parts:
         yield from _check_charges_nothing(decision)
+        yield from same("dataset", None, decision.dataset)
+        yield from same("levels", (), decision.levels)
+    for part in by_dataset(decision):
+        yield from _check_members(part)
+        yield from _check_levels(part)
+        if part.outcome in _NUMBERED and part.reason not in _NOT_NUMBERED:
+            ledger = partition.ledgers.get(str(part.dataset))
+            yield from _check_numbered(ledger, part)
+        else:
+            yield from _check_charges_nothing(part)
     if not bytes(decision.request) and decision.reason not in _WITHOUT_REQUEST:
         yield Finding("request", "the request that was decided", "nothing")
 
@@ -113,9 +130,10 @@ def _check_operator_record(partition: Partition, decision: Decision) -> Findings
     if not decision.note:
         yield Finding("note", "why it was written", "nothing")
     yield from _check_charges_nothing(decision)
-    for field in ("dataset", "reason", "error", "first", "fits", "budget", "source"):
+    for field in ("dataset", "reason", "error", "first", "fits", "budget", "source", "refused_by"):
         yield from same(field, None, getattr(decision, field))
     yield from same("request", b"", bytes(decision.request))
+    yield from same("parts", (), decision.parts)
     yield from _check_members(decision)
     yield from _check_levels(decision)
 
@@ -168,7 +186,7 @@ def _check_levels(decision: Decision) -> Findings:
             yield Finding("limit", "the limit that it is about", plain(limit))
     else:
         yield from same("limit", None, limit)
-    if outcome is not Outcome.GRANTED:
+    if outcome not in GRANTS | STEPS:
         yield from same("levels", (), decision.levels)
     if decision.reason is not Reason.EXHAUSTED:
         yield from same("left_at", (), decision.left_at)
@@ -249,11 +267,15 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
         yield Finding("totals", "what the dataset has spent", "nothing")
         return
     mechanisms, totals = totals_from(plan, decision.totals, decision.rounded_up)
-    if decision.outcome is Outcome.GRANTED:
+    if decision.outcome in STEPS:
+        yield from _check_given_back(ledger, decision, mechanisms, totals)
+    elif decision.outcome in GRANTS:
         if ledger.closed:
             yield Finding("outcome", "no grant after closing", "granted")
         if ledger.paused:
             yield Finding("outcome", "no grant during a pause", "granted")
+        if ledger.suspended:
+            yield Finding("outcome", "no grant during a suspension", "granted")
         if ledger.halted:
             yield Finding("outcome", "no grant after a halt", "granted")
         if mechanisms <= ledger.mechanisms:
@@ -264,6 +286,8 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
         at = plan.ended
         ends = at is not None and totals[at] != ledger.totals[at]
         yield from same("ends", plan.policy.filter if ends else None, decision.ends)
+    elif decision.cost is not None and decision.outcome is Outcome.RESOLVED:
+        yield from _check_added(plan, ledger.totals, tuple(decision.cost.values()), totals)
     else:
         yield from same("cost", None, decision.cost)
         if plan.ended is None or decision.fits is None:
@@ -277,7 +301,34 @@ def _check_sums(ledger: Ledger, decision: Decision) -> Findings:
     room = plan.kind.remaining(plan.capacity, round_up_amounts(spent))
     remaining = [format_units(amount) for amount in room]
     yield from same("left", dict(zip(plan.kind.sums, remaining, strict=True)), decision.left)
-    yield from check_odometers(plan, totals, decision.odometers or {})
+    is_void = _is_void_after(ledger, decision)
+    yield from check_odometers(plan, totals, decision.odometers or {}, is_void=is_void)
+
+
+def _is_void_after(ledger: Ledger, decision: Decision) -> bool:
+    """Return whether no theorem covers what was released, after a decision."""
+    if decision.guarantee == "void" or ledger.guarantee == "void":
+        return True
+    broken = 0 if ledger.held is None else ledger.held.broken
+    if decision.outcome is Outcome.RESOLVED:
+        broken -= 1
+    breaks = decision.reservation is not None and decision.reservation.stage == "broken"
+    return broken > 0 or breaks
+
+
+def _check_given_back(
+    ledger: Ledger, decision: Decision, mechanisms: int, totals: tuple[Units, ...]
+) -> Findings:
+    """Yield where a step of a reservation raises a total, or gives back what it does not say."""
+    yield from same("cost", None, decision.cost)
+    yield from same("mechanisms", ledger.mechanisms, mechanisms)
+    if decision.reservation is None:
+        yield Finding("reservation", "the reservation that it is about", "nothing")
+        return
+    returned = decision.reservation.returned or {}
+    for name, was, now in zip(ledger.plan.sums, ledger.totals, totals, strict=True):
+        due = was if isinstance(was, float) else int(was) - parse_units(returned.get(name, "0"))
+        yield from same(f"totals.{name}", format_units(due), format_units(now))
 
 
 def _over(plan: CompiledPolicy, spent: tuple[Units, ...]) -> Findings:
@@ -298,12 +349,21 @@ def _check_added(
 
 
 def check_odometers(
-    plan: CompiledPolicy, totals: tuple[Units, ...], found: dict[str, str]
+    plan: CompiledPolicy,
+    totals: tuple[Units, ...],
+    found: dict[str, str],
+    *,
+    is_void: bool = False,
 ) -> Findings:
-    """Yield each odometer that is missing or further off than `ROUNDING`."""
+    """Yield each odometer that is missing or further off than `ROUNDING`.
+
+    Args:
+        is_void: no theorem covers what was released: all are infinite.
+    """
+    readings = (math.inf,) * len(plan.readers) if is_void else plan.readings(totals)
     due = {
         reader.name: format_reading(value)
-        for reader, value in zip(plan.readers, plan.readings(totals), strict=True)
+        for reader, value in zip(plan.readers, readings, strict=True)
     }
     if due == found:
         return

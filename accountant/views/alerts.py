@@ -19,8 +19,8 @@ from accountant.partition import Partition
 from accountant.partition.ids import decode_identity
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, decode_decision
-from accountant.records.encoded_decision import CountedDecision, EncodedDecision
-from accountant.records.outcomes import Outcome
+from accountant.records.encoded_decision import CountedDecision, EncodedDecision, by_dataset
+from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import iso
 from accountant.views.datasets import Alert, DatasetView, SeenAlerts, alerts, view_of_ledger
 from accountant.views.follow import alerts_of_run, runs
@@ -80,11 +80,11 @@ def _of_grant(
 
 
 def limit_alerts_of_grants(run: Iterable[CountedDecision]) -> list[Alert]:
-    """As `crossed_by_grant`, of the grants among some decisions, where no limit is known."""
+    """Return the alerts of limits of the grants among some decisions, where no limit is known."""
     return [
         alert
         for each in run
-        if each.crossed and each.outcome is Outcome.GRANTED
+        if each.crossed and each.outcome in GRANTS
         for alert in _of_grant(decode_decision(each.value))
     ]
 
@@ -366,7 +366,7 @@ class OwnAlerts:
             partition: as the commit left it.
         """
         found: list[Alert] = []
-        for name, run in runs(records).items():
+        for name, run in runs(by_dataset(records)).items():
             after = partition.ledgers.get(name)
             if after is None:
                 continue

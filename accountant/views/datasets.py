@@ -8,12 +8,13 @@ decisions that a view was given, and say so.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final, Literal
+from typing import Any, Final, Literal
 
 import msgspec
 
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import (
+    held_row,
     ledger_of_row,
     odometers_wire,
     remaining_wire,
@@ -24,15 +25,19 @@ from accountant.ledger.snapshots import (
 from accountant.limits.wire import Scope
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.questions.schema import Schema, decode_schema
 from accountant.records import Decision, Snapshot
-from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
+from accountant.records.records import HeldRow
+from accountant.records.request_names import schema_of_opening
+from accountant.records.reservation_rows import GuaranteeState
 from accountant.times import from_iso, iso
 from accountant.views.joint import JointGuarantee
 
 UNKNOWN: Final = -1
 """Number of the last partition decision of a view that was made from a snapshot."""
 
-State = Literal["open", "exhausted", "halted", "paused", "closed"]
+State = Literal["open", "exhausted", "halted", "paused", "suspended", "closed"]
 
 
 class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=True):
@@ -57,6 +62,12 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
         joint_guarantee: of all datasets of its population; left out without one, and in views that
             know of no other dataset.
         paused: nothing is granted until an owner resumes the dataset.
+        reserved: the part of `totals` that open reservations hold; it may come back.
+        open_reservations, broken: how many there are, and how many of them released beyond their
+            maximum: nothing is granted then.
+        guarantee: what has become of the guarantee, "" where it holds; see
+            `reservation_rows.GuaranteeState`.
+        schema: what questions may name, left out where none can be asked.
     """
 
     dataset: str
@@ -83,12 +94,24 @@ class DatasetView(msgspec.Struct, frozen=True, repr_omit_defaults=True, kw_only=
     closed_at: str | None = None
     joint_guarantee: JointGuarantee | msgspec.UnsetType = msgspec.UNSET
     paused: bool = False
+    reserved: dict[str, str] = {}
+    open_reservations: int = 0
+    broken: int = 0
+    guarantee: GuaranteeState = ""
+    schema: Schema | msgspec.UnsetType = msgspec.UNSET
+
+    @property
+    def is_void(self) -> bool:
+        """Whether no theorem covers what was released: a claim was false, and is not resolved."""
+        return self.guarantee == "void"
 
     @property
     def state(self) -> State:
         """Whether the dataset still grants, in a word."""
         if self.closed:
             return "closed"
+        if self.broken:
+            return "suspended"
         if self.paused:
             return "paused"
         if self.halted:
@@ -160,7 +183,16 @@ def view_of_ledger(ledger: Ledger) -> DatasetView:
         granted_at=iso(ledger.granted_at) if ledger.granted_at else None,
         closed_at=iso(ledger.closed_at) if ledger.closed_at else None,
         paused=ledger.paused,
+        **_held_fields(held_row(ledger)),
+        guarantee=ledger.stated_guarantee,
+        schema=decode_schema(ledger.schema) if ledger.schema else msgspec.UNSET,
     )
+
+
+def _held_fields(held: HeldRow | None) -> dict[str, Any]:
+    if held is None or not held.count:
+        return {"reserved": {}, "open_reservations": 0, "broken": 0}
+    return {"reserved": held.totals, "open_reservations": held.count, "broken": held.broken}
 
 
 def fold_snapshot(view: DatasetView | None, row: Snapshot) -> DatasetView:
@@ -213,7 +245,8 @@ def _open_view(decision: Decision) -> DatasetView:
     assert decision.policy is not None
     assert decision.budget is not None
     plan = stored_plan(decision.policy, tuple(decision.budget.values()))
-    ledger = Ledger.new(str(decision.dataset), plan, from_iso(decision.decided_at))
+    at, schema = from_iso(decision.decided_at), schema_of_opening(decision)
+    ledger = Ledger.new(str(decision.dataset), plan, at, schema)
     return msgspec.structs.replace(
         view_of_ledger(ledger),
         partition_sequence=decision.partition_sequence,
@@ -231,7 +264,12 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
     halts = bool(plan.policy.halt_on_refusal)
     did_not_fit = decision.reason is Reason.EXHAUSTED and decision.level is None
     ran_out = did_not_fit and spent >= plan.nearly
-    exhausted = view.exhausted or ran_out or spent >= plan.capacity[0]
+    # What a reservation gives back makes room again; thresholds stay crossed.
+    gives_back = decision.outcome in STEPS and decision.totals != view.totals
+    exhausted = (view.exhausted and not gives_back) or ran_out or spent >= plan.capacity[0]
+    crossed = plan.count_crossed(spent, exhausted=exhausted)
+    if decision.policy is None:
+        crossed = max(crossed, len(view.crossed))
     fields: dict[str, object] = {
         "sequence": decision.sequence,
         "spent_ratio": plan.spent_ratio(totals),
@@ -240,11 +278,13 @@ def _fields_set_by(view: DatasetView, decision: Decision) -> dict[str, object]:
         "left": decision.left,
         "odometers": decision.odometers or {},
         # From the totals and not from `decision.crossed`, which a lost decision may have had.
-        "crossed": plan.policy.alert_at[: plan.count_crossed(spent, exhausted=exhausted)],
+        "crossed": plan.policy.alert_at[:crossed],
         "exhausted": exhausted,
         "closed": view.closed or decision.outcome is Outcome.CLOSED,
         # A lost refusal shows in those after it.
         "halted": view.halted or decision.reason is Reason.HALTED or (halts and did_not_fit),
+        **_held_fields(decision.held),
+        "guarantee": decision.guarantee or "",
     }
     paused = paused_by(decision.outcome, decision.reason)
     if paused is not None:  # a lost pause, or resume, shows in the decisions after it

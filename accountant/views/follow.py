@@ -19,7 +19,8 @@ from accountant.records import (
 )
 from accountant.records.encoded_decision import CountedDecision
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import Outcome, Reason, paused_by
+from accountant.records.outcomes import GRANTS, STEPS, Outcome, Reason, paused_by
+from accountant.records.parts import lines_by_dataset
 from accountant.times import from_iso, iso
 from accountant.views.datasets import (
     Alert,
@@ -29,7 +30,7 @@ from accountant.views.datasets import (
     fold_numbered,
     fold_snapshot,
 )
-from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in
+from accountant.views.usage import Rows, UsageTable, Vacancies, analyst_in, returned_by
 
 C = TypeVar("C", bound=CountedDecision)
 
@@ -40,12 +41,16 @@ Run = Sequence[CountedDecision]
 def counted_decision(line: DecisionHeader, value: bytes, *, usage: bool = True) -> CountedDecision:
     """Return a decision that was read, as far as counting takes it; `usage`: also by analyst."""
     analyst, charged = None, None
-    granted = line.outcome is Outcome.GRANTED
-    if usage and line.sequence is not None and (granted or line.outcome is Outcome.REFUSED):
-        analyst = analyst_in(line.request)
-        if granted:
+    if usage and line.sequence is not None:
+        if line.outcome in GRANTS:
+            analyst = analyst_in(line.request)
             # The sum that is the budget's first is the first of a cost, too.
             charged = parse_units(next(iter((line.cost or {}).values()), "0"))
+        elif line.outcome is Outcome.REFUSED:
+            analyst = analyst_in(line.request)
+        elif line.outcome in STEPS and line.reservation is not None:
+            analyst = line.reservation.analyst
+            charged = -returned_by(line.reservation, line.totals)
     return CountedDecision(
         line.partition_sequence,
         line.outcome,
@@ -59,6 +64,13 @@ def counted_decision(line: DecisionHeader, value: bytes, *, usage: bool = True) 
         # Most decisions have no levels, and are spared the loop.
         bool(line.crossed or (line.levels and any(level.crossed for level in line.levels))),
     )
+
+
+def counted_decisions(
+    line: DecisionHeader, value: bytes, *, usage: bool = True
+) -> list[CountedDecision]:
+    """Return what `counted_decision` does, of a decision over several datasets for each of them."""
+    return [counted_decision(*each, usage=usage) for each in lines_by_dataset(line, value)]
 
 
 def runs(decided: Iterable[C]) -> Mapping[str, Sequence[C]]:

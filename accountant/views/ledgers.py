@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from msgspec import UNSET
+
+from accountant.amounts import ratio_between
 from accountant.ledger import Ledger
+from accountant.ledger.ledger import Held
 from accountant.ledger.snapshots import totals_from
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
+from accountant.questions.schema import encode_schema
+from accountant.reservations.held import settled_ratio
 from accountant.times import from_iso
 from accountant.views.datasets import DatasetView
 
@@ -32,7 +38,31 @@ def ledger_of(view: DatasetView) -> Ledger:
         halted=view.halted,
         fractional=bool(view.rounded_up),
         paused=view.paused,
+        held=_held(view, plan),
+        guarantee=view.guarantee,
+        schema=b"" if view.schema is UNSET else encode_schema(view.schema),
     )
+
+
+def _held(view: DatasetView, plan: CompiledPolicy) -> Held | None:
+    if not view.open_reservations:
+        return None
+    wire: dict[str, str | int] = {"mechanisms": 0, **view.reserved}
+    _, amounts = totals_from(plan, wire, None)
+    return Held(view.open_reservations, view.broken, amounts, 0)
+
+
+def held_ratio_of(view: DatasetView) -> float:
+    """Return the part of a view's `spent_ratio` that open reservations hold.
+
+    Raises: LogDamaged: the view does not fit its own policy.
+    """
+    return held_ratio(ledger_of(view)) if view.open_reservations else 0.0
+
+
+def held_ratio(ledger: Ledger) -> float:
+    """Return the part of a ledger's `spent_ratio` that open reservations hold."""
+    return ratio_between(settled_ratio(ledger), ledger.spent_ratio)
 
 
 def plan_of(view: DatasetView) -> CompiledPolicy:

@@ -8,13 +8,17 @@ decision may have been applied without the state before it.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from accountant.limits.applicable_limits import limit_at
 from accountant.limits.apply import apply_grant, apply_record
+from accountant.limits.charge import LimitCharge, charge_of, growth
 from accountant.limits.state import Key, LimitState, limit_state_of
 from accountant.limits.store import LimitTable
 from accountant.limits.wire import LevelRow, LimitUpdate
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import GRANTS, Outcome
 from accountant.times import ClockResets, from_iso
 from accountant.views.usage import analyst_in
 
@@ -73,16 +77,61 @@ class LevelFollower:
             self._take_update(partition, line, update)
 
     def _take_update(self, partition: int, line: DecisionHeader, update: LimitUpdate) -> None:
-        dataset, name, sequence = str(line.dataset), update.name or "", line.sequence or 0
+        found = self._states(line, update)
+        if found is not None:
+            state, limit = found
+            resets = self.resets(partition).number
+            self._put(apply_grant(state, limit, update, line.sequence or 0, resets))
+
+    def charges(
+        self, partition: int, line: DecisionHeader, plan: CompiledPolicy | None
+    ) -> tuple[LimitCharge, ...]:
+        """Return what a reservation is charged at each limit, or what a step of it gives back.
+
+        Call it before `take_line`. Limits that are not known yet are left out.
+
+        Args:
+            plan: of the decision's dataset; None where that is not known.
+        Raises: ValueError: an amount in it is none.
+        """
+        if line.reservation is None or plan is None:
+            return ()
+        return tuple(self._charges(partition, line, plan))
+
+    def _charges(
+        self, partition: int, line: DecisionHeader, plan: CompiledPolicy
+    ) -> Iterator[LimitCharge]:
+        resets, at = self.resets(partition), from_iso(line.decided_at)
+        for update in line.levels:
+            found = self._states(line, update)
+            if found is None:
+                continue
+            before, limit = found
+            after = apply_grant(before, limit, update, line.sequence or 0, resets.number)
+            rule = limit.rule
+            assert rule is not None
+            if line.outcome in GRANTS:
+                applied = limit_at(before, rule, plan, at, resets)
+                yield charge_of(before, after, rule, update, applied)
+            elif before.counted is not None and after.counted is not None:
+                back = growth(after.counted.amounts, before.counted.amounts)
+                yield LimitCharge(after.key, counted=back)
+
+    def _states(
+        self, line: DecisionHeader, update: LimitUpdate
+    ) -> tuple[LimitState, LimitState] | None:
+        """Return the state that a decision moves, and the limit whose rule applies to it."""
+        dataset, name = str(line.dataset), update.name or ""
         limit = self.table.get((dataset, update.scope, "", name))
         if limit is None or limit.rule is None or limit.rule.record.version != update.version:
-            return
-        state = limit
-        if update.scope == "each":
-            key: Key = dataset, "each", name, analyst_in(line.request) or ""
-            state = self.table.get(key) or LimitState(*key)
-        resets = self.resets(partition).number
-        self._put(apply_grant(state, limit, update, sequence, resets))
+            return None
+        if update.scope != "each":
+            return limit, limit
+        # An owner may void: a step moves the count of the analyst who reserved.
+        held = line.reservation
+        analyst = analyst_in(line.request) if held is None else held.analyst
+        key: Key = dataset, "each", name, analyst or ""
+        return self.table.get(key) or LimitState(*key), limit
 
     def _last_reset(self, partition: int) -> tuple[int, int, int]:
         return self._resets.get(partition, (-1, 0, 0))

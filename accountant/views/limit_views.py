@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
 
-from accountant.amounts import Units, format_units
+from accountant.amounts import Units, format_units, ratio_between
 from accountant.fractional import round_up_amounts, whole_down
 from accountant.ledger import Ledger
 from accountant.ledger.snapshots import remaining_wire
@@ -18,23 +18,29 @@ from accountant.limits.applicable_limits import (
     limit_at,
     unreserved,
 )
+from accountant.limits.charge import after_refund
 from accountant.limits.compiled_limit import CompiledLimit
 from accountant.limits.reserved_totals import Sums
 from accountant.limits.state import LimitRule, LimitState
 from accountant.limits.store import LimitOverlay, LimitTable
 from accountant.limits.wire import LimitPolicy, LimitRecord, Scope, Texts
+from accountant.reservations.reservation import Reservation
 from accountant.times import NO_RESETS, ClockResets, iso
+from accountant.views.ledgers import held_ratio
+from accountant.views.reservations import HeldAtLimits
 
 _ORDER: Final[dict[Scope, int]] = {"dataset": 0, "team": 1, "each": 2, "analyst": 3}
 
 
-class PaceView(msgspec.Struct, frozen=True, kw_only=True):
+class PaceView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """A pace in the period that it is in.
 
     Attributes:
         part, period: as the owner set them.
         budget, used, left: in each sum of the dataset's filter, in this period.
+        spent_ratio: part of this period's budget that is used, rounded up, in [0, 1].
         begins_at, ends_at: of the period; the next one begins with nothing used.
+        held, held_ratio: as of a `LevelView`.
     """
 
     part: str
@@ -42,8 +48,11 @@ class PaceView(msgspec.Struct, frozen=True, kw_only=True):
     budget: Texts
     used: Texts
     left: Texts
+    spent_ratio: float
     begins_at: str
     ends_at: str
+    held: Texts | None = None
+    held_ratio: float | None = None
 
 
 class ShareView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -70,6 +79,8 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         part, policy: a part of the dataset's budget, or a budget of its own.
         budget, used, left: of part or policy, in each sum of its filter, rounded outward.
         spent_ratio: part of the additive budget that is used, rounded up, in [0, 1].
+        held, held_ratio: the part of `used`, and of `spent_ratio`, that open reservations hold;
+            left out where they hold nothing.
     """
 
     scope: Scope
@@ -84,6 +95,8 @@ class LevelView(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     spent_ratio: float | None = None
     pace: PaceView | None = None
     reserved: ShareView | None = None
+    held: Texts | None = None
+    held_ratio: float | None = None
 
 
 class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -96,6 +109,9 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
         spent_ratio: part of the dataset's additive budget that all have spent, rounded up.
         levels: the limits that the analyst's requests are checked at, in that order.
         paused: nothing is granted until an owner resumes the dataset; left out where it is not.
+        halted: nothing is granted any more: a request did not fit, and the policy ends with that;
+            left out where it is not.
+        held_ratio: the part of `spent_ratio` that open reservations hold; left out for nothing.
     """
 
     dataset: str
@@ -106,6 +122,8 @@ class AnalystBudget(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=Tru
     spent_ratio: float
     levels: tuple[LevelView, ...] = ()
     paused: bool = False
+    halted: bool = False
+    held_ratio: float | None = None
 
 
 decode_level_views = msgspec.json.Decoder(list[LevelView]).decode
@@ -120,12 +138,14 @@ class DatasetLimits(NamedTuple):
         levels: of the whole partition.
         at: milliseconds since 1970.
         resets: those of the partition's clock.
+        reservations: the open ones of the dataset.
     """
 
     ledger: Ledger
     levels: LimitTable
     at: int
     resets: ClockResets = NO_RESETS
+    reservations: Sequence[Reservation] = ()
 
     def applicable_to(self, analyst: str, team: str) -> ApplicableLimits | None:
         """Return the levels that an analyst's request is checked at, None if there are none.
@@ -152,8 +172,9 @@ class DatasetLimits(NamedTuple):
 
 def level_views(divided: DatasetLimits) -> list[LevelView]:
     """Return every limit of a dataset that is in force, by scope and name."""
+    held = HeldAtLimits(divided.reservations)
     found = [
-        level_view(divided, level, level.rule)
+        level_view(divided, level, level.rule, held)
         for level in divided.levels.limits_of(divided.ledger.dataset)
         if level.rule is not None and level.is_in_force
     ]
@@ -169,6 +190,7 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
     ledger, limits = divided.ledger, divided.applicable_to(analyst, team)
     left = None if limits is None else unreserved(limits, ledger)
     applied_now = () if limits is None else limits.limits
+    held = HeldAtLimits(divided.reservations)
     return AnalystBudget(
         dataset=ledger.dataset,
         analyst=analyst,
@@ -176,29 +198,38 @@ def analyst_budget(divided: DatasetLimits, analyst: str, team: str) -> AnalystBu
         budget=ledger.plan.budget_wire,
         left=remaining_wire(ledger) if left is None else left,
         spent_ratio=ledger.spent_ratio,
-        levels=tuple([_view(each) for each in applied_now]),
+        levels=tuple([_view(each, held) for each in applied_now]),
         paused=ledger.paused,
+        halted=ledger.halted,
+        held_ratio=held_ratio(ledger) or None,
     )
 
 
-def level_view(divided: DatasetLimits, level: LimitState, rule: LimitRule) -> LevelView:
+def level_view(
+    divided: DatasetLimits, level: LimitState, rule: LimitRule, held: HeldAtLimits | None = None
+) -> LevelView:
     """Return one limit and its use.
 
     Args:
         rule: the level's.
+        held: what the dataset's open reservations hold of its limits; None to leave that out.
     """
     # A default has no usage: each analyst under it has a level of their own.
     is_used = rule.record.scope != "each"
     plan, at, resets = divided.ledger.plan, divided.at, divided.resets
-    return _view(limit_at(level, rule, plan, at, resets), is_used=is_used)
+    held = HeldAtLimits(()) if held is None else held
+    return _view(limit_at(level, rule, plan, at, resets), held, is_used=is_used)
 
 
-def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
+def _view(each: ApplicableLimit, held: HeldAtLimits, *, is_used: bool = True) -> LevelView:
     record, level, limit = each.rule.record, each.state, each.compiled.limit
     used, left, ratio = None, None, None
+    share = _HeldPart()
     if limit is not None and is_used:
         used, left = _texts(limit, each.counted), limit.remaining(each.counted)
         ratio = limit.spent_ratio(each.counted)
+        since = each.rule.counted_since
+        share = _held(limit, each.counted, held.counted(level.key, since, limit.nothing))
     return LevelView(
         scope=record.scope,
         name=record.name,
@@ -210,12 +241,27 @@ def _view(each: ApplicableLimit, *, is_used: bool = True) -> LevelView:
         used=used,
         left=left,
         spent_ratio=ratio,
-        pace=_pace_view(each),
+        pace=_pace_view(each, held),
         reserved=_share_view(record, level),
+        held=share.texts,
+        held_ratio=share.ratio,
     )
 
 
-def _pace_view(each: ApplicableLimit) -> PaceView | None:
+class _HeldPart(NamedTuple):
+    texts: Texts | None = None
+    ratio: float | None = None
+
+
+def _held(limit: CompiledLimit, used: Sums, held: Sums) -> _HeldPart:
+    """Return what open reservations hold of a limit, and which part of its budget that is."""
+    if not any(held):
+        return _HeldPart()
+    without = limit.spent_ratio(after_refund(used, held))
+    return _HeldPart(_texts(limit, held), ratio_between(without, limit.spent_ratio(used)))
+
+
+def _pace_view(each: ApplicableLimit, held: HeldAtLimits) -> PaceView | None:
     record, period_limit, periods = (
         each.rule.record.pace,
         each.compiled.period_limit,
@@ -223,14 +269,20 @@ def _pace_view(each: ApplicableLimit) -> PaceView | None:
     )
     if record is None or period_limit is None or periods is None:
         return None
+    begins_at = periods.begin(each.period)
+    amounts = held.paced(each.state.key, begins_at, period_limit.nothing)
+    share = _held(period_limit, each.period_used, amounts)
     return PaceView(
         part=record.part,
         period=record.period,
         budget=record.budget,
         used=_texts(period_limit, each.period_used),
         left=period_limit.remaining(each.period_used),
-        begins_at=iso(periods.begin(each.period)),
+        spent_ratio=period_limit.spent_ratio(each.period_used),
+        begins_at=iso(begins_at),
         ends_at=iso(periods.end(each.period)),
+        held=share.texts,
+        held_ratio=share.ratio,
     )
 
 

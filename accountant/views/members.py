@@ -50,3 +50,8 @@ class MemberViews:
 
 def no_members(_dataset: str, _name: str) -> None:
     """Return None: there is no member."""
+
+
+def no_roster(_dataset: str) -> tuple[MemberRow, ...]:
+    """Return no row: there is no member."""
+    return ()

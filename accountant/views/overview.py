@@ -7,6 +7,7 @@ import msgspec
 from accountant.records.members import Member, Role
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
+from accountant.views.reservations import ReservationView
 from accountant.views.why import Why
 
 
@@ -67,6 +68,8 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     Attributes:
         members: all to those who see all, else the caller's own.
         limits: all to those who see all, else none. `budget`: the caller's own, where they ask.
+        reservations: open ones, the oldest first and at most 51: all to those who see all, else
+            the caller's own.
         why: what used the budget, and how much longer it lasts; None while it is not known.
         analysts, days, purposes: usage, in the order of the keys; None for a caller who does not
             see what everybody has asked.
@@ -84,6 +87,7 @@ class Overview(msgspec.Struct, frozen=True, kw_only=True):
     days: tuple[UsageSum, ...] | None = None
     purposes: tuple[UsageSum, ...] | None = None
     trouble: str = ""
+    reservations: tuple[ReservationView, ...] = ()
 
 
 decode_overview = msgspec.json.Decoder(Overview).decode

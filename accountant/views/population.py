@@ -125,7 +125,8 @@ def joint_guarantee(
     def broken(why: str) -> JointGuarantee:
         return JointGuarantee(population=population, datasets=names, others=others, why=why)
 
-    why = _differing(views, named) or _opened_after_a_grant(views, certain, named)
+    why = _without_guarantee(views, named) or _differing(views, named)
+    why = why or _opened_after_a_grant(views, certain, named)
     if why is not None:
         return broken(why)
     promised = [guarantee_of(view.policy) for view in views]
@@ -158,6 +159,14 @@ def _counting(views: Sequence[DatasetView], certain: str) -> list[DatasetView]:
         for view in views
         if view.granted_at is not None or view.closed_at is None or view.closed_at >= look
     ]
+
+
+def _without_guarantee(views: Sequence[DatasetView], named: _Named) -> str | None:
+    """Return which dataset's own guarantee does not hold as it was promised, None if all do."""
+    for view in views:
+        if view.is_void or view.guarantee == "if_bounded":
+            return f"a reservation on {named(view)} released more than its maximum"
+    return None
 
 
 def _differing(views: Sequence[DatasetView], named: _Named) -> str | None:

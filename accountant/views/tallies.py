@@ -14,8 +14,10 @@ from accountant.errors import LogDamaged
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, check_maker
 from accountant.records.header import DecisionHeader, decode_header
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import GRANTS, STEPS, Outcome
+from accountant.records.parts import by_dataset
 from accountant.records.request_names import RequestDetails, decode_request_details
+from accountant.views.usage import returned_by
 
 MAX_LARGEST: Final = 20
 """The largest grants of a dataset, which are stored with their requests."""
@@ -196,15 +198,23 @@ def add_archived(counted: DecisionTally, value: bytes) -> None:
     Raises: DECODE_ERRORS.
     """
     line = decode_header(value)
-    if line.dataset is None or line.sequence is None:
-        return
-    counted.since.setdefault(line.dataset, (line.sequence, line.decided_at))
+    for part in by_dataset(line):
+        if part.dataset is not None and part.sequence is not None:
+            counted.since.setdefault(part.dataset, (part.sequence, part.decided_at))
     alone = DecisionTally(analyst_days=counted.analyst_days, reasons=counted.reasons)
     alone.largest, alone.places = counted.largest, counted.places
     _add(alone, line)
 
 
 def _add(counted: DecisionTally, line: DecisionHeader) -> None:
+    if line.parts:
+        for part in by_dataset(line):
+            _add_part(counted, part)
+    else:
+        _add_part(counted, line)
+
+
+def _add_part(counted: DecisionTally, line: DecisionHeader) -> None:
     dataset, sequence = line.dataset, line.sequence
     # Decisions without a dataset, such as a reset of the clock, or without a number in it, such
     # as a repeat, are no usage.
@@ -214,12 +224,15 @@ def _add(counted: DecisionTally, line: DecisionHeader) -> None:
         unit = next(iter(line.budget or ()), "")
         counted.datasets[dataset] = unit, line.generation or 1
     counted.places.append((dataset, sequence, line.partition_sequence))
-    granted = line.outcome is Outcome.GRANTED
+    if line.outcome in STEPS:
+        _add_step(counted, line, dataset, sequence)
+        return
+    granted = line.outcome in GRANTS
     if not granted and line.outcome is not Outcome.REFUSED:
         return
     asked = decode_request_details(line.request)
-    if not asked.analyst:
-        return  # an owner's record
+    if not asked.analyst or asked.grant:
+        return  # an owner's record, or a step of a reservation
     counted.requests += 1
     at = line.decided_at
     day = dataset, at[:10], asked.analyst
@@ -247,6 +260,22 @@ def _add(counted: DecisionTally, line: DecisionHeader) -> None:
         largest = counted.largest[dataset] = Largest()
     if charged > largest.minimum:
         largest.take(charged, sequence, asked, at)
+
+
+def _add_step(counted: DecisionTally, line: DecisionHeader, dataset: str, sequence: int) -> None:
+    """Subtract what a reservation gives back, of the day and the purpose of its request."""
+    step = line.reservation
+    back = 0 if step is None else returned_by(step, line.totals)
+    if step is None or not back:
+        return
+    day = dataset, (step.reserved_at or line.decided_at)[:10], step.analyst
+    for tally in (
+        counted.analyst_days.setdefault(day, Tally()),
+        counted.purposes.setdefault((dataset, step.purpose), Tally()),
+    ):
+        tally.spent -= back
+        tally.sequence = max(tally.sequence, sequence)
+        tally.decided_at = max(tally.decided_at, line.decided_at)
 
 
 def _add_refusal(counted: DecisionTally, line: DecisionHeader, dataset: str, sequence: int) -> None:

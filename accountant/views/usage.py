@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, MutableMapping
+from itertools import islice
 from typing import Any, Final, Literal, Self, get_args
 
 import msgspec
 
-from accountant.amounts import Units, format_units
+from accountant.amounts import Units, format_units, parse_units
 from accountant.records.encoded_decision import CountedDecision
+from accountant.records.outcomes import Outcome
+from accountant.records.records import ReservationUpdate
 from accountant.records.request_names import names_in_request
 from accountant.times import iso
+
+_GRANTED, _RESERVED = Outcome.GRANTED, Outcome.RESERVED
 
 MAX_ANALYSTS: Final = 10_000
 """The most analysts with a row of their own in one dataset: the first to come."""
@@ -47,6 +52,7 @@ class UsageView(msgspec.Struct, frozen=True, kw_only=True):
     last_decided_at: str
 
 
+_decode_totals: Final = msgspec.json.Decoder(dict[str, str | int]).decode
 decode_usage_view = msgspec.json.Decoder(UsageView).decode
 
 By = Literal["analyst", "purpose", "day", "month"]
@@ -104,8 +110,21 @@ class UsageRow(msgspec.Struct, frozen=True, kw_only=True):
 
 
 def analyst_in(request: msgspec.Raw) -> str | None:
-    """Return the analyst of a decided request, None for an owner's record."""
-    return names_in_request(request).analyst or None
+    """Return the analyst of a decided request, None for an owner's record or a step."""
+    names = names_in_request(request)
+    return None if names.grant else names.analyst or None
+
+
+def returned_by(step: ReservationUpdate, totals: msgspec.Raw) -> Units:
+    """Return what a step has given back of the budget's first sum.
+
+    Args:
+        totals: of the decision. The first sum is the one after the mechanisms.
+    """
+    if step.returned is None:
+        return 0
+    _, first = islice(_decode_totals(totals), 2)
+    return parse_units(step.returned.get(first, "0"))
 
 
 class Usage(msgspec.Struct, gc=False):
@@ -126,13 +145,16 @@ class Usage(msgspec.Struct, gc=False):
     decided_at: int = 0
     spent: Units = 0
 
-    def take(self, sequence: int, decided_at: int, charged: Units | None) -> bool:
+    def take(
+        self, sequence: int, decided_at: int, charged: Units | None, *, grants: bool = True
+    ) -> bool:
         """Count one decision on a request of this analyst.
 
         Args:
             sequence: the decision's number in the dataset; a number counted before is ignored.
             decided_at: milliseconds since 1970.
             charged: the cost of a grant, in units of 1e-40; None for a refusal.
+            grants: false where a step of a reservation gives something back.
         Returns: whether the decision is counted now, and was not before.
         """
         if sequence <= self.sequence:
@@ -141,7 +163,7 @@ class Usage(msgspec.Struct, gc=False):
         if charged is None:
             self.refused += 1
         else:
-            self.granted += 1
+            self.granted += grants
             self.spent += charged
         return True
 
@@ -155,7 +177,8 @@ class Usage(msgspec.Struct, gc=False):
             granted=self.granted,
             refused=self.refused,
             unit=self.unit,
-            spent=format_units(self.spent),
+            # Below 0 where the view has seen what came back, but not what was reserved.
+            spent=format_units(max(0, self.spent)),
             last_decided_at=iso(self.decided_at),
         )
 
@@ -236,7 +259,9 @@ class UsageTable:
             if row is None:
                 row = self._row(each.dataset, analyst, unit_of)
                 rows = self.rows.get(each.dataset)
-            taken += row is None or row.take(sequence, each.decided_at, each.charged)
+            # Hashing a member of an enum, as a set does, is a call into Python.
+            grants = each.outcome is _GRANTED or each.outcome is _RESERVED
+            taken += row is None or row.take(sequence, each.decided_at, each.charged, grants=grants)
         return taken
 
     def _row(self, dataset: str, analyst: str, unit_of: Callable[[str], Unit]) -> Usage | None:

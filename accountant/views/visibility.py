@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Final, NamedTuple
 
 import msgspec
@@ -11,6 +12,7 @@ from accountant.records.header import DecisionHeader
 from accountant.records.http_bodies import served_decision
 from accountant.records.members import MemberRow, Role
 from accountant.records.outcomes import PAUSES, Outcome
+from accountant.records.parts import by_dataset
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import Alert
 from accountant.views.why import Why, own_rows, without_members
@@ -68,6 +70,7 @@ def access_of(caller: Caller | None, policy: Policy, row: MemberRow | None) -> D
     return DatasetAccess(caller.name, sees_all, sees_requests, team)
 
 
+_OTHERS: Final = b'"other_datasets"'
 _members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 _encode = msgspec.json.Encoder().encode
 
@@ -78,10 +81,17 @@ def sees_decision(access: DatasetAccess, line: DecisionHeader) -> bool:
         return True
     if line.member is not None:
         return line.member.member == access.name
+    if line.reservation is not None and line.reservation.analyst == access.name:
+        return True  # an owner may void a reservation of theirs
     asked = names_in_request(line.request)
     if asked.analyst:
         return access.sees_requests or access.name in {asked.analyst, asked.via}
     return asked.by == access.name
+
+
+def sees_answer(access: DatasetAccess, analyst: str) -> bool:
+    """Tell whether an answer to an analyst is shown to somebody who sees its dataset."""
+    return access.sees_requests or access.name == analyst
 
 
 def sees_alert(access: DatasetAccess, alert: Alert) -> bool:
@@ -107,6 +117,8 @@ def redact_decision(
     Args:
         digest: SHA-256 of the value, where it is known.
     """
+    if line.part_of is not None or _hides_datasets(access, line):
+        return _redact_part(access, line, value)
     body = served_decision(value, digest)
     is_conflict = line.outcome is Outcome.CONFLICT
     if (
@@ -117,6 +129,47 @@ def redact_decision(
         return body
     left = {name: raw for name, raw in _members(body).items() if name not in {"first", "hash"}}
     return _encode(left)
+
+
+def _hides_datasets(access: DatasetAccess, line: DecisionHeader) -> bool:
+    """Tell whether a decision must not name a request's other datasets: they may be hidden.
+
+    Only its sender and administrators see them, and whoever sees the decision in all of them.
+    """
+    if line.parts or access == WHOLE:
+        return False
+    if line.part_of is None and _OTHERS not in bytes(line.request):
+        return False
+    names = names_in_request(line.request)
+    if not names.grant:
+        return access.name not in {names.analyst, names.via}
+    # A step names the reservation's first dataset. An owner may send one for its holder.
+    holder = None if line.reservation is None else line.reservation.analyst
+    return holder is None or names.analyst != holder or access.name not in {holder, names.via}
+
+
+def _redact_part(access: DatasetAccess, line: DecisionHeader, value: bytes) -> bytes:
+    """Return a decision as one of its datasets sees it, without a hash: that covers the whole."""
+    members = _members(served_decision(value))
+    members.pop("hash", None)
+    if _hides_datasets(access, line):
+        request = _members(line.request)
+        request.pop("other_datasets", None)
+        request["dataset"] = msgspec.Raw(_encode(line.dataset))
+        members["request"] = msgspec.Raw(_encode(request))
+        if line.refused_by != line.dataset:
+            members.pop("refused_by", None)
+    return _encode(members)
+
+
+def is_shown_whole(line: DecisionHeader, access_of: Callable[[str], DatasetAccess | None]) -> bool:
+    """Tell whether a decision over several datasets is shown with all of them to a caller.
+
+    Args:
+        access_of: returns the caller's access to a dataset, None without any.
+    """
+    accesses = [(part, access_of(str(part.dataset))) for part in by_dataset(line)]
+    return all(access is not None and sees_decision(access, part) for part, access in accesses)
 
 
 def visible_why(why: Why, access: DatasetAccess) -> Why:

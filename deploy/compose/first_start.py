@@ -28,8 +28,8 @@ from streams.cli.demo.week import DATASETS, USUAL, week
 
 HOME: Final = Path(os.environ.get("HOME_OF_SECRETS", "/etc/accountant"))
 BROKER: Final = "broker"
-SERVERS: Final = ("worker", "gateway")
-PRINCIPALS: Final = {role: f"accountant-{role}" for role in ("worker", "gateway", "operator")}
+SERVERS: Final = ("worker", "gateway", "curator")
+PRINCIPALS: Final = {role: f"accountant-{role}" for role in (*SERVERS, "operator")}
 """The programs that connect to the broker: the directory and the principal of each."""
 ADMINISTRATOR: Final = "olga"
 # The owners and analysts of the demo's week; each has a token.
@@ -40,7 +40,7 @@ PEOPLE: Final = (
 )
 SCRAPER: Final = "prometheus"
 METRICS_TOKEN: Final = "metrics.token"  # noqa: S105 (the name of a file)
-NAMES: Final = ("kafka", "worker", "worker-2", "gateway", "localhost")
+NAMES: Final = ("kafka", "worker", "worker-2", "gateway", "curator", "localhost")
 VALID: Final = dt.timedelta(days=825)
 RENEWED: Final = dt.timedelta(days=30)
 TOKEN: Final = re.compile(r"\bacct_[A-Za-z0-9_-]{43}\b")

@@ -15,19 +15,26 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Write --topic requests
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:engine' --operation Read --topic decisions --topic state
 
-# gateway: `gateway`: writes authenticated requests, reads the ledger
+# gateway: `gateway`: writes authenticated requests, reads the ledger and the answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:gateway' --operation Write --topic requests --topic admin
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:gateway' --operation Read --topic decisions --topic state
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:gateway' --operation Read --topic decisions --topic state --topic answers
+
+# curator: `curator`: runs questions, and is the only writer of the answers
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Write --topic requests
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --topic decisions --topic state
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --operation Write --topic answers
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Write --transactional-id accountant-answers- --resource-pattern-type prefixed
 
 # worker: `worker`: decides, and is the only writer of the ledger
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation DescribeConfigs --topic requests --topic admin
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation Write --operation DescribeConfigs --topic decisions --topic state --topic alerts
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --operation DescribeConfigs --topic dead-letters
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Describe --operation DescribeConfigs --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --group accountant --group accountant-webhook
 
 # operator: `topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may write everything, so use it by hand and only while needed
-kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Read --operation Write --operation Create --operation AlterConfigs --operation DescribeConfigs --topic requests --topic admin --topic decisions --topic state --topic dead-letters --topic alerts
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Read --operation Write --operation Create --operation AlterConfigs --operation DescribeConfigs --topic requests --topic admin --topic decisions --topic state --topic dead-letters --topic alerts --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --group accountant
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --cluster

@@ -9,7 +9,15 @@ from collections.abc import Callable
 from types import MappingProxyType
 from typing import Final
 
-from research.figures import admitted, experiment, filters, lecture, odometers, residue
+from research.figures import (
+    accuracy_first,
+    admitted,
+    experiment,
+    filters,
+    lecture,
+    odometers,
+    residue,
+)
 from research.figures.picture import Picture
 
 PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType(
@@ -21,6 +29,7 @@ PICTURES: Final[MappingProxyType[str, Callable[[], Picture]]] = MappingProxyType
         "admitted": admitted.admitted_by_filter,
         "residue": residue.residue,
         "experiment": experiment.experiment,
+        "accuracy_first": accuracy_first.accuracy_first,
     }
 )
 """Every figure by its name, which is also its file's."""

@@ -40,6 +40,7 @@ _LOOKS: Final[dict[str, dict[str, Any]]] = {
     "gaussian": {"color": "#E69F00"},
     "doubling": {"color": "#E69F00"},
     "ex_post": {"color": "#D55E00"},
+    "known": {"color": "#7F7F7F"},
 }
 _STYLE: Final[Any] = {
     "font.family": "DejaVu Sans",
@@ -85,6 +86,9 @@ def _draw_panel(panel: Panel, on: Axes) -> None:
     for curve in panel.curves:
         look = {"linestyle": "-" if curve.adaptive else (0, (4, 2))} | _LOOKS[curve.key]
         on.plot(curve.x, curve.y, label=curve.label, gid=curve.key, **look)
+        if curve.measured:
+            circles = {"markerfacecolor": "white", "color": look["color"], "markersize": 5}
+            on.plot(*zip(*curve.measured, strict=True), "o", **circles)
     on.set(title=panel.title, xlabel=panel.x_label, ylabel=panel.y_label)
     on.set_xscale(panel.x_scale)
     on.set_yscale(panel.y_scale)
@@ -109,6 +113,7 @@ def digest(picture: Picture) -> str:
     shown = [
         [panel.title, panel.x_label, panel.y_label]
         + [[curve.label, _rounded(curve.x), _rounded(curve.y)] for curve in panel.curves]
+        + [_rounded(point) for curve in panel.curves for point in curve.measured]
         for panel in picture.panels
     ]
     return hashlib.sha256(msgspec.json.encode([picture.title, shown])).hexdigest()

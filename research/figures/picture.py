@@ -18,6 +18,7 @@ class Curve:
         x, y: in the units that the panel's labels name.
         adaptive: it is a bound where parameters depend on earlier outcomes, or where one looks
             at any time; drawn dashed where it is not.
+        measured: points (x, y) that a run measured, drawn as circles.
     """
 
     key: str
@@ -25,6 +26,7 @@ class Curve:
     x: tuple[float, ...]
     y: tuple[float, ...]
     adaptive: bool = True
+    measured: tuple[tuple[float, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -112,6 +112,7 @@ class Servers:
         off = {"checkpoints": "off", "port": 0}
         known = Settings(**off, tokens=tokens, administrators="olga")
         self._services, self.clients = [], []
+        self._hash = ""
         for name, settings in (("open", Settings(**off)), ("known", known)):
             service = EmbeddedService.open(directory / f"{name}.db", settings, clock=clock)
             app = create_app(service, settings, clock=clock)
@@ -123,15 +124,14 @@ class Servers:
         for service in self._services:
             service.close_sync()
 
-    @staticmethod
-    def fill(text: str) -> str:
-        """Return a text with its ids."""
+    def fill(self, text: str) -> str:
+        """Return a text with its ids, and with the hash of the last decision `reserved`."""
 
         def made(found: re.Match[str]) -> str:
             random = sha256(found[1].encode()).digest()[:10]
             return uuid7(NOON, random)
 
-        return re.sub(r"\{id:(\w+)\}", made, text)
+        return re.sub(r"\{id:(\w+)\}", made, text.replace("{hash}", self._hash))
 
     def send(self, example: Example) -> str:
         """Send a request; return it and its response, as the page shows them."""
@@ -148,9 +148,11 @@ class Servers:
             if answer.status_code != 503 and not LAGS.search(answer.text):
                 break
             time.sleep(0.1)
+        if '"outcome":"reserved"' in answer.text:
+            self._hash = answer.json()["hash"]
         lines = [f"{example.method} {target}"]
         lines += [f"{name}: {value}" for name, value in headers.items()]
-        lines += ["", *_wrapped(body)] if body else []
+        lines += ["", *_wrapped(steady(body))] if body else []
         lines += ["", f"HTTP/1.1 {answer.status_code} {HTTPStatus(answer.status_code).phrase}"]
         shown = [name for name in SHOWN_HEADERS if name in answer.headers]
         lines += [f"{name}: {answer.headers[name]}" for name in shown]

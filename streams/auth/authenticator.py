@@ -9,7 +9,7 @@ from typing import Final
 from prometheus_client import CollectorRegistry, Counter
 
 from streams.auth.metrics_token import MetricsToken
-from streams.auth.oidc import Provider
+from streams.auth.oidc import Provider, TokenIdentity
 from streams.auth.principal import SCRAPER, Principal, Scraper
 from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import TOKEN_PREFIX
@@ -100,6 +100,26 @@ class Authenticator:
         self._count(found, peer)
         return found
 
+    async def check_sign_in(
+        self, access_token: str, id_token: str, *, client_id: str, nonce: str, peer: str
+    ) -> TokenIdentity | Refusal:
+        """Return the person who has signed in at the provider; see `Provider.check_sign_in`.
+
+        Args:
+            peer: as of `authenticate`.
+        """
+        assert self._provider is not None
+        found = await self._provider.check_sign_in(
+            access_token, id_token, client_id=client_id, nonce=nonce
+        )
+        self._count(found if isinstance(found, Refusal) else found.principal, peer)
+        return found
+
+    async def identify(self, access_token: str) -> TokenIdentity | Refusal:
+        """Return the person of a refreshed access token of the provider."""
+        assert self._provider is not None
+        return await self._provider.identify(access_token)
+
     async def _find_scraper(self, token: str) -> Principal | Scraper | Refusal:
         matches = self._metrics_token is not None and await self._metrics_token.matches(token)
         if matches:
@@ -136,13 +156,18 @@ class Authenticator:
 
         Returns: by method: `tokens`, `provider`, and `metrics` for the metrics token.
         """
+        found = await self.unavailable_callers()
+        if self._metrics_token is not None:
+            found["metrics"] = not await self._metrics_token.is_readable()
+        return found
+
+    async def unavailable_callers(self) -> dict[str, bool]:
+        """Tell the same of `tokens` and `provider` alone; it reads no file that is unchanged."""
         found = {}
         if self._tokens is not None:
             found["tokens"] = not await self._tokens.are_usable()
         if self._provider is not None:
             found["provider"] = self._provider.is_away()
-        if self._metrics_token is not None:
-            found["metrics"] = not await self._metrics_token.is_readable()
         return found
 
     @property
@@ -155,6 +180,13 @@ class Authenticator:
         if self._metrics_readers is None or isinstance(caller, Scraper):
             return True
         return caller is not None and (caller.administrator or caller.name in self._metrics_readers)
+
+    def may_read_reasons(self, caller: Principal | None) -> bool:
+        """Tell whether a caller may read why the server is not ready; None is unauthenticated.
+
+        Reasons may name datasets, files and brokers, as metrics do.
+        """
+        return caller is not None and self.may_read_metrics(caller)
 
 
 def _bearer_token(headers: Headers) -> str | Refusal:
@@ -185,7 +217,9 @@ class _RefusalLog:
         self._last[why] = now
         count = self._count.pop(why)
         more = {"what": refusal.what} if refusal.field else {}
-        _log.warning(
+        # A browser's first visit brings no token: nothing is wrong.
+        log = _log.info if refusal == _NONE else _log.warning
+        log(
             "authentication_refused",
             status=refusal.status,
             why=why,

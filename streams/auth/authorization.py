@@ -6,9 +6,29 @@ from collections.abc import Collection
 from functools import partial
 from typing import Final
 
-from accountant.partition.permits import is_by_administrator, may_ask, may_decide
-from accountant.records import Body, MechanismRequest, Open, Pause, Resume, SetMember
-from accountant.records.outcomes import PAUSES, Outcome
+from msgspec import UNSET
+
+from accountant.partition.permits import (
+    has_role,
+    is_by_administrator,
+    may_ask,
+    may_decide,
+    may_run,
+)
+from accountant.records import (
+    Body,
+    MechanismRequest,
+    Open,
+    Pause,
+    ReservationStep,
+    Resume,
+    SetMember,
+    Settle,
+    Void,
+)
+from accountant.records.header import decode_header
+from accountant.records.outcomes import GRANTS, PAUSES, STEPS, Outcome
+from accountant.records.request_names import names_in_request
 from accountant.views.visibility import WHOLE, DatasetAccess
 from streams.auth.principal import Principal, principal_of
 from streams.auth.unknown_dataset import did_you_mean
@@ -22,7 +42,9 @@ from streams.visibility import Visibility
 _log = get_logger(__name__)
 _APPLIED: Final = frozenset(
     {
-        *(Outcome.GRANTED, Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED),
+        *(Outcome.OPENED, Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
+        *GRANTS,
+        *STEPS,
         *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
         *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
         *PAUSES,
@@ -38,20 +60,32 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
     caller = principal_of(request)
     if caller is None:
         return
+    _check_name(request, visibility_of(request), caller, body)
+    for dataset in _datasets(body):
+        await _check_dataset(request, caller, dataset, body)
+
+
+async def _check_dataset(request: HttpRequest, caller: Principal, dataset: str, body: Body) -> None:
     context, visibility = context_of(request), visibility_of(request)
-    _check_name(request, visibility, caller, body)
     if isinstance(body, Open):
         permitted = _may_open(context.settings, caller, body) and _is_free(visibility, body)
     elif _is_by_administrator(body) and not caller.administrator:
         permitted = False
     else:
-        permitted = _is_permitted(request, caller, body)
+        permitted = _is_permitted(request, dataset, body)
+    if isinstance(body, Settle) and not permitted:
+        # Whoever is no member any more may still settle, and send the same bytes again.
+        permitted = _holds(request, body) or await _has_sent(request, caller, body)
     if not permitted:
-        if isinstance(body, Open) or _is_visible(visibility, body.dataset):
-            what = _needed(caller, body, visibility.roles(body.dataset))
+        if isinstance(body, Open) or _is_visible(visibility, dataset):
+            what = _needed(caller, dataset, body, visibility.roles(dataset))
         else:
-            what = _not_visible(caller, body.dataset) + await did_you_mean(request, body.dataset)
-        raise _refused(request, body, what)
+            what = _not_visible(caller, dataset) + await did_you_mean(request, dataset)
+        raise _refused(request, dataset, body, what)
+
+
+def _datasets(body: Body) -> tuple[str, ...]:
+    return body.datasets if isinstance(body, MechanismRequest) else (body.dataset,)
 
 
 def check_may_know(
@@ -72,9 +106,11 @@ def check_may_know(
     if caller is None:
         return WHOLE
     _log_change(caller, body, outcome)
-    found = visibility_of(request).at(body.dataset)
-    if found is None and shows_totals and outcome not in _APPLIED:
-        raise _refused(request, body, _not_visible(caller, body.dataset))
+    visibility = visibility_of(request)
+    for dataset in _datasets(body):
+        if shows_totals and outcome not in _APPLIED and visibility.at(dataset) is None:
+            raise _refused(request, dataset, body, _not_visible(caller, dataset))
+    found = visibility.at(body.dataset)
     return found or DatasetAccess(caller.name, sees_all=False, sees_requests=False)
 
 
@@ -82,7 +118,7 @@ def _check_name(
     request: HttpRequest, visibility: Visibility, caller: Principal, body: Body
 ) -> None:
     """Check that a record names its sender as the token does."""
-    if not isinstance(body, MechanismRequest):
+    if not isinstance(body, MechanismRequest | ReservationStep):
         field, name = "by", body.by
     elif isinstance(body.via, str):
         field, name = "via", body.via
@@ -117,16 +153,37 @@ def _is_free(visibility: Visibility, body: Open) -> bool:
     return visibility.service.policy(body.dataset) is None or _is_visible(visibility, body.dataset)
 
 
-def _is_permitted(request: HttpRequest, caller: Principal, body: Body) -> bool:
+def _is_permitted(request: HttpRequest, dataset: str, body: Body) -> bool:
     context = context_of(request)
-    policy = context.service.policy(body.dataset)
+    policy = context.service.policy(dataset)
     if policy is None:
         return False
-    lookup = partial(context.service.member, body.dataset)
-    now = visibility_of(request).now(body.dataset)
+    lookup = partial(context.service.member, dataset)
+    now = visibility_of(request).now(dataset)
     if isinstance(body, MechanismRequest):
         return may_ask(policy, lookup, body, now)
+    if isinstance(body, ReservationStep):
+        by_owner = isinstance(body, Void) and has_role(lookup, body.analyst, "owner", now)
+        by_curator = may_run(policy, lookup, body, now)
+        return by_owner or by_curator or may_ask(policy, lookup, body, now)
     return may_decide(lookup, body, now)
+
+
+def _holds(request: HttpRequest, step: Settle) -> bool:
+    """Tell whether a reservation is the sender's, as far as this process has read the log."""
+    found = context_of(request).service.open_reservation(step.dataset, step.grant)
+    if found is None or found.analyst != step.analyst:
+        return False
+    return step.via in (UNSET, found.via)
+
+
+async def _has_sent(request: HttpRequest, caller: Principal, step: Settle) -> bool:
+    """Tell whether the caller's record of this id was decided already."""
+    found = await context_of(request).service.find(step.dataset, step.analyst, step.request_id)
+    if found is None:
+        return False
+    names = names_in_request(decode_header(found).request)
+    return caller.name == (names.via or names.analyst)
 
 
 def _action(body: Body) -> str:
@@ -134,8 +191,8 @@ def _action(body: Body) -> str:
     return str(body.__struct_config__.tag)
 
 
-def _refused(request: HttpRequest, body: Body, what: str) -> Exception:
-    return forbidden(request, _action(body), what, field="dataset", value=body.dataset)
+def _refused(request: HttpRequest, dataset: str, body: Body, what: str) -> Exception:
+    return forbidden(request, _action(body), what, field="dataset", value=dataset)
 
 
 def _not_visible(caller: Principal, dataset: str) -> str:
@@ -153,16 +210,16 @@ def signed_in_as(caller: Principal, roles: Collection[str]) -> str:
     return f"you are signed in as {caller.name} ({shown})"
 
 
-def _needed(caller: Principal, body: Body, roles: Collection[str]) -> str:
-    """Return who may send a record. The caller sees the dataset, or wants to open one."""
-    name, signed_in = body.dataset, signed_in_as(caller, roles)
+def _needed(caller: Principal, name: str, body: Body, roles: Collection[str]) -> str:
+    """Return who may send a record. The caller sees the dataset `name`, or wants to open it."""
+    signed_in = signed_in_as(caller, roles)
     if isinstance(body, Open):
         return (
             f"you may not open dataset {name}: only administrators may, and the names in "
             "ACCOUNTANT_OPENERS as its owners, where the name is free; you are signed in as "
             f"{caller.name}"
         )
-    if isinstance(body, MechanismRequest):
+    if isinstance(body, MechanismRequest | ReservationStep):
         if isinstance(body.via, str):
             needs = f"{body.via} needs the role engine and {body.analyst} the role analyst"
         else:
@@ -180,7 +237,9 @@ def _needed(caller: Principal, body: Body, roles: Collection[str]) -> str:
 
 
 def _is_by_administrator(body: Body) -> bool:
-    return not isinstance(body, MechanismRequest) and is_by_administrator(body)
+    if isinstance(body, MechanismRequest | ReservationStep):
+        return False
+    return is_by_administrator(body)
 
 
 def _log_change(caller: Principal, body: Body, outcome: Outcome) -> None:

@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import hmac
-import os
 import re
-import stat
 from pathlib import Path
 from typing import Final
 
 from streams.auth.token_file import TOKEN_PREFIX
 from streams.errors import Refused
 from streams.logs import get_logger
+from streams.private_files import read_private
 
 _log = get_logger(__name__)
 _MOST_BYTES: Final = 1_024
@@ -66,23 +65,12 @@ def read_metrics_token(path: Path) -> bytes:
     Raises: Refused: the file is missing, accessible to other users, or has no such token.
     """
     try:
-        # Non-blocking: opening a pipe in the file's place would wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise Refused(f"{path} is not a regular file: name the file of the metrics token")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                raise Refused(
-                    f"{path} is accessible to other users. Run `chmod 600 {path}` and replace "
-                    "its token"
-                )
-            token = file.read(_MOST_BYTES).strip()
+        token = read_private(
+            path, _MOST_BYTES, what="the file of the metrics token", then="replace its token"
+        ).content.strip()
     except FileNotFoundError as error:
         made = f"(umask 077; openssl rand -hex 32 >{path})"
         raise Refused(f"{path} does not exist. `{made}` makes a metrics token") from error
-    except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
     if token.startswith(TOKEN_PREFIX.encode()):
         # Else its revocation in the token file would not end it at /metrics.
         raise Refused(

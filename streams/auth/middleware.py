@@ -15,6 +15,7 @@ from streams.auth.authenticator import Authenticator
 from streams.auth.principal import KEY, Principal, Scraper
 from streams.clock import steady
 from streams.http.refusal import Refusal, not_permitted, refusal_response
+from streams.trace_context import current_exchange
 
 HEALTH: Final = frozenset({"/healthz", "/healthz/metrics", "/readyz"})
 """Public paths; an unauthenticated caller learns the state alone, no reason."""
@@ -34,7 +35,7 @@ class BrowserAuth(Protocol):
 
     open: frozenset[str]
 
-    def credentials(self, scope: HTTPScope) -> Headers:
+    async def credentials(self, scope: HTTPScope) -> Headers:
         """Return the headers for the authenticator: a session's token replaces the cookie."""
         ...
 
@@ -133,7 +134,8 @@ class _AuthMiddleware:
     async def _answer_public(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
         """Answer on a public path. A valid token still identifies the caller, who sees more."""
         _set(scope, None)
-        if any(name == b"authorization" for name, _ in self._credentials(scope)):
+        headers = await self._credentials(scope)
+        if any(name == b"authorization" for name, _ in headers):
             found = await self._authenticate(scope)
             _set(scope, found if isinstance(found, Principal) else None)
         await self._app(scope, receive, send)
@@ -142,12 +144,14 @@ class _AuthMiddleware:
         if _is_scrape(scope):
             headers, peer = scope["headers"], peer_of(scope)
             return await self._authenticator.authenticate_scrape(headers, peer=peer)
-        headers = self._credentials(scope)
+        headers = await self._credentials(scope)
         found = await self._authenticator.authenticate(headers, peer=peer_of(scope))
         return found if self._browsers is None else self._browsers.resolve(scope, found)
 
-    def _credentials(self, scope: HTTPScope) -> Headers:
-        return scope["headers"] if self._browsers is None else self._browsers.credentials(scope)
+    async def _credentials(self, scope: HTTPScope) -> Headers:
+        if self._browsers is None:
+            return scope["headers"]
+        return await self._browsers.credentials(scope)
 
     async def is_still_valid(self, scope: HTTPScope) -> bool:
         """Tell whether a request's token is still valid, and for the same principal."""
@@ -205,6 +209,9 @@ def _is_scrape(scope: HTTPScope) -> bool:
 
 def _set(scope: HTTPScope, caller: Principal | Scraper | None) -> None:
     cast(Any, scope)[KEY] = caller
+    exchange = current_exchange()
+    if exchange is not None:
+        exchange.caller = caller.name if isinstance(caller, Principal) else None
 
 
 def peer_of(scope: HTTPScope) -> str:

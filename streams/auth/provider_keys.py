@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from typing import Any, Final
-from urllib.parse import urlsplit
 
-import httpx
 import jwt
-import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
 
 from streams.clock import steady
 from streams.logs import get_logger
+from streams.oauth.endpoints import read_endpoints
+from streams.oauth.provider_http import ProviderUnavailable, provider_http, read_object
 
 _log = get_logger(__name__)
 
@@ -27,18 +26,10 @@ MOST_WAITING: Final = 100
 """Requests that may wait for a fetch; any more get 503 at once."""
 
 _TIMEOUT_S: Final = 5.0
-_MOST_BYTES: Final = 512 * 1024
 _MOST_KEYS: Final = 100
 _LEAST_RSA_BITS: Final = 2_048
-_ASKED: Final = {"Accept": "application/json", "Accept-Encoding": "identity"}
-_WELL_KNOWN: Final = "/.well-known/openid-configuration"
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _RSA: Final = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 _CURVES: Final = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
-
-
-class ProviderUnavailable(Exception):
-    """The provider does not answer, or not with usable keys."""
 
 
 class ProviderKeys:
@@ -160,55 +151,12 @@ class ProviderKeys:
             _log.info("provider_keys", issuer=self._issuer, keys=names)
 
     async def _fetch(self) -> list[Any]:
-        # A provider on this machine is never reached through a proxy.
-        proxies = urlsplit(self._issuer).hostname not in _LOOPBACK
-        async with httpx.AsyncClient(
-            timeout=_TIMEOUT_S, trust_env=proxies, follow_redirects=False
-        ) as client:
-            known = await _json(client, self._issuer.rstrip("/") + _WELL_KNOWN)
-            if known.get("issuer") != self._issuer:
-                other = str(known.get("issuer"))[:200]
-                raise ProviderUnavailable(f"its issuer is {other!r}, not {self._issuer}")
-            where = known.get("jwks_uri")
-            if not isinstance(where, str) or not _is_private(where):
-                raise ProviderUnavailable("its jwks_uri is not an https:// address")
-            keys = (await _json(client, where)).get("keys")
+        async with provider_http(self._issuer, _TIMEOUT_S) as http:
+            where = (await read_endpoints(http, self._issuer)).require("jwks_uri")
+            keys = (await read_object(http, "GET", where)).get("keys")
         if not isinstance(keys, list) or len(keys) > _MOST_KEYS:
             raise ProviderUnavailable(f"it publishes no keys, or more than {_MOST_KEYS}")
         return keys
-
-
-def _is_private(url: str) -> bool:
-    parts = urlsplit(url)
-    return parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-
-
-async def _json(client: httpx.AsyncClient, url: str) -> dict[str, Any]:
-    """Return the JSON object at an address, of a bounded length.
-
-    Raises: ProviderUnavailable: the answer is not such an object.
-    """
-    content = bytearray()
-    async with client.stream("GET", url, headers=_ASKED) as response:
-        if response.status_code != 200:
-            raise ProviderUnavailable(f"{url} answers with status {response.status_code}")
-        # A few compressed bytes may expand to a gigabyte before anything counts them.
-        coding = response.headers.get("content-encoding", "").strip().lower()
-        if coding not in {"", "identity"}:
-            raise ProviderUnavailable(
-                f"{url} is answered compressed ({coding[:50]}), which was not asked for"
-            )
-        async for piece in response.aiter_raw(65_536):
-            content += piece
-            if len(content) > _MOST_BYTES:
-                raise ProviderUnavailable(f"{url} has more than {_MOST_BYTES:,} bytes")
-    try:
-        found = msgspec.json.decode(bytes(content))
-    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-        raise ProviderUnavailable(f"{url} does not answer with JSON") from error
-    if not isinstance(found, dict):
-        raise ProviderUnavailable(f"{url} does not answer with a JSON object")
-    return found
 
 
 def _usable(

@@ -14,6 +14,7 @@ from streams.auth.middleware import Network
 from streams.auth.oidc import Provider, TokenRequirements
 from streams.auth.principal import Kind, Principal
 from streams.auth.provider_keys import ProviderKeys
+from streams.auth.sign_in_client import sign_in_client
 from streams.auth.static_tokens import StaticTokens
 from streams.auth.token_file import read
 from streams.errors import Refused
@@ -41,6 +42,7 @@ def check_access(settings: Settings) -> None:
     tls_of(settings)
     if settings.tokens is not None:
         read(settings.tokens)
+    sign_in_client(settings)
     if settings.metrics_token_file is not None:
         read_metrics_token(settings.metrics_token_file)
     if settings.authenticates and not is_loopback(settings.bind) and not settings.is_private:

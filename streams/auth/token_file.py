@@ -6,14 +6,10 @@ A token has 256 random bits, so a plain SHA-256 is enough: no attacker can try t
 from __future__ import annotations
 
 import base64
-import contextlib
-import fcntl
 import hashlib
 import os
 import re
 import secrets
-import stat
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Literal, NamedTuple
 
@@ -23,6 +19,7 @@ from accountant.errors import RequestInvalid
 from accountant.records.names import is_name
 from accountant.times import from_iso, iso
 from streams.errors import Refused
+from streams.private_files import lock_against_writers, read_private, replace_private
 
 TOKEN_PREFIX: Final = "acct_"  # noqa: S105 (it tells tokens of ours from a provider's)
 MOST_TOKENS: Final = 10_000
@@ -112,24 +109,16 @@ def read(path: Path) -> tuple[tuple[Row, ...], TokenFileState]:
     Raises: Refused: the file is missing, accessible to other users, or not a token file.
     """
     try:
-        # Non-blocking: opening a pipe in the file's place would wait for a writer.
-        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
-        with os.fdopen(fd, "rb") as file:
-            found = os.fstat(fd)
-            if not stat.S_ISREG(found.st_mode):
-                raise Refused(f"{path} is not a regular file: name the file of tokens")
-            if stat.S_IMODE(found.st_mode) & 0o077:
-                raise Refused(
-                    f"{path} is accessible to other users. Run `chmod 600 {path}` and review "
-                    "its tokens"
-                )
-            content = file.read(_MOST_BYTES + 1)
+        content, status = read_private(
+            path, _MOST_BYTES + 1, what="the file of tokens", then="review its tokens"
+        )
     except FileNotFoundError as error:
         made = f"accountant token create --name NAME --tokens {path}"
-        raise Refused(f"{path} does not exist. `{made}` makes the first token") from error
-    except OSError as error:
-        raise Refused(f"{path} cannot be read: {error.strerror or error}") from error
-    return _parsed(path, content), state_of(found)
+        raise Refused(
+            f"{path} does not exist. If tokens were made before, restore the file from its copy: "
+            f"`{made}` makes a new file with one token, and every earlier one is lost"
+        ) from error
+    return _parsed(path, content), state_of(status)
 
 
 def _parsed(path: Path, content: bytes) -> tuple[Row, ...]:
@@ -171,7 +160,7 @@ def create(
         created=iso(now),
         expires=None if expires is None else iso(expires),
     )
-    with _locked(path):
+    with lock_against_writers(path):
         rows = read(path)[0] if path.exists() else ()
         if not another and any(each.name == name and each.state(now) == "active" for each in rows):
             raise Refused(
@@ -190,7 +179,7 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
     Raises: Refused: the file cannot be used.
     """
     read(path)  # first: a mistyped path must not leave a lock file behind
-    with _locked(path):
+    with lock_against_writers(path):
         rows = read(path)[0]
         chosen = {
             row.id: msgspec.structs.replace(row, revoked=iso(now))
@@ -202,53 +191,6 @@ def revoke(path: Path, which: str, *, now: int) -> list[Row]:
     return list(chosen.values())
 
 
-@contextlib.contextmanager
-def _locked(path: Path) -> Iterator[None]:
-    """Lock the file against other commands; readers need no lock."""
-    target = path.resolve()  # a link's target, so that all commands use one lock
-    try:
-        fd = os.open(target.with_name(f"{target.name}.lock"), os.O_RDWR | os.O_CREAT, 0o600)
-    except OSError as error:
-        raise Refused(f"{path} cannot be changed: {error.strerror or error}") from error
-    try:
-        fcntl.flock(fd, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(fd)
-
-
 def _write(path: Path, rows: tuple[Row, ...]) -> None:
-    """Replace the file as a whole: a server reads the old one or the new one."""
-    target = path.resolve()  # a link stays a link
-    partial = target.with_name(f".{target.name}.{os.getpid()}")
-    try:
-        partial.unlink(missing_ok=True)
-        fd = os.open(partial, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600)
-        with os.fdopen(fd, "wb") as file:
-            file.write(msgspec.json.format(msgspec.json.encode(_Content(1, rows))) + b"\n")
-            file.flush()
-            _keep_owner(fd, target)
-            os.fsync(fd)
-        partial.rename(target)
-        _sync(target.parent)
-    except OSError as error:
-        raise Refused(f"{path} cannot be written: {error.strerror or error}") from error
-    finally:
-        with contextlib.suppress(OSError):
-            partial.unlink(missing_ok=True)
-
-
-def _keep_owner(fd: int, target: Path) -> None:
-    """Keep the owner of a file that root changes: another user's server reads it."""
-    with contextlib.suppress(FileNotFoundError):
-        owner = target.stat()
-        if owner.st_uid != os.geteuid():
-            os.fchown(fd, owner.st_uid, owner.st_gid)
-
-
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
+    content = msgspec.json.format(msgspec.json.encode(_Content(1, rows)))
+    replace_private(path, content + b"\n")

@@ -60,7 +60,7 @@ class AdminOptions(NamedTuple):
 
         Without --by, the server fills in the name of the token.
         """
-        by = self.by if self.by is not None or ledger.shows_token else "owner"
+        by = self.by if self.by is not None or ledger.token_source else "owner"
         return {"by": by, "reason": self.reason, "wait": self.wait}
 
     def send(self, record: Callable[..., Decision]) -> NoReturn:
@@ -96,7 +96,10 @@ class AdminOptions(NamedTuple):
         for note in notes:
             say(f"note: {note}", err=True)
         outcome, _ = verdict(decision)
-        done = outcome in {Outcome.AMENDED, Outcome.CLOSED, *PAUSES, *SETS_MEMBERS, *SETS_LIMITS}
+        done = outcome in {
+            *(Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
+            *(*PAUSES, *SETS_MEMBERS, *SETS_LIMITS),
+        }
         raise typer.Exit(Exit.OK if done else Exit.FAILED)
 
 

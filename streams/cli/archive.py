@@ -10,7 +10,7 @@ import typer
 
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl
+from streams.cli.reading.options import DEFAULT_URL, Json, LogUrl, parse_past
 
 if TYPE_CHECKING:
     from streams.embedded.archive import ArchiveResult
@@ -22,7 +22,8 @@ def archive(
     before: Annotated[
         str,
         typer.Option(
-            help="Archive the decisions before this time (UTC): 2026-10-01 or 2026-10-01T12:00:00Z."
+            help="Archive the decisions before this: P90D or PT8H ago, a day, or a time with its "
+            "zone."
         ),
     ],
     reason: Annotated[str, typer.Option(help="Why; recorded permanently, 1 to 200 characters.")],
@@ -36,12 +37,14 @@ def archive(
     does not change. Keep the archive: without it, `accountant audit` can only check the log from
     the seal on.
     """
+    from accountant.times import from_iso
     from streams.address import ledger_url
     from streams.cli.printing.output import print_json
+    from streams.clock import SystemClock
     from streams.settings import load_command
 
     with explain_errors():
-        at = _parsed(before)
+        at = from_iso(parse_past("--before", before, SystemClock().now()))
         where = ledger_url(url)
         if where.kind == "kafka":
             hint = "use the broker's tiered storage (docs/how-to/archive.md)"
@@ -76,24 +79,6 @@ def _fields(file: Path, done: ArchiveResult) -> dict[str, Any]:
         "seal": done.seal.partition_sequence,
         "seal_hash": f"sha256:{done.seal.digest.hex()}",
     }
-
-
-def _parsed(text: str) -> int:
-    """Return a day or a time as milliseconds since 1970.
-
-    Raises: RequestInvalid.
-    """
-    from datetime import UTC, datetime
-
-    from accountant.errors import RequestInvalid
-
-    try:
-        at = datetime.fromisoformat(text)
-    except ValueError:
-        rule = "must be a day or a time, as 2026-10-01 or 2026-10-01T12:00:00Z"
-        raise RequestInvalid("--before", rule, text) from None
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at
-    return int(at.timestamp() * 1000)
 
 
 def _archived(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, cast
 
@@ -23,18 +21,62 @@ from streams.cli.reading.options import (
 if TYPE_CHECKING:
     from typing import NoReturn
 
+    from accountant.advice.preview import Preview
     from accountant.claims import Claim
     from accountant.policy import Neighbours
     from accountant.records import Decision
-    from accountant.views.limit_views import LevelView
+    from accountant.views.datasets import DatasetView
     from streams.client import Accountant
 
 
 def ask(
     dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
     claim: Annotated[
-        str, typer.Argument(help="As in pure:0.01 or gaussian:sigma=20,sensitivity=1.")
+        str,
+        typer.Argument(
+            help="A claim, as in pure:0.01 or gaussian:sigma=20,sensitivity=1; or a question, as "
+            "in 'count where age > 65', with one of the four options below."
+        ),
     ],
+    epsilon: Annotated[
+        str | None,
+        typer.Option(help="Of a question: what the answer may cost, with Laplace noise."),
+    ] = None,
+    rho: Annotated[
+        str | None,
+        typer.Option(help="Of a question: what the answer may cost, with Gaussian noise."),
+    ] = None,
+    sigma: Annotated[
+        str | None,
+        typer.Option(help="Of a question: standard deviation of each number's noise."),
+    ] = None,
+    error: Annotated[
+        str | None,
+        typer.Option(
+            help="Of a question: the error of each number, as in '50 at 0.95'.",
+            metavar="ERROR[ at CONFIDENCE]",
+        ),
+    ] = None,
+    relative_error: Annotated[
+        str | None,
+        typer.Option(
+            "--relative-error",
+            help="Ask accuracy first: stop where each number is within this part of its value, as "
+            "in '0.1 at 0.95'. The option above is then the most that it may cost.",
+            metavar="PART[ at CONFIDENCE]",
+        ),
+    ] = None,
+    law: Annotated[
+        str | None, typer.Option(help="Of a question: the law of the noise, if not the default.")
+    ] = None,
+    others: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--other",
+            help="Another dataset that the mechanism reads, charged the same; repeat for several.",
+            metavar="DATASET",
+        ),
+    ] = None,
     analyst: Annotated[
         str | None,
         typer.Option(
@@ -65,20 +107,43 @@ def ask(
     token_file: TokenFile = None,
     json: Json = False,
 ) -> None:
-    """Ask whether a mechanism may run once on a dataset.
+    """Ask whether a mechanism may run once on a dataset; or ask a question on its data.
 
+    A question is answered with noise by the server that reads the data: the command prints the
+    answer with its interval and cost.
+
+    With --other the request is over several datasets: all of them are charged in full, or none.
     Exit code 0: granted. 1: refused; a refusal costs nothing and shows what would fit. 5: this id
     was granted before, so the mechanism must not run again. A dry run grants nothing: it ends with
     6 if the request would be granted, with 1 if not.
     """
     from accountant.claims.text import parse_claim
+    from streams.cli.ask_question import WantedQuestion, ask_question
     from streams.cli.printing.print_decision import print_decision
+    from streams.cli.printing.say import say
+    from streams.cli.reading.analysts import fail_without_analyst
     from streams.cli.reading.connect import connect
-    from streams.cli.reading.dataset_reader import suggest_instead
     from streams.client import Unanswered
     from streams.client.requests import new_id
     from streams.clock import SystemClock
 
+    question = WantedQuestion(dataset, claim, epsilon, rho, sigma, error, relative_error, law)
+    if question.is_one:
+        if others or unit is not None or neighbours is not None:
+            rule = "--other, --unit and --neighbours are left out of a question"
+            fail(Exit.USAGE, rule, hint="the dataset's schema and policy decide them")
+        ask_question(
+            question,
+            analyst=analyst,
+            via=via,
+            purpose=purpose,
+            request_id=request_id,
+            dry_run=dry_run,
+            wait=wait,
+            url=url,
+            token_file=token_file,
+            json=json,
+        )
     with explain_errors():
         wanted = parse_claim(claim)
         known = ("add_remove", "replace")
@@ -87,6 +152,8 @@ def ask(
         if dry_run:
             if request_id is not None:
                 fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
+            if others:
+                fail(Exit.USAGE, "--dry-run excludes --other", hint="run it on each dataset")
             _dry_run(
                 dataset,
                 wanted,
@@ -100,11 +167,11 @@ def ask(
             )
         sent_id = request_id or new_id(SystemClock())
         with connect(url, token_file, wait=wait) as ledger:
-            if analyst is None and not ledger.shows_token:
-                _fail_without_analyst(ledger)
+            if analyst is None and not ledger.token_source:
+                fail_without_analyst(ledger)
             try:
                 reply = ledger.ask(
-                    dataset,
+                    [dataset, *others] if others else dataset,
                     wanted,
                     analyst=analyst,
                     unit=unit,
@@ -114,16 +181,18 @@ def ask(
                     via=via,
                     wait=wait,
                 )
-            except Unanswered as error:
+            except Unanswered as unanswered:
                 # The request may still be decided. Only the same id is safe to send again.
                 again = f"run the same command with --id {sent_id}; it is never charged twice"
-                fail_unanswered(error.why, again=again)
-            then = None if json else _then(ledger, dataset, wanted, analyst, reply.decision)
-            meant = None if json else suggest_instead(ledger, reply.decision)
-    # With the words of the limits and of the policy; the suggestion of a similar name comes apart.
-    compared = reply.decision.level is not None or reply.decision.reason == "unit_mismatch"
-    why = reply.why if compared else ""
-    print_decision(reply.decision, as_json=json, why=why, then=then, hint=meant)
+                fail_unanswered(unanswered.why, again=again)
+            only = not json and not others
+            then = _then(ledger, dataset, wanted, analyst, reply.decision) if only else None
+    why = reply.why.removesuffix(reply.hint).rstrip()  # the hint has a line of its own
+    shown = [reply.whole] if json else reply.parts if reply.granted else ()
+    for decision in shown or [reply.decision]:
+        if decision.part_of is not None:
+            say(f"{decision.dataset}:")
+        print_decision(decision, as_json=json, why=why, then=then, hint=reply.hint or None)
     if reply.repeated and reply.first is not None and reply.first.granted:
         raise typer.Exit(Exit.REPEATED)
     raise typer.Exit(Exit.OK if reply.granted else Exit.FAILED)
@@ -142,49 +211,19 @@ def _dry_run(
 ) -> NoReturn:
     """Print what the decision would be, and end the command."""
     from accountant.display.other_filter import other_filter_words
-    from streams.cli.printing.dry_run import print_preview
-    from streams.cli.printing.say import say
-    from streams.cli.reading.dataset_reader import get_dataset, reader
+    from streams.cli.printing.dry_run import dry_run
 
-    with reader(url, token_file) as ledger:
-        view = get_dataset(ledger, dataset)
-        matters = via is not None or view.policy.access == "members"
-        if analyst is None and matters and not ledger.shows_token:
-            _fail_without_analyst(ledger)
-        shown = ledger.cost(
+    def cost(ledger: Accountant) -> Preview:
+        return ledger.cost(
             dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours, via=via
         )
-        levels = () if json or not shown.left_at else _levels(ledger, dataset, analyst)
-    print_preview(shown, view.budget, levels, as_json=json)
-    if not json and (hint := other_filter_words(shown, view.policy, claim)):
-        say(f"  next  {hint}")
-    raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
 
+    def hint(shown: Preview, view: DatasetView) -> str | None:
+        words = other_filter_words(shown, view.policy, claim)
+        return f"  next  {words}" if words else None
 
-def _levels(ledger: Accountant, dataset: str, analyst: str | None) -> Sequence[LevelView]:
-    """Return the limits of an analyst, none if they cannot be read."""
-    from accountant.errors import BudgetError
-
-    with suppress(BudgetError):
-        return ledger.budget(dataset, analyst).levels
-    return ()
-
-
-def _fail_without_analyst(ledger: Accountant) -> NoReturn:
-    """End the command: for a missing token if the server requires one, else for the name."""
-    from accountant.errors import BudgetError
-    from streams.errors import Unauthenticated
-
-    try:
-        ledger.me()
-    except Unauthenticated:
-        raise
-    except BudgetError:  # the ledger cannot be read: only the name is known to be missing
-        pass
-    fail(
-        Exit.USAGE,
-        "the request names no analyst",
-        hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
+    dry_run(
+        dataset, cost, hint, analyst=analyst, via=via, url=url, token_file=token_file, json=json
     )
 
 
@@ -192,23 +231,13 @@ def _then(
     ledger: Accountant, dataset: str, claim: Claim, analyst: str | None, decision: Decision
 ) -> str | None:
     """Return how many more like a grant would be granted, None where that is not known."""
-    from accountant.display.datasets import more_words
-    from accountant.errors import BudgetError
+    from streams.cli.printing.dry_run import more_after_grant
     from streams.cli.printing.tables import request_of
 
     if not decision.granted:
         return None
     asked = request_of(decision)
-    try:
-        shown = ledger.cost(
-            dataset,
-            claim,
-            analyst=analyst,
-            unit=asked["unit"],
-            neighbours=asked["neighbours"],
-        )
-    except BudgetError:  # the grant is printed even if this second read fails
-        return None
-    if not shown.granted:
-        return more_words(0)
-    return more_words(None if shown.more is None else shown.more + 1)
+    unit, neighbours = asked["unit"], asked["neighbours"]
+    return more_after_grant(
+        lambda: ledger.cost(dataset, claim, analyst=analyst, unit=unit, neighbours=neighbours)
+    )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -18,6 +18,7 @@ from streams.errors import Refused
 
 if TYPE_CHECKING:
     from accountant.replay.audit import AuditReport, Disagreement
+    from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
     from streams.cli.reading.log_reader import LogSource, Part
     from streams.evidence.comparison import Evidence
 
@@ -64,6 +65,15 @@ def audit(
             dir_okay=False,
         ),
     ] = None,
+    answers: Annotated[
+        Path | None,
+        typer.Option(
+            help="Store of the answers to the log's questions. Default: the one beside a ledger's "
+            "file.",
+            exists=True,
+            dir_okay=False,
+        ),
+    ] = None,
     archive: Archives = None,
     from_seal: Annotated[
         bool,
@@ -77,6 +87,7 @@ def audit(
 
     Verifies the chain of hashes, the sequence numbers and the totals, and decides every request
     again. Then compares each row of the ledger's state with the log; an exported log has no state.
+    Compares each stored answer with its grant, and with the settlement of its session.
     A log alone cannot show that its end is missing: add --head or --checkpoints. Exit code 1 if a
     record disagrees; the first one is named. If the beginning of the log was archived, name every
     archive with --archive, in order. Without them, the command checks what follows the seal and
@@ -88,7 +99,12 @@ def audit(
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
         evidence = read_evidence(checkpoints, key, receipt)
-        reports = run_audit(log_source(target or url, archive or ()), wanted, evidence)
+        source = log_source(target or url, archive or ())
+        with _comparison(source, answers) as comparison:
+            reports = run_audit(source, wanted, evidence, comparison)
+            answered = None
+            if comparison is not None and all(report.right for _, report in reports):
+                answered = comparison.report({number: each.ledger for number, each in reports})
         looked = checkpoints is not None
         reports = [
             (number, _with_signatures(number, _of_ledger(report, ledger)))
@@ -100,12 +116,14 @@ def audit(
                 evidence, reports, looked=looked, is_meant=ledger is not None
             )
     right = bool(reports) and all(report.right for _, report in reports)
-    right = right and (compared is None or compared.ok)
+    right = right and (compared is None or compared.ok) and (answered is None or answered.ok)
     whole = right and all(report.ok for _, report in reports)
     if json:
         partitions = [{"partition": number, "report": report} for number, report in reports]
         result = "ok" if whole else "from the seal on" if right else "failed"
-        checks = {} if compared is None else {"checkpoints": compared}
+        checks: dict[str, object] = {} if compared is None else {"checkpoints": compared}
+        if answered is not None:
+            checks["answers"] = answered
         print_json(
             {"audit": result, "head_given": head is not None, "partitions": partitions} | checks
         )
@@ -114,6 +132,8 @@ def audit(
             _show(number, report, head_given=head is not None or looked)
         if compared is not None:
             print_report(compared)
+        if answered is not None:
+            _show_answers(answered)
         if not reports:
             say("the log is empty: it has no genesis record")
     if not whole and not (right and from_seal):
@@ -124,6 +144,7 @@ def run_audit(
     source: LogSource,
     head: tuple[int, str] | None = None,
     evidence: Evidence | None = None,
+    answers: AnswerComparison | None = None,
 ) -> list[tuple[int, AuditReport]]:
     """Return the report on each partition of a log, showing progress on stderr.
 
@@ -131,6 +152,7 @@ def run_audit(
         head: number and hash of a decision that one of the partitions must hold; a log that
             was written to while it was copied may continue after it.
         evidence: receives the hashes that the log has at each checkpoint.
+        answers: compares each decision with the stored answers.
     """
     from accountant.replay.audit import audit as audit_log
     from streams.cli.printing.output import count_progress, progress
@@ -138,7 +160,8 @@ def run_audit(
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
     with progress() as bars:
-        for part in source.parts():
+        for each in source.parts():
+            part = each if answers is None else answers.watch(each)
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
             state_end = None if part.state is None else part.state.end
             wanted = [at for at in (state_end, None if part.sealed else part.archived) if at]
@@ -171,6 +194,26 @@ def run_audit(
         pairs = zip(reports, hashes, strict=True)
         reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
     return reports
+
+
+@contextmanager
+def _comparison(source: LogSource, answers: Path | None) -> Iterator[AnswerComparison | None]:
+    """Open the answers of a log; yield None if it has none."""
+    from streams.cli.reading.log_reader import SqliteLog
+
+    if answers is None and isinstance(source, SqliteLog):
+        from streams.answers import answers_path
+
+        beside = answers_path(source.path, None)
+        answers = beside if beside.exists() else None
+    if answers is None:
+        yield None
+        return
+    from streams.answers.answer_file import open_answers
+    from streams.cli.reading.answer_comparison import AnswerComparison
+
+    with open_answers(answers) as store:
+        yield AnswerComparison(store)
 
 
 class _HashRecorder:
@@ -361,6 +404,15 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
             soft_wrap=True,
         )
         return
+    if wrong.what == "partition_sequence" and not report.records and report.sealed is None:
+        stdout().print(
+            f"[bold red]disagrees[/] partition {number}: this log begins with decision "
+            f"{escape(wrong.found)}. It is a part of a log, as `accountant log export` writes with "
+            "--dataset, --id, --since, --until or --tail, or its beginning was removed. Nothing in "
+            "it was checked: an audit needs the whole log, from decision 0 on",
+            soft_wrap=True,
+        )
+        return
     restore = "" if wrong.what == "ledger" else ", and restore a backup that passes this audit"
     stdout().print(
         f"[bold red]disagrees[/] partition {number}, decision {wrong.partition_sequence}, "
@@ -368,6 +420,38 @@ def _show(number: int, report: AuditReport, *, head_given: bool) -> None:
         f"   expected {escape(wrong.expected[:400])}\n"
         f"   found    {escape(wrong.found[:400])}\n"
         f"   {_checked(report, wrong)}. Keep a copy of this log{restore}",
+        soft_wrap=True,
+    )
+
+
+def _show_answers(report: AnswersReport) -> None:
+    from rich.markup import escape
+
+    from streams.cli.printing.output import stdout
+
+    wrong, store = report.first_disagreement, escape(report.store)
+    if wrong is None:
+        others = f"; {report.waiting} questions have no answer" if report.waiting else ""
+        if report.archived:
+            others += f"; {report.archived} concern archived decisions"
+        if report.lost:
+            others += f"; {report.lost} sessions were settled by a store that is lost"
+        stdout().print(
+            f"[green]ok[/] answers: {report.compared} in {store} agree with the log{others}",
+            soft_wrap=True,
+        )
+        return
+    where = f"partition {wrong.partition}"
+    if wrong.partition_sequence is not None:
+        where += f", decision {wrong.partition_sequence}"
+    if wrong.grant is not None:
+        where += f", the answer to grant {escape(wrong.grant)}"
+    stdout().print(
+        f"[bold red]disagrees[/] answers, {where}, field {escape(wrong.what)}\n"
+        f"   expected {escape(wrong.expected[:400])}\n"
+        f"   found    {escape(wrong.found[:400])}\n"
+        f"   the decisions agree with each other, but {store} does not agree with them. What was "
+        "shown may have cost more than was charged. Stop the ledger and keep copies of both",
         soft_wrap=True,
     )
 

@@ -24,10 +24,13 @@ from streams.cli.reading.policy_options import (
     policy_of,
     policy_options,
     read_policy,
+    read_schema,
 )
 
 if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
+    from accountant.records import Decision
+    from streams.client import Accountant
 
 app = typer.Typer(
     help="Open, amend, pause, resume, close, show and list datasets.", no_args_is_help=True
@@ -58,6 +61,10 @@ _DELTA_EXPLAINED = (
 _BESIDE_EXPLAINED = (
     "beside: basic composition counts next to the filter, so no share can be reserved for a team\n"
     "or an analyst. To reserve shares, open a dataset with --beside none."
+)
+_QUESTIONS_EXPLAINED = (
+    "questions: accuracy-first ones need a curator; {owners} can add the server's with\n"
+    "`accountant member set {name} curator --role curator`."
 )
 
 
@@ -92,9 +99,24 @@ def open_(
             "Opens nothing, and prints the command that does.",
         ),
     ] = None,
+    new: Annotated[
+        bool,
+        typer.Option(
+            "--new",
+            help="Open it although a dataset of a similar name is open. Without it, a misspelt "
+            "name is refused: it would be a second budget.",
+        ),
+    ] = False,
     owner: Annotated[
         list[str] | None,
         typer.Option(help="An owner of the dataset; repeat it for several. Default: --by."),
+    ] = None,
+    schema: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON file with the schema of the data, which questions need. It stays for ever.",
+        ),
     ] = None,
     *,
     admin: AdminOptions,
@@ -128,6 +150,7 @@ def open_(
             proposes_cap = fields["most_per_request"] is None
         with named_options() if policy is None else nullcontext():
             plan = open_plan(resolve(wanted))
+        declared = None if schema is None else read_schema(schema)
         if preview:
             check_name("dataset", name)
             print_policy(name, plan, json=admin.json)
@@ -135,15 +158,16 @@ def open_(
         with admin.ledger() as ledger:
             try:
                 # `wanted` contains the proposed fields already.
-                more = admin.fields(ledger) | {"owners": owner, "as_given": True}
+                more = admin.fields(ledger) | {"owners": owner, "as_given": True, "new": new}
+                more["schema"] = declared
                 decision = ledger.open(name, wanted, **more)
             except PolicyDiffers as error:
                 say(str(error), err=True)
                 decision = error.decision
     opened = decision.policy
     if not admin.json and decision.outcome == "opened":
+        owners = " or ".join(decision.owners or ["its owner"])
         if opened is not None and wanted.access is UNSET and opened.access == "members":
-            owners = " or ".join(decision.owners or ["its owner"])
             say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
         if policy is None and proposes_cap:
             say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
@@ -151,6 +175,8 @@ def open_(
             say(_DELTA_EXPLAINED)
         if plan.policy.beside is not UNSET:
             say(_BESIDE_EXPLAINED)
+        if declared is not None:
+            say(_QUESTIONS_EXPLAINED.format(name=name, owners=owners))
     admin.end(decision)
 
 
@@ -265,6 +291,60 @@ def resume(
     )
 
 
+@app.command("resolve")
+@admin_command
+def resolve(
+    name: Name,
+    grant: Annotated[
+        str,
+        typer.Argument(
+            help="The broken reservation: the hash of its decision `reserved`, or the hash's first "
+            "digits, as `accountant reservation list` prints them."
+        ),
+    ],
+    claim: Annotated[
+        str | None,
+        typer.Option(help="What was released beyond the maximum; it is charged to the dataset."),
+    ] = None,
+    mistaken: Annotated[
+        str | None,
+        typer.Option(
+            metavar="WHY",
+            help="Instead: why nothing was released beyond the maximum, at most 200 characters.",
+        ),
+    ] = None,
+    *,
+    admin: AdminOptions,
+) -> None:
+    """End a suspension: say what a reservation released beyond its maximum. Owners only.
+
+    With --claim that is charged: if it fits, the guarantee holds if its size was bounded in
+    advance; if not, there is no guarantee any more. With --mistaken nothing is charged, and your
+    words stand beside the guarantee. Exit code 1 if it is refused.
+    """
+    from accountant.claims.text import parse_claim
+    from accountant.records import VERSION, encode
+    from streams.cli.reading.grants import whole_grant
+    from streams.client.requests import new_id
+    from streams.clock import SystemClock
+
+    if (claim is None) == (mistaken is None):
+        fail(
+            Exit.USAGE,
+            "say what was released beyond the maximum",
+            hint="add --claim CLAIM for a release, or --mistaken WHY if there was none",
+        )
+    said = {"mistaken": mistaken} if claim is None else {"claim": parse_claim(claim)}
+
+    def record(ledger: Accountant, by: str | None, reason: str, wait: float) -> Decision:
+        head = {"version": VERSION, "type": "resolve", "request_id": new_id(SystemClock())}
+        names = {"dataset": name, "by": by or ledger.me().name}
+        named = {"grant": whole_grant(ledger, name, grant), "reason": reason}
+        return ledger.submit(encode({**head, **names, **named, **said}), wait=wait)
+
+    admin.send(record)
+
+
 @app.command("show")
 def show(
     name: Name,
@@ -285,7 +365,7 @@ def show(
     Also shows how many more requests of one claim would be granted.
     """
     from accountant.claims.text import parse_claim
-    from accountant.display.datasets import joint_sentence
+    from accountant.display.datasets import joint_sentence, pause_words
     from streams.cli.printing.limits import limit_table
     from streams.cli.printing.members import member_lines
     from streams.cli.printing.output import print_json, stdout
@@ -293,6 +373,7 @@ def show(
     from streams.cli.reading.dataset_reader import (
         get_dataset,
         last_granted_claim,
+        last_pause,
         reader,
         visible_limits,
         visible_members,
@@ -307,13 +388,15 @@ def show(
         found = with_joint_guarantee(found, ledger)
         members = [] if json else visible_members(ledger, name)
         limits = [] if json else visible_limits(ledger, name)
+        pause = None if json else last_pause(ledger, found)
     if json:
         print_json(found)
     else:
-        more = member_lines(found.policy, members)
+        more = [] if pause is None else [("paused", pause_words(pause))]
+        more += member_lines(found.policy, members)
         if found.joint_guarantee:
             more.append(("together", joint_sentence(found.joint_guarantee)))
-        stdout().print(dataset_details(found, like=claim, more=more))
+        stdout().print(dataset_details(found, like=claim, more=more, has_limits=bool(limits)))
         if limits:
             stdout().print(limit_table(limits))
     for partition, count in rollbacks.items():

@@ -78,8 +78,8 @@ def _decided(
     """Yield the whole log: the genesis, then decisions; openings precede a first request."""
     from accountant.advice.offline import OfflineLedger
     from accountant.advice.request_file import NOT_DECIDED
+    from accountant.display.refusals import broken_rule
     from accountant.records.outcomes import Outcome
-    from streams.cli.printing.tables import broken_rule
 
     ledger = OfflineLedger(policy, application)
     for number, line in lines:

@@ -59,6 +59,14 @@ def fits(
             help="With --dataset: apply the limits of this analyst. Default: the token's name."
         ),
     ] = None,
+    reserve: Annotated[
+        str | None,
+        typer.Option(
+            metavar="UNTIL",
+            help="With --dataset: count reservations that may take so long, as in PT30M. "
+            "gdp_residue charges more for them.",
+        ),
+    ] = None,
     url: Url = DEFAULT_URL,
     token_file: TokenFile = None,
     json: Json = False,
@@ -83,11 +91,13 @@ def fits(
             check_excluded(context, "--dataset", _OF_A_BUDGET, why=why)
             with reader(url, token_file) as ledger:
                 view = get_dataset(ledger, dataset)
-                shown = ledger.cost(dataset, wanted, analyst=analyst)
+                shown = ledger.cost(dataset, wanted, analyst=analyst, reserve=reserve)
             _print_of_dataset(view, wanted, shown, json=json)
             return
         if analyst is not None:
             fail(Exit.USAGE, "--analyst needs --dataset: a new dataset has no limits")
+        if reserve is not None:
+            fail(Exit.USAGE, "--reserve needs --dataset", hint="open the dataset, then count")
         with named_options(*PARAMETERS):
             if policy.filter == "all":
                 _check(policy)

@@ -10,8 +10,10 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from streams.cli.archive import archive
-from streams.cli.printing.exits import Exit, check_output_complete, explain_errors, fail
+from streams.cli.log_export import LogExport
+from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
+from streams.cli.reading.log_filter import MOST_LAST, LogFilter
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 
 if TYPE_CHECKING:
@@ -29,64 +31,45 @@ def export(
     request_id: Annotated[
         str | None, typer.Option("--id", help="Only the decisions on this request id.")
     ] = None,
+    dataset: Annotated[str | None, typer.Option(help="Only the decisions on this dataset.")] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            help="Only decisions made at or after this: P7D or PT8H ago, a day, or a time with its "
+            "zone."
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(help="Only decisions made before this, in the same forms.")
+    ] = None,
+    tail: Annotated[
+        int | None, typer.Option(help=f"Only the last N of these, 1 to {MOST_LAST}.", metavar="N")
+    ] = None,
     archives: Archives = None,
 ) -> None:
     """Write the decision log to stdout, one decision a line, byte for byte.
 
-    The hashes cover these bytes, so `accountant audit FILE` can check an export. On Kafka one
-    partition follows another. If the beginning of the log was archived, name every archive with
-    --archive, in order. Exit code 1 if --id finds nothing.
+    The hashes cover these bytes, so `accountant audit FILE` can check an export of the whole log.
+    Options can choose decisions; all of them must hold, and --tail counts what the others leave.
+    On Kafka one partition follows another. If the beginning of the log was archived, name every
+    archive with --archive, in order. Exit code 1 if no decision is chosen.
     """
-    from streams.cli.printing.output import count_progress, progress, stdout, write_lines
-    from streams.cli.printing.safe_streams import reader_is_gone
+    from streams.cli.printing.output import progress, stdout
     from streams.cli.reading.log_reader import log_source
+    from streams.clock import SystemClock
 
-    # On a terminal, a progress bar would break up the lines of the log.
-    bar = progress(wanted=not stdout().is_terminal)
-    with explain_errors(), bar as bars:
-        found, is_cut = 0, False
-        for part in log_source(url, archives or ()).parts():
-            is_cut |= part.sealed is not None
-            if is_cut and request_id is None:
-                fail(
-                    Exit.USAGE,
-                    "the beginning of this log was archived, so an export of it needs the archives",
-                    hint="name each archive with --archive FILE, in order",
-                )
-            task = bars.add_task(f"partition {part.number}", total=part.total)
-            with count_progress(bars, part.values, task) as values:
-                for value in (
-                    values
-                    if request_id is None
-                    else _about(zip(part.numbers(), values, strict=False), request_id)
-                ):
-                    write_lines([value])
-                    found += 1
-                    if reader_is_gone():
-                        return
-        check_output_complete()
-    if request_id is not None and not found:
-        hint = "to search an archive too, add --archive FILE" if is_cut else None
-        fail(Exit.FAILED, f"this log has no decision on request {request_id}", hint=hint)
-
-
-def _about(values: Iterable[tuple[int, bytes]], request_id: str) -> Iterator[bytes]:
-    """Yield the decisions of one partition on a request.
-
-    Raises: LogDamaged: a decision that contains the id cannot be read.
-    """
-    import msgspec
-
-    from accountant.records import decode_decision
-    from accountant.records.decoding import decode_from_log
-
-    needle = request_id.encode()
-    for number, value in values:
-        if needle in value:
-            body = bytes(decode_from_log(number, value, decode_decision).request)
-            request = msgspec.json.decode(body) if body else {}
-            if isinstance(request, dict) and request.get("request_id") == request_id:
-                yield value
+    with explain_errors():
+        wanted = LogFilter.parse(
+            dataset=dataset,
+            request_id=request_id,
+            since=since,
+            until=until,
+            tail=tail,
+            now=SystemClock().now(),
+        )
+        # On a terminal, a progress bar would break up the lines of the log.
+        with progress(wanted=not stdout().is_terminal) as bars:
+            LogExport(log_source(url, archives or ()), wanted, bars).run()
 
 
 @app.command("restore")
@@ -193,11 +176,11 @@ class _UnchangedLog:
         found = self._path.stat()
         return found.st_ino, found.st_size, found.st_mtime_ns
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, since: int | None = None) -> Iterator[Part]:
         from streams.cli.reading.log_reader import ExportedLog
 
         self.firsts.clear()
-        for part in ExportedLog(self._path).parts():
+        for part in ExportedLog(self._path).parts(since=since):
             yield part._replace(values=self._same(part.values))
 
     def _same(self, values: Iterable[bytes]) -> Iterator[bytes]:

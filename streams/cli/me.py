@@ -27,15 +27,15 @@ def me(url: Url = DEFAULT_URL, token_file: TokenFile = None, json: Json = False)
     from streams.cli.reading.connect import connect
 
     with explain_errors(), connect(url, token_file) as ledger:
-        found = ledger.me()
+        found, source = ledger.me(), ledger.token_source
     if json:
         datasets = [asdict(each) for each in found.datasets]
-        print_json(asdict(found) | {"datasets": datasets})
+        print_json(asdict(found) | {"datasets": datasets, "token_source": source})
     else:
-        _show(found, url)
+        _show(found, url, source)
 
 
-def _show(found: Me, url: str) -> None:
+def _show(found: Me, url: str, source: str | None) -> None:
     from rich.box import SIMPLE_HEAD
     from rich.table import Table
 
@@ -49,7 +49,7 @@ def _show(found: Me, url: str) -> None:
         found.kind or "", "a token"
     )
     administrator = ", administrator" if found.administrator else ""
-    say(f"signed in as {found.name}{administrator}, with {kind}")
+    say(f"signed in as {found.name}{administrator}, with {kind}, from {source}")
     if not found.datasets:
         say("you have no role on any dataset: ask an owner to run `accountant member set`")
         if not found.administrator:

@@ -26,7 +26,7 @@ def set_(
     member: MemberName,
     role: Annotated[
         list[str],
-        typer.Option(help="owner, analyst, engine or auditor; repeat it for several roles."),
+        typer.Option(help="owner, analyst, engine, auditor or curator; repeat it for several."),
     ],
     team: Annotated[str | None, typer.Option(help="The member's team in this dataset.")] = None,
     until: Annotated[

@@ -57,10 +57,10 @@ class Sync(NamedTuple):
             try:
                 await ledger.dataset(self.dataset)
             except UnknownDataset:
-                hidden = hidden_words(await ledger.me()) if ledger.shows_token else ""
+                hidden = hidden_words(await ledger.me()) if ledger.token_source else ""
                 known = [view.dataset for view in await ledger.datasets()]
                 fail_unknown_dataset(self.dataset, known, hidden)
-            name = (await ledger.me()).name if ledger.shows_token else None
+            name = (await ledger.me()).name if ledger.token_source else None
             own = admin.by or name or "owner"
             steps = member_changes(await ledger.members(self.dataset), wanted, own=own)
             changes = [change for step in steps for change in step]

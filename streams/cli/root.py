@@ -14,6 +14,7 @@ from streams.cli import (
     audit,
     clock,
     compare,
+    curator,
     dataset,
     decide,
     fits,
@@ -22,9 +23,12 @@ from streams.cli import (
     key,
     limit,
     log,
+    login,
     me,
     member,
     plan,
+    ready,
+    reservation,
     serve,
     token,
     topics,
@@ -94,7 +98,7 @@ def _root(
     from streams.logs import configure
     from streams.settings import Settings
 
-    # `serve`, `gateway` and `worker` set up their own logging; the others log errors only.
+    # `serve`, `gateway`, `worker` and `curator` set up their own logging; the others log errors.
     # This does not read the environment: the command that needs a wrong variable reports it.
     configure(Settings.model_construct(log_level="error", log_format="console"))
     # A token file that others can read is a warning: only its user can fix that.
@@ -106,6 +110,9 @@ _USE, _OFFLINE, _RUN = "Use a ledger", "Work on files", "Run a ledger"
 app.add_typer(dataset.app, name="dataset", rich_help_panel=_USE)
 app.add_typer(member.app, name="member", rich_help_panel=_USE)
 app.add_typer(limit.app, name="limit", rich_help_panel=_USE)
+app.add_typer(reservation.app, name="reservation", rich_help_panel=_USE)
+app.command("login", rich_help_panel=_USE)(login.login)
+app.command("logout", rich_help_panel=_USE)(login.logout)
 app.command("me", rich_help_panel=_USE)(me.me)
 app.command("mine", rich_help_panel=_USE)(me.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
@@ -125,6 +132,8 @@ app.command("demo", rich_help_panel=_RUN)(demo.demo)
 app.command("serve", rich_help_panel=_RUN)(serve.serve)
 app.command("gateway", rich_help_panel=_RUN)(gateway.gateway)
 app.command("worker", rich_help_panel=_RUN)(worker.worker)
+app.command("curator", rich_help_panel=_RUN)(curator.curator)
+app.command("ready", rich_help_panel=_RUN)(ready.ready)
 app.add_typer(topics.app, name="topics", rich_help_panel=_RUN)
 app.add_typer(key.app, name="key", rich_help_panel=_RUN)
 app.add_typer(token.app, name="token", rich_help_panel=_RUN)

@@ -60,6 +60,7 @@ def write_records(
     report: Callable[[int, EncodedDecision | None], None] | None = None,
     *,
     only: int | None = None,
+    clock: Clock | None = None,
 ) -> list[EncodedDecision]:
     """Write an operator's record into each partition of a stopped ledger, and return them.
 
@@ -67,13 +68,15 @@ def write_records(
         write: writes one record; returns None if there is nothing to write.
         report: called with each partition and its decision.
         only: on Kafka, the only partition to write into.
-    Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none.
+        clock: dates the records; default the machine's.
+    Raises: NoSuchLedger, Refused: a process runs the ledger, or it is none. ClockOutOfRange: on
+        Kafka, the clock is ahead of the broker's.
     """
     from streams.client.connect import check_exists
     from streams.clock import SystemClock
     from streams.embedded.file_ownership import stopped_ledger
 
-    clock = SystemClock()
+    clock = clock or SystemClock()
     done: list[EncodedDecision] = []
 
     async def write_into(log: StoppedLog) -> None:
@@ -99,6 +102,7 @@ async def _each_partition(
     write_into: Callable[[StoppedLog], Awaitable[None]],
     only: int | None,
 ) -> None:
+    from streams.kafka.broker_clock import compare_clock
     from streams.kafka.deployment import deployment_of
     from streams.kafka.journal import KafkaJournal
     from streams.kafka.lost_inputs import NoInputs
@@ -109,6 +113,8 @@ async def _each_partition(
         fail(Exit.USAGE, f"--partition must be at most {deployment.partitions - 1}")
     # A worker with a wrong clock takes its partition again every few seconds.
     await check_no_workers(deployment)
+    # The record is dated by this machine's clock. One that is ahead would freeze the log.
+    await compare_clock(deployment, clock, "command")
     for partition in range(deployment.partitions) if only is None else [only]:
         journal = KafkaJournal(
             deployment.cluster, deployment.application, deployment.topics, partition, NoInputs()

@@ -58,11 +58,14 @@ def create(
         until = None if expires is None else now + _milliseconds(expires)
         file = _named(tokens)
         _check_prefix(name)
+        is_new = not file.exists()
         made = create_token(file, name, now=now, expires=until, another=another)
         if json:
             print_json({"token": made.token, **_fields(made.row, now)})
             return
         say(made.token)
+        if is_new:
+            say(f"{file} is new: it has this token alone. Keep a copy of it.", err=True)
         ends = "does not expire" if made.row.expires is None else f"expires {made.row.expires}"
         say(
             f"Made a token for {name} (printed once, above). Its id, for `token revoke`, is "

@@ -3,7 +3,8 @@
 They raise:
 - RequestInvalid, Undecodable: the call is wrong; nothing was sent. UnknownDataset is a kind.
 - Unanswered: no decision came; its `request_id` is to ask again with. It is an Unavailable.
-- Unavailable: the ledger does not answer.
+- Unavailable: the ledger does not answer. NotYetAnswered is a kind.
+- NotGranted: the request is refused. AnswerFailed: its question could not be run.
 - Gone: the decisions are archived; the message says from where on they can be read.
 - Refused: somebody must act. NoSuchLedger, UsedAfterFork, Unauthenticated, NotPermitted are kinds.
 """
@@ -15,18 +16,25 @@ from accountant.records.http_bodies import Me, Membership
 from accountant.records.inputs import Undecodable
 from accountant.records.members import Member
 from streams.client.accountant import Accountant
-from streams.client.admin_requests import PolicyDiffers
+from streams.client.admin_requests import PolicyDiffers, SimilarDataset
+from streams.client.answers import AnswerFailed, NotYetAnswered, PrivateAnswer
+from streams.client.asked_question import AskedQuestion
 from streams.client.async_accountant import AsyncAccountant
+from streams.client.async_session import AsyncMechanismSession
 from streams.client.connect import NoSuchLedger
 from streams.client.grants import Codec, NotGranted
 from streams.client.lookups import UnknownDataset
 from streams.client.reply import Call, Reply
-from streams.client.requests import ScopedClaim, Unanswered
+from streams.client.requests import Unanswered
 from streams.client.results.store import NameTaken, ResultMissing, ResultStore, StillRunning
+from streams.client.session import MechanismSession
+from streams.client.session_record import OutOfOrder
 from streams.client.shared_files import UsedAfterFork
+from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import (
     AccountantWarning,
     Gone,
+    NoAnswers,
     NotPermitted,
     Refused,
     Unauthenticated,
@@ -36,24 +44,33 @@ from streams.errors import (
 __all__ = [
     "Accountant",
     "AccountantWarning",
+    "AnswerFailed",
+    "AskedQuestion",
     "AsyncAccountant",
+    "AsyncMechanismSession",
     "Call",
     "Codec",
     "Gone",
     "Me",
+    "MechanismSession",
     "Member",
     "Membership",
     "NameTaken",
+    "NoAnswers",
     "NoSuchLedger",
     "NotGranted",
     "NotPermitted",
+    "NotYetAnswered",
+    "OutOfOrder",
     "PolicyDiffers",
+    "PrivateAnswer",
     "Refused",
     "Reply",
     "RequestInvalid",
     "ResultMissing",
     "ResultStore",
     "ScopedClaim",
+    "SimilarDataset",
     "StillRunning",
     "Unanswered",
     "Unauthenticated",

@@ -5,38 +5,22 @@ from __future__ import annotations
 
 import os
 import warnings
-from collections.abc import (
-    Callable,
-    Coroutine,
-    Iterable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import date, datetime
+from decimal import Decimal
 from functools import wraps
-from typing import Any, Final, ParamSpec, Self, TypeVar, cast, get_args
+from typing import Any, Final, ParamSpec, Self, SupportsIndex, TypeVar, cast
 from uuid import UUID
-
-import msgspec
-from msgspec import UNSET
 
 from accountant.advice.preview import Preview
 from accountant.claims import Claim
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.policy import Access, Neighbours, Policy, Visibility
-from accountant.records import Decision, decode_decision
+from accountant.questions.schema import Schema
+from accountant.records import Decision
 from accountant.records.coerce import coerce_id, coerce_seconds, coerce_text, optional_text
-from accountant.records.http_bodies import Me
-from accountant.records.members import Member
-from accountant.records.previews import preview_request_of
-from accountant.views.datasets import Alert, DatasetView
-from accountant.views.heads import Head
-from accountant.views.limit_views import AnalystBudget, LevelView
-from accountant.views.overview import Overview
-from accountant.views.usage import By, UsageRow, UsageView
-from accountant.views.why import Why
 from streams.client.admin_requests import (
+    BY_MISSING,
     AdminRequest,
     amend_fields,
     limit_fields,
@@ -44,6 +28,7 @@ from streams.client.admin_requests import (
     open_fields,
     pause_fields,
 )
+from streams.client.asked_question import AskedQuestion
 from streams.client.connect import client_settings
 from streams.client.connection import Connection
 from streams.client.grants import (
@@ -52,55 +37,42 @@ from streams.client.grants import (
     Codec,
     Grant,
     Release,
+    check_codec,
     check_run_and_codec,
     check_shared_arguments,
     parse_once,
 )
-from streams.client.lookups import (
-    UnitAndNeighbours,
-    find_in_dataset,
-    get_budget,
-    get_budgets,
-    get_ledger_id,
-    get_me,
-    get_ordered_before,
-    list_of_dataset,
-    missing_fields,
-)
+from streams.client.lookups import preview_question
+from streams.client.questions import Questions
 from streams.client.reply import Reply
-from streams.client.request_notes import NOT_SENT, noting_errors
 from streams.client.requests import (
     PLACEHOLDER_NAME,
-    PreparedRequest,
+    Datasets,
     RequestDraft,
-    ScopedClaim,
-    Unanswered,
-    ask_arguments,
     batches,
     default_analyst,
     draft_request,
     new_id,
     prepare_body,
-    prepare_request_body,
-    unanswered_error,
 )
 from streams.client.results.store import ResultStore
 from streams.client.retry import BATCH_WAIT_S, CONNECT_S, WAIT_S
 from streams.client.sender import RequestSender
+from streams.client.session import MechanismSession
+from streams.client.session_record import SessionRecord
 from streams.clock import Clock, SystemClock
+from streams.engines.opendp import opendp_mechanism
+from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import AccountantWarning
-from streams.service import Service
 from streams.settings import Settings
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
 
 _PREVIEW_NAME: Final = "preview"  # is not sent
-_USUAL_UNIT: Final[UnitAndNeighbours] = ("person", "add_remove")
-_PAGE: Final = 500  # decisions
 
 
-class Accountant:
+class Accountant(Questions):
     """A ledger, for notebooks and scripts; connected once made, until `close`.
 
     Outcomes are values: a refusal is a `Reply` with a reason, and its `fits` is the largest
@@ -116,8 +88,9 @@ class Accountant:
             `ACCOUNTANT_URL`, else the first of these. A relative path starts in the directory
             that is current when the client is made.
         token: sent to the server at the address, and nowhere else; by default
-            `ACCOUNTANT_TOKEN`, or the content of the file `ACCOUNTANT_TOKEN_FILE`. A local file
-            and Kafka need none.
+            `ACCOUNTANT_TOKEN`, or the content of the file `ACCOUNTANT_TOKEN_FILE`, or else the
+            login that `accountant login` has stored for exactly this address, which is renewed
+            while the program runs. A local file and Kafka need none.
         analyst: the name in requests without one; by default `ACCOUNTANT_ANALYST`, and with a
             token the name in the token.
         via: the engine that asks for the analyst, in calls without one.
@@ -149,8 +122,8 @@ class Accountant:
         self.analyst = optional_text("analyst", analyst)
         self.via = optional_text("via", via)
         self.clock = clock or SystemClock()
-        self._unit_and_neighbours: dict[str, UnitAndNeighbours] = {}
         self._ledger_id = ""
+        self._schemas = {}
         self._connection = Connection(
             self.settings, self.clock, wait=coerce_seconds("wait", wait), read_only=read_only
         )
@@ -179,217 +152,20 @@ class Accountant:
         return self._connection.html()
 
     @property
-    def shows_token(self) -> bool:
-        """Whether the client sends a token to the ledger's server."""
-        return self._connection.shows_token
-
-    def datasets(self) -> list[DatasetView]:
-        """Return all datasets, ordered by name."""
-        return self._connection.read(lambda service: service.datasets())
-
-    def dataset(self, name: str) -> DatasetView:
-        """Return one dataset.
-
-        Raises: UnknownDataset: it does not exist.
-        """
-        name = coerce_text("name", name)
-        return self._find(name, lambda service: service.dataset(name))
-
-    def ordered_before(self) -> int | None:
-        """Return the time before which decision times of different datasets give their order.
-
-        It is in milliseconds since 1970; None if they never do. Call it after `datasets`.
-        """
-        return self._connection.read(get_ordered_before)
-
-    def heads(self) -> list[Head]:
-        """Return the last record of each partition's log.
-
-        Store them where the ledger's operator cannot change them. Later they prove that nothing
-        was cut off or rewritten: `accountant audit --head`, or `--checkpoints` for signed ones.
-        """
-        return self._connection.read(lambda service: service.heads())
-
-    def members(self, dataset: str) -> list[Member]:
-        """Return a dataset's members by name, including expired ones.
-
-        A server shows all members to owners, auditors and administrators, and other callers
-        only themselves.
-
-        Raises: UnknownDataset: the dataset does not exist.
-        """
-        dataset = coerce_text("dataset", dataset)
-        return self._list(dataset, lambda service: service.members(dataset))
-
-    def limits(self, dataset: str) -> list[LevelView]:
-        """Return a dataset's limits by scope and name, with their usage.
-
-        A server shows all limits to owners, auditors and administrators, and other callers
-        those that apply to them.
-
-        Raises: UnknownDataset: the dataset does not exist.
-        """
-        dataset = coerce_text("dataset", dataset)
-        return self._list(dataset, lambda service: service.levels(dataset))
-
-    def budget(self, dataset: str, analyst: str | None = None) -> AnalystBudget:
-        """Return the remaining budget of an analyst on a dataset, with each limit.
-
-        Args:
-            analyst: by default the client's own, or the name in the token.
-        Raises: RequestInvalid: no name is known. UnknownDataset: the dataset does not exist.
-        """
-        dataset = coerce_text("dataset", dataset)
-        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return self._connection.read(lambda service: get_budget(service, dataset, name))
-
-    def budgets(self, analyst: str | None = None) -> list[AnalystBudget]:
-        """Return the remaining budgets of an analyst, without closed datasets.
-
-        A server returns those of the token's own name. For another analyst, it returns the
-        datasets on which the token has full visibility. A file and Kafka return all datasets.
-
-        Raises:
-            RequestInvalid: no name is known.
-            NotPermitted: another analyst, and the token has full visibility of no dataset.
-        """
-        name = optional_text("analyst", analyst) or default_analyst(self.analyst)
-        return self._connection.read(lambda service: get_budgets(service, name))
-
-    def me(self) -> Me:
-        """Return the caller that the ledger authenticates; nobody for a file and on Kafka.
-
-        Raises: Unauthenticated: the server requires a token, or does not know this one.
-        """
-        return self._connection.read(get_me)
-
-    def usage(self, dataset: str) -> list[UsageView]:
-        """Return the usage of a dataset by analyst, since its log began.
-
-        Raises:
-            UnknownDataset: the dataset does not exist.
-            Unavailable: the usage index lags behind the log; ask again.
-        """
-        dataset = coerce_text("dataset", dataset)
-        return self._list(dataset, lambda service: service.usage(dataset))
-
-    def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
-        """Return the usage of a dataset by analyst, purpose, day or month, ordered by key.
-
-        Raises:
-            UnknownDataset: the dataset does not exist.
-            NotPermitted: the server hides other analysts' requests, and `by` is not `analyst`.
-            Unavailable: the usage index lags behind the log; ask again.
-        """
-        dataset = coerce_text("dataset", dataset)
-        if by not in get_args(By):
-            raise RequestInvalid("by", f"must be one of {', '.join(get_args(By))}", by)
-        return self._list(dataset, lambda service: service.usage_by(dataset, by))
-
-    def overview(self, dataset: str) -> Overview:
-        """Return everything that the page of a dataset shows.
-
-        A server shows what the token's caller may see; a file and Kafka show everything.
-
-        Raises: UnknownDataset: the dataset does not exist.
-        """
-        dataset = coerce_text("dataset", dataset)
-        return self._find(dataset, lambda service: service.overview(dataset, None))
-
-    def why(self, dataset: str, *, analyst: str | None = None) -> Why:
-        """Return the usage of a dataset by analyst, purpose and time, and how long it will last.
-
-        Forecasts extrapolate past usage; they guarantee nothing.
-
-        Args:
-            analyst: whose row and forecast are always included. A server shows callers without
-                full visibility only their own.
-
-        Raises:
-            UnknownDataset: the dataset does not exist.
-            Unavailable: the usage index lags behind the log; ask again.
-        """
-        dataset, analyst = coerce_text("dataset", dataset), optional_text("analyst", analyst)
-        return self._find(dataset, lambda service: service.why(dataset, analyst=analyst))
-
-    def decision(self, dataset: str, analyst: str, request_id: str) -> Decision | None:
-        """Return the decision on a request of the last hour, None if there is none.
-
-        Older decisions are in the log: `accountant log export --id`.
-
-        Raises: UnknownDataset: the dataset does not exist.
-        """
-        dataset = coerce_text("dataset", dataset)
-        analyst = coerce_text("analyst", analyst)
-        request_id = coerce_text("request_id", request_id)
-        found = self._connection.read(lambda service: service.find(dataset, analyst, request_id))
-        if found is None:
-            self.dataset(dataset)  # raises for a misspelt name
-            return None
-        decision = decode_decision(found)
-        self._sender.matching.check_lookup(dataset, analyst, request_id, decision)
-        return decision
-
-    def requests(self, dataset: str, *, after: int = 0) -> Iterator[Decision]:
-        """Yield the numbered decisions on a dataset in order, to the last one.
-
-        Repeats and other decisions without a number in the dataset are left out.
-
-        Args:
-            after: start after the decision with this number.
-
-        Raises:
-            UnknownDataset: the dataset does not exist.
-            Gone: the next decision is in an archive.
-            Unavailable: the index lags behind the log; resume after the last decision.
-        """
-        found = self._page(dataset, after)
-        if not found:
-            self.dataset(dataset)  # raises for a misspelt name
-        while found:
-            yield from found
-            after = found[-1].sequence or after
-            found = self._page(dataset, after)
-
-    def _find(self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, T | None]]) -> T:
-        return self._connection.read(lambda service: find_in_dataset(service, dataset, read))
-
-    def _list(
-        self, dataset: str, read: Callable[[Service], Coroutine[Any, Any, list[T]]]
-    ) -> list[T]:
-        return self._connection.read(lambda service: list_of_dataset(service, dataset, read))
-
-    def _page(self, dataset: str, after: int) -> list[Decision]:
-        dataset = coerce_text("dataset", dataset)
-        found = self._connection.read(
-            lambda service: service.decisions(dataset, after=after, limit=_PAGE)
-        )
-        return [decode_decision(value) for value in found]
-
-    def events(self) -> Iterator[Decision]:
-        """Yield new decisions as they become visible.
-
-        A stream from a server reconnects where it was cut: nothing is lost, nothing comes twice.
-        In process, a reader that is too slow loses the oldest decisions.
-
-        Raises: Unavailable: the server does not come back. Gone: the stream was cut too long ago;
-            read the missing decisions with `requests`.
-        """
-        return self._connection.stream(lambda service: service.events())
-
-    def alerts(self) -> Iterator[Alert]:
-        """Yield alerts when thresholds are reached; `datasets` and `limits` have earlier ones."""
-        return self._connection.stream(lambda service: service.alerts())
+    def token_source(self) -> str | None:
+        """Where the client's token comes from: a setting, a file or a login; None without one."""
+        return self._connection.token_source
 
     def cost(
         self,
         dataset: str,
-        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        claim: str | Claim | ScopedClaim | AskedQuestion | Mapping[str, Any],
         *,
         analyst: str | None = None,
         unit: str | None = None,
         neighbours: Neighbours | None = None,
         via: str | None = None,
+        reserve: str | None = None,
         wait: float = WAIT_S,
     ) -> Preview:
         """Return how a request would be decided now: granted or not, its cost, what would remain.
@@ -397,18 +173,22 @@ class Accountant:
         Nothing is written or charged. The arguments are those of `ask`. The role and limits of
         the analyst count if the analyst is known.
 
+        Args:
+            reserve: of a reservation, its `until`: gdp_residue charges more for what may be voided.
+
         Raises: RequestInvalid. UnknownDataset: the dataset does not exist.
         """
         wait = coerce_seconds("wait", wait)
         name = optional_text("analyst", analyst) or default_analyst(self.analyst)
+        dataset = coerce_text("dataset", dataset)  # a preview is about one
         draft = self._draft(dataset, claim, name or _PREVIEW_NAME, "", unit, neighbours, None, via)
-        return self._cost(draft, name, wait)
+        return self._cost(draft, name, reserve, wait)
 
-    def _cost(self, draft: RequestDraft, name: str | None, wait: float) -> Preview:
-        call = self._prepare(draft, wait)
-        # With a token and no analyst, the server fills in the name.
-        asked = preview_request_of(call.body)
-        asked = msgspec.structs.replace(asked, analyst=name, via=asked.via if name else UNSET)
+    def _cost(
+        self, draft: RequestDraft, name: str | None, reserve: str | None, wait: float
+    ) -> Preview:
+        call = self._sender.prepare(draft, wait)
+        asked = preview_question(call.body, name, reserve)
         return self._find(draft.dataset, lambda service: service.preview(draft.dataset, asked))
 
     def new_request_id(self) -> str:
@@ -417,8 +197,8 @@ class Accountant:
 
     def ask(
         self,
-        dataset: str,
-        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | AskedQuestion | Mapping[str, Any],
         *,
         analyst: str | None = None,
         purpose: str = "",
@@ -433,10 +213,13 @@ class Accountant:
         `grant` and `release` do the same, and raise if the request is not granted.
 
         Args:
-            dataset: its name.
+            dataset: its name; or the names of several, at most 16 of one partition, that the
+                mechanism reads. The claim bounds a unit's change in all of them at once, and each
+                is charged it in full, or none is.
             claim: the mechanism's privacy guarantee: text (`gaussian:sigma=20,sensitivity=1`), a
-                value of `accountant.claims`, a dict as on the wire, or a `ScopedClaim` of an
-                engine's adapter. An inexact amount is refused, with the text to write instead.
+                value of `accountant.claims`, a dict as on the wire, a `ScopedClaim` of an engine's
+                adapter, or a `question`, whose claim the ledger derives. An inexact amount is
+                refused, with the text to write instead.
             analyst: the name in the request; by default the client's own, or that in the token.
             purpose: for people, at most 200 characters.
             unit, neighbours: what the claim is for; by default those of the dataset's policy.
@@ -452,7 +235,7 @@ class Accountant:
         return self._ask(draft, wait)
 
     def _ask(self, draft: RequestDraft, wait: float) -> Reply:
-        return self._sender.reply_to(self._prepare(draft, wait), wait)
+        return self._sender.reply_to(self._sender.prepare(draft, wait), wait)
 
     def ask_many(
         self, requests: Iterable[Mapping[str, Any] | bytes], *, wait: float = BATCH_WAIT_S
@@ -478,30 +261,10 @@ class Accountant:
         wait = coerce_seconds("wait", wait)
         replies = list[Reply | BudgetError]()
         for batch in batches(requests):
-            replies += self._sender.replies_to(self._prepare_many(batch, wait), wait)
+            replies += self._sender.replies_to(
+                self._sender.prepare_many(batch, self._draft, wait), wait
+            )
         return replies
-
-    def _prepare_many(
-        self, batch: Sequence[Mapping[str, Any] | bytes], wait: float
-    ) -> list[PreparedRequest | BudgetError]:
-        """Return the checked requests, with the error in the place of one that cannot be sent."""
-        calls = list[PreparedRequest | BudgetError]()
-        failed: Unanswered | None = None  # look nothing up again while the ledger is away
-        for request in batch:
-            try:
-                if isinstance(request, bytes):
-                    calls.append(prepare_request_body(request))
-                    continue
-                draft = self._draft(**ask_arguments(request))
-                if failed is not None:
-                    raise unanswered_error(draft, failed.why)
-                calls.append(self._prepare(draft, wait))
-            except Unanswered as error:
-                failed = error
-                calls.append(error)
-            except BudgetError as error:
-                calls.append(error)
-        return calls
 
     def submit(self, body: bytes, *, wait: float = WAIT_S) -> Decision:
         """Send a body of your own: a request or an admin request. Retries send the same bytes."""
@@ -512,7 +275,7 @@ class Accountant:
 
     def grant(
         self,
-        dataset: str,
+        dataset: Datasets,
         claim: str | Claim | ScopedClaim | Mapping[str, Any],
         *,
         analyst: str | None = None,
@@ -540,7 +303,7 @@ class Accountant:
 
     def release(
         self,
-        dataset: str,
+        dataset: Datasets,
         claim: str | Claim | ScopedClaim | Mapping[str, Any],
         run: Callable[[], T],
         *,
@@ -588,21 +351,131 @@ class Accountant:
         name = parse_once(once, request_id)
         wait = coerce_seconds("wait", wait)
         draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        return cast("T", self._release(draft, run, wait, store, codec, name))
+
+    def _release(
+        self,
+        draft: RequestDraft,
+        run: Callable[[], Any],
+        wait: float,
+        store: ResultStore | str | os.PathLike[str] | None,
+        codec: Codec,
+        name: str | None,
+    ) -> Any:
         results = store if isinstance(store, ResultStore) else ResultStore(store)
-        call = self._prepare(draft, wait)
+        call = self._sender.prepare(draft, wait)
         release = Release(results, call, codec, self.url, wait, name)
         with release.noting_errors():
             if (repeated := self._connection.run(release.repeat_warning)) is not None:
-                warnings.warn(repeated, AccountantWarning, stacklevel=2)
+                warnings.warn(repeated, AccountantWarning, stacklevel=3)
             ledger_id = "" if name is None else self._ledger()
             stored = self._connection.run(release.record_request, ledger_id)
             if stored is not None:
-                return cast("T", release.decode_result(stored))
+                return release.decode_result(stored)
             reply = self._sender.reply_to(release.call, wait)
-            return cast("T", release.run(reply, run))
+            return release.run(reply, run)
+
+    def measure(
+        self,
+        dataset: Datasets,
+        measurement: Any,
+        data: Any = None,
+        *,
+        d_in: SupportsIndex | None = None,
+        delta: str | Decimal | float | None = None,
+        analyst: str | None = None,
+        purpose: str = "",
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: ResultStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+    ) -> Any:
+        """Claim what an OpenDP measurement's own map says, and `release` that measurement.
+
+        The claim is the loss of the measurement between data sets at distance `d_in`, and the
+        same object runs on the data: claim and noise cannot disagree. The unit is that of the
+        dataset's policy. A measurement that fails on the data stays charged.
+
+        Args:
+            measurement: a `Measurement` of OpenDP; or a `Query` of a Context, which is resolved
+                and run in its Context, and counts in the Context's own budget, too.
+            data: what the measurement is called with; of a query, the Context's own.
+            d_in: how many records one unit adds, removes or replaces at most, 1 by default; of
+                a query, its Context's.
+            delta: where to read a privacy curve; for no other measurement.
+            neighbours: `replace` where the dataset's units are replaced and the measurement counts
+                records added and removed: `d_in` is then twice a unit's records.
+            The others are those of `release`.
+        Returns: the result as it is stored.
+
+        Raises:
+            RequestInvalid: no claim describes the measurement, or it is not for the dataset's
+                neighbours; nothing was asked. TypeError: it is none of OpenDP's own.
+            Also what `release` raises.
+        """
+        mechanism = opendp_mechanism(
+            measurement, data, d_in=d_in, delta=delta, neighbours=neighbours
+        )
+        check_run_and_codec(mechanism.run, codec, awaited=False)
+        name = parse_once(once, request_id)
+        wait = coerce_seconds("wait", wait)
+        draft = self._draft(dataset, mechanism.claim, analyst, purpose, None, None, request_id, via)
+        complete = self._sender.complete(draft, wait)
+        mechanism.check_neighbours(complete.neighbours)
+        return self._release(complete, mechanism.run, wait, store, codec, name)
+
+    def reserve(
+        self,
+        dataset: Datasets,
+        claim: str | Claim | ScopedClaim | Mapping[str, Any],
+        *,
+        until: str,
+        analyst: str | None = None,
+        purpose: str = "",
+        unit: str | None = None,
+        neighbours: Neighbours | None = None,
+        request_id: str | UUID | None = None,
+        via: str | None = None,
+        wait: float = WAIT_S,
+        store: ResultStore | str | os.PathLike[str] | None = None,
+        codec: Codec = TAGGED_JSON,
+        once: str | None = None,
+    ) -> MechanismSession:
+        """Return a session: its `with` block reserves the maximum, and settles when it is left.
+
+        Nothing is sent before the block is entered. Entering raises `NotGranted` if the maximum
+        does not fit, and `StillRunning` or `NameTaken` as `release` does.
+
+        Args:
+            dataset: its name, or the names of several, as of `ask`: each step acts on all of them.
+            until: how long the mechanism may take to begin and to settle: `PT30M`, `P1D`, from
+                `PT1M` to `P30D`. Later the maximum stays charged.
+            once: a name for the session. A program that runs again under it ends the session
+                that it left, and gets the stored answers. Without a name, a session that a crash
+                leaves stays charged.
+            wait: seconds for each step.
+            The others are those of `release`.
+        """
+        name = parse_once(once, request_id)
+        wait = coerce_seconds("wait", wait)
+        check_codec(codec)
+        draft = self._draft(dataset, claim, analyst, purpose, unit, neighbours, request_id, via)
+        draft = draft._replace(until=coerce_text("until", until))
+        draft.check()
+        results = store if isinstance(store, ResultStore) else ResultStore(store)
+
+        def open_record() -> SessionRecord:
+            call = self._sender.prepare(draft, wait)
+            ledger_id = "" if name is None else self._ledger()
+            return SessionRecord(results, call, codec, self.url, ledger_id, name, wait, self.clock)
+
+        return MechanismSession(self._sender, self._connection, open_record, wait=wait)
 
     def released(
-        self, dataset: str, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
+        self, dataset: Datasets, claim: str | Claim | ScopedClaim | Mapping[str, Any], **shared: Any
     ) -> Callable[[Callable[Parameters, T]], Callable[Parameters, T]]:
         """Return a decorator that makes each call of a function a `release`.
 
@@ -634,7 +507,9 @@ class Accountant:
         *,
         by: str | None = None,
         owners: Sequence[str] | None = None,
+        schema: Schema | Mapping[str, Any] | None = None,
         as_given: bool = False,
+        new: bool = False,
         reason: str = "",
         request_id: str | UUID | None = None,
         wait: float = WAIT_S,
@@ -652,11 +527,17 @@ class Accountant:
             by: the owner's name, in this and the calls below; by default the name in the token.
             owners: the owners of the dataset; by default `by` alone. They are not compared with
                 those of an open dataset, which `members` shows.
+            schema: what questions may name, for ever; without one, no question can be asked.
             as_given: add no defaults for cap and basic composition.
-        Raises: PolicyDiffers: the dataset is open under another policy.
+            new: open a dataset although one of a similar name is open.
+
+        Raises:
+            PolicyDiffers: the dataset is open under another policy, or with another schema.
+            SimilarDataset: it is not open, and one of a similar name is: a misspelt name would
+                open a second budget.
         """
-        fields = open_fields(policy, as_given=as_given, owners=owners, reason=reason)
-        return self._record("open", dataset, fields, by, request_id, wait)
+        fields = open_fields(policy, as_given=as_given, owners=owners, schema=schema, reason=reason)
+        return self._record("open", dataset, fields, by, request_id, wait, new)
 
     def amend(
         self,
@@ -779,7 +660,7 @@ class Accountant:
         """Set the roles of a member on a dataset, replacing the earlier ones.
 
         Args:
-            roles: some of `owner`, `analyst`, `engine`, `auditor`.
+            roles: some of `owner`, `analyst`, `engine`, `auditor`, `curator`.
             team: the member's team on this dataset.
             until: when the membership expires: a day, at its start in UTC, or a time with a
                 zone; not for owners.
@@ -871,18 +752,18 @@ class Accountant:
         by: str | None,
         request_id: str | UUID | None,
         wait: float,
+        new: bool = False,
     ) -> Decision:
-        if by is None and not self.shows_token:
-            rule = "must be passed: the name of the dataset's owner. A token can name it instead"
-            raise RequestInvalid("by", rule, None)
+        if by is None and not self.token_source:
+            raise RequestInvalid("by", BY_MISSING, None)
         sent_id = new_id(self.clock) if request_id is None else coerce_id(request_id)
-        record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None)
+        record = AdminRequest(kind, dataset, fields, sent_id, fresh=request_id is None, new=new)
         call = record.prepare(PLACEHOLDER_NAME if by is None else by)  # wrong fields raise here
         return self._sender.send_record(record, call, by, coerce_seconds("wait", wait))
 
     def _draft(
         self,
-        dataset: str,
+        dataset: Datasets,
         claim: object,  # any type that a notebook may pass
         analyst: str | None = None,
         purpose: str = "",
@@ -905,32 +786,5 @@ class Accountant:
             request_id,
             optional_text("via", via) or optional_text("via", self.via),
             clock=self.clock,
-            needs_analyst=not self.shows_token,
+            needs_analyst=not self.token_source,
         )
-
-    def _prepare(self, draft: RequestDraft, wait: float) -> PreparedRequest:
-        """Complete a request with the policy's unit and neighbours, and the token's name.
-
-        Raises: Unanswered: a missing field cannot be read in time.
-        """
-        with noting_errors(draft, NOT_SENT):
-            if draft.is_complete:
-                return draft.prepare()
-            known = self._unit_and_neighbours.get(draft.dataset)
-            if known is None or draft.analyst is None:
-                analyst, known = self._sender.look_up(
-                    lambda service: missing_fields(service, draft, known), draft, wait
-                )
-                if known is not None:
-                    self._unit_and_neighbours[draft.dataset] = known
-                return draft._replace(analyst=analyst).prepare(*(known or _USUAL_UNIT))
-            return draft.prepare(*known)
-
-    def _ledger(self) -> str:
-        """Return the random id of a ledger in a file or behind a server, else "".
-
-        Raises: NoSuchLedger: there is no file. Unavailable, LogDamaged: the file cannot be read.
-        """
-        if not self._ledger_id:
-            self._ledger_id = self._connection.read(get_ledger_id)
-        return self._ledger_id

@@ -11,6 +11,7 @@ from accountant.errors import BudgetError, RequestInvalid
 from accountant.exact_numbers import exact_text
 from accountant.policy import Access, Policy
 from accountant.policy.proposal import differences, propose_defaults
+from accountant.questions.schema import Schema
 from accountant.records import VERSION, Decision, Open, decode_decision, encode
 from accountant.records.coerce import (
     coerce_policy,
@@ -21,8 +22,13 @@ from accountant.records.coerce import (
 )
 from accountant.records.inputs import check, check_body
 from accountant.records.outcomes import Reason
+from accountant.suggest import mistyped
+from accountant.views.datasets import DatasetView
 from streams.client.requests import PreparedRequest
+from streams.service import Service
 
+BY_MISSING: Final = "must be passed: the name of the dataset's owner. A token can name it instead"
+"""The rule that an admin request without `by` and without a token breaks."""
 _TEXTS: Final = frozenset(
     {"reason", "horizon", "access", "visibility", "member", "team", "until", "as", "scope", "name"}
 )
@@ -36,6 +42,7 @@ class AdminRequest(NamedTuple):
         kind: its `type` on the wire.
         fields: the other fields, in the order of the wire; None leaves a field out.
         fresh: the id was made for this request.
+        new: of an opening: the name is meant, although a similar one is open.
     """
 
     kind: str
@@ -43,6 +50,7 @@ class AdminRequest(NamedTuple):
     fields: Mapping[str, object]
     request_id: str
     fresh: bool = False
+    new: bool = False
 
     def prepare(self, by: str, *, access: Access | None = None) -> PreparedRequest:
         """Return the checked request.
@@ -77,6 +85,7 @@ def open_fields(
     *,
     as_given: bool,
     owners: Sequence[str] | None,
+    schema: Schema | Mapping[str, Any] | None,
     reason: str,
 ) -> dict[str, object]:
     """Return the fields that open a dataset.
@@ -85,11 +94,14 @@ def open_fields(
         as_given: add no proposed fields to the policy.
     Raises: RequestInvalid.
     """
+    if not isinstance(schema, Schema | Mapping | None):
+        raise RequestInvalid("schema", "must be a Schema, or an object as on the wire", schema)
     fields = dict(coerce_policy(policy))
     return {
         "policy": fields if as_given else propose_defaults(fields),
         "reason": reason,
         "owners": None if owners is None else coerce_texts("owners", owners),
+        "schema": schema,
     }
 
 
@@ -188,6 +200,37 @@ def limit_fields(
     }
 
 
+class SimilarDataset(RequestInvalid):
+    """A dataset with a similar name is open, so the name is probably misspelt.
+
+    Attributes:
+        similar: the name of the dataset that the caller may see.
+    """
+
+    def __init__(self, name: str, similar: str) -> None:
+        super().__init__("dataset", "must be spelt like the dataset that is open", name)
+        self.similar = similar
+
+    def __str__(self) -> str:
+        return (
+            f"dataset {self.value} was not opened: {self.similar} is open already, and another "
+            f"name is another budget. Open {self.similar} if that is meant. If {self.value} is "
+            "meant, pass new=True (`accountant dataset open --new`)"
+        )
+
+
+async def check_new_name(service: Service, name: str) -> None:
+    """Refuse a name that is probably a misspelt one: a second budget would be opened silently.
+
+    Raises: SimilarDataset: among the datasets that the caller sees.
+    """
+    if await service.dataset(name) is not None:
+        return  # the opening is repeated, or refused
+    names = [view.dataset for view in await service.datasets() if not view.closed]
+    if similar := mistyped(name, names):
+        raise SimilarDataset(name, similar)
+
+
 class PolicyDiffers(BudgetError):
     """The dataset is already open under another policy, which stays as it is.
 
@@ -238,17 +281,20 @@ def is_already_open(decision: Decision) -> bool:
     return differences_text.reason is Reason.ALREADY_OPENED
 
 
-def check_same_policy(call: PreparedRequest, decision: Decision, actual: Policy) -> None:
-    """Check that a dataset has the policy of a repeated opening.
+def check_same_opening(call: PreparedRequest, decision: Decision, view: DatasetView) -> None:
+    """Check that a dataset has the policy of a repeated opening, and its schema if it names one.
 
     Raises: PolicyDiffers.
     """
-    record = check("admin", call.body).body
+    record, actual = check("admin", call.body).body, view.policy
     assert isinstance(record, Open)
     fields = differences(actual, record.policy)
+    # Fields that were left out follow from the others, such as the odometers.
+    shown = [name for name in fields if getattr(record.policy, name) not in (None, UNSET)]
+    if record.schema is not UNSET and record.schema != view.schema:
+        fields["schema"] = ("none" if view.schema is UNSET else "another one", "this one")
+        shown.append("schema")
     if fields:
-        # Fields that were left out follow from the others, such as the odometers.
-        shown = [name for name in fields if getattr(record.policy, name) not in (None, UNSET)]
         budget = f"rho {actual.rho}" if actual.epsilon is None else f"epsilon {actual.epsilon}"
         raise PolicyDiffers(call.dataset, fields, encode(decision), shown=shown, budget=budget)
 

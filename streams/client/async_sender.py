@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, TypeVar
 
@@ -12,16 +12,37 @@ from accountant.policy import Access
 from accountant.records import Decision
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
-from streams.client.admin_requests import AdminRequest, check_same_policy, is_already_open
+from accountant.records.parts import deciding_part, parts_of
+from streams.client.admin_requests import (
+    AdminRequest,
+    check_new_name,
+    check_same_opening,
+    is_already_open,
+)
+from streams.client.connect import NoSuchLedger
 from streams.client.connection import AsyncConnection, Outcome
-from streams.client.lookups import get_me, own_name, unknown_dataset
+from streams.client.lookups import (
+    UnitAndNeighbours,
+    get_me,
+    missing_fields,
+    own_name,
+    unknown_dataset,
+)
 from streams.client.reply import RefusalDetails, Reply
-from streams.client.request_notes import IN_DOUBT, NOT_SENT, note_request, noting_errors
+from streams.client.request_notes import (
+    IN_DOUBT,
+    NOT_SENT,
+    known_unsent,
+    note_request,
+    noting_errors,
+)
 from streams.client.requests import (
     PreparedRequest,
     RequestDraft,
     Unanswered,
+    ask_arguments,
     error_text,
+    prepare_request_body,
     unanswered_error,
     undecided_error,
 )
@@ -34,7 +55,7 @@ T = TypeVar("T")
 
 
 class AsyncRequestSender:
-    """Sends requests and admin requests, and compares each response with its request.
+    """Completes and sends requests and admin requests, and compares each response with its request.
 
     Attributes:
         matching: remembers the requests.
@@ -42,14 +63,77 @@ class AsyncRequestSender:
 
     def __init__(self, connection: AsyncConnection) -> None:
         self._connection = connection
+        self._unit_and_neighbours: dict[str, UnitAndNeighbours] = {}
         self.matching = ResponseMatcher()
+
+    async def prepare(self, draft: RequestDraft, wait: float) -> PreparedRequest:
+        """Complete a request with the policy's unit and neighbours, and the token's name.
+
+        Raises: Unanswered: a missing field cannot be read in time.
+        """
+        complete = await self.complete(draft, wait)
+        with noting_errors(complete, NOT_SENT):
+            return complete.prepare()
+
+    async def complete(self, draft: RequestDraft, wait: float) -> RequestDraft:
+        """Return a request with the policy's unit and neighbours, and the token's name.
+
+        Those of a dataset that does not exist stay None.
+
+        Raises: Unanswered: a missing field cannot be read in time.
+        """
+        if draft.is_complete:
+            return draft
+        analyst, known = draft.analyst, self._unit_and_neighbours.get(draft.dataset)
+        if known is None or analyst is None:
+            with noting_errors(draft, NOT_SENT):
+                analyst, known = await self.look_up(
+                    lambda service: missing_fields(service, draft, known), draft, wait
+                )
+            if known is not None:
+                self._unit_and_neighbours[draft.dataset] = known
+        unit, neighbours = known or (None, None)
+        return draft._replace(
+            analyst=analyst,
+            unit=draft.unit or unit,
+            neighbours=draft.neighbours or neighbours,
+        )
+
+    async def prepare_many(
+        self,
+        batch: Sequence[Mapping[str, Any] | bytes],
+        draft_of: Callable[..., RequestDraft],
+        wait: float,
+    ) -> list[PreparedRequest | BudgetError]:
+        """Return the checked requests, with the error in the place of one that cannot be sent.
+
+        Args:
+            draft_of: makes a request from the arguments of `ask`.
+        """
+        calls = list[PreparedRequest | BudgetError]()
+        failed: Unanswered | None = None  # look nothing up again while the ledger is away
+        for request in batch:
+            try:
+                if isinstance(request, bytes):
+                    calls.append(prepare_request_body(request))
+                    continue
+                draft = draft_of(**ask_arguments(request))
+                if failed is not None:
+                    raise unanswered_error(draft, failed.why)
+                calls.append(await self.prepare(draft, wait))
+            except Unanswered as error:
+                failed = error
+                calls.append(error)
+            except BudgetError as error:
+                calls.append(error)
+        return calls
 
     async def reply_to(self, call: PreparedRequest, wait: float) -> Reply:
         """Send a call until it is answered, with the same bytes at each attempt.
 
         Raises: Unanswered: there is no answer in time.
         """
-        with noting_errors(call, NOT_SENT):
+        with noting_errors(call, known_unsent(call)):
             service = await self._connection.reach_service(create=call.opens)
         with noting_errors(call):
             try:
@@ -59,14 +143,15 @@ class AsyncRequestSender:
                 self.matching.remember_unanswered(call)
                 raise
             if not call.is_own_repeat(decision):
-                more = await self._explain(call, decision)
+                deciding = deciding_part(decision, parts_of(decision))
+                more = await self._explain(call, deciding)
                 return Reply(decision, call.request_id, record=record, **more._asdict())
             return await self._first_reply(call, decision, record)
 
     async def submit(self, call: PreparedRequest, wait: float) -> Decision:
         """Send a call as `reply_to`, and return its decision alone."""
         reply = await self.reply_to(call, wait)
-        return reply.decision
+        return reply.whole
 
     async def send_record(
         self, record: AdminRequest, call: PreparedRequest, by: str | None, wait: float
@@ -75,13 +160,21 @@ class AsyncRequestSender:
 
         Args:
             call: the request as far as it is known; `by`: None for the token's name.
-        Raises: PolicyDiffers: the dataset is open under another policy.
+
+        Raises:
+            PolicyDiffers: the dataset is open under another policy.
+            SimilarDataset: it is not open, and one of a similar name is.
         """
         access: Access | None = None
         with noting_errors(call, NOT_SENT):
-            if call.opens and self._connection.shows_token:
+            if call.opens and self._connection.token_source:
                 me = await self.look_up(get_me, call, wait)
                 access = "members" if me.authentication else None
+            if call.opens and not record.new:
+                with suppress(NoSuchLedger):  # the opening creates it
+                    await self.look_up(
+                        lambda service: check_new_name(service, call.dataset), call, wait
+                    )
             if by is None:
                 by = await self.look_up(lambda service: own_name(service, "by"), call, wait)
             if access is not None or by != call.caller:
@@ -90,7 +183,7 @@ class AsyncRequestSender:
         if call.opens and is_already_open(decision):
             view = await self.look_up(lambda service: service.dataset(call.dataset), call, wait)
             if view is not None:
-                check_same_policy(call, decision, view.policy)
+                check_same_opening(call, decision, view)
         return decision
 
     async def replies_to(
@@ -186,7 +279,7 @@ class AsyncRequestSender:
                 raise unanswered_error(call, error_text(error)) from error
             except (RequestInvalid, Undecodable, Refused) as error:
                 if always_answered:
-                    note_request(error, call, NOT_SENT)
+                    note_request(error, call, known_unsent(call))
                 raise
             except TimeoutError:
                 why = f"the ledger did not answer within {wait:g} s ({trouble})"
@@ -207,27 +300,28 @@ class AsyncRequestSender:
         """Read what explains a refusal: policy, limits, a similar name, or another filter."""
         if call.source != "requests":
             return RefusalDetails()
+        dataset = decision.refused_by or call.dataset
         with suppress(TimeoutError, BudgetError):
             if decision.reason is Reason.UNIT_MISMATCH:
                 view = await self._connection.read(
-                    lambda service: service.dataset(call.dataset), within=GRACE_S
+                    lambda service: service.dataset(dataset), within=GRACE_S
                 )
                 return RefusalDetails(None if view is None else view.policy)
             if may_need_other_filter(decision):
                 view = await self._connection.read(
-                    lambda service: service.dataset(call.dataset), within=GRACE_S
+                    lambda service: service.dataset(dataset), within=GRACE_S
                 )
                 words = "" if view is None else other_filter_words(decision, view.policy)
                 if words:
                     return RefusalDetails(hint=words)
             if decision.reason is Reason.UNKNOWN_DATASET:
                 unknown = await self._connection.read(
-                    lambda service: unknown_dataset(service, call.dataset)
+                    lambda service: unknown_dataset(service, dataset)
                 )
                 return RefusalDetails(hint=unknown.hint[:1].upper() + unknown.hint[1:])
             if decision.left_at:
                 budget = await self._connection.read(
-                    lambda service: service.budget_for(call.dataset, call.caller), within=GRACE_S
+                    lambda service: service.budget_for(dataset, call.caller), within=GRACE_S
                 )
                 return RefusalDetails(levels=() if budget is None else budget.levels)
         return RefusalDetails()

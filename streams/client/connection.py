@@ -7,10 +7,11 @@ from the async client.
 from __future__ import annotations
 
 import asyncio
+import inspect
 import os
 import threading
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from html import escape
 from typing import Any, Final, TypeVar
 
@@ -61,9 +62,9 @@ class ConnectedLedger:
         self._made_by = os.getpid()
 
     @property
-    def shows_token(self) -> bool:
-        """Whether the client sends a token."""
-        return isinstance(self._service, HttpService) and self._service.has_token
+    def token_source(self) -> str | None:
+        """Where the client's token comes from, None if it sends none."""
+        return self._service.token_source if isinstance(self._service, HttpService) else None
 
     def attach(self, service: Service) -> None:
         """Use a connected service; `close` closes it."""
@@ -175,6 +176,17 @@ class AsyncConnection(ConnectedLedger):
         """Call a function in a thread, and wait for its end even if the caller is cancelled."""
         return await run_uncancelled(step, *args)
 
+    async def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a caller's function: await an asynchronous one, run another in a thread."""
+        if inspect.iscoroutinefunction(function):
+            return await function(*args)
+        result = await run_uncancelled(function, *args)
+        return await result if inspect.isawaitable(result) else result
+
+    async def complete(self, step: Callable[..., Awaitable[T]], *args: Any) -> T:
+        """Run steps to their end even if the caller is cancelled."""
+        return await complete(step(*args))
+
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> AsyncIterator[T]:
         """Subscribe to a stream of the service."""
         return subscribe(self.get_service())
@@ -245,6 +257,14 @@ class Connection(ConnectedLedger):
         """Call a function."""
         return step(*args)
 
+    def call(self, function: Callable[..., Any], *args: Any) -> Any:
+        """Call a caller's function."""
+        return function(*args)
+
+    def complete(self, step: Callable[..., T], *args: Any) -> T:
+        """Run steps to their end."""
+        return step(*args)
+
     def stream(self, subscribe: Callable[[Service], AsyncIterator[T]]) -> Iterator[T]:
         """Yield the items of a stream of the service."""
 
@@ -310,7 +330,12 @@ class LoopThread:
 
 async def run_uncancelled(step: Callable[..., T], *args: Any) -> T:
     """Call a function in a thread, and wait for its end even if the caller is cancelled."""
-    running = asyncio.ensure_future(asyncio.to_thread(step, *args))
+    return await complete(asyncio.to_thread(step, *args))
+
+
+async def complete(steps: Awaitable[T]) -> T:
+    """Await steps, and wait for their end even if the caller is cancelled."""
+    running = asyncio.ensure_future(steps)
     try:
         return await asyncio.shield(running)
     except asyncio.CancelledError:

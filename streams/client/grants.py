@@ -16,12 +16,13 @@ import msgspec
 from msgspec import UNSET
 
 from accountant.claims.text import claim_text
-from accountant.display.refusals import when_more
+from accountant.display.refusals import broken_rule, when_more
 from accountant.display.requested import requested_words
 from accountant.errors import BudgetError, RequestInvalid
 from accountant.records import MechanismRequest, encode
 from accountant.records.coerce import coerce_text
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import GRANTS, Outcome
+from streams.client.asked_question import AskedQuestion
 from streams.client.connection import run_uncancelled
 from streams.client.notebooks.display import remaining_words
 from streams.client.reply import Reply
@@ -35,6 +36,7 @@ from streams.client.request_notes import (
 )
 from streams.client.requests import PreparedRequest, RequestDraft, prepare_body
 from streams.client.results.codec import decode_result, encode_result, storable_types
+from streams.client.results.process_identity import process_words
 from streams.client.results.run_check import check_run
 from streams.client.results.store import (
     OtherRun,
@@ -80,8 +82,10 @@ class NotGranted(BudgetError):
         waiting = when_more(reply.decision)
         remaining = remaining_words(reply.decision)
         asked = requested_words(reply.decision) if reply.fits else ""
+        error = reply.decision.error
         parts = (
             f"{reply.dataset or 'the request'} not granted: {self.reason}.",
+            "" if error is None else f"{broken_rule(error)}.",
             reply.why,
             f"You asked for {asked}." if asked else "",
             f"This would fit: {reply.fits}." if reply.fits else "",
@@ -100,6 +104,12 @@ class Codec(NamedTuple):
 
 
 TAGGED_JSON: Final = Codec()
+
+
+def is_charged(reply: Reply) -> bool:
+    """Whether a request is granted or reserved, by this decision or by the one it repeats."""
+    first = reply.first if reply.repeated else None
+    return reply.outcome in GRANTS or (first is not None and first.outcome in GRANTS)
 
 
 class EncodedResult(NamedTuple):
@@ -151,11 +161,19 @@ def check_run_and_codec(run: object, codec: Codec, *, awaited: bool) -> None:
 
     Raises: RequestInvalid.
     """
+    check_codec(codec)
+    check_run(run, awaited=awaited, kinds=storable_types() if codec == TAGGED_JSON else None)
+
+
+def check_codec(codec: Codec) -> None:
+    """Check that a codec has its two functions.
+
+    Raises: RequestInvalid.
+    """
     for name in Codec._fields:
         if not callable(getattr(codec, name, None)):
             rule = f"must be a Codec of two functions: `{name}` is not a function"
             raise RequestInvalid("codec", rule, codec)
-    check_run(run, awaited=awaited, kinds=storable_types() if codec == TAGGED_JSON else None)
 
 
 class Release:
@@ -211,7 +229,7 @@ class Release:
         return (
             f"{self._asked.dataset} was released before with {self._asked.claim} and the same "
             "purpose. This call draws new noise and is charged again. To get one result however "
-            'often the program runs, write release(..., once="NAME"), with a name for each result'
+            'often the program runs, pass once="NAME", with a name for each result'
         )
 
     def record_request(self, ledger_id: str = "") -> StoredResult | None:
@@ -244,7 +262,7 @@ class Release:
         self._known = RELEASED
         taken = self._store.take_turn(
             Turn(decision, self._asked.request, self._run),
-            granted=reply.granted,
+            granted=reply.outcome in GRANTS,
             receipt=encode(reply.receipt).decode(),
         )
         if not isinstance(taken, OtherRun):
@@ -255,7 +273,8 @@ class Release:
                 f"with request_id {reply.request_id}" if self._once is None else "under its name"
             )
             raise StillRunning(
-                f"the mechanism of this grant has been running since {since}, in {taken.process}. "
+                f"the mechanism of this grant has been running since {since}, in "
+                f"{process_words(taken.process)}. "
                 f"Release again {again} to get its result"
             )
         return None
@@ -265,8 +284,7 @@ class Release:
 
         Raises: NotGranted.
         """
-        first = reply.first if reply.repeated else None
-        if reply.granted or (first is not None and first.granted):
+        if is_charged(reply):
             return reply.hash
         if reply.outcome is not Outcome.EXPIRED:
             self._known = NOT_SENT
@@ -291,7 +309,7 @@ class Release:
         if isinstance(turn, StoredResult):
             return self.decode_result(turn)
         encoded = self.encode_result(run())
-        encoded.warn(stacklevel=3)
+        encoded.warn(stacklevel=4)
         self.store_result(turn, encoded)
         return encoded.result
 
@@ -356,9 +374,17 @@ class Release:
 def to_sent_request(call: PreparedRequest, ledger: str) -> SentRequest:
     """Return a request as the store records it."""
     request = _decode_request(call.body)
-    claim = f"{claim_text(request.claim)}, unit {request.unit}, neighbours {request.neighbours}"
+    if request.question is not UNSET and request.noise is not UNSET:
+        claim = AskedQuestion(request.question, request.noise, request.stop).text
+    else:
+        assert request.claim is not UNSET
+        claim = f"{claim_text(request.claim)}, unit {request.unit}, neighbours {request.neighbours}"
     if request.via is not UNSET:
         claim += f", via {request.via}"
+    if request.reserve is not UNSET:
+        claim += ", as a reservation"
+    if request.other_datasets is not UNSET:
+        claim += f", also on {', '.join(request.other_datasets)}"
     return SentRequest(
         hashlib.sha256(call.body).hexdigest(),
         call.request_id,

@@ -5,21 +5,34 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Coroutine
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
+import msgspec
+from msgspec import UNSET
+
+from accountant.answers import NoisyAnswer
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
+from accountant.questions import Schema
+from accountant.records import Decision, decode_decision
+from accountant.records.coerce import coerce_text
 from accountant.records.http_bodies import Me
+from accountant.records.previews import PreviewRequest, preview_request_of
+from accountant.records.requests import Reserve
+from accountant.records.reservation_rows import check_until
 from accountant.suggest import did_you_mean
 from accountant.views.limit_views import AnalystBudget
-from streams.client.http.service import HttpService
+from accountant.views.reservations import ReservationView
+from streams.client.http.service import HttpService, PendingAnswer
 from streams.client.requests import ANALYST_VARIABLE, RequestDraft
-from streams.client.retry import GRACE_S
+from streams.client.retry import GRACE_S, Deadline
 from streams.embedded.service import EmbeddedService
-from streams.errors import Gone, NotPermitted, Refused, Unavailable
+from streams.errors import Gone, NoAnswers, NotPermitted, Refused, Unavailable
 from streams.service import Service
 
 T = TypeVar("T")
+_PAGE: Final = 500  # decisions, or reservations
+_ANSWERS: Final = 100
 UnitAndNeighbours = tuple[str, Neighbours]
 """The unit of a dataset's policy, and its neighbouring relation."""
 
@@ -62,6 +75,44 @@ async def list_of_dataset(
     if not found and await service.dataset(name) is None:
         raise await unknown_dataset(service, name)
     return found
+
+
+def preview_question(body: bytes, analyst: str | None, reserve: str | None) -> PreviewRequest:
+    """Return the question whether a request would be granted.
+
+    Args:
+        body: the request; its analyst stands for an unknown one.
+        analyst: with a token and without one, the server fills in the name.
+        reserve: how long a reservation may take; None for a plain request.
+    Raises: RequestInvalid.
+    """
+    asked = preview_request_of(body)
+    if reserve is not None:
+        check_until(coerce_text("reserve", reserve))
+    return msgspec.structs.replace(
+        asked,
+        analyst=analyst,
+        via=asked.via if analyst else UNSET,
+        reserve=asked.reserve if reserve is None else Reserve(reserve),
+    )
+
+
+async def get_page(service: Service, dataset: str, after: int) -> list[Decision]:
+    """Return the next decisions on a dataset after a number, none at the end."""
+    name = coerce_text("dataset", dataset)
+    found = await service.decisions(name, after=after, limit=_PAGE)
+    return [decode_decision(value) for value in found]
+
+
+async def all_reservations(service: Service, dataset: str) -> list[ReservationView]:
+    """Return all open reservations of a dataset that the caller sees."""
+    found, after = list[ReservationView](), 0
+    while True:
+        page = await service.reservations(dataset, after=after, limit=_PAGE)
+        found += page.reservations
+        if page.next <= after:
+            return found
+        after = page.next
 
 
 async def unknown_dataset(service: Service, name: str) -> UnknownDataset:
@@ -150,6 +201,73 @@ async def get_budgets(service: Service, analyst: str | None) -> list[AnalystBudg
 async def get_ordered_before(service: Service) -> int | None:
     """Return `ordered_before` of the service."""
     return service.ordered_before()
+
+
+async def schema_of(service: Service, dataset: str) -> Schema:
+    """Return a dataset's schema.
+
+    Raises: UnknownDataset. RequestInvalid: it has none, so that nobody can ask a question.
+    """
+    view = await find_in_dataset(service, dataset, lambda service: service.dataset(dataset))
+    if view.schema is UNSET:
+        rule = "must be opened with a schema, which says what questions may name"
+        raise RequestInvalid("dataset", rule, dataset)
+    return view.schema
+
+
+async def answer_page(service: Service, dataset: str, after: int) -> tuple[list[NoisyAnswer], int]:
+    """Return the next answers of a dataset after a number, and the number after them.
+
+    A page is empty at the end alone.
+
+    Raises: NoAnswers. UnknownDataset.
+    """
+    server = _answering_server(service)
+    while True:
+        page = await server.answers(dataset, after=after, limit=_ANSWERS)
+        if page is None:
+            raise await unknown_dataset(service, dataset)
+        if page.answers or page.next <= after:
+            return page.answers, page.next
+        after = page.next
+
+
+async def look_for_answer(
+    service: Service, dataset: str, analyst: str, request_id: str, wait: float
+) -> NoisyAnswer | None:
+    """Return the answer to a request, None if it does not come within so many seconds.
+
+    Raises: NoAnswers.
+    """
+    server, deadline = _answering_server(service), Deadline(wait)
+    while True:
+        pause: float | None
+        try:
+            found = await server.answer(dataset, analyst, request_id, wait=deadline.remaining)
+            if not isinstance(found, PendingAnswer):
+                return found
+            pause = deadline.pause()
+            if pause is None:
+                return None
+        except Unavailable as error:
+            pause = deadline.pause(error.after)
+            if pause is None:
+                raise
+        await asyncio.sleep(pause)
+
+
+def _answering_server(service: Service) -> HttpService:
+    """Return the server that answers questions.
+
+    Raises: NoAnswers: the ledger is a file of this process, or on Kafka.
+    """
+    if isinstance(service, HttpService):
+        return service
+    raise NoAnswers(
+        "questions are answered by a server that reads the data. Run `accountant serve` with "
+        "ACCOUNTANT_DATA_SOURCES, or a gateway beside `accountant curator`, and connect to its "
+        "address"
+    )
 
 
 async def get_ledger_id(service: Service) -> str:

@@ -8,15 +8,17 @@ from functools import wraps
 from types import TracebackType
 from typing import Any, Final, NamedTuple, ParamSpec, TypeVar
 
+from accountant.display.endings import ending_words
 from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.refusals import refusal_words
 from accountant.partition import hash_of
 from accountant.policy import Policy
 from accountant.records import Decision, First, encode
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.parts import deciding_part, parts_of
 from accountant.records.receipts import Receipt
 from accountant.views.limit_views import LevelView
-from streams.client.notebooks.display import ends_words, remaining_words, reply_html
+from streams.client.notebooks.display import remaining_words, reply_html
 
 T = TypeVar("T")
 Parameters = ParamSpec("Parameters")
@@ -49,12 +51,20 @@ class Reply:
             id is not a grant, even if the first decision was.
         repeated: the id was decided before; `first` is that decision.
         request_id: to ask again with; it is never charged twice.
-        decision: the record in the log.
+        decision: the record in the log; of a request over several datasets, as the dataset sees it
+            that refused, or the first.
+        whole: the record itself.
+        parts: of a request over several datasets, the decision as each of them sees it.
         first: the first decision on the id, of a repeat or a conflict.
         why: of a refusal, the reason in a sentence and the next step; else "".
+        hint: the end of `why` that is no part of the decision: the name that was perhaps meant, or
+            a filter that would grant; else "".
     """
 
-    __slots__ = ("_record", "decision", "first", "granted", "repeated", "request_id", "why")
+    __slots__ = (
+        *("_record", "decision", "first", "granted", "hint", "parts", "repeated", "request_id"),
+        *("whole", "why"),
+    )
 
     def __init__(
         self,
@@ -77,6 +87,9 @@ class Reply:
             levels: the limits of the request's analyst, to explain a refusal.
             hint: to add to the reason of a refusal, such as the name of a similar dataset.
         """
+        self.whole = decision
+        self.parts = parts_of(decision)
+        decision = deciding_part(decision, self.parts)
         self.decision = decision
         self.request_id = request_id
         self.first: First | None = decision.first
@@ -85,6 +98,7 @@ class Reply:
         own = self.first if again and own_repeat else decision
         self.granted = own is not None and own.granted
         self._record = record
+        self.hint = hint
         self.why = " ".join(filter(None, (refusal_words(decision, policy, levels), hint)))
 
     def __getstate__(self) -> dict[str, Any]:  # protocols 0 and 1 of pickle do not support slots
@@ -151,6 +165,8 @@ class Reply:
         """Hash of the log's record, `sha256:...`; of a repeat, of the first decision."""
         if self.first is not None and self.decision.outcome is Outcome.REPEATED:
             return self.first.hash
+        if self.decision.part_of is not None:
+            return self.decision.part_of
         return hash_of(encode(self.decision) if self._record is None else self._record)
 
     @property
@@ -197,7 +213,7 @@ class Reply:
             "why": repr(self.why) if self.why else "",
             "cost": spent_line(self._counted_cost()),
             "fits": self.fits,
-            "ends": repr(ends) if (ends := ends_words(self.decision)) else "",
+            "ends": repr(ends) if (ends := ending_words(self.decision)) else "",
             "request_id": repr(self.request_id),
         }
         head = f"Reply({what}, {remaining}" if remaining else f"Reply({what}"

@@ -11,6 +11,10 @@ from streams.client.requests import PreparedRequest, RequestDraft
 NOT_SENT: Final = "not charged"
 IN_DOUBT: Final = "may be charged; call again with this request_id, which is never charged twice"
 GRANTED: Final = "charged"
+STEP: Final = (
+    "; the maximum of its reservation stays charged until that ends. Run a session again under its "
+    "name"
+)
 RELEASED: Final = "charged; release again with this request_id, which is not charged again"
 
 
@@ -29,9 +33,20 @@ def note_request(error: BaseException, call: PreparedRequest | RequestDraft, kno
         said = f"request_id {call.request_id}: "
         if any(str(note).startswith(said) for note in getattr(error, "__notes__", ())):
             return
-        if isinstance(call, PreparedRequest) and call.source == "admin":
+        step = isinstance(call, PreparedRequest) and call.is_step
+        if step or (isinstance(call, PreparedRequest) and call.source == "admin"):
             known = known.replace("charged", "recorded")
+        known += STEP if step else ""
         BaseException.add_note(error, said + known)
+
+
+def known_unsent(call: PreparedRequest) -> str:
+    """Return what is known of the charge of a call that was not sent, or was rejected.
+
+    An earlier attempt may have sent a step, or an id that was not made for this call.
+    """
+    is_new = (call.fresh and not call.is_step) or call.source == "admin"
+    return NOT_SENT if is_new else IN_DOUBT
 
 
 class OnError:

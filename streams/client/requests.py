@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, NamedTuple, TypeVar, cast
@@ -18,18 +18,27 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from accountant.records import (
     VERSION,
+    Begin,
     Decision,
     MechanismRequest,
     Open,
+    Reserve,
+    Settle,
     Source,
+    Void,
     encode,
 )
 from accountant.records.coerce import coerce_claim, coerce_id, coerce_text, optional_text
 from accountant.records.inputs import CheckedInput, Undecodable, canonical, check, check_body
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import issued_at, uuid7
+from streams.client.asked_question import AskedQuestion
 from streams.clock import Clock
+from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import Unavailable
+
+Datasets = str | Sequence[str]
+"""The name of a dataset, or the names of several."""
 
 
 class Unanswered(Unavailable):
@@ -55,18 +64,6 @@ def error_text(error: BaseException) -> str:
     return str(error) or type(error).__name__
 
 
-class ScopedClaim(NamedTuple):
-    """A claim of an engine, with its unit of privacy and its neighbouring relation.
-
-    Attributes:
-        unit: of privacy, such as `person`.
-    """
-
-    claim: Claim
-    unit: str
-    neighbours: Neighbours
-
-
 class PreparedRequest(NamedTuple):
     """A checked body, and the keys to look its decision up.
 
@@ -86,6 +83,11 @@ class PreparedRequest(NamedTuple):
     checked: CheckedInput | None = None
     fresh: bool = False
 
+    @property
+    def is_step(self) -> bool:
+        """Whether it begins, settles or voids a reservation, which is charged already."""
+        return self.checked is not None and isinstance(self.checked.body, Begin | Settle | Void)
+
     def is_own_repeat(self, decision: Decision) -> bool:
         """Whether a decision is a repeat that this call's own retry caused."""
         return self.fresh and decision.outcome is Outcome.REPEATED
@@ -96,6 +98,7 @@ class _RecordType(msgspec.Struct):
 
 
 _decode_kind = msgspec.json.Decoder(_RecordType).decode
+_REQUEST_TYPES: Final = frozenset({"request", "begin", "settle", "void"})
 
 
 def body_type(body: bytes) -> str:
@@ -112,7 +115,7 @@ def body_source(body: bytes) -> Source:
     Raises: Undecodable: it is not a JSON object with a `type`.
     """
     try:
-        return "requests" if _decode_kind(body).type == "request" else "admin"
+        return "requests" if _decode_kind(body).type in _REQUEST_TYPES else "admin"
     except (msgspec.MsgspecError, RecursionError):
         what = "the body must be a JSON object with a field `type`"
         raise Undecodable(Reason.UNDECODABLE, what) from None
@@ -148,15 +151,18 @@ class RequestDraft(NamedTuple):
     """A request whose unit, neighbouring relation and analyst may still be unknown.
 
     Attributes:
+        claim: or the question in its place.
         analyst: None for the name in the client's token.
         unit, neighbours: None for those of the dataset's policy.
         request_id: of an earlier call, or made for this one.
         fresh: the id was made for this call.
         via: the engine that asks for the analyst, if any.
+        until: how long a reservation may take; None for a plain request.
+        other_datasets: further ones that the mechanism reads.
     """
 
     dataset: str
-    claim: str | Claim
+    claim: str | Claim | AskedQuestion
     analyst: str | None
     purpose: str
     unit: str | None
@@ -164,6 +170,8 @@ class RequestDraft(NamedTuple):
     request_id: str
     fresh: bool
     via: str | None = None
+    until: str | None = None
+    other_datasets: tuple[str, ...] = ()
 
     def prepare(
         self, unit: str = "person", neighbours: Neighbours = "add_remove"
@@ -183,6 +191,8 @@ class RequestDraft(NamedTuple):
             self.unit or unit,
             self.neighbours or neighbours,
             self.via,
+            self.until,
+            self.other_datasets,
         )
         if issued_at(self.request_id) is None:
             rule = "must be a UUID of version 7, lower case"
@@ -202,6 +212,8 @@ class RequestDraft(NamedTuple):
     @property
     def is_complete(self) -> bool:
         """Whether the draft has every field, so that it can be sent."""
+        if isinstance(self.claim, AskedQuestion):  # the unit and neighbours are the policy's
+            return self.analyst is not None
         return None not in (self.analyst, self.unit, self.neighbours)
 
 
@@ -220,12 +232,14 @@ _ANY_ID: Final = "00000000-0000-7000-8000-000000000000"
 @lru_cache(maxsize=1024)
 def _split_at_id(
     dataset: str,
-    claim: str | Claim,
+    claim: str | Claim | AskedQuestion,
     analyst: str,
     purpose: str,
     unit: str,
     neighbours: Neighbours,
     via: str | None,
+    until: str | None,
+    other_datasets: tuple[str, ...],
 ) -> tuple[bytes, bytes]:
     """Return the bytes of a checked body before and after its id.
 
@@ -236,16 +250,21 @@ def _split_at_id(
             claim = parse_claim(claim)
         except RequestInvalid as error:
             raise (error if error.field == "claim" else error.under("claim")) from None
+    wish: dict[str, Any]
+    if isinstance(claim, AskedQuestion):
+        wish = {"question": claim.question, "noise": claim.noise, "stop": claim.stop}
+    else:
+        wish = {"claim": claim, "unit": unit, "neighbours": neighbours}
     request = MechanismRequest(
         version=VERSION,
         request_id=_ANY_ID,
         analyst=analyst,
         dataset=dataset,
-        claim=claim,
-        unit=unit,
-        neighbours=neighbours,
+        **wish,
         purpose=purpose,
         via=UNSET if via is None else via,
+        reserve=UNSET if until is None else Reserve(until),
+        other_datasets=other_datasets or UNSET,
     )
     body = encode(request)
     check_body("requests", body)
@@ -255,7 +274,7 @@ def _split_at_id(
 
 
 def draft_request(
-    dataset: str,
+    dataset: Datasets,
     claim: object,
     analyst: str | None,
     purpose: str,
@@ -270,7 +289,7 @@ def draft_request(
     """Return a request, checked as far as its fields are known.
 
     Args:
-        claim: in any form that `ask` accepts.
+        dataset, claim: in any form that `ask` accepts.
         clock: dates the id of a new request.
         needs_analyst: no token names the analyst.
     Raises: RequestInvalid.
@@ -285,7 +304,7 @@ def draft_request(
                     field, f"must be {engines}, which the engine's claim is for", argument
                 )
         claim, unit, neighbours = claim
-    else:
+    elif not isinstance(claim, AskedQuestion):
         claim = coerce_claim(claim)
     if analyst is None and via is not None:
         rule = "must be passed where an engine asks (`via`)"
@@ -293,8 +312,9 @@ def draft_request(
     if analyst is None and needs_analyst:
         rule = f"must be passed to the call or to the Accountant, or set as {ANALYST_VARIABLE}"
         raise RequestInvalid("analyst", rule, analyst)
+    first, *others = [dataset] if isinstance(dataset, str) else _names(dataset)
     draft = RequestDraft(
-        coerce_text("dataset", dataset),
+        coerce_text("dataset", first),
         claim,
         analyst,
         coerce_text("purpose", purpose),
@@ -303,10 +323,18 @@ def draft_request(
         new_id(clock) if request_id is None else coerce_id(request_id),
         request_id is None,
         via,
+        until=claim.until if isinstance(claim, AskedQuestion) else None,
+        other_datasets=tuple([coerce_text("other_datasets", name) for name in others]),
     )
     if not draft.is_complete:
         draft.check()
     return draft
+
+
+def _names(datasets: object) -> Sequence[object]:
+    if not isinstance(datasets, list | tuple) or not datasets:
+        raise RequestInvalid("dataset", "must be a name, or a list of names", datasets)
+    return datasets
 
 
 def default_analyst(analyst: object) -> str | None:

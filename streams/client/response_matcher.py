@@ -12,6 +12,7 @@ import msgspec
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, Decision, decode_decision
 from accountant.records.outcomes import Outcome, Reason
+from accountant.records.parts import about
 from streams.client.requests import PreparedRequest, Unanswered, unanswered_error
 
 MAX_REMEMBERED: Final = 100_000
@@ -51,7 +52,7 @@ class ResponseMatcher:
             raise unanswered_error(
                 call, f"the response is {other}: a proxy or a cache may mix up responses"
             )
-        if decision.outcome is Outcome.GRANTED:
+        if decision.outcome in {Outcome.GRANTED, Outcome.BEGUN}:
             self._check_first_grant(call)
 
     def first(self, call: PreparedRequest, repeat: Decision, record: bytes) -> Decision:
@@ -78,7 +79,7 @@ class ResponseMatcher:
         except DECODE_ERRORS:
             asked = _RequestKey()
         names = (asked.dataset, asked.analyst or asked.by, asked.request_id)
-        if decision.dataset != dataset or names != (dataset, caller, request_id):
+        if about(decision, dataset).dataset != dataset or names != (dataset, caller, request_id):
             what = "the response is a decision on another request: a proxy may mix up responses"
         elif self._unanswered.get(names, body) != body:
             what = "the id was used for another request before, and the decision is on that request"
@@ -115,7 +116,8 @@ def _difference(call: PreparedRequest, decision: Decision) -> str | None:
     request = bytes(decision.request).strip(_SPACE)
     if not request and not invalid and decision.reason is not Reason.HALTED:
         return f"`{decision.outcome}` without its request"
-    if decision.dataset != call.dataset and not (invalid and decision.dataset is None):
+    of_dataset = about(decision, call.dataset).dataset
+    if of_dataset != call.dataset and not (invalid and decision.dataset is None):
         return "a decision on another dataset"
     body = call.body.strip(_SPACE)
     if not request or request == body:

@@ -47,6 +47,7 @@ def own_heads(
         clock,
         seconds=settings.checkpoint_seconds,
         required=settings.checkpoints_required,
+        compares_clock=True,
         send=None if senders is None else senders.take,
         background=background,
     )

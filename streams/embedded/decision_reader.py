@@ -10,6 +10,7 @@ from pathlib import Path
 import apsw
 
 from accountant.errors import LogDamaged
+from accountant.records.parts import value_about
 from streams.embedded.ledger_file import numbered_decisions, reader
 from streams.embedded.sealed_log import first_unarchived, usage_of_seal
 from streams.errors import Gone, Unavailable
@@ -108,7 +109,7 @@ class DecisionPages:
             value = self._reader.decision(place)
             if value is None:
                 raise LogDamaged(f"decision {place}, number {number} of {dataset}, is missing")
-            found.append(value)
+            found.append(value_about(value, dataset))
             size += len(value)
             if size >= MAX_PAGE_BYTES:
                 break

@@ -144,7 +144,7 @@ class SqliteJournal:
     async def decisions(self, since: int | None) -> AsyncIterator[bytes]:
         db = self._connection
         try:
-            first = 0 if since is None else _first_since(db, since)
+            first = 0 if since is None else first_since(db, since)
             for _, value in numbered_decisions(db, first=first):
                 yield value
         except apsw.Error as error:
@@ -167,7 +167,7 @@ class SqliteJournal:
         Raises: as `decisions`.
         """
         try:
-            return _first_since(self._connection, since)
+            return first_since(self._connection, since)
         except apsw.Error as error:
             raise _translate_error(error) from error
 
@@ -315,7 +315,7 @@ def _insert_dead_letters(db: apsw.Connection, letters: Sequence[DeadLetter]) -> 
     )
 
 
-def _first_since(db: apsw.Connection, since: int) -> int:
+def first_since(db: apsw.Connection, since: int) -> int:
     """Return the number of the first decision made at or after `since`, at most the last.
 
     Raises: Refused: the decision before it is missing.

@@ -11,6 +11,7 @@ import apsw
 
 from accountant.partition import hash_of
 from accountant.records import DECODE_ERRORS, decode_decision
+from accountant.records.parts import about
 from streams.embedded.ledger_file import numbered_decisions
 
 _LAST: Final = """
@@ -44,7 +45,7 @@ def last_places(index: Path, log: apsw.Connection, datasets: Iterable[str]) -> l
 def _stands(log: apsw.Connection, place: int, dataset: str, sequence: int) -> bool:
     for _, value in numbered_decisions(log, first=place, limit=1):
         try:
-            decision = decode_decision(value)
+            decision = about(decode_decision(value), dataset)
         except DECODE_ERRORS:
             return False
         return (decision.dataset, decision.sequence) == (dataset, sequence)

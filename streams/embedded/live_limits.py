@@ -18,6 +18,7 @@ from accountant.views.limit_views import (
     analyst_budget,
     level_views,
 )
+from accountant.views.reservations import OpenReservations
 from streams.clock import Clock
 
 
@@ -44,19 +45,32 @@ class LiveLimits:
             return None
         return analyst_budget(limits, analyst, team_of(rows[analyst], limits.at))
 
+    def reservations(self, dataset: str) -> OpenReservations:
+        """Implement `LedgerService.open_reservations`."""
+        partition = self._partition()
+        ledger = partition.ledgers.get(dataset)
+        if ledger is None:
+            return OpenReservations((), 0, {})
+        rows = partition.reservations.open_of(dataset)
+        in_order = sorted(rows, key=lambda row: row.sequence)
+        return OpenReservations(in_order, ledger.clock(partition.decided_at), {})
+
     def preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         """Implement `Service.preview`."""
         limits, rows = self._consistent_limits(view.dataset, asked.analyst or "", asked.via or "")
-        return preview(view, asked, limits, lambda _, name: rows.get(name))
+        return preview(view, asked, limits, lambda _, name: rows.get(name), self._roster)
+
+    def _roster(self, dataset: str) -> list[MemberRow]:
+        # A copy: another thread may commit meanwhile.
+        return [*self._partition().members.of(dataset).copy().values()]
 
     def _limits_of(self, dataset: str) -> DatasetLimits | None:
         partition = self._partition()
         ledger = partition.ledgers.get(dataset)
         if ledger is None:
             return None
-        return DatasetLimits(
-            ledger, partition.levels, self._decision_time(partition), partition.resets
-        )
+        now, rows = self._decision_time(partition), partition.reservations.open_of(dataset)
+        return DatasetLimits(ledger, partition.levels, now, partition.resets, rows)
 
     def _consistent_limits(
         self, dataset: str, analyst: str, via: str = ""
@@ -78,7 +92,8 @@ class LiveLimits:
                 return None, {}
             rows = {name: partition.members.get(dataset, name) for name in (analyst, via)}
             levels = partition.levels.for_analyst(dataset, analyst, team_of(rows[analyst], now))
-            limits = DatasetLimits(ledger, levels, now, partition.resets)
+            held = partition.reservations.open_of(dataset)
+            limits = DatasetLimits(ledger, levels, now, partition.resets, held)
             if partition.moves == moves and moves % 2 == 0:
                 return limits, rows
             time.sleep(0)

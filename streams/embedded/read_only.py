@@ -34,9 +34,12 @@ from accountant.records.members import (
     member_row_key,
 )
 from accountant.records.names import is_name
+from accountant.records.parts import by_dataset, lines_by_dataset, value_about
 from accountant.records.previews import PreviewRequest
+from accountant.records.reservation_rows import decode_reservation_row, reservation_row_keys
 from accountant.replay.sealed_log import partition_row as sealed_partition_row
-from accountant.times import NO_RESETS, issued_at
+from accountant.reservations.reservation import Reservation, reservation_of
+from accountant.times import NO_RESETS, from_iso, issued_at
 from accountant.views.datasets import Alert, DatasetView, view_of_snapshot
 from accountant.views.follow import counted_decision, fold_run, runs
 from accountant.views.heads import Head
@@ -50,6 +53,7 @@ from accountant.views.limit_views import (
 )
 from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
+from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
@@ -68,6 +72,7 @@ from streams.embedded.ledger_file import (
 from streams.embedded.sealed_log import first_unarchived, read_sealed
 from streams.errors import Gone, Refused, Unavailable
 from streams.index import UsageIndex
+from streams.reservation_reads import reservations_of
 from streams.service import MAX_PAGE_BYTES, Answer, Readiness, heads_of
 
 _AT_A_TIME: Final = 20_000  # a longer run of one dataset's decisions needs less full decoding
@@ -145,11 +150,13 @@ class _Fold:
             self._read = number
             if self._within in value:
                 line = decode_from_log(number, value, decode_header)
-                if line.dataset is not None:
-                    if line.sequence is not None and line.dataset.encode() == self._within:
-                        self.latest.append((line.sequence, value))
+                for part, own in lines_by_dataset(line, value):
+                    if part.dataset is None:
+                        continue
+                    if part.sequence is not None and part.dataset.encode() == self._within:
+                        self.latest.append((part.sequence, value))
                     try:
-                        yield counted_decision(line, value, usage=False)
+                        yield counted_decision(part, own, usage=False)
                     except ValueError as error:
                         what = f"decision {number} cannot be read: {error}"
                         raise LogDamaged(what) from error
@@ -266,6 +273,21 @@ class FileReader:
         view = await self.dataset(dataset)
         return None if view is None else await self._in_thread(self._budget, view, analyst)
 
+    async def open_reservations(self, dataset: str) -> OpenReservations:
+        """Implement `LedgerService.open_reservations`."""
+        view = await self.dataset(dataset)
+        if view is None:
+            return OpenReservations((), 0, {})
+        return await self._in_thread(self._open_reservations, view)
+
+    async def reservations(
+        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+    ) -> ReservationPage:
+        now = self._clock.now()
+        return await reservations_of(
+            self, dataset, after=after, limit=limit, holder=holder, now=now
+        )
+
     async def usage_by(self, dataset: str, by: By) -> list[UsageRow]:
         """Implement `LedgerService.usage_by`."""
         return await self._in_thread(self._usage, dataset, by)
@@ -327,6 +349,10 @@ class FileReader:
         """1: a file has one partition."""
         return 1
 
+    def partition_of(self, dataset: str) -> int:
+        """0: a file has one partition."""
+        return 0
+
     def policy(self, dataset: str) -> Policy | None:
         """Implement `LedgerService.policy`."""
         view = self._read_one_at_a_time(self._dataset, dataset)
@@ -338,6 +364,9 @@ class FileReader:
             row for row in self._read_one_at_a_time(self._members, dataset) if row.member == name
         ]
         return found[0] if found else None
+
+    def open_reservation(self, dataset: str, grant: str) -> None:
+        """Return None: a reader takes no records."""
 
     def memberships(self, name: str) -> list[MemberRow]:
         """Implement `LedgerService.memberships`."""
@@ -394,7 +423,7 @@ class FileReader:
 
     def _preview(self, view: DatasetView, asked: PreviewRequest) -> Preview:
         divided, rows = self._limits_of(view, asked.analyst or "", asked.via or "")
-        return preview(view, asked, divided, lambda _, name: rows.get(name))
+        return preview(view, asked, divided, lambda _, name: rows.get(name), self._members)
 
     def _budget(self, view: DatasetView, analyst: str) -> AnalystBudget:
         divided, rows = self._limits_of(view, analyst)
@@ -416,6 +445,7 @@ class FileReader:
             for name in names:
                 key = member_row_key(view.dataset, name)
                 members += db.execute(f"{ROWS} WHERE key = ?", (key,)).fetchall()
+            held = _reservation_rows(db, view.dataset)
             own = partition_row(db)
         table = LimitTable()
         for each in levels:
@@ -432,7 +462,17 @@ class FileReader:
         rows = [
             decode_row_or_refuse(each[0], sound_row(*each), decode_member_row) for each in members
         ]
-        return DatasetLimits(ledger_of(view), table, at, resets), {row.member: row for row in rows}
+        reservations = _open_ones(held)
+        divided = DatasetLimits(ledger_of(view), table, at, resets, reservations)
+        return divided, {row.member: row for row in rows}
+
+    def _open_reservations(self, view: DatasetView) -> OpenReservations:
+        with reader(self._path, traceless=True) as db, db:  # one transaction, so one moment
+            found, own = _reservation_rows(db, view.dataset), partition_row(db)
+        rows = sorted(_open_ones(found), key=lambda row: row.sequence)
+        # A clock that was set back revives nothing: the dataset's own time may be later.
+        last = from_iso(view.last_decided_at)
+        return OpenReservations(rows, last if own is None else max(last, own.decided_at), {})
 
     def _members(self, dataset: str) -> list[MemberRow]:
         if not is_name(dataset):
@@ -468,13 +508,14 @@ class FileReader:
             return []
         fold = self._apart.get(dataset)
         if fold is not None and fold.latest and fold.latest[0][0] <= after + 1:
-            return [value for number, value in fold.latest if number > after][:limit]
+            latest = [value for number, value in fold.latest if number > after][:limit]
+            return [value_about(value, dataset) for value in latest]
         for value, line in self._lines(dataset):
             if line.sequence is None or line.sequence <= after:
                 continue
             if not found and line.sequence > after + 1:
                 raise _gone_to_archive(dataset, after, line.sequence - 1)
-            found.append(value)
+            found.append(value_about(value, dataset))
             size += len(value)
             if len(found) >= limit or size >= MAX_PAGE_BYTES:
                 break
@@ -487,10 +528,8 @@ class FileReader:
             return None
         for value, line in self._lines(dataset, within=request_id.encode()):
             asked = decode_identity(bytes(line.request))
-            if line.sequence is not None and (asked.caller, asked.request_id) == (
-                caller,
-                request_id,
-            ):
+            found = asked.dataset, asked.caller, asked.request_id
+            if line.sequence is not None and found == (dataset, caller, request_id):
                 return value
         return None
 
@@ -507,8 +546,9 @@ class FileReader:
             for number, value in numbered_decisions(db, first=first_unarchived(db)):
                 if name in value and within in value:
                     line = decode_from_log(number, value, decode_header)
-                    if line.dataset == dataset:
-                        yield value, line
+                    for part in by_dataset(line):
+                        if part.dataset == dataset:
+                            yield value, part
 
     def _slice(self, first: int, limit: int) -> list[bytes]:
         with reader(self._path, traceless=True) as db:
@@ -527,3 +567,25 @@ class FileReader:
 def _gone_to_archive(dataset: str, after: int, last: int) -> Gone:
     what = f"decisions {after + 1} to {last} of {dataset} are in an archive of the log"
     return Gone(f"{what}: read on after={last}", after=last)
+
+
+def _reservation_rows(db: apsw.Connection, dataset: str) -> list[Any]:
+    query = f"{ROWS} WHERE key > ? AND key < ?"
+    return db.execute(query, reservation_row_keys(dataset)).fetchall()
+
+
+def _open_ones(rows: Iterable[Any]) -> list[Reservation]:
+    return [each for each in map(_reservation, rows) if each.is_open]
+
+
+def _reservation(row: Any) -> Reservation:
+    """Return the reservation of a row of `state`.
+
+    Raises: LogDamaged, Refused.
+    """
+    found = decode_row_or_refuse(row[0], sound_row(*row), decode_reservation_row)
+    try:
+        return reservation_of(found)
+    except ValueError as error:
+        what = f"a row of a reservation of {found.dataset} is damaged: {error}"
+        raise LogDamaged(what) from error

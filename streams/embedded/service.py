@@ -16,6 +16,7 @@ from accountant.records import Decision, Source
 from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.previews import PreviewRequest
+from accountant.reservations.reservation import Reservation
 from accountant.times import issued_at
 from accountant.views.alerts import OwnAlerts, alerts_of_state
 from accountant.views.datasets import Alert, DatasetView
@@ -23,6 +24,7 @@ from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview
 from accountant.views.population import ordered_before
+from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
@@ -46,6 +48,7 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.private_files import ensure_private
 from streams.processing.observers import Committed, Entitlement, Lag, Observer
 from streams.processing.processor import Decide, Processor
+from streams.reservation_reads import reservations_of
 from streams.service import Answer, Appended, Readiness, heads_of
 from streams.settings import Settings
 
@@ -256,6 +259,18 @@ class EmbeddedService:
     async def levels(self, dataset: str) -> list[LevelView]:
         return await asyncio.to_thread(self._limits.levels, dataset)
 
+    async def open_reservations(self, dataset: str) -> OpenReservations:
+        """Implement `LedgerService.open_reservations`."""
+        return self._limits.reservations(dataset)
+
+    async def reservations(
+        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+    ) -> ReservationPage:
+        now = self._clock.now()
+        return await reservations_of(
+            self, dataset, after=after, limit=limit, holder=holder, now=now
+        )
+
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         return self._limits.budget(dataset, analyst)
 
@@ -289,6 +304,10 @@ class EmbeddedService:
         """1: a file has one partition."""
         return 1
 
+    def partition_of(self, dataset: str) -> int:
+        """0: a file has one partition."""
+        return 0
+
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """Implement `LedgerService.read_log`."""
         return await asyncio.to_thread(self._reader.slice, first, limit)
@@ -307,6 +326,11 @@ class EmbeddedService:
     def member(self, dataset: str, name: str) -> MemberRow | None:
         """Implement `LedgerService.member`."""
         return self._partition().members.get(dataset, name)
+
+    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
+        """Implement `LedgerService.open_reservation`."""
+        found = self._partition().reservations.get(dataset, grant)
+        return found if found is not None and found.is_open else None
 
     def memberships(self, name: str) -> list[MemberRow]:
         """Implement `LedgerService.memberships`."""

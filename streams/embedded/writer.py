@@ -183,7 +183,11 @@ class Writer:
         error = self.fatal or self._trouble_now()
         if error is not None:
             return [error_text(error)]
-        return [] if self.partition else ["refolding: the ledger is being read back"]
+        return (
+            []
+            if self.partition
+            else ["the ledger is being replayed. Wait: requests are decided after that"]
+        )
 
     def _trouble_now(self) -> BaseException | None:
         """Return why nothing is decided now, None if it was a wrong clock that is right again."""

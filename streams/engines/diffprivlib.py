@@ -23,10 +23,10 @@ from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
 from streams.client.accountant import Accountant
 from streams.client.grants import NotGranted
-from streams.client.requests import ScopedClaim
 from streams.engines.diffprivlib_blocks import BlockBudget, NotAsked
 from streams.engines.diffprivlib_tools import LOSSES, RunningTool, revealing_argument, running_tool
-from streams.engines.rounding import pure_or_approximate, scoped_claim
+from streams.engines.rounding import pure_or_approximate
+from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 
 def mechanism_claim(mechanism: Any, *, unit: str, neighbours: Neighbours) -> ScopedClaim:

@@ -18,8 +18,8 @@ from accountant.claims import (
 )
 from accountant.claims.fields import MIN_EPSILON, MIN_RHO
 from accountant.errors import RequestInvalid
-from streams.client.requests import ScopedClaim
-from streams.engines.rounding import scoped_claim, text_down, text_up
+from streams.engines.rounding import text_down, text_up
+from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 
 def event_claim(event: Any, *, unit: str) -> ScopedClaim:

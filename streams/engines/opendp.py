@@ -1,8 +1,10 @@
-"""OpenDP: the claim of a `Measurement` is its own privacy map."""
+"""OpenDP: the claim of a `Measurement` is its own privacy map; `ledger.measure` runs it, too."""
 
 from __future__ import annotations
 
+import sys
 from decimal import Decimal
+from functools import partial
 from operator import index
 from typing import Any, Final, SupportsIndex
 
@@ -10,8 +12,9 @@ from accountant.claims import ApproximateZcdp, Claim, Zcdp
 from accountant.claims.fields import MIN_RHO, check_delta
 from accountant.errors import RequestInvalid
 from accountant.policy import Neighbours
-from streams.client.requests import ScopedClaim
-from streams.engines.rounding import float_down, pure_or_approximate, scoped_claim, text_up
+from streams.engines.mechanism import EngineMechanism
+from streams.engines.rounding import float_down, pure_or_approximate, text_up
+from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 # Keyed by the type of the metric, not by its printed name: user_distance("SymmetricDistance")
 # prints like a metric that it is not.
@@ -52,15 +55,120 @@ def opendp_claim(
             finite, or the map does not accept the distance.
         TypeError: it is not a Measurement of OpenDP.
     """
-    from opendp.mod import Measurement
+    claim, relation = _claim_and_relation(measurement, d_in, delta, neighbours)
+    return scoped_claim(claim, unit=unit, neighbours=relation)
 
+
+def opendp_mechanism(
+    measurement: Any,
+    data: Any = None,
+    *,
+    d_in: SupportsIndex | None = None,
+    delta: str | Decimal | float | None = None,
+    neighbours: Neighbours | None = None,
+) -> EngineMechanism:
+    """Return a measurement with its data, or a query of a Context, as one mechanism.
+
+    A query is resolved once: its claim is read from the measurement that then runs in its Context,
+    as `query.release()` runs it.
+
+    Args:
+        measurement: a `Measurement`; or a `Query` of a Context, which has its own data and `d_in`.
+        data: for a measurement: what it is called with.
+        d_in: for a measurement: as of `opendp_claim`, by default 1.
+        delta, neighbours: as of `opendp_claim`.
+
+    Raises:
+        RequestInvalid: as `opendp_claim`; or the query is in no Context, is a compositor, or is
+            more than its Context allows next; or the data is missing.
+        TypeError: it is neither a Measurement nor a Query of OpenDP.
+    """
+    run: Any = measurement
+    argument = data
+    if is_query := _is_exactly(measurement, "opendp.context", "Query"):
+        run, argument = _in_context(measurement)
+        for field, value in (("data", data), ("d_in", d_in)):
+            if value is not None:
+                rule = "must be left out: the query's Context has its own"
+                raise RequestInvalid(field, rule, type(value).__name__)
+        measurement, d_in = argument, run.d_in
+    claim, relation = _claim_and_relation(
+        measurement, 1 if d_in is None else d_in, delta, neighbours
+    )
+    if data is None and not is_query:
+        raise RequestInvalid("data", "must be passed for a measurement", None)
+    if_other = _other_neighbours(measurement, relation)
+    return EngineMechanism(claim, relation, partial(run, argument), if_other)
+
+
+def _claim_and_relation(
+    measurement: Any,
+    d_in: Any,
+    delta: str | Decimal | float | None,
+    neighbours: Neighbours | None,
+) -> tuple[Claim, Neighbours]:
     # A subclass could have a map of its own.
-    if type(measurement) is not Measurement:
+    if not _is_exactly(measurement, "opendp.mod", "Measurement"):
         raise TypeError(_wrong_type(measurement))
     distance = _distance(d_in)
     relation = _relation(str(measurement.input_metric.type), distance, neighbours)
-    claim = _claim(measurement, distance, delta)
-    return scoped_claim(claim, unit=unit, neighbours=relation)
+    return _claim(measurement, distance, delta), relation
+
+
+def _is_exactly(value: object, module: str, name: str) -> bool:
+    # An object of OpenDP exists only where OpenDP is imported.
+    return type(value) is getattr(sys.modules.get(module), name, None)
+
+
+def _in_context(query: Any) -> tuple[Any, Any]:
+    """Return a query's Context, and the measurement that it resolves to.
+
+    Raises: RequestInvalid.
+    """
+    from opendp.mod import Measurement, OpenDPException
+
+    # OpenDP has no public name for these two attributes.
+    context, makes_context = query._context, query._wrap_release is not None
+    if context is None:
+        rule = "must be of a Context; otherwise pass query.resolve(), with its data and d_in"
+        raise RequestInvalid("query", rule, "a query without one")
+    if makes_context:
+        rule = "must draw a result, not make a Context: measure each query of that Context"
+        raise RequestInvalid("query", rule, "a compositor")
+    try:
+        measurement = query.resolve()
+        fits = type(measurement) is not Measurement or _is_next(context, measurement)
+    except (OpenDPException, ValueError, TypeError) as error:
+        rule = f"must be a query that OpenDP can resolve ({' '.join(str(error).split())})"
+        raise RequestInvalid("query", rule, "a query of a Context") from error
+    if not fits:
+        rule = "must lose at most what its Context has for its next query. Make it again"
+        raise RequestInvalid("query", rule, measurement.map(context.d_in))
+    return context, measurement
+
+
+def _is_next(context: Any, measurement: Any) -> bool:
+    """Whether a Context that has a list of losses would run a measurement now."""
+    losses = context.d_mids
+    return losses is None or bool(losses and measurement.check(context.d_in, losses[0]))
+
+
+def _other_neighbours(measurement: Any, relation: Neighbours) -> RequestInvalid:
+    """Return the error for a dataset whose neighbours are not these."""
+    metric = str(measurement.input_metric.type)
+    if relation == "add_remove":
+        rule = (
+            "must compare replaced records, as the dataset does (ChangeOneDistance, "
+            "HammingDistance); or pass neighbours='replace', with twice a unit's records as d_in"
+        )
+    elif _RELATIONS[metric] == relation:
+        rule = (
+            "must count records added or removed, as the dataset does (SymmetricDistance, "
+            "InsertDeleteDistance)"
+        )
+    else:
+        return RequestInvalid("neighbours", "must be left out for this dataset", relation)
+    return RequestInvalid("measurement.input_metric", rule, metric)
 
 
 def _wrong_type(value: object) -> str:

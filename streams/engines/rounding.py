@@ -6,35 +6,14 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from numbers import Integral
-from typing import Any, Final, get_args
+from typing import Any, Final
 
 from accountant.amounts import LARGEST, budget_down, cost_up, format_units
-from accountant.claims import Approximate, Claim, Pure, check_claim
+from accountant.claims import Approximate, Claim, Pure
 from accountant.claims.fields import MIN_EPSILON
 from accountant.errors import RequestInvalid
-from accountant.policy import Neighbours
-from streams.client.requests import ScopedClaim
 
 _LARGEST: Final = Fraction(LARGEST) - 1  # the wire takes it in plain digits
-
-
-def scoped_claim(claim: Claim, *, unit: Any, neighbours: Any) -> ScopedClaim:
-    """Return a claim with its unit and neighbours, all checked; none has a default.
-
-    Raises: RequestInvalid: a field breaks its rule.
-    """
-    if not isinstance(unit, str) or not unit:
-        raise RequestInvalid("unit", "must be text such as person", unit)
-    if neighbours not in get_args(Neighbours):
-        rule = f"must be one of {', '.join(get_args(Neighbours))}"
-        raise RequestInvalid("neighbours", rule, neighbours)
-    try:
-        only_for = check_claim(claim).only_for
-    except RequestInvalid as error:
-        raise error.under("claim") from None
-    if only_for and only_for != neighbours:
-        raise RequestInvalid("neighbours", f"must be {only_for} for this claim", neighbours)
-    return ScopedClaim(claim, unit, neighbours)
 
 
 def text_up(value: Any, field: str, *, least: Decimal = Decimal(0)) -> str:

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from accountant.claims import AllOf
 from accountant.errors import RequestInvalid
-from streams.client.requests import ScopedClaim
-from streams.engines.rounding import pure_or_approximate, scoped_claim
+from streams.engines.rounding import pure_or_approximate
+from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 _REQUIRED_OPTIONS: Final = {
     "censor_dims": (True, "otherwise groups of few units are shown"),

@@ -17,7 +17,7 @@ from typing import Final, NamedTuple
 from accountant.partition import Partition
 from accountant.times import iso
 from streams.background import THREADS, Background
-from streams.clock import Clock
+from streams.clock import DAY_MS, WARN_AHEAD_MS, Clock
 from streams.errors import Refused, Unavailable
 from streams.evidence.rollbacks import LostDecisions, find_fork, find_lost
 from streams.evidence.signed_checkpoint import Checkpoint
@@ -56,6 +56,8 @@ class Checkpointer:
             first step compares the rest.
         seconds: the minimum time between two checkpoints.
         required: refuse to decide while the checkpoints cannot be read.
+        compares_clock: warn if the clock is far ahead of the newest checkpoint. For a file, which
+            has no other clock to compare with.
         send: gets each stored checkpoint with its signed text; must not block.
         background: calls the steps.
 
@@ -74,6 +76,7 @@ class Checkpointer:
         *,
         seconds: float,
         required: bool,
+        compares_clock: bool = False,
         at_once: bool = True,
         send: Callable[[Checkpoint, bytes], None] | None = None,
         background: Background = THREADS,
@@ -84,6 +87,8 @@ class Checkpointer:
         self._clock = clock
         self._seconds = seconds
         self._required = required
+        self._compares_clock = compares_clock
+        self._clock_note: str | None = None
         self._send = send
         self.newest: bytes | None = None
         self.key_differs = False
@@ -91,6 +96,7 @@ class Checkpointer:
         self._store: CheckpointStore | None = None
         self._compared = False
         self._head: LogEnd | None = None
+        self._begun: LogEnd | None = None  # the head at the start
         self._done: LogEnd | None = None
         self._is_behind = False  # a head waits to be signed
         self._behind_since: float | None = None  # the first commit without a stored checkpoint
@@ -104,7 +110,8 @@ class Checkpointer:
 
     @property
     def notes(self) -> list[str]:
-        return ([] if self._trouble is None else [self._trouble]) + self._other_troubles
+        first = [note for note in (self._trouble, self._clock_note) if note is not None]
+        return first + self._other_troubles
 
     @property
     def refused(self) -> str | None:
@@ -134,7 +141,7 @@ class Checkpointer:
         """
         if self._found_late and self._lost is not None:
             raise self._lost  # the comparison below would not find it
-        self._head = LogEnd.of(partition)
+        self._head = self._begun = LogEnd.of(partition)
         self._lost, self._compared = None, False
         try:
             if self._at_once:
@@ -174,6 +181,8 @@ class Checkpointer:
             raise Unavailable(str(error)) from error
         stored = store.load(head.key)
         self._report_stored(stored, store)
+        if self._compares_clock:
+            self._compare_clock(stored)
         try:
             lost = find_lost(head.sequence, head.branch, stored.checkpoints, digest)
         except Unavailable:
@@ -185,6 +194,23 @@ class Checkpointer:
         self._check(lost, head)
         self._store = store
         return store
+
+    def _compare_clock(self, stored: StoredCheckpoints) -> None:
+        """Warn if the clock is far ahead of the newest checkpoint; only a person knows which is so.
+
+        After a long pause that is right, so nothing is refused; the next checkpoint ends it.
+        """
+        self._clock_note = None
+        now = self._clock.now()
+        if not stored.checkpoints or now - stored.checkpoints[-1].at <= WARN_AHEAD_MS:
+            return
+        at = stored.checkpoints[-1].at
+        self._clock_note = (
+            f"this machine's clock is {(now - at) / DAY_MS:.1f} days ahead of the newest "
+            f"checkpoint: {iso(now)} now, {iso(at)} then. If nothing was decided in between, this "
+            "is right; otherwise set the clock"
+        )
+        _log.warning("clock_ahead_of_checkpoint", why=self._clock_note, then="decides")
 
     def _report_stored(self, stored: StoredCheckpoints, store: CheckpointStore) -> None:
         """Report troubles of the store; log an error for a possible attack."""
@@ -255,6 +281,8 @@ class Checkpointer:
                 )
             done = store.put(head.sequence, head.head, head.branch, self._clock.now())
             self.newest = done[1]
+            if head != self._begun:
+                self._clock_note = None  # a decision was made since, and has a checkpoint
             if self._send is not None:
                 self._send(*done)
         except (Unavailable, Refused) as error:

@@ -8,7 +8,6 @@ import contextlib
 import hashlib
 import os
 import re
-import stat
 from pathlib import Path
 from typing import Final
 
@@ -16,6 +15,7 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from streams.errors import Refused
+from streams.private_files import read_private
 
 _ALGORITHM: Final = b"\x01"  # Ed25519, as signed notes number it
 _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._/@:-]{0,99}")  # no space and no plus
@@ -117,15 +117,15 @@ class SigningKey:
         Raises: Refused: other users may read the file, or it is not a key.
         """
         try:
-            with path.open("rb") as file:
-                if stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o077:
-                    raise Refused(
-                        f"{path} is readable by other users. Run `chmod 600 {path}`, and replace "
-                        "the key: `accountant key rotate`"
-                    )
-                text = file.read(_MOST_FILE).decode("ascii")
-        except OSError as error:
-            raise Refused(f"{path} cannot be read: {error}") from error
+            text = read_private(
+                path,
+                _MOST_FILE,
+                what="the file of the signing key",
+                then="replace the key: `accountant key rotate`",
+            ).content.decode("ascii")
+        except FileNotFoundError as error:
+            made = f"`accountant key create {path}`"
+            raise Refused(f"{path} does not exist. {made} makes a signing key") from error
         except UnicodeDecodeError:
             raise Refused(
                 f"{path} is not a signing key: make one with `accountant key create`"

@@ -82,7 +82,7 @@ def open_signed(signed_text: bytes, verifiers: Iterable[Verifier]) -> Checkpoint
 
     Signatures by other keys, such as witnesses', are ignored.
 
-    Raises: NoteInvalid.
+    Raises: CheckpointInvalid.
     """
     return verify(signed_text, verifiers)[0]
 
@@ -90,7 +90,7 @@ def open_signed(signed_text: bytes, verifiers: Iterable[Verifier]) -> Checkpoint
 def verify(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoint, Verifier]:
     """Return the checkpoint in a text, and the first of these keys that has signed it.
 
-    Raises: NoteInvalid.
+    Raises: CheckpointInvalid.
     """
     text, signatures = _split(signed_text)
     checkpoint = _parse(text)
@@ -112,7 +112,7 @@ def verify(signed_text: bytes, verifiers: Iterable[Verifier]) -> tuple[Checkpoin
 def parse_unverified(signed_text: bytes) -> Checkpoint:
     """Return the checkpoint in a text without checking signatures.
 
-    Raises: NoteInvalid.
+    Raises: CheckpointInvalid.
     """
     return _parse(_split(signed_text)[0])
 
@@ -120,7 +120,7 @@ def parse_unverified(signed_text: bytes) -> Checkpoint:
 def _split(signed_text: bytes) -> tuple[str, list[str]]:
     """Return the signed text, and the signature lines.
 
-    Raises: NoteInvalid.
+    Raises: CheckpointInvalid.
     """
     if len(signed_text) > _MOST:
         raise CheckpointInvalid(f"a checkpoint has at most {_MOST} bytes")
@@ -137,7 +137,7 @@ def _split(signed_text: bytes) -> tuple[str, list[str]]:
 def _parse(text: str) -> Checkpoint:
     """Return the checkpoint of a signed text; each has exactly one text.
 
-    Raises: NoteInvalid.
+    Raises: CheckpointInvalid.
     """
     lines = text.split("\n")
     if len(lines) != 6:

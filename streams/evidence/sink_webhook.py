@@ -31,7 +31,7 @@ class CheckpointWebhook:
         self._poster = WebhookPoster(url, "text/plain; charset=utf-8", authorization, whole=whole)
 
     def put(self, checkpoint: Checkpoint, signed_text: bytes) -> str:
-        """As `Place.put`."""
+        """As `Sink.put`."""
         try:
             status = asyncio.run(self._post(signed_text))
         except TimeoutError:

@@ -19,6 +19,7 @@ from streams.evidence.signed_checkpoint import (
     sign_checkpoint,
 )
 from streams.evidence.sinks import Kind
+from streams.private_files import state_directory, sync_directory
 
 SUFFIX: Final = ".note"
 _KEEP: Final = 4  # a file torn by a power loss leaves others
@@ -85,7 +86,7 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, signed_text: bytes) -
             out.flush()
             os.fsync(out.fileno())
         partial.rename(file)
-        _sync(folder)
+        sync_directory(folder)
     except OSError as error:
         raise Unavailable(f"checkpoints cannot be stored in {folder}: {error}") from error
     finally:
@@ -94,22 +95,9 @@ def write_checkpoint(folder: Path, checkpoint: Checkpoint, signed_text: bytes) -
     return file
 
 
-def _sync(folder: Path) -> None:
-    fd = os.open(folder, os.O_RDONLY)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
-
-
 def default_directory() -> Path | None:
-    """Return this user's state directory, None without a home directory."""
-    state = os.environ.get("XDG_STATE_HOME")
-    try:
-        base = Path(state) if state else Path.home() / ".local" / "state"
-    except RuntimeError:
-        return None
-    return base / "streaming-privacy-accountant" / "checkpoints"
+    """Return this user's directory of checkpoints, None without a home directory."""
+    return state_directory("checkpoints")
 
 
 class ReplacedLedger(NamedTuple):

@@ -23,6 +23,7 @@ from streams.http.context import HttpRequest, context_of
 from streams.http.problems import NDJSON, PROBLEM_JSON, HTTPProblem, oversize, problem, response_to
 from streams.http.request_quota import quota_of
 from streams.ndjson import LineSplitter
+from streams.trace_context import current_exchange
 
 MAX_LINES: Final = 1_000
 MAX_BATCH_BYTES: Final = 8 << 20
@@ -33,7 +34,7 @@ MAX_HELD_BYTES: Final = 4 << 20
 MAX_BATCHES: Final = 16
 """Batches of one server at a time."""
 MAX_BATCHES_OF_ONE: Final = 4
-"""Batches of one caller at a time."""
+"""Batches of one authenticated caller at a time. Without authentication nobody has a name."""
 _MEDIA_TYPES: Final = (NDJSON, "application/ndjson")
 _PIECE_BYTES: Final = 65_536
 _RETRY_AFTER_S: Final = 1
@@ -59,7 +60,8 @@ async def submit_batch(request: HttpRequest) -> ASGIResponse:
     the decision, the problem, or `pending` with a `location` if it is not decided in time. A
     problem changes nothing for other lines: the batch is not atomic. Empty lines get a problem too.
     Decisions are sent while the body is still being read. After a cut, send the same bytes again:
-    a decided line is not charged twice.
+    a decided line is not charged twice. `Prefer: replay=original` does nothing here: a repeated
+    line stays `repeated`.
     """
     wrong = wrong_content_type(request, _MEDIA_TYPES)
     if wrong is not None:
@@ -218,9 +220,11 @@ class _Batch:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     async def _read_lines(self) -> None:
-        number = 0
+        number, exchange = 0, current_exchange()
         async for line in self._each_line():
             number += 1
+            if exchange is not None:
+                exchange.lines = number
             if number > MAX_LINES:
                 # Read on to the end: closing the connection now could lose sent responses.
                 if number == MAX_LINES + 1:

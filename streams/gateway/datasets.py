@@ -14,22 +14,19 @@ from litestar.response import Stream
 
 from accountant.errors import RequestInvalid
 from accountant.records import encode
-from accountant.records.header import decode_header
 from accountant.views.datasets import DatasetView
 from accountant.views.usage import BYS
 from accountant.views.visibility import redact_decision, sees_decision
 from streams.auth.decision_pages import log_reading, page_of
 from streams.auth.unknown_dataset import unknown_dataset
 from streams.auth.visibility import visibility_of
+from streams.gateway.paging import FEW, after_parameter, limit_parameter, read_page, whole_number
 from streams.http.context import HttpRequest, context_of
 from streams.http.problems import JSON, list_response, problem
 from streams.http.refusal import forbidden
 
 _SLICE: Final = 200  # datasets encoded between two yields: well below a millisecond
 _MOST: Final = 10_000
-_MOST_DECISIONS: Final = 1_000
-_FEW_DECISIONS: Final = 100
-_LARGEST_NUMBER: Final = 2**53 - 1  # the largest that every reader of JSON has exactly
 
 
 @get("/datasets", tags=["datasets"], media_type=JSON)
@@ -52,7 +49,7 @@ async def list_datasets(
 
     With `limit`, at most so many. The last name, as the next `after`, gives the next page.
     """
-    maximum = None if limit is None else _whole("limit", limit, 1, _MOST)
+    maximum = None if limit is None else whole_number("limit", limit, 1, _MOST)
     views = await context_of(request).service.datasets()
     visibility = visibility_of(request)
     if not visibility.is_whole:
@@ -60,18 +57,6 @@ async def list_datasets(
     first = bisect_right(views, after, key=attrgetter("dataset"))
     redact_decision = views[first:] if maximum is None else views[first : first + maximum]
     return Stream(_encoded(await visibility.with_joint(redact_decision)), media_type=JSON)
-
-
-def _whole(field: str, text: str, least: int, maximum: int) -> int:
-    """Return a number of the query. Parsed by hand, so that the error names the rule.
-
-    Raises: RequestInvalid: not a whole number within the bounds.
-    """
-    # Check the length first: parsing a very long number takes quadratic time.
-    digits = text.isascii() and text.isdecimal() and len(text) <= len(str(maximum))
-    if digits and least <= int(text) <= maximum:
-        return int(text)
-    raise RequestInvalid(field, f"must be a whole number from {least} to {maximum}", text)
 
 
 async def _encoded(views: Sequence[DatasetView]) -> AsyncIterator[bytes]:
@@ -133,28 +118,12 @@ async def show_usage(
     return list_response(dataset, what, encode([row.as_named_row(known) for row in rows]))
 
 
-def _integer(least: int, maximum: int, *, default: int) -> dict[str, object]:
-    return {"type": "integer", "minimum": least, "maximum": maximum, "default": default}
-
-
 @get("/datasets/{dataset:str}/requests", tags=["requests"])
 async def list_requests(
     request: HttpRequest,
     dataset: FromPath[str],
-    after: Annotated[
-        str,
-        QueryParameter(
-            description="only decisions after this number in the dataset",
-            schema_extra=_integer(0, _LARGEST_NUMBER, default=0),
-        ),
-    ] = "0",
-    limit: Annotated[
-        str,
-        QueryParameter(
-            description="the maximum number of decisions",
-            schema_extra=_integer(1, _MOST_DECISIONS, default=_FEW_DECISIONS),
-        ),
-    ] = str(_FEW_DECISIONS),
+    after: Annotated[str, after_parameter("only decisions after this number in the dataset")] = "0",
+    limit: Annotated[str, limit_parameter("the maximum number of decisions")] = str(FEW),
 ) -> Response[bytes]:
     """Return the decisions on a dataset in their order, a page at a time.
 
@@ -164,8 +133,7 @@ async def list_requests(
     without a number in the dataset, such as a repeat, is on no page. 410 when the next decisions
     are in an archive of the log, with the `after` to continue from.
     """
-    first = _whole("after", after, 0, _LARGEST_NUMBER)
-    maximum = _whole("limit", limit, 1, _MOST_DECISIONS)
+    first, maximum = read_page(after, limit)
     service = context_of(request).service
     found = await visibility_of(request).dataset(dataset)
     if found is None:
@@ -185,11 +153,15 @@ async def show_decision(
         str, QueryParameter(description="the request's analyst, or the `by` of an admin request")
     ],
 ) -> Response[bytes]:
-    """Return the first decision on a recent request, for as long as its id is remembered."""
+    """Return the first decision on a recent request, for as long as its id is remembered.
+
+    404 while the request is not decided, and for decisions that are not remembered: `invalid`,
+    `expired` and `overloaded`. So do not poll for long, but send the same bytes again.
+    """
     found = await context_of(request).service.find(dataset, analyst, request_id)
     if found is not None:
         access = visibility_of(request).at(dataset)
-        line = decode_header(found)
+        line, found = visibility_of(request).of_decision(dataset, found)
         if access is not None and sees_decision(access, line):
             if analyst != access.name:
                 log_reading(request, dataset, sees_all=access.sees_all)
@@ -199,12 +171,43 @@ async def show_decision(
     return problem(
         404,
         "not_found",
-        "this request is not among the recent decisions on the dataset. For an older one, run "
-        f"`accountant log export --id {request_id[:100]}`",
+        "no decision on this request is remembered: it is not decided yet; or it was invalid, "
+        "expired or overloaded; or its id is older than the window. Do not poll for long: send "
+        "the same bytes again, and the response is the decision, charged only once. For an older "
+        f"one, run `accountant log export --id {request_id[:100]}`",
         field="request_id",
         rule="must be of a request decided within the window",
         value=request_id[:100],
     )
+
+
+@get("/datasets/{dataset:str}/reservations", tags=["requests"])
+async def list_reservations(
+    request: HttpRequest,
+    dataset: FromPath[str],
+    after: Annotated[
+        str,
+        after_parameter("only reservations that were decided after this number in the dataset"),
+    ] = "0",
+    limit: Annotated[str, limit_parameter("the maximum number of reservations")] = str(FEW),
+) -> Response[bytes]:
+    """Return a dataset's open reservations in the order of their decisions, a page at a time.
+
+    Owners, auditors and administrators see all of them; everybody else their own, and those that
+    they made for others. `next` is the next page's `after`; if it equals the `after` that was
+    sent, there are no more. `state` is by the log's clock, `deadline_passed` by this server's.
+    """
+    first, maximum = read_page(after, limit)
+    found = await visibility_of(request).dataset(dataset)
+    if found is None:
+        return await unknown_dataset(request, dataset)
+    _, access = found
+    log_reading(request, dataset, sees_all=access.sees_all)
+    holder = None if access.sees_all else access.name
+    service = context_of(request).service
+    page = await service.reservations(dataset, after=first, limit=maximum, holder=holder)
+    what = f"reservations?after={first}&limit={maximum}"
+    return list_response(dataset, what, encode(page))
 
 
 @get("/head", tags=["evidence"])

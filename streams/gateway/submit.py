@@ -14,16 +14,20 @@ from litestar.params import FromPath
 from accountant.errors import RequestInvalid
 from accountant.records import (
     Amend,
+    Begin,
     Body,
     Close,
     FieldError,
     MechanismRequest,
     Open,
     Pause,
+    Resolve,
     Resume,
     SetLimit,
     SetMember,
+    Settle,
     Source,
+    Void,
     encode,
 )
 from accountant.records.header import decode_header
@@ -31,15 +35,20 @@ from accountant.records.inputs import CheckedInput, canonical, check
 from accountant.records.outcomes import Outcome, Reason
 from accountant.views.visibility import redact_decision
 from streams.auth.authorization import check_may_know, check_may_send
+from streams.auth.visibility import visibility_of
 from streams.gateway.contract.openapi import (
     AmendOperation,
+    BeginOperation,
     CloseOperation,
     LimitOperation,
     MemberOperation,
     OpenOperation,
     PauseOperation,
     RequestOperation,
+    ResolveOperation,
     ResumeOperation,
+    SettleOperation,
+    VoidOperation,
 )
 from streams.gateway.replay import HEADERS as REPLAY_HEADERS
 from streams.gateway.replay import asks_for_replay, replay_of
@@ -119,6 +128,56 @@ async def pause_dataset(request: HttpRequest, dataset: FromPath[str]) -> Respons
 async def resume_dataset(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
     """Resume a paused dataset: requests are decided again. For those who may pause it."""
     return await _submit(request, "admin", Resume, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/resolve",
+    operation_class=ResolveOperation,
+    status_code=200,
+    tags=["datasets"],
+)
+async def resolve_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Say what a broken reservation released beyond its maximum. Only owners may.
+
+    With `claim` that is charged; with `mistaken` nothing was. The suspension ends.
+    """
+    return await _submit(request, "admin", Resolve, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/reservations/begin",
+    operation_class=BeginOperation,
+    status_code=200,
+    tags=["requests"],
+)
+async def begin_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Begin: the mechanism may read the data once this is answered with outcome `begun`.
+
+    Its repeat is never answered with that first decision, also with `Prefer: replay=original`.
+    """
+    return await _submit(request, "requests", Begin, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/reservations/settle",
+    operation_class=SettleOperation,
+    status_code=200,
+    tags=["requests"],
+)
+async def settle_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Settle what has begun: a session at the last level it showed, everything else in full."""
+    return await _submit(request, "requests", Settle, dataset)
+
+
+@post(
+    "/datasets/{dataset:str}/reservations/void",
+    operation_class=VoidOperation,
+    status_code=200,
+    tags=["requests"],
+)
+async def void_reservation(request: HttpRequest, dataset: FromPath[str]) -> Response[bytes]:
+    """Void a reservation that never began: exactly what it was charged comes back."""
+    return await _submit(request, "requests", Void, dataset)
 
 
 @post(
@@ -258,13 +317,14 @@ async def _response_to(
     decision = answer.decision
     assert decision is not None
     header = decode_header(decision)
-    shows_totals = bool(bytes(header.totals))
+    shows_totals = bool(bytes(header.totals)) or bool(header.parts)
     access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)
     replayed = await replay_of(request, checked, header, decision) if replays else None
     if replayed is not None:
         headers = {"Content-Location": where} | REPLAY_HEADERS
         return Response(replayed, status_code=200, media_type=JSON, headers=headers)
-    content = redact_decision(access, header, decision, answer.digest)
+    shown, value = visibility_of(request).of_decision(checked.body.dataset, decision)
+    content = redact_decision(access, shown, value, answer.digest)
     if header.outcome is not Outcome.INVALID:
         status = _STATUS.get(header.outcome, 200)
         return Response(

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from litestar import Request
 from litestar.datastructures import State
 
+from streams.answers.store import AnswerReader
 from streams.clock import Clock, SystemClock
 from streams.service import LedgerService
 from streams.settings import Settings
@@ -22,12 +23,14 @@ class Context:
     Attributes:
         clock: decides when memberships expire.
         stopping: set when the server shuts down, so that streams of events end.
+        answers: the answers to questions, None where this server has none.
     """
 
     service: LedgerService
     settings: Settings
     clock: Clock = field(default_factory=SystemClock)
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
+    answers: AnswerReader | None = None
 
 
 def context_of(request: HttpRequest) -> Context:

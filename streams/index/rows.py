@@ -8,7 +8,7 @@ from typing import Any, Final
 import apsw
 import msgspec
 
-from accountant.amounts import INFINITE, Units, format_units, parse_units
+from accountant.amounts import INFINITE, Units, format_units, parse_signed, parse_units
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import MAX_ANALYSTS, OTHERS, By, UsageRow
 from accountant.views.why import UsageByKey, UsageSums
@@ -91,7 +91,7 @@ class Rows:
         by_day = dict[str, dict[str, Units]]()
         query = "SELECT day, analyst, spent FROM analyst_days WHERE dataset = ? AND day >= ?"
         for day, analyst, spent in self._db.execute(query, (number, since_day)):
-            by_day.setdefault(analyst, {})[day] = parse_units(spent)
+            by_day.setdefault(analyst, {})[day] = _spent(spent)
         return UsageSums(
             unit=unit,
             analysts=self._used("analysts", number),
@@ -107,7 +107,7 @@ class Rows:
     def _used(self, table: str, dataset: Any) -> list[UsageByKey]:
         query = f"{_USED.format(table=table)} WHERE dataset = ? ORDER BY number"
         return [
-            UsageByKey(key, granted, refused, parse_units(spent))
+            UsageByKey(key, granted, refused, _spent(spent))
             for key, granted, refused, spent in self._db.execute(query, (dataset,))
         ]
 
@@ -142,10 +142,15 @@ def _row(columns: Any) -> UsageRow:
         granted=granted,
         refused=refused,
         unit=unit,
-        spent=spent,
+        spent=format_units(_spent(spent)),
         sequence=sequence,
         last_decided_at=decided_at,
     )
+
+
+def _spent(text: str) -> Units:
+    """Return what was spent: below 0 only where the index has not seen what was reserved."""
+    return max(0, parse_signed(text))
 
 
 def padded(units: Units) -> str:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import apsw
 
-from accountant.amounts import format_units, parse_units
+from accountant.amounts import format_signed, parse_signed
 from accountant.views.tallies import MAX_LARGEST, DecisionTally, Largest, Tallies, Tally
 from accountant.views.usage import OTHERS
 from streams.index.rows import TABLES, padded
@@ -145,7 +145,7 @@ def _forget_dataset(db: apsw.Connection, dataset: Any) -> None:
 
 def _added_rows(numbers: Mapping[str, Any], tallies: Tallies) -> Iterator[tuple[Any, ...]]:
     for (dataset, key), tally in tallies.items():
-        sums = tally.granted, tally.refused, format_units(tally.spent)
+        sums = tally.granted, tally.refused, format_signed(tally.spent)
         yield numbers[dataset], key, *sums, tally.sequence, tally.decided_at
 
 
@@ -166,7 +166,7 @@ def _write_analyst_days(
         apart = known + len(analysts) <= MOST_A_DAY
         shown = analysts if apart else _apart(db, dataset, day, analysts)
         rows += [
-            (dataset, day, analyst, tally.granted, tally.refused, format_units(tally.spent))
+            (dataset, day, analyst, tally.granted, tally.refused, format_signed(tally.spent))
             for analyst, tally in shown.items()
         ]
     db.executemany(_ADD_DAY, rows)
@@ -221,4 +221,4 @@ def _write_largest(
 
 def added(*amounts: Any) -> str:
     """Return the exact sum of amounts: SQLite's integers end at 64 bits."""
-    return format_units(sum(map(parse_units, amounts)))
+    return format_signed(sum(map(parse_signed, amounts)))

@@ -15,6 +15,7 @@ from streams.kafka.topics import wrong_count
 from streams.kafka.wire.connect_timeouts import with_short_connect
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.reader import stop
+from streams.trace_context import current_exchange
 
 _ACK_S: Final = 10.0
 _STOP_S: Final = 1.0
@@ -63,16 +64,24 @@ class Appender:
     async def append(self, source: Source, body: bytes, *, key: bytes, partition: int) -> int:
         """Append a body; return its offset once every in-sync replica has it.
 
+        The record's headers say which HTTP request it came with, if it did.
+
         Raises: JournalFault: the topic may or may not hold the body.
         """
         producer = self._producer
         if producer is None:
             raise Unavailable("not connected: retry with the same bytes")
+        exchange = current_exchange()
+        headers = None if exchange is None else exchange.headers()
         try:
             with translate_errors():
                 async with asyncio.timeout(_ACK_S):
                     metadata = await producer.send_and_wait(
-                        self._deployment.topics.of(source), value=body, key=key, partition=partition
+                        self._deployment.topics.of(source),
+                        value=body,
+                        key=key,
+                        partition=partition,
+                        headers=headers,
                     )
         except Unavailable as error:
             if isinstance(error.__cause__, OutOfOrderSequenceNumber):

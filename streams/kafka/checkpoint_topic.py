@@ -57,7 +57,7 @@ class Topic:
         self._whole = whole
 
     def put(self, checkpoint: Checkpoint, note: bytes) -> str:
-        """As `Place.put`."""
+        """As `Sink.put`."""
         tp, offset = asyncio.run(self._append(checkpoint.partition, note))
         return f"{self.name}, partition {tp.partition}, offset {offset}"
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from accountant.partition.key_hash import home_of
 from accountant.records import Genesis
+from accountant.records.placement import Placement, record_key
 from streams.errors import Refused
 from streams.kafka.wire.security import UNSECURED, Cluster, Security, security_of
 from streams.settings import Settings
@@ -50,6 +52,11 @@ class TopicNames:
         """The topic of alerts about thresholds that were reached."""
         return self.of("alerts")
 
+    @property
+    def answers(self) -> str:
+        """The topic of the answers to questions."""
+        return self.of("answers")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deployment:
@@ -60,7 +67,7 @@ class Deployment:
         application: prefix of transactional ids, and the consumer group.
         partitions: number of partitions of every topic.
         replication: number of copies of each partition; 3 in production.
-        window_ms, skew_ms: see `records.Genesis`.
+        window_ms, skew_ms, placement: see `records.Genesis`.
         security: of every connection.
     """
 
@@ -71,6 +78,7 @@ class Deployment:
     replication: int = 1
     window_ms: int = 3_600_000
     skew_ms: int = 300_000
+    placement: Placement = "name"
     security: Security = UNSECURED
 
     @property
@@ -86,7 +94,16 @@ class Deployment:
             partitions=self.partitions,
             window_ms=self.window_ms,
             skew_ms=self.skew_ms,
+            placement=self.placement,
         )
+
+    def key_of(self, dataset: str) -> bytes:
+        """Return the key of a dataset's records."""
+        return record_key(dataset, self.placement).encode()
+
+    def partition_of(self, dataset: str) -> int:
+        """Return the partition of a dataset."""
+        return home_of(dataset, self.placement, self.partitions)
 
 
 def deployment_of(settings: Settings) -> Deployment:
@@ -106,5 +123,6 @@ def deployment_of(settings: Settings) -> Deployment:
         replication=settings.replication,
         window_ms=settings.window_ms,
         skew_ms=settings.skew_ms,
+        placement=settings.placement,
         security=security_of(settings),
     )

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Final
 
 import msgspec
@@ -17,6 +17,7 @@ from accountant.records import DECODE_ERRORS, decode_decision
 from accountant.replay.replay import GenesisDiffers, check_genesis
 from streams.clock import SystemClock
 from streams.errors import Refused
+from streams.kafka.decision_reader import KafkaDecisionReader
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.batches import Record
 from streams.kafka.wire.errors import translate_errors
@@ -28,7 +29,7 @@ _PATIENCE_S: Final = 15.0
 
 async def ledger_id(deployment: Deployment) -> str | msgspec.UnsetType:
     """Return the id in partition 0, which the others share; legacy ledgers have none."""
-    with suppress(*DECODE_ERRORS):  # workers and `audit` report damage
+    with contextlib.suppress(*DECODE_ERRORS):  # workers and `audit` report damage
         genesis = decode_decision(await _first(deployment)).genesis
         return msgspec.UNSET if genesis is None else genesis.ledger
     return msgspec.UNSET
@@ -47,6 +48,25 @@ async def _first(deployment: Deployment) -> bytes:
         async for record in reader.read(decisions, reader.spans[decisions].begin):
             return record.value or b""
     return b""
+
+
+async def check_placement(deployment: Deployment) -> None:
+    """Verify only the placement, which says where every dataset is.
+
+    Raises: Refused: the ledger was created with the other one; JournalFault.
+    """
+    genesis = None
+    with (
+        contextlib.suppress(LogDamaged, *DECODE_ERRORS),  # workers and `audit` report damage
+        contextlib.closing(KafkaDecisionReader(deployment)) as reader,
+    ):
+        for first in await reader.read(0, 0, 1):
+            genesis = decode_decision(first).genesis
+    if genesis is not None:
+        try:
+            check_genesis(genesis, msgspec.structs.replace(genesis, placement=deployment.placement))
+        except GenesisDiffers as error:
+            raise Refused(f"{deployment.topics.decisions}: {error}") from error
 
 
 async def write_genesis(

@@ -38,6 +38,16 @@ class Inputs(Protocol):
     ) -> Any: ...
 
 
+class HeaderReader(Protocol):
+    """Gets the headers of records: any producer may have written them."""
+
+    def received(
+        self, partition: int, source: Source, offset: int, headers: Sequence[tuple[str, Any]]
+    ) -> None:
+        """A record with headers was read. Must return at once and not raise."""
+        ...
+
+
 class KafkaJournal:
     """The journal of one partition on Kafka.
 
@@ -47,16 +57,25 @@ class KafkaJournal:
         topics: names of the topics.
         partition: number of the partition.
         inputs: the consumer; both inputs of the partition are assigned to it, paused.
+        headers: gets the headers of inputs, which no decision depends on.
     """
 
     def __init__(
-        self, cluster: Cluster, application: str, topics: TopicNames, partition: int, inputs: Inputs
+        self,
+        cluster: Cluster,
+        application: str,
+        topics: TopicNames,
+        partition: int,
+        inputs: Inputs,
+        *,
+        headers: HeaderReader | None = None,
     ) -> None:
         self._cluster = cluster
         self._application = application
         self._topics = topics
         self._partition = partition
         self._inputs = inputs
+        self._headers = headers
         self._producer: TransactionalProducer | None = None
         self._reader: StableReader | None = None
         self._tp: dict[str, TopicPartition] = {
@@ -165,6 +184,13 @@ class KafkaJournal:
                 max_records=limit,
             )
         sources: tuple[Source, Source] = ("admin", "requests")
+        if self._headers is not None:
+            for source in sources:
+                for record in got.get(self._tp[source], ()):
+                    if record.headers:
+                        self._headers.received(
+                            self._partition, source, record.offset, record.headers
+                        )
         return [
             Input(source, record.offset, record.key, record.value, record.timestamp)
             for source in sources

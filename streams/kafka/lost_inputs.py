@@ -21,8 +21,9 @@ from accountant.records.inputs import MAX_PURPOSE, Input
 from accountant.records.outcomes import Outcome
 from accountant.records.texts import check_text
 from accountant.replay.replay import Replay
-from streams.clock import CheckedClock, SystemClock
+from streams.clock import CheckedClock, Clock, SystemClock
 from streams.errors import Refused
+from streams.kafka.broker_clock import compare_clock
 from streams.kafka.deployment import Deployment
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.wire.connect_timeouts import with_short_connect
@@ -49,6 +50,7 @@ async def accept_lost_inputs(
     first: int,
     reason: str,
     progress: Progress = _no_progress,
+    clock: Clock | None = None,
 ) -> str:
     """Let a partition continue after inputs that are lost for good; return the result in words.
 
@@ -61,7 +63,9 @@ async def accept_lost_inputs(
         first: the next offset to decide, as the halted worker names it.
         reason: for people, at most 200 characters.
         progress: called from time to time while this appends empty records.
+        clock: dates the decision; default the machine's.
     Raises: Refused: nothing is lost, or `first` is not next; nothing is written. LogDamaged.
+        ClockOutOfRange: the clock is ahead of the broker's, or disagrees with the log.
         RequestInvalid: of the reason.
         JournalFault: try again; completed steps are not repeated.
     """
@@ -86,7 +90,9 @@ async def accept_lost_inputs(
         )
     if span.begin > first:
         note = f"lost: offsets {first} to {span.begin - 1} of {place.topic}: {reason}"
-        number = await _decide_lost(deployment, source, partition, first, span.begin, note)
+        clock = clock or SystemClock()
+        await compare_clock(deployment, clock, "command")
+        number = await _decide_lost(deployment, source, partition, first, span.begin, note, clock)
         return (
             f"{place.topic}, partition {partition}: decision {number} gives up offsets {first} to "
             f"{span.begin - 1}; {span.begin} is next. Restart the worker"
@@ -136,7 +142,13 @@ class NoInputs:
 
 
 async def _decide_lost(
-    deployment: Deployment, source: Source, partition: int, first: int, begin: int, note: str
+    deployment: Deployment,
+    source: Source,
+    partition: int,
+    first: int,
+    begin: int,
+    note: str,
+    clock: Clock,
 ) -> int:
     """Decide the offset before `begin` as the partition's owner; return the decision's number.
 
@@ -153,7 +165,7 @@ async def _decide_lost(
             raise Refused(
                 f"{source}: the next offset to decide is {state.next[source]} by now, not {first}"
             )
-        now = CheckedClock(SystemClock()).now(state.decided_at)
+        now = CheckedClock(clock).now(state.decided_at)
         draft = Draft(state)
         record = Input(source, begin - 1, None, note.encode(), now)
         encoded = decide(draft, record, now)

@@ -245,7 +245,7 @@ async def _write(
         # `_compare`, also one of an open transaction.
         producer.expect_at(topic, existing.end)
         done = existing.known
-        for records in _transactions(rest):
+        for records in _transactions(deployment, rest):
             await producer.transact(number, {topic: records})
             done += len(records)
             progress(number, done)
@@ -255,10 +255,10 @@ async def _write(
         producer.drop()
 
 
-def _transactions(values: Iterator[bytes]) -> Iterator[list[Record]]:
+def _transactions(deployment: Deployment, values: Iterator[bytes]) -> Iterator[list[Record]]:
     """Yield the records of each transaction, with the timestamps that the worker gave them.
 
-    The worker took each key from the input. No decision holds that key, so the dataset's name
+    The worker took each key from the input. No decision holds that key, so the dataset's own key
     replaces it.
     """
     records: list[Record] = []
@@ -268,7 +268,7 @@ def _transactions(values: Iterator[bytes]) -> Iterator[list[Record]]:
             yield records
             records, size = [], 0
         decision = decode_decision(value)
-        key = None if decision.dataset is None else decision.dataset.encode()
+        key = None if decision.dataset is None else deployment.key_of(decision.dataset)
         records.append(Record(key, value, from_iso(decision.decided_at)))
         size += len(value)
     if records:

@@ -10,15 +10,17 @@ from typing import Final, Self
 from accountant.advice.preview import Preview
 from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
-from accountant.partition.key_hash import partition_of
 from accountant.policy import Policy
 from accountant.records import Decision, Snapshot, Source, decode_decision
 from accountant.records.header import decode_header
 from accountant.records.inputs import CheckedInput
 from accountant.records.members import Member, MemberRow
 from accountant.records.outcomes import SETS_MEMBERS, Outcome
+from accountant.records.parts import lines_by_dataset
 from accountant.records.previews import PreviewRequest
+from accountant.records.reservation_rows import ReservationRow
 from accountant.records.state_rows import Row
+from accountant.reservations.reservation import Reservation
 from accountant.times import from_iso
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.follow import ViewFolder, counted_decision, runs
@@ -26,6 +28,7 @@ from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.members import MemberViews
 from accountant.views.overview import Overview
+from accountant.views.reservations import OpenReservations, ReservationPage
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import UsageSums, Why
@@ -38,8 +41,10 @@ from streams.kafka.deployment import Deployment
 from streams.kafka.follower.limits import FollowerLimits
 from streams.kafka.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.follower.tail import Tail
+from streams.kafka.genesis import check_placement
 from streams.kafka.topics import check_partition_counts
 from streams.kafka.usage import KafkaUsage
+from streams.reservation_reads import reservations_of
 from streams.service import Answer, Appended, Readiness, heads_of
 
 MAX_PENDING: Final = 10_000
@@ -76,7 +81,9 @@ class KafkaService:
         self.usage_index = KafkaUsage(deployment, index)
         self._view_folder = ViewFolder(self._views, {})
         self._members = MemberViews()
-        self._limits = FollowerLimits(self._members, self._clock, deployment.partitions)
+        self._limits = FollowerLimits(
+            self._members, self._clock, deployment.partitions, deployment.placement
+        )
         self._appender = Appender(deployment)
         self._pending: dict[InputPosition, asyncio.Future[bytes]] = {}
         self._events = Broadcast[Decision]()
@@ -103,7 +110,8 @@ class KafkaService:
 
         Raises:
             Unavailable: the broker did not answer within `wait` seconds.
-            Refused: topics are missing, or their number of partitions differs from the setting.
+            Refused: topics are missing, or their number of partitions or the ledger's placement
+                differs from the setting.
         """
         until = asyncio.get_running_loop().time() + wait
         # Check first, so that missing topics are reported before other waits time out.
@@ -146,7 +154,7 @@ class KafkaService:
         self, source: Source, body: bytes, *, wait: float, checked: CheckedInput | None = None
     ) -> Answer:
         dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
-        partition = partition_of(dataset.encode(), self._deployment.partitions)
+        partition = self._deployment.partition_of(dataset)
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
         if len(self._pending) >= MAX_PENDING:
@@ -161,7 +169,7 @@ class KafkaService:
     async def _submit(
         self, source: Source, body: bytes, dataset: str, partition: int, wait: float
     ) -> Answer:
-        key = dataset.encode()
+        key = self._deployment.key_of(dataset)
         offset = await self._appender.append(source, body, key=key, partition=partition)
         position: InputPosition = partition, source, offset
         decision = self._recent.by_position.get(position)
@@ -217,6 +225,20 @@ class KafkaService:
         self._check_follows()
         return [] if view is None else await asyncio.to_thread(self._limits.levels, view)
 
+    async def open_reservations(self, dataset: str) -> OpenReservations:
+        """As `LedgerService.open_reservations`."""
+        view = self._views.get(dataset)
+        self._check_follows()
+        return OpenReservations((), 0, {}) if view is None else self._limits.reservations(view)
+
+    async def reservations(
+        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+    ) -> ReservationPage:
+        now = self._clock.now()
+        return await reservations_of(
+            self, dataset, after=after, limit=limit, holder=holder, now=now
+        )
+
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         view = self._views.get(dataset)
         self._check_follows()
@@ -251,6 +273,10 @@ class KafkaService:
         """As `LedgerService.partitions`."""
         return self._deployment.partitions
 
+    def partition_of(self, dataset: str) -> int:
+        """As `LedgerService.partition_of`."""
+        return self._deployment.partition_of(dataset)
+
     async def read_log(self, partition: int, first: int, limit: int) -> list[bytes]:
         """As `LedgerService.read_log`."""
         return await self.usage_index.log.read(partition, first, limit)
@@ -276,6 +302,11 @@ class KafkaService:
         self._check_follows()
         return self._members.get(dataset, name)
 
+    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
+        """As `LedgerService.open_reservation`."""
+        self._check_follows()
+        return self._limits.reservation(dataset, grant)
+
     def memberships(self, name: str) -> list[MemberRow]:
         """As `LedgerService.memberships`."""
         self._check_follows()
@@ -284,7 +315,7 @@ class KafkaService:
     def decided_at(self, dataset: str) -> int:
         """As `LedgerService.decided_at`."""
         self._check_follows()
-        return self._tail.decided_at(partition_of(dataset.encode(), self._deployment.partitions))
+        return self._tail.decided_at(self._deployment.partition_of(dataset))
 
     def ordered_before(self) -> int | None:
         """As `Service.ordered_before`."""
@@ -339,6 +370,8 @@ class KafkaService:
             self._members.take_row(row)
         elif isinstance(row, LevelRow):
             self._limits.take_row(row)
+        elif isinstance(row, ReservationRow):
+            self._limits.take_reservation_row(row)
         elif isinstance(row, Snapshot):
             self._view_folder.take_row(row)
 
@@ -359,12 +392,18 @@ class KafkaService:
         last = lines[-1]
         self._tail.take_time(partition, last.partition_sequence, from_iso(last.decided_at))
         crossed: list[Alert] = []
-        decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
+        parts = [
+            part
+            for line, value in zip(lines, values, strict=True)
+            for part in lines_by_dataset(line, value)
+        ]
+        decided = (counted_decision(*part, usage=False) for part in parts)
         for dataset, run in runs(decided).items():
             crossed += self._view_folder.take_run(dataset, run)
-        self._limits.take_lines(partition, lines, self._views)
+        by_dataset = [line for line, _ in parts], [value for _, value in parts]
+        self._limits.take_lines(partition, *by_dataset, self._views)
         if self._alerts.has_readers:
-            crossed += self._limits.alerts(zip(lines, values, strict=True), self._views)
+            crossed += self._limits.alerts(parts, self._views)
         self.usage_index.note_decision(partition, last.partition_sequence)
         if self._events.has_readers:
             self._events.send([decode_decision(value) for value in values])
@@ -382,7 +421,7 @@ def _branch_of(value: bytes) -> int:
 
 
 async def _check_needed(deployment: Deployment) -> None:
-    """Verify that the topics exist; check a second time before refusing.
+    """Verify that the topics exist, with the ledger's placement; check topics a second time.
 
     Raises: Refused; JournalFault.
     """
@@ -391,6 +430,7 @@ async def _check_needed(deployment: Deployment) -> None:
     except Refused:
         await asyncio.sleep(_TOPIC_SPREAD_S)
         await check_partition_counts(deployment, _NEEDED)
+    await check_placement(deployment)
 
 
 def _sort_by_name(views: list[tuple[str, DatasetView]]) -> list[DatasetView]:

@@ -24,7 +24,9 @@ _INPUT: Final = {
     "cleanup.policy": "delete",
     "message.timestamp.type": "LogAppendTime",
     "compression.type": "uncompressed",
-    "max.message.bytes": "262144",
+    # Of a whole batch, as Kafka's own default: clients fill batches of about 1 MB unless configured
+    # otherwise. The limit of one record is checked when it is decided (`oversize`).
+    "max.message.bytes": "1048588",
     # 30 days: an input must outlast every outage, because each input must get a decision.
     "retention.ms": "2592000000",
     "retention.bytes": "-1",
@@ -54,6 +56,13 @@ SETTINGS: Final[dict[str, dict[str, str]]] = {
     "dead_letters": {"cleanup.policy": "delete", **_BATCH},
     # Alerts are few and stored for ever: a reader from the beginning learns all published ones.
     "alerts": {"cleanup.policy": "delete", **_FOREVER, **_BATCH},
+    # The first answer of a grant is the answer for ever, so none may be deleted.
+    "answers": {
+        "cleanup.policy": "delete",
+        **_FOREVER,
+        # A session shows up to 64 levels of up to 10,000 groups.
+        "max.message.bytes": "16777216",
+    },
 }
 """The settings of each topic: `create` sets them and `check` requires them."""
 

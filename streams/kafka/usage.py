@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Final, TypeVar
 
-from accountant.partition.key_hash import partition_of
+from accountant.records.parts import value_about
 from accountant.views.usage import By, UsageRow
 from accountant.views.why import UsageSums
 from streams.errors import Unavailable
@@ -38,7 +38,7 @@ class KafkaUsage:
     """
 
     def __init__(self, deployment: Deployment, path: Path | None) -> None:
-        self._partitions = deployment.partitions
+        self._deployment = deployment
         self._path = path
         self._logs = BlockingLogReader(deployment)
         self._reader = UsageReader(
@@ -71,7 +71,7 @@ class KafkaUsage:
 
         Raises: Unavailable: the index lags, or cannot be read.
         """
-        partition = partition_of(dataset.encode(), self._partitions)
+        partition = self._deployment.partition_of(dataset)
         until_sequence = self._last.get(partition, -1)
         return await self._read(
             lambda wait: self._reader.rows(
@@ -84,7 +84,7 @@ class KafkaUsage:
 
         Raises: Unavailable: the index lags, or cannot be read.
         """
-        partition = partition_of(dataset.encode(), self._partitions)
+        partition = self._deployment.partition_of(dataset)
         until_sequence = self._last.get(partition, -1)
         return await self._read(
             lambda wait: self._reader.sums(
@@ -97,14 +97,15 @@ class KafkaUsage:
 
         Raises: Unavailable: the index lags, or it or the log cannot be read. LogDamaged.
         """
-        partition = partition_of(dataset.encode(), self._partitions)
+        partition = self._deployment.partition_of(dataset)
         until_sequence = self._last.get(partition, -1)
         places = await self._read(
             lambda wait: self._reader.places(
                 dataset, until_sequence, after=after, limit=limit, partition=partition, wait=wait
             )
         )
-        return await self.log.decisions(partition, [place for _, place in places])
+        found = await self.log.decisions(partition, [place for _, place in places])
+        return [value_about(value, dataset) for value in found]
 
     async def _read(self, take: Callable[[float], T]) -> T:
         if self._closed:

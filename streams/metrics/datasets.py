@@ -9,8 +9,10 @@ from typing import Final
 from prometheus_client.core import Metric
 
 from accountant.amounts import UNIT
+from accountant.fractional import round_up_amounts
 from accountant.ledger import Ledger
 from accountant.policy import guarantee_of
+from accountant.reservations.held import settled_ratio
 from streams.metrics.snapshot import MetricsSnapshot
 from streams.metrics.text_families import TextFamily, label, line
 
@@ -28,12 +30,16 @@ _FIXED: Final = {
 }
 _MOVING: Final = {
     "privacy_filter_left": "Remaining amounts of the filter's sums.",
-    "privacy_filter_spent_ratio": "Part of the additive budget that is spent, 0 to 1.",
+    "privacy_filter_reserved": "Amounts of the filter's sums that open reservations hold.",
+    "privacy_filter_spent_ratio": "Part of the additive budget that is spent or reserved, 0 to 1.",
+    "privacy_filter_settled_ratio": "Part of it that is spent and not reserved: it never falls.",
     "privacy_filter_delta_spent": "Sum of the deltas of the granted claims.",
-    "privacy_filter_exhausted": "1 once the budget is used up.",
+    "privacy_filter_exhausted": "1 while the budget is used up.",
     "privacy_odometer_epsilon": "Upper bound on the privacy loss so far, in nats.",
     "privacy_dataset_closed": "1 once the dataset is closed and grants nothing more.",
     "privacy_dataset_paused": "1 while the dataset is paused and grants nothing.",
+    "privacy_dataset_suspended": "1 while a reservation that went beyond its maximum stops grants.",
+    "privacy_guarantee_void": "1 while the guarantee does not hold, because a claim was false.",
 }
 
 
@@ -68,7 +74,7 @@ class DatasetCollector:
                 yield TextFamily(family, what, typ, next(columns, ()))
         yield TextFamily(
             _BURN,
-            "Spent ratio over the part of the horizon that has passed: 1 lasts exactly until then.",
+            "Settled ratio over the elapsed part of the horizon: 1 lasts exactly until its end.",
             "gauge",
             [_burn(ledger, snapshot.at) for ledger in snapshot.ledgers.values()],
         )
@@ -122,17 +128,31 @@ def _moving(ledger: Ledger) -> tuple[str, ...]:
     of = f'{{dataset="{ledger.dataset}"'
     left = zip(sums, ledger.remaining, strict=True)
     readings = zip(plan.reader_names, ledger.readings, strict=True)
+    held = _held_amounts(ledger)
     deltas = [total for name, total in zip(sums, ledger.totals, strict=False) if _is_delta(name)]
     spent = f"privacy_filter_delta_spent{of}}} {sum(deltas) / UNIT!r}\n" if deltas else ""
     return (
         "".join([f'privacy_filter_left{of},unit="{u}"}} {v / UNIT!r}\n' for u, v in left]),
+        "".join([f'privacy_filter_reserved{of},unit="{u}"}} {v!r}\n' for u, v in held]),
         f"privacy_filter_spent_ratio{of}}} {ledger.spent_ratio!r}\n",
+        f"privacy_filter_settled_ratio{of}}} {settled_ratio(ledger)!r}\n",
         spent,
         f"privacy_filter_exhausted{of}}} {ledger.exhausted:d}.0\n",
         "".join([f'privacy_odometer_epsilon{of},odometer="{o}"}} {v!r}\n' for o, v in readings]),
         f"privacy_dataset_closed{of}}} {ledger.closed:d}.0\n",
         f"privacy_dataset_paused{of}}} {ledger.paused:d}.0\n",
+        f"privacy_dataset_suspended{of}}} {ledger.suspended:d}.0\n",
+        f"privacy_guarantee_void{of}}} {ledger.is_void:d}.0\n",
     )
+
+
+def _held_amounts(ledger: Ledger) -> list[tuple[str, float]]:
+    """Return the amount of each of the filter's sums that open reservations hold."""
+    sums = ledger.plan.kind.sums
+    if ledger.held is None:
+        return [(name, 0.0) for name in sums]
+    amounts = round_up_amounts(ledger.held.amounts)
+    return [(name, amount / UNIT) for name, amount in zip(sums, amounts, strict=False)]
 
 
 @cache
@@ -148,4 +168,4 @@ def _burn(ledger: Ledger, at: int) -> str:
         return ""
     # A rate over the first minutes means nothing: the first day counts as a whole one.
     passed = max(at - ledger.opened_at, _DAY_MS) / 1000
-    return line(_BURN, label("dataset", ledger.dataset), ledger.spent_ratio * horizon / passed)
+    return line(_BURN, label("dataset", ledger.dataset), settled_ratio(ledger) * horizon / passed)

@@ -14,6 +14,7 @@ from streams.clock import Clock, SystemClock
 from streams.index import UsageReader
 from streams.metrics.levels import shown_levels
 from streams.metrics.partition_counters import CountedCommit, Kind, PartitionCounters, requests_of
+from streams.metrics.reservations import open_reservations
 from streams.metrics.snapshot import AnalystUse, MetricsSnapshot
 from streams.metrics.usage import LiveUsage, uses_of, uses_of_rows
 from streams.processing.observers import Committed, Lag
@@ -141,6 +142,7 @@ class LiveLedgers:
         levels, not_shown = None, 0
         if self._levels:  # not under the lock: the deciding thread would wait
             levels, not_shown = shown_levels(partitions_held, at, self._levels)
+        reservations = open_reservations(partitions_held, at)
         state = None
         if self._index is not None:  # not under the lock: it waits for a file
             uptos = {number: each.sequence for number, each in partitions.items()}
@@ -160,6 +162,7 @@ class LiveLedgers:
             index=state,
             levels=levels,
             levels_not_shown=not_shown,
+            reservations=reservations,
         )
 
     def requests(self) -> Mapping[Kind, int]:

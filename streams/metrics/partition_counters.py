@@ -8,7 +8,7 @@ from itertools import islice
 from typing import Final, NamedTuple
 
 from accountant.partition import Partition
-from accountant.records.encoded_decision import EncodedDecision
+from accountant.records.encoded_decision import EncodedDecision, by_dataset
 from accountant.records.inputs import Input
 from accountant.records.outcomes import PAUSES, Outcome
 from streams.errors import Fenced
@@ -117,7 +117,8 @@ class PartitionCounters:
         # Remove only these: `note` may append more meanwhile.
         del self._waiting[: len(commits)]
         self._waiting_records = 0
-        decided = [encoded for commit in commits for _, encoded in commit.records]
+        # A request over several datasets counts in each of them.
+        decided = by_dataset(encoded for commit in commits for _, encoded in commit.records)
         # Nearly all are grants: count those by name alone, since strings cache their hashes.
         # Count the rest by values, since hashing an enum's member is a call into Python.
         self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])

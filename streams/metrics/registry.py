@@ -18,6 +18,7 @@ from streams.metrics.analysts import analyst_families, index_families
 from streams.metrics.datasets import DatasetCollector
 from streams.metrics.levels import level_families
 from streams.metrics.partitions import partition_families
+from streams.metrics.reservations import reservation_families
 from streams.metrics.snapshot import MetricsSnapshot, MetricsSource
 from streams.metrics.text_families import TextFamily
 
@@ -34,6 +35,7 @@ class _LedgerCollector(Collector):
     def collect(self) -> Iterator[Metric]:
         snapshot = self._source.snapshot()
         yield from self._datasets.collect(snapshot)
+        yield from reservation_families(snapshot.reservations)
         yield from request_families(snapshot)
         yield from analyst_families(snapshot.analysts, snapshot.analysts_left_out)
         yield from index_families(snapshot.index)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from accountant.ledger import Ledger
+from accountant.reservations.deadlines import ReservationCounts
 from accountant.views.limit_views import LevelView
 from streams.index import IndexState
 from streams.metrics.histogram import Buckets
@@ -92,6 +93,7 @@ class MetricsSnapshot:
         index: None if this process has no usage index.
         levels: limits in force; None if a setting switches them off.
         levels_not_shown: number of further limits in force.
+        reservations: open ones, by dataset; only of datasets that have some.
     """
 
     at: int
@@ -105,6 +107,7 @@ class MetricsSnapshot:
     index: IndexState | None = None
     levels: Sequence[LevelUse] | None = field(default=None)
     levels_not_shown: int = 0
+    reservations: Mapping[str, ReservationCounts] = field(default_factory=dict)
 
 
 class MetricsSource(Protocol):

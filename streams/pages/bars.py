@@ -18,14 +18,14 @@ from accountant.display.limits import (
 from accountant.display.numbers import (
     Amount,
     Tone,
+    counting_amounts,
     nonzero_amounts,
     part_of,
     remaining_amounts,
     spent_amounts,
-    spent_percent,
     tone,
-    unspent_percent,
 )
+from accountant.display.spending import ratio_for_good, settled_amount, spending
 from accountant.display.times import time_until
 from accountant.limits.wire import Scope, Texts
 from accountant.views.limit_views import LevelView, PaceView, ShareView
@@ -36,7 +36,9 @@ class Bar(NamedTuple):
 
     Attributes:
         width: the used percentage; at least 0.5 if anything is used.
+        reserved_width: the percentage that open reservations hold, next to it.
         used, left: percentages; used is rounded up, left down.
+        reserved: the percentage that open reservations hold; "" for nothing.
         tone: `near` from 80 % on, `full` if nothing is left. The colour only repeats `used`.
     """
 
@@ -44,6 +46,8 @@ class Bar(NamedTuple):
     used: str
     left: str
     tone: Tone
+    reserved_width: float = 0.0
+    reserved: str = ""
 
 
 class LimitBar(NamedTuple):
@@ -64,7 +68,7 @@ class PaceBar(NamedTuple):
     """A period limit.
 
     Attributes:
-        ends: when more is available, in the log's format. `in_words`: in how long.
+        ends: when the next period begins, in the log's format. `in_words`: in how long.
     """
 
     limit: LimitBar
@@ -101,10 +105,21 @@ class LevelBars(NamedTuple):
     share: ShareBar | None
 
 
-def bar_of(ratio: float | Decimal) -> Bar:
-    """Return the bar of a used part, in [0, 1]."""
-    width = round(max(0.5, 100 * float(ratio)), 2) if ratio else 0.0
-    return Bar(width, spent_percent(ratio), unspent_percent(ratio), tone(ratio))
+def bar_of(ratio: float | Decimal, reserved: float | None = None) -> Bar:
+    """Return the bar of a used part, in [0, 1].
+
+    Args:
+        ratio: the part that is used or reserved.
+        reserved: the part that open reservations hold.
+    """
+    found, settled = spending(ratio, reserved), ratio_for_good(ratio, reserved)
+    return Bar(
+        _width(settled), found.spent, found.left, tone(ratio), _width(reserved), found.reserved
+    )
+
+
+def _width(part: float | Decimal | None) -> float:
+    return round(max(0.5, 100 * float(part)), 2) if part else 0.0
 
 
 def levels_of(views: Sequence[LevelView], now: int) -> tuple[LevelBars, ...]:
@@ -143,14 +158,22 @@ def _about(view: LevelView) -> str:
 def _limit(view: LevelView) -> LimitBar | None:
     if view.budget is None:
         return None
-    bar = None if view.spent_ratio is None else bar_of(view.spent_ratio)
-    used = nonzero_amounts(spent_amounts(view.used))
-    return LimitBar(budget_words(view), bar, used, remaining_amounts(view.left))
+    bar = None if view.spent_ratio is None else bar_of(view.spent_ratio, view.held_ratio)
+    left = counting_amounts(view.left, budget=view.budget)
+    held = view.held or {}
+    used = {
+        name: settled_amount(text, held.get(name, "0"))
+        for name, text in (view.used or {}).items()
+        if name in left
+    }
+    shown = nonzero_amounts(spent_amounts(used))
+    return LimitBar(budget_words(view), bar, shown, remaining_amounts(left))
 
 
 def _pace(view: PaceView, now: int, *, has_usage: bool) -> PaceBar:
-    bar = bar_of(part_of(first_of(view.used), first_of(view.budget))) if has_usage else None
-    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), remaining_amounts(view.left))
+    bar = bar_of(view.spent_ratio, view.held_ratio) if has_usage else None
+    left = remaining_amounts(counting_amounts(view.left, budget=view.budget))
+    limit = LimitBar(pace_words(view), bar, spent_amounts(view.used), left)
     return PaceBar(limit, view.ends_at, time_until(view.ends_at, now))
 
 
@@ -159,4 +182,5 @@ def _share(view: ShareView) -> ShareBar:
     used = whole - left if left.is_finite() and whole.is_finite() else whole
     # A fully used share is normal: no warning colour.
     bar = bar_of(part_of(used, whole))._replace(tone="calm")
-    return ShareBar(share_words(view), bar, remaining_amounts(view.left))
+    reserved = remaining_amounts(counting_amounts(view.left, budget=view.budget))
+    return ShareBar(share_words(view), bar, reserved)

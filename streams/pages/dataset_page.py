@@ -9,6 +9,7 @@ from urllib.parse import quote
 
 from litestar import Response, get
 from litestar.params import FromPath
+from msgspec import UNSET
 
 from accountant.display.admin_refusals import CurrentDataset
 from accountant.display.teams import notes_of_limit, notes_of_member
@@ -20,20 +21,24 @@ from accountant.records.outcomes import Outcome
 from accountant.times import from_iso, issued_at, uuid7
 from accountant.views.usage import analyst_in
 from accountant.views.visibility import sees_decision
+from accountant.views.why.forecast import TOO_YOUNG
 from streams.auth.decision_pages import log_reading
 from streams.auth.unknown_dataset import closest_dataset
 from streams.auth.visibility import caller_of
-from streams.http.context import HttpRequest, context_of
-from streams.pages import form_data, preview_form
+from streams.http.context import Context, HttpRequest, context_of
+from streams.pages import form_data, preview_form, question_form
+from streams.pages.answer_rows import recent_answers
 from streams.pages.bars import levels_of
 from streams.pages.flash import Message, message
 from streams.pages.form_data import FormData
 from streams.pages.headline import headline, own_budget
 from streams.pages.odometers import odometer_rows
-from streams.pages.page_data import PageData, preview_claim, read_page
+from streams.pages.page_data import PageData, preview_claim, preview_question, read_page
 from streams.pages.paths import dataset_page as dataset_address
+from streams.pages.question_form import QuestionForm
 from streams.pages.render import render_page
 from streams.pages.request_rows import request_row
+from streams.pages.reservation_rows import reservation_row
 from streams.pages.spending import forecast_notes
 from streams.service import LedgerService
 
@@ -60,12 +65,14 @@ async def dataset_page(
     member: FormData | None = None,
     limit: FormData | None = None,
     pause: FormData | None = None,
+    void: FormData | None = None,
     flash: Message | None = None,
 ) -> Response[Any]:
     """Return the page of a dataset.
 
     Args:
-        member, limit, pause: the forms as the browser sent them, to be corrected and sent again.
+        member, limit, pause, void: the forms as the browser sent them, to be corrected and sent
+            again.
         flash: the message on top of the page.
     """
     context, service = context_of(request), context_of(request).service
@@ -82,14 +89,32 @@ async def dataset_page(
     preview = preview_form.parse_query(query)
     if "kind" in query and status == 200:
         preview = await preview_claim(service, found, preview)
+    questions = await _question_form(context, found, query, previews=status == 200)
     values: dict[str, Any] = {
+        "questions": questions,
+        "answers": await recent_answers(context.answers, found.view.dataset, found.decisions),
         "member_form": member or _member_form(found, query),
         "limit_form": limit or _limit_form(found, query),
         "pause_form": pause or _pause_form(found),
+        "void_form": void or _void_form(found),
         "preview": preview,
         "flash": flash,
     }
     return render_page(request, "dataset/page.html", status=status, **_shown(found), **values)
+
+
+async def _question_form(
+    context: Context, found: PageData, query: Mapping[str, str], *, previews: bool
+) -> QuestionForm | None:
+    """Return the form that asks, None where the viewer cannot ask or nobody would answer."""
+    view, viewer = found.view, found.viewer
+    may_ask = (viewer.asks or not viewer.is_authenticated) and not view.closed
+    if view.schema is UNSET or context.answers is None or not may_ask:
+        return None
+    form = question_form.parse_query(query, view.schema)
+    if "ask" not in query or not previews:
+        return form
+    return await preview_question(context.service, found, form, new_id(found.now))
 
 
 def _team_notes(found: PageData, decision: Decision | None) -> list[str]:
@@ -128,11 +153,15 @@ def _shown(found: PageData) -> dict[str, Any]:
         "own": None if found.budget is None else own_budget(found.budget, view.state, now),
         "levels": levels_of(found.levels[:_MOST_LEVELS], now),
         "more_levels": max(0, len(found.levels) - _MOST_LEVELS),
+        "reservations": list(map(reservation_row, found.reservations)),
+        "more_reservations": found.has_more_reservations,
         "usage": found.usage,
         "requests": [
-            request_row(each, found.levels or own_levels, now) for each in found.decisions
+            request_row(each, found.levels or own_levels, now, view.policy)
+            for each in found.decisions
         ],
         "recent": found.recent,
+        "too_young": TOO_YOUNG,
         "forecast_note": forecast_notes(found.usage.forecasts),
         "odometers": odometer_rows(view),
         "members": [_member_row(each, now) for each in found.members[:_MOST_MEMBERS]],
@@ -178,7 +207,7 @@ def _refill(
     try:
         if viewer.sets_members:
             member = form_data.refill("member", decision.request, again) or member
-        if viewer.sets_limits:
+        if viewer.sets_limits and not found.view.closed:
             limit = form_data.refill("limit", decision.request, again) or limit
     except RequestInvalid:  # not the record of a form
         pass
@@ -205,8 +234,14 @@ def _pause_form(found: PageData) -> FormData | None:
     return form_data.pause_form(new_id(found.now), by=_by(found))
 
 
+def _void_form(found: PageData) -> FormData | None:
+    if not found.viewer.sets_limits or not found.reservations:
+        return None
+    return form_data.void_form(new_id(found.now), by=_by(found))
+
+
 def _limit_form(found: PageData, query: Mapping[str, str]) -> FormData | None:
-    if not found.viewer.sets_limits:
+    if not found.viewer.sets_limits or found.view.closed:
         return None
     wanted = query.get("scope"), query.get("name") or None
     known = next((each for each in found.levels if (each.scope, each.name) == wanted), None)

@@ -10,15 +10,16 @@ from accountant.display.limits import limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.reasons import REASONS
 from accountant.display.refusals import refusal_words
+from accountant.display.reservations import step_words
 from accountant.display.texts import capital
 from accountant.records import Decision
-from accountant.records.outcomes import PAUSES, Outcome
+from accountant.records.outcomes import PAUSES, STEPS, Outcome
 
 _DONE: Final = frozenset(
     {
         *(Outcome.MEMBER_SET, Outcome.MEMBER_REMOVED),
         *(Outcome.LIMIT_SET, Outcome.LIMIT_REMOVED),
-        *PAUSES,
+        *(*PAUSES, *STEPS),
     }
 )
 
@@ -69,6 +70,8 @@ def _done(decision: Decision) -> str:
         return "The dataset is paused"
     if decision.outcome is Outcome.RESUMED:
         return "The dataset is resumed"
+    if decision.outcome in STEPS:
+        return capital(step_words(decision))
     if decision.member is not None:
         return member_sentence(decision.member)
     return "" if decision.limit is None else capital(limit_sentence(decision.limit))

@@ -32,6 +32,7 @@ _BEYOND: Final = (
 _MEMBER: Final = ("member", "team", "until", "reason", "by")
 _LIMIT: Final = ("scope", "name", "part", "pace_part", "pace_days", "reserved", "reason", "by")
 _PAUSE: Final = ("reason", "by")
+_VOID: Final = ("grant", "by")
 _BUDGET: Final = ("filter", "epsilon", "rho", "delta", "delta_for_claims")
 """The fields of a separate budget on the form; filters with more fields need a program."""
 
@@ -64,7 +65,7 @@ class FormRecord(NamedTuple):
 
 def parse_form(kind: str, fields: Mapping[str, str]) -> FormData:
     """Return the contents of a submitted form; each role is a separate checkbox."""
-    names = {"member": _MEMBER, "pause": _PAUSE}.get(kind, (*_LIMIT, *_BUDGET))
+    names = {"member": _MEMBER, "pause": _PAUSE, "void": _VOID}.get(kind, (*_LIMIT, *_BUDGET))
     values = {name: fields.get(name, "")[:_LONGEST].strip() for name in names}
     roles = frozenset(role for role in ROLES if fields.get(f"role_{role}"))
     changes = fields.get("changes") == "yes"
@@ -85,6 +86,11 @@ def member_form(request_id: str, member: Member | None, **more: str) -> FormData
 def pause_form(request_id: str, **more: str) -> FormData:
     """Return the empty form that pauses or resumes a dataset."""
     return FormData(request_id, dict.fromkeys(_PAUSE, "") | more)
+
+
+def void_form(request_id: str, **more: str) -> FormData:
+    """Return the empty form that voids a reservation."""
+    return FormData(request_id, dict.fromkeys(_VOID, "") | more)
 
 
 def limit_form(request_id: str, limit: LevelView | None, **more: str) -> FormData:
@@ -164,6 +170,16 @@ def pause_record(
     """
     fields = {"as": "administrator" if as_administrator else None}
     return _record("resume" if resumes else "pause", form, dataset, by, fields)
+
+
+def void_record(form: FormData, dataset: str, by: str) -> FormRecord:
+    """Return the record of an owner who voids a reservation.
+
+    Raises: RequestInvalid: a field breaks a rule.
+    """
+    head = {"version": VERSION, "type": "void", "request_id": form.request_id}
+    body = encode({**head, "analyst": by, "dataset": dataset, "grant": form.values["grant"]})
+    return FormRecord(body, check_body("requests", body))
 
 
 def limit_record(form: FormData, dataset: str, by: str, *, removes: bool) -> FormRecord:

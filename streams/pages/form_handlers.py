@@ -1,4 +1,4 @@
-"""POST /pages/datasets/{dataset}/members, /limits and /pause: the owners' forms."""
+"""POST /pages/datasets/{dataset}/members, /limits, /pause and /reservations: owners' forms."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from litestar.response import Redirect
 
 from accountant.display.reasons import REASONS
 from accountant.errors import RequestInvalid
-from accountant.records import Decision, FieldError, decode_decision
+from accountant.records import Decision, FieldError, Source, decode_decision
 from accountant.records.outcomes import Outcome
 from streams.auth.authorization import check_may_know, check_may_send
 from streams.auth.visibility import visibility_of
@@ -29,7 +29,7 @@ from streams.pages.paths import dataset_page as dataset_address
 from streams.pages.render import render_page
 from streams.service import LedgerService
 
-Kind = Literal["member", "limit", "pause"]
+Kind = Literal["member", "limit", "pause", "void"]
 
 _RESEND: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
 _REPLACES: Final = (
@@ -62,6 +62,12 @@ async def post_pause(request: HttpRequest, dataset: FromPath[str]) -> Response[A
     return await _post(request, dataset, "pause")
 
 
+@post("/pages/datasets/{dataset:str}/reservations", include_in_schema=False, status_code=303)
+async def post_void(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+    """Void a reservation by the page's form."""
+    return await _post(request, dataset, "void")
+
+
 async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
     fields = await read_form(request)
     visibility = visibility_of(request)
@@ -70,7 +76,7 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         return await dataset_not_found(request, dataset)
     view, access = found
     viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
-    if not (viewer.sets_limits if kind == "limit" else viewer.sets_members):
+    if not (viewer.sets_limits if kind in {"limit", "void"} else viewer.sets_members):
         return _refused(request, dataset, kind)
     removes = fields.get("action") == "remove"
     form = form_data.parse_form(kind, fields)
@@ -87,8 +93,9 @@ async def _post(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]
         there = await _existing_limit(visibility.service, dataset, form, by)
         if there is not None:
             return await _page_with_form(request, dataset, kind, there, status=409, text=_REPLACES)
+    source: Source = "requests" if kind == "void" else "admin"
     answer = await visibility.service.submit(
-        "admin", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+        source, record.body, wait=DEFAULT_WAIT_S, checked=record.checked
     )
     if answer.decision is None:
         return _redirect_to_page(dataset, form, viewer, by)
@@ -122,6 +129,8 @@ def _record(
     form: FormData, dataset: str, by: str, kind: Kind, viewer: Viewer, action: str
 ) -> form_data.FormRecord:
     removes = action == "remove"
+    if kind == "void":
+        return form_data.void_record(form, dataset, by)
     if kind == "limit":
         return form_data.limit_record(form, dataset, by, removes=removes)
     helps = viewer.as_administrator
@@ -157,6 +166,8 @@ async def _page_with_form(
         return await dataset_page(request, dataset, status=status, member=form, flash=flash)
     if kind == "pause":
         return await dataset_page(request, dataset, status=status, pause=form, flash=flash)
+    if kind == "void":
+        return await dataset_page(request, dataset, status=status, void=form, flash=flash)
     return await dataset_page(request, dataset, status=status, limit=form, flash=flash)
 
 
@@ -178,7 +189,12 @@ async def _not_accepted(
 
 
 def _refused(request: HttpRequest, dataset: str, kind: Kind) -> Response[Any]:
-    what = {"member": "set its members", "limit": "set its limits", "pause": "pause or resume it"}
+    what = {
+        "member": "set its members",
+        "limit": "set its limits",
+        "pause": "pause or resume it",
+        "void": "void the reservations of others",
+    }
     values: dict[str, Any] = {
         "dataset": dataset,
         "what": what[kind],

@@ -2,34 +2,30 @@
 
 from __future__ import annotations
 
-from decimal import Decimal
 from typing import Final, NamedTuple
 
-from accountant.advice.room import tightest
+from accountant.advice.room import limit_rooms
 from accountant.display.datasets import (
     STATES,
     cap_words,
     filter_words,
-    guarantee,
     joint_sentence,
+    present_guarantee,
 )
-from accountant.display.limits import room_words, scope_words, waiting_words
+from accountant.display.limits import scope_words
+from accountant.display.may_use import MayUse, left_words, may_use
 from accountant.display.numbers import (
-    Amount,
-    counting_amounts,
-    part_of,
+    counted_words,
+    counting_line,
     percents,
-    remaining_amount,
-    remaining_amounts,
-    remaining_line,
-    remaining_percent,
-    spent_amounts,
     symbol,
 )
+from accountant.display.spending import SumSpending, reserved_words, sums_of
 from accountant.display.texts import shorten
 from accountant.display.times import day, time_until
-from accountant.policy import Policy, guarantee_of
+from accountant.policy import guarantee_of
 from accountant.views.datasets import DatasetView, State
+from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import AnalystBudget, LevelView
 from streams.pages.bars import Bar, LevelBars, bar_of, levels_of
 
@@ -39,23 +35,17 @@ _NEIGHBOURS: Final = {
 }
 
 
-class Sum(NamedTuple):
-    """One sum of the budget."""
-
-    budget: Amount
-    used: Amount
-    left: Amount
-
-
 class Headline(NamedTuple):
     """A dataset in a few lines.
 
     Attributes:
         guarantee: as a formula. `promise`: in one sentence.
+        reserved: what open reservations hold, "" for none.
         joint: the joint guarantee of the datasets about the same people, "" without any.
         spent: the bar of the additive sum. `sums`: all of them.
         facts: the rest of the policy, as names and texts.
         lasts_until: the day until which the budget should last, "" for none.
+        unit: the sign of the additive sum. `counted`: what its percentages are parts of.
     """
 
     dataset: str
@@ -63,46 +53,49 @@ class Headline(NamedTuple):
     state_words: str
     guarantee: str
     promise: str
+    reserved: str
     joint: str
     spent: Bar
-    sums: tuple[Sum, ...]
+    sums: tuple[SumSpending, ...]
     facts: tuple[tuple[str, str], ...]
     opened: str
     last: str
     lasts_until: str
+    unit: str
+    counted: str
 
 
 def headline(view: DatasetView) -> Headline:
     """Return the top of a dataset's page."""
-    # A half of the budget that has ended is no longer counted.
-    names = counting_amounts(view.left, view.totals, view.budget)
-    used = spent_amounts({name: str(view.totals[name]) for name in names})
-    left, budget = (
-        remaining_amounts(names),
-        remaining_amounts({name: view.budget[name] for name in names}),
-    )
+    first = next(iter(view.budget))
     return Headline(
         dataset=view.dataset,
         state=view.state,
         state_words=STATES[view.state],
-        guarantee=guarantee(view.policy),
-        promise=_promise(view.policy),
+        guarantee=present_guarantee(view),
+        promise=_promise(view),
+        reserved=reserved_words(view),
         joint=joint_sentence(view.joint_guarantee) if view.joint_guarantee else "",
-        spent=bar_of(view.spent_ratio),
-        sums=tuple(Sum(*each) for each in zip(budget, used, left, strict=False)),
+        spent=bar_of(view.spent_ratio, held_ratio_of(view)),
+        sums=sums_of(view),
         facts=_facts(view),
         opened=view.opened_at,
         last=view.last_decided_at,
         lasts_until=day(view.horizon_ends_at),
+        unit=symbol(first),
+        counted=counted_words(view.spent_ratio, first, str(view.totals[first]), view.budget[first]),
     )
 
 
-def _promise(policy: Policy) -> str:
+def _promise(view: DatasetView) -> str:
+    policy = view.policy
+    if view.is_void:
+        return "A reservation released more than its maximum, so no guarantee holds."
     kind = "zero-concentrated differential privacy" if guarantee_of(policy).name == "rho" else ""
     kind = kind or "differential privacy"
     return (
         f"Everything ever released from this dataset, to all analysts together, satisfies {kind} "
-        f"with {guarantee(policy)} for each {policy.unit}, whatever is requested."
+        f"with {present_guarantee(view)} for each {policy.unit}, whatever is requested."
     )
 
 
@@ -126,27 +119,18 @@ class OwnBudget(NamedTuple):
     """An analyst's remaining budget, the first thing on their page.
 
     Attributes:
-        percent: the remaining part of the dataset's budget, "0 %" if nothing is granted any more.
-        amount: the same in the additive sum. `by`: the limit that decides it.
+        may_use: how much, what decides it, and whether waiting helps.
         own: for each limit with a separate budget, what is left of it.
-        team: what the team has left, "" without a team or a limit for it.
-        more_at, more_in: when more is available, None if waiting does not help.
-        waiting: why it does not help, "" if it does.
-        is_paused: the amounts are those after a resume.
+        team: what the team has left, a sentence; "" without a team.
+        more_in: in how long more is available, "" if waiting does not help.
     """
 
     analyst: str
-    team_name: str
-    percent: str
-    amount: str
-    by: str
+    may_use: MayUse
     own: tuple[str, ...]
     team: str
-    more_at: str | None
     more_in: str
-    waiting: str
     levels: tuple[LevelBars, ...]
-    is_paused: bool = False
 
 
 def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
@@ -155,27 +139,15 @@ def own_budget(budget: AnalystBudget, state: State, now: int) -> OwnBudget:
     Args:
         now: milliseconds since 1970.
     """
-    name, whole = next(iter(budget.budget.items()))
-    found, is_over = tightest(budget), state in {"closed", "halted"}
-    left = Decimal(0) if is_over else found.left
-    more_at = None if is_over else found.more_at
+    name = next(iter(budget.budget))
+    found = may_use(budget, state)
     return OwnBudget(
         analyst=budget.analyst,
-        team_name=budget.team or "",
-        percent=remaining_percent(part_of(left, whole)),
-        amount=f"{symbol(name)} {remaining_amount(left)}",
-        by=f"nothing more is granted: the dataset is {state}"
-        if is_over
-        else room_words(found.room),
+        may_use=found,
         own=tuple(_own(level) for level in budget.levels if _is_own(level, name)),
-        team=_team(budget, name, whole),
-        more_at=more_at,
-        more_in="" if more_at is None else time_until(more_at, now),
-        waiting=f"Waiting will not help: the dataset is {state}."
-        if is_over
-        else waiting_words(found),
+        team="" if found.is_over else _team(budget),
+        more_in="" if found.more_at is None else time_until(found.more_at, now),
         levels=levels_of(budget.levels, now),
-        is_paused=state == "paused",
     )
 
 
@@ -185,16 +157,17 @@ def _is_own(level: LevelView, name: str) -> bool:
 
 def _own(level: LevelView) -> str:
     whose = scope_words(level.scope, level.name)
-    return f"of the budget of {whose}, {remaining_line(level.left)} is left"
+    return f"of the budget of {whose}, {counting_line(level.left, level.budget)} is left"
 
 
-def _team(budget: AnalystBudget, name: str, whole: str) -> str:
-    for level in budget.levels:
-        if level.scope != "team":
-            continue
-        if level.left is not None and name in level.left:
-            percent = remaining_percent(part_of(level.left[name], whole))
-            return f"{percent} of the budget ({symbol(name)} {remaining_amount(level.left[name])})"
-        if level.left is not None:
-            return remaining_line(level.left)
-    return ""
+def _team(budget: AnalystBudget) -> str:
+    """Return what an analyst's team has left, a sentence; "" without a team."""
+    if budget.team is None:
+        return ""
+    limit = next((level for level in budget.levels if level.scope == "team"), None)
+    if limit is None:
+        return f"Your team is {budget.team}; it has no limit of its own."
+    rooms = (room for room in limit_rooms(budget) if room.level is limit and room.what == "limit")
+    left = next((left_words(room, budget) for room in rooms), "")
+    left = left or counting_line(limit.left, limit.budget)
+    return f"Your team, {budget.team}, has {left} left." if left else f"Your team is {budget.team}."

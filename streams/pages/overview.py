@@ -8,10 +8,11 @@ from typing import Final, NamedTuple
 
 from litestar import Response, get
 
-from accountant.display.datasets import guarantee
+from accountant.display.datasets import present_guarantee
 from accountant.display.numbers import Amount, counting_amounts, remaining_amounts
 from accountant.display.odometers import odometers_of
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import held_ratio_of
 from accountant.views.population import joint_guarantees
 from streams.auth.visibility import visibility_of
 from streams.http.context import HttpRequest, context_of
@@ -69,9 +70,9 @@ def _row(view: DatasetView) -> _DatasetRow:
     left = counting_amounts(view.left, view.totals, view.budget)
     return _DatasetRow(
         view.dataset,
-        guarantee(view.policy),
+        present_guarantee(view),
         view.policy.unit,
-        bar_of(view.spent_ratio),
+        bar_of(view.spent_ratio, held_ratio_of(view)),
         remaining_amounts(left),
         odometers_of(view),
         view.state,

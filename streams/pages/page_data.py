@@ -7,9 +7,12 @@ from collections.abc import Collection, Sequence
 from typing import Final, NamedTuple
 
 import msgspec
+from msgspec import UNSET
 
 from accountant.advice.preview import Preview
 from accountant.display.datasets import more_words
+from accountant.display.endings import ending_words
+from accountant.display.forecasts import is_too_young
 from accountant.display.numbers import counting_amounts, counting_cost, remaining_line, spent_line
 from accountant.display.other_filter import other_filter_words
 from accountant.display.texts import capital, shorten
@@ -23,14 +26,17 @@ from accountant.times import iso
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
 from accountant.views.overview import Overview, RecentRequests
+from accountant.views.reservations import ReservationView
 from accountant.views.visibility import Caller, DatasetAccess
 from streams.pages.preview_form import PreviewForm, PreviewResult, claim_of
+from streams.pages.question_form import QuestionForm, ask_of, question_line, question_of
 from streams.pages.request_rows import refusal
 from streams.pages.spending import ForecastRow, SpendingChart, forecast_rows, spending
 from streams.pages.usage import RefusalCount, UsageRows, by_key, refusals
 from streams.service import LedgerService
 
 _NO_PURPOSE: Final = "(no purpose)"
+_MOST_RESERVATIONS: Final = 50
 
 
 class UsageData(NamedTuple):
@@ -39,6 +45,7 @@ class UsageData(NamedTuple):
     Attributes:
         over_time, analysts, purposes: None if the viewer may not see others' requests.
         refused: by reason. `forecasts`: those that the viewer may see.
+        is_too_young: there is too little history for a forecast.
         trouble: why usage is missing, in words; "" if nothing is wrong.
     """
 
@@ -47,6 +54,7 @@ class UsageData(NamedTuple):
     purposes: UsageRows | None = None
     refused: tuple[RefusalCount, ...] = ()
     forecasts: tuple[ForecastRow, ...] = ()
+    is_too_young: bool = False
     trouble: str = ""
 
 
@@ -56,6 +64,8 @@ class PageData(NamedTuple):
     Attributes:
         members: all members for viewers who see all, else the viewer's own entry.
         levels: all limits for viewers who see all, else none. `budget`: an analyst's own.
+        reservations: all open ones for viewers who see all, else the viewer's own.
+        has_more_reservations: there are others, which are not among them.
         recent: the latest requests of `viewer.own`; `decisions`: the same, decoded.
     """
 
@@ -64,6 +74,8 @@ class PageData(NamedTuple):
     members: Sequence[Member]
     levels: Sequence[LevelView]
     budget: AnalystBudget | None
+    reservations: Sequence[ReservationView]
+    has_more_reservations: bool
     recent: RecentRequests
     decisions: Sequence[Decision]
     usage: UsageData
@@ -95,6 +107,8 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
         members=overview.members,
         levels=overview.limits,
         budget=overview.budget,
+        reservations=overview.reservations[:_MOST_RESERVATIONS],
+        has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
         recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
         decisions=[decode_decision(logged_decision(raw)[0]) for raw in recent.decisions],
         usage=_usage(overview, viewer, now),
@@ -108,7 +122,11 @@ def _usage(overview: Overview, viewer: Viewer, now: int) -> UsageData:
         return UsageData(trouble=shorten(overview.trouble))
     usage = UsageData()
     if why is not None:
-        usage = UsageData(refused=refusals(why), forecasts=forecast_rows(why, viewer.name))
+        usage = UsageData(
+            refused=refusals(why),
+            forecasts=forecast_rows(why, viewer.name),
+            is_too_young=any(map(is_too_young, why.forecasts)),
+        )
     if overview.analysts is None or overview.days is None or overview.purposes is None:
         return usage
     return usage._replace(
@@ -145,6 +163,35 @@ async def preview_claim(service: LedgerService, found: PageData, form: PreviewFo
     return form._replace(result=_preview_result(text, preview, found, other))
 
 
+async def preview_question(
+    service: LedgerService, found: PageData, form: QuestionForm, request_id: str
+) -> QuestionForm:
+    """Return the form of a question with the decision that it would get, and what asks it.
+
+    Args:
+        request_id: of the request that asks it.
+    Raises: Unavailable.
+    """
+    view = found.view
+    assert view.schema is not UNSET
+    analyst = found.viewer.name or form.values["asker"]
+    try:
+        question, noise = question_of(form, view.schema)
+        if analyst:
+            check_name("analyst", analyst)
+        asked = PreviewRequest(question=question, noise=noise, analyst=analyst or None)
+        preview = await service.preview(view.dataset, asked)
+    except RequestInvalid as error:
+        field = {"analyst": "asker"}.get(error.field, error.field)
+        value = f", not {error.value}" if error.value else ""
+        return form._replace(errors={field: f"{capital(error.rule)}{value}."})
+    if preview is None:
+        return form
+    result = _preview_result(question_line(question, noise), preview, found, "")
+    ask = ask_of(question, noise, request_id, analyst) if preview.granted and analyst else None
+    return form._replace(result=result, ask=ask)
+
+
 def _preview_result(
     claim: str, preview: Preview, found: PageData, other_filter: str
 ) -> PreviewResult:
@@ -157,6 +204,7 @@ def _preview_result(
         cost=spent_line(counting_cost(cost, preview.left, budget=budget)),
         left=remaining_line(counting_amounts(preview.left, budget=budget)),
         more=f"{capital(more_words(preview.more))}." if preview.granted else "",
+        ends=ending_words(preview),
         refusal=refusal(preview, levels, found.now, found.now),
         other_filter=other_filter,
     )

@@ -7,18 +7,22 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, urlsplit
 
+from streams.auth.sign_in_client import CALLBACK
+
 HOME: Final = "/"
 SIGN_IN: Final = "/sign-in"
 SIGN_OUT: Final = "/sign-out"
+START: Final = "/sign-in/start"
+"""Where a browser begins to sign in at the provider."""
 _BELOW: Final = "/pages/"
-_OWN: Final = frozenset({HOME, SIGN_IN, SIGN_OUT})
+_SIGNING: Final = frozenset({SIGN_IN, SIGN_OUT, START, CALLBACK})
 _LONGEST: Final = 2_000
 _LOCAL: Final = re.compile(r"/(?:[A-Za-z0-9._~!$&'()*+,;=:@%?-][A-Za-z0-9._~!$&'()*+,;=:@%?/-]*)?")
 
 
 def is_page(path: str) -> bool:
     """Tell whether a path is a page's; never true for the API's paths."""
-    return path in _OWN or path.startswith(_BELOW)
+    return path == HOME or path in _SIGNING or path.startswith(_BELOW)
 
 
 def wants_page(headers: Iterable[tuple[bytes, bytes]]) -> bool:
@@ -35,7 +39,7 @@ def local(text: str) -> str:
     if len(text) > _LONGEST or _LOCAL.fullmatch(text) is None:
         return HOME
     path = urlsplit(text).path
-    goes_on = is_page(path) and path not in {SIGN_IN, SIGN_OUT}
+    goes_on = is_page(path) and path not in _SIGNING
     return text if goes_on else HOME
 
 

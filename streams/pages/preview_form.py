@@ -54,6 +54,7 @@ class PreviewResult(NamedTuple):
         claim: as text. `cost`: what a grant would cost.
         left: what would remain of the dataset's budget.
         more: how many more such requests would fit, in words.
+        ends: what the request would end for good, in words; "" for nothing.
         other_filter: after a refusal, which other filter would grant the claim; "" if none.
     """
 
@@ -62,6 +63,7 @@ class PreviewResult(NamedTuple):
     cost: str
     left: str
     more: str
+    ends: str
     refusal: RefusalText | None
     other_filter: str
 

@@ -8,6 +8,7 @@ from typing import Final, NamedTuple
 import msgspec
 
 from accountant.advice.preview import Preview
+from accountant.display.endings import ending_words
 from accountant.display.limits import left_at_words
 from accountant.display.numbers import counting_cost, spent_line
 from accountant.display.reasons import REASONS
@@ -16,6 +17,8 @@ from accountant.display.requested import requested_words
 from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.limits.wire import Scope
+from accountant.policy import Policy
+from accountant.questions import Noise, Question, noise_text, question_text
 from accountant.records import DECODE_ERRORS, Decision
 from accountant.records.outcomes import Outcome, Reason
 from accountant.times import from_iso
@@ -50,7 +53,9 @@ class RequestRow(NamedTuple):
         analyst, via: the analyst and the engine, "" for none.
         claim: shortened if it is long; then `whole_claim` is the whole one, else "".
         cost: what a grant cost, or a refused request would have cost.
+        ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
         refusal: None for a grant.
+        question: with its noise, as text; "" for a request that states a claim.
     """
 
     number: int
@@ -63,7 +68,9 @@ class RequestRow(NamedTuple):
     purpose: str
     granted: bool
     cost: str
+    ends: str
     refusal: RefusalText | None
+    question: str = ""
 
 
 class _RequestColumns(msgspec.Struct):
@@ -73,17 +80,22 @@ class _RequestColumns(msgspec.Struct):
     via: str = ""
     purpose: str = ""
     request_id: str = ""
+    question: Question | None = None
+    noise: Noise | None = None
 
 
 _decode_request: Final = msgspec.json.Decoder(_RequestColumns).decode
 
 
-def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> RequestRow:
+def request_row(
+    decision: Decision, levels: Sequence[LevelView], now: int, policy: Policy | None = None
+) -> RequestRow:
     """Return the row of a request and its decision.
 
     Args:
         levels: the current limits of its analyst.
         now: milliseconds since 1970.
+        policy: of the dataset.
     """
     request = _request(decision)
     granted = decision.outcome is Outcome.GRANTED
@@ -102,8 +114,16 @@ def request_row(decision: Decision, levels: Sequence[LevelView], now: int) -> Re
         purpose=shorten(request.purpose),
         granted=granted,
         cost=spent_line(counting_cost(cost, decision.left, decision.totals)),
+        ends=ending_words(decision, policy),
         refusal=refused,
+        question=_question_line(request),
     )
+
+
+def _question_line(request: _RequestColumns) -> str:
+    if request.question is None or request.noise is None:
+        return ""
+    return shorten(f"{question_text(request.question)} ({noise_text(request.noise)})", _LONG_CLAIM)
 
 
 def refusal(
@@ -133,6 +153,11 @@ def refusal(
 def paces_of(levels: Sequence[LevelView]) -> dict[tuple[Scope, str | None], PaceView]:
     """Return the period limits among some limits, by scope and name."""
     return {(each.scope, each.name): each.pace for each in levels if each.pace is not None}
+
+
+def request_id_of(decision: Decision) -> str:
+    """Return the id of a decision's request, "" without one."""
+    return _request(decision).request_id
 
 
 def _request(decision: Decision) -> _RequestColumns:

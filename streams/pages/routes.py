@@ -7,22 +7,29 @@ from typing import Any, Final
 
 from litestar import Litestar, Request, Response
 
+from streams.auth.authenticator import Authenticator
+from streams.auth.sign_in_client import sign_in_client
 from streams.clock import Clock
+from streams.pages.ask import post_question
 from streams.pages.assets import dataset_style, icon, style
 from streams.pages.csrf import set_form_secret
 from streams.pages.dataset_page import show_dataset_page
-from streams.pages.form_handlers import post_limit, post_member, post_pause
+from streams.pages.form_handlers import post_limit, post_member, post_pause, post_void
 from streams.pages.overview import overview
 from streams.pages.paths import is_page, wants_page
+from streams.pages.provider_client import ProviderClient
 from streams.pages.render import problem_page
 from streams.pages.session_auth import SessionAuth, set_session_auth
+from streams.pages.session_refresh import SessionRefresh
 from streams.pages.sessions import Sessions
 from streams.pages.sign_in import sign_in, sign_in_page, sign_out
+from streams.pages.sign_in_at_provider import finish_at_provider, start_at_provider
 from streams.settings import Settings
 
 PAGES: Final = [
     *(overview, sign_in_page, sign_in, sign_out),
-    *(show_dataset_page, post_member, post_limit, post_pause),
+    *(start_at_provider, finish_at_provider),
+    *(show_dataset_page, post_member, post_limit, post_pause, post_void, post_question),
     *(style, dataset_style, icon),
 ]
 
@@ -30,16 +37,23 @@ Handler = Callable[[Request[Any, Any, Any], Any], Response[Any]]
 Handlers = dict[type[Exception] | int, Handler]
 
 
-def add_pages(app: Litestar, settings: Settings, clock: Clock) -> SessionAuth | None:
+def add_pages(
+    app: Litestar, settings: Settings, clock: Clock, authenticator: Authenticator | None
+) -> SessionAuth | None:
     """Prepare an application for `PAGES`; return its session authentication, None without any.
 
     Call it before the application serves requests.
     """
     set_form_secret(app.state)
-    if not settings.authenticates:
+    if authenticator is None:
         return None
-    browsers = SessionAuth(Sessions(clock.monotonic), is_private=settings.is_private)
-    set_session_auth(app.state, browsers)
+    sessions, found = Sessions(clock.monotonic), sign_in_client(settings)
+    client = None if found is None else ProviderClient(found, clock.monotonic)
+    refresh = (
+        None if client is None else SessionRefresh(sessions, client, authenticator, clock.monotonic)
+    )
+    browsers = SessionAuth(sessions, is_private=settings.is_private, refresh=refresh)
+    set_session_auth(app.state, browsers, client)
     return browsers
 
 

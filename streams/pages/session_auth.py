@@ -12,13 +12,18 @@ from litestar.datastructures import Cookie
 from litestar.types import HTTPScope
 
 from streams.auth.principal import Principal
+from streams.auth.sign_in_client import CALLBACK
 from streams.http.refusal import Refusal, refusal_response
 from streams.pages.assets import ADDRESSES
-from streams.pages.paths import SIGN_IN, is_page, sign_in_for, wants_page
+from streams.pages.paths import SIGN_IN, START, is_page, sign_in_for, wants_page
+from streams.pages.pending_sign_ins import PATIENCE_S
+from streams.pages.provider_client import ProviderClient
 from streams.pages.render import problem_page
+from streams.pages.session_refresh import SessionRefresh
 from streams.pages.sessions import SESSION, Session, Sessions
 
 _STATE: Final = "session_auth"
+_CLIENT: Final = "provider_client"
 _ID: Final = re.compile(r"[A-Za-z0-9_-]{43}")
 
 Headers = Iterable[tuple[bytes, bytes]]
@@ -29,22 +34,28 @@ class SessionAuth:
 
     Args:
         is_private: browsers connect over TLS, so cookies are marked `Secure`.
+        refresh: refreshes the tokens of sessions, None without sign-in by redirect.
 
     Attributes:
         open: the public paths: signing in, and its styles.
     """
 
-    def __init__(self, sessions: Sessions, *, is_private: bool) -> None:
+    def __init__(
+        self, sessions: Sessions, *, is_private: bool, refresh: SessionRefresh | None = None
+    ) -> None:
         self.sessions = sessions
-        self.open = frozenset({SIGN_IN, *ADDRESSES})
+        at_provider = set() if refresh is None else {START, CALLBACK}
+        self.open = frozenset({SIGN_IN, *at_provider, *ADDRESSES})
+        self._refresh = refresh
         self._is_private = is_private
         # `__Host-` makes browsers refuse the cookie from any other host, or without TLS.
         prefix = "__Host-" if is_private else ""
         self.session_cookie = f"{prefix}accountant-session"
         self.form_cookie = f"{prefix}accountant-form"
+        self.sign_in_cookie = f"{prefix}accountant-sign-in"
 
-    def credentials(self, scope: HTTPScope) -> Headers:
-        """Return the headers for authentication; on a page, the session's token.
+    async def credentials(self, scope: HTTPScope) -> Headers:
+        """Return the headers for authentication; on a page, the session's token, refreshed.
 
         An Authorization header takes precedence over the cookie: a proxy may have added it.
         """
@@ -53,6 +64,8 @@ class SessionAuth:
             return headers
         cookie = cookie_of(headers, self.session_cookie)
         session = None if cookie is None else self.sessions.find(cookie)
+        if session is not None and self._refresh is not None:
+            session = await self._refresh.refreshed(session)
         if session is None:
             return headers
         cast(Any, scope)[SESSION] = session
@@ -88,6 +101,12 @@ class SessionAuth:
         secure = self._is_private
         return Cookie(name, "/", value=value, secure=secure, httponly=True, samesite="strict")
 
+    def cookie_for_return(self, value: str) -> Cookie:
+        """Return the cookie of pending sign-ins, which comes back with the provider's redirect."""
+        made = self.cookie(self.sign_in_cookie, value)
+        made.samesite, made.max_age = "lax", int(PATIENCE_S)
+        return made
+
     def no_cookie(self, name: str) -> Cookie:
         """Return a cookie that makes the browser delete its own."""
         gone = self.cookie(name, "")
@@ -119,6 +138,13 @@ def session_auth_of(request: Request[Any, Any, Any]) -> SessionAuth | None:
     return found if isinstance(found, SessionAuth) else None
 
 
-def set_session_auth(state: Any, browsers: SessionAuth) -> None:
+def provider_client_of(request: Request[Any, Any, Any]) -> ProviderClient | None:
+    """Return the application's client of the provider, None without sign-in by redirect."""
+    found = request.app.state.get(_CLIENT)
+    return found if isinstance(found, ProviderClient) else None
+
+
+def set_session_auth(state: Any, browsers: SessionAuth, client: ProviderClient | None) -> None:
     """Store the session authentication in an application's state."""
     state[_STATE] = browsers
+    state[_CLIENT] = client

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import secrets
 from collections import OrderedDict
@@ -20,10 +21,26 @@ IDLE_S: Final = 8 * 3_600.0
 LIFETIME_S: Final = 12 * 3_600.0
 """A session ends after this time in any case."""
 MAX_SESSIONS: Final = 2_000
-"""Sessions in memory, with a token of at most 8 KiB each; the least recently used is evicted."""
+"""Sessions in memory, with at most two tokens of 8 KiB; the least recently used is evicted."""
 MAX_SESSIONS_OF_ONE: Final = 20
 """Sessions of one name, so that one program cannot sign everybody else out."""
 _BYTES: Final = 32
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderGrant:
+    """What the provider gave a session besides its access token.
+
+    Attributes:
+        refresh_token: empty if the provider gave none; the session then ends with its token.
+        subject: the claim `sub` of the access token, which a refreshed one must repeat.
+        refresh_at, expires_at: monotonic seconds.
+    """
+
+    refresh_token: str = field(repr=False)
+    subject: object = field(repr=False)
+    refresh_at: float
+    expires_at: float
 
 
 @dataclass(slots=True, eq=False)
@@ -34,6 +51,8 @@ class Session:
         key: a hash of the browser's id, which cannot be computed back from it.
         token: checked again with each request, so that the session ends with it.
         began, used: monotonic seconds.
+        grant: None if the token was pasted.
+        refreshing: the refresh under way, if any.
     """
 
     key: bytes
@@ -41,6 +60,8 @@ class Session:
     token: str = field(repr=False)
     began: float
     used: float
+    grant: ProviderGrant | None = None
+    refreshing: asyncio.Task[None] | None = field(default=None, repr=False)
 
 
 class Sessions:
@@ -57,7 +78,7 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._sessions)
 
-    def begin(self, principal: Principal, token: str) -> str:
+    def begin(self, principal: Principal, token: str, grant: ProviderGrant | None = None) -> str:
         """Return the id of a new session; only the browser stores it."""
         self._drop_idle()
         own = [each for each in self._sessions.values() if each.principal.name == principal.name]
@@ -67,7 +88,7 @@ class Sessions:
             self._sessions.popitem(last=False)
         made, now = secrets.token_urlsafe(_BYTES), self._now()
         key = _key(made)
-        self._sessions[key] = Session(key, principal, token, now, now)
+        self._sessions[key] = Session(key, principal, token, now, now, grant)
         return made
 
     def find(self, session_id: str) -> Session | None:
@@ -84,9 +105,17 @@ class Sessions:
         self._sessions.move_to_end(found.key)
         return found
 
+    def has(self, session: Session) -> bool:
+        """Tell whether a session has not ended."""
+        return self._sessions.get(session.key) is session
+
     def end(self, session: Session) -> None:
-        """Forget a session and its token."""
-        self._sessions.pop(session.key, None)
+        """Forget a session and its tokens."""
+        self.end_key(session.key)
+
+    def end_key(self, key: bytes) -> None:
+        """Forget the session with a key, if there is one."""
+        self._sessions.pop(key, None)
 
     def _drop_idle(self) -> None:
         while self._sessions:

@@ -16,11 +16,17 @@ from streams.logs import get_logger
 from streams.pages.csrf import MAX_BYTES, read_form, sign_in_form_token
 from streams.pages.paths import HOME, SIGN_IN, SIGN_OUT, local
 from streams.pages.render import problem_page, render_page
-from streams.pages.session_auth import SessionAuth, cookie_of, session_auth_of
+from streams.pages.session_auth import (
+    SessionAuth,
+    cookie_of,
+    provider_client_of,
+    session_auth_of,
+)
 from streams.pages.sessions import session_of
 
 _log = get_logger(__name__)
 _BYTES: Final = 32
+_SIGNED_OUT: Final = "signed-out"
 _NOT_VALID: Final = (
     "This token is not valid: it may have expired, been revoked, or been copied incompletely."
 )
@@ -32,8 +38,11 @@ async def sign_in_page(request: HttpRequest) -> Response[Any]:
     browsers = session_auth_of(request)
     wanted = local(request.query_params.get("next", HOME))
     if browsers is None or session_of(request) is not None:
-        return _redirect(wanted)
-    return _form(request, browsers, wanted)
+        return redirect_to(wanted)
+    # A link on another site says nothing about a session here.
+    is_own = request.headers.get("sec-fetch-site") != "cross-site"
+    has_signed_out = is_own and _SIGNED_OUT in request.query_params
+    return sign_in_form(request, browsers, wanted, has_signed_out=has_signed_out)
 
 
 @post(SIGN_IN, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
@@ -41,8 +50,8 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     """Begin a session for a valid token. Its id is new: an old one could be an attacker's."""
     browsers = session_auth_of(request)
     if browsers is None:
-        return _redirect(HOME)
-    cookie = _form_cookie(request, browsers)
+        return redirect_to(HOME)
+    cookie = form_cookie(request, browsers)
     # The form must come from this browser: otherwise a site could sign its victim in as itself.
     expected = "" if cookie is None else sign_in_form_token(request, cookie)
     form = await read_form(request, expected)
@@ -53,14 +62,14 @@ async def sign_in(request: HttpRequest) -> Response[Any]:
     if not isinstance(found, Principal):
         if found.status != 401:
             return problem_page(request, refusal_response(found))
-        return _form(request, browsers, wanted, wrong=_wrong(found))
+        return sign_in_form(request, browsers, wanted, wrong=_wrong(found))
     before = session_of(request)
     if before is not None:
         browsers.sessions.end(before)
     made = browsers.sessions.begin(found, token)
-    _log.info("signed_in", name=found.name, kind=found.kind)
+    _log.info("signed_in", name=found.name, kind=found.kind, renewable=False)
     begun = browsers.cookie(browsers.session_cookie, made)
-    return _redirect(wanted, begun, browsers.no_cookie(browsers.form_cookie))
+    return redirect_to(wanted, begun, browsers.no_cookie(browsers.form_cookie))
 
 
 @post(SIGN_OUT, include_in_schema=False, status_code=200, request_max_body_size=MAX_BYTES)
@@ -69,23 +78,37 @@ async def sign_out(request: HttpRequest) -> Response[Any]:
     await read_form(request)
     browsers, session = session_auth_of(request), session_of(request)
     if browsers is None or session is None:
-        return _redirect(HOME)
+        return redirect_to(HOME)
     browsers.sessions.end(session)
     _log.info("signed_out", name=session.principal.name, kind=session.principal.kind)
-    return _redirect(SIGN_IN, browsers.no_cookie(browsers.session_cookie))
+    return redirect_to(f"{SIGN_IN}?{_SIGNED_OUT}=yes", browsers.no_cookie(browsers.session_cookie))
 
 
 def _wrong(refusal: Refusal) -> str:
     return f"{refusal.what[0].upper()}{refusal.what[1:]}." if refusal.field else _NOT_VALID
 
 
-def _form(
-    request: HttpRequest, browsers: SessionAuth, wanted: str, *, wrong: str = ""
+def sign_in_form(
+    request: HttpRequest,
+    browsers: SessionAuth,
+    wanted: str,
+    *,
+    wrong: str = "",
+    status: int | None = None,
+    is_token: bool = True,
+    has_signed_out: bool = False,
 ) -> Response[Any]:
-    """Return the page with the form, bound to this browser by a cookie."""
-    cookie = _form_cookie(request, browsers) or secrets.token_urlsafe(_BYTES)
+    """Return the page with the form, bound to this browser by a cookie.
+
+    Args:
+        wrong: why the last attempt failed.
+        status: of the answer; by default 401 after a failed attempt.
+        is_token: whether the field for a token is what was wrong.
+        has_signed_out: the browser comes from `Sign out`.
+    """
+    cookie = form_cookie(request, browsers) or secrets.token_urlsafe(_BYTES)
     cookies = [browsers.cookie(browsers.form_cookie, cookie)]
-    headers = request.scope["headers"]
+    headers, settings = request.scope["headers"], context_of(request).settings
     has_cookie = cookie_of(headers, browsers.session_cookie) is not None
     has_ended = has_cookie and session_of(request) is None
     if has_ended:
@@ -95,23 +118,28 @@ def _form(
     return render_page(
         request,
         "sign_in.html",
-        status=401 if wrong else 200,
+        status=status or (401 if wrong else 200),
         cookies=cookies,
         form_token=sign_in_form_token(request, cookie),
         next=wanted,
         wrong=wrong,
+        is_token_wrong=bool(wrong) and is_token,
         has_ended=has_ended,
+        has_signed_out=has_signed_out,
         continue_to=wanted if is_elsewhere and not wrong else "",
-        provider=context_of(request).settings.oidc_issuer or "",
+        provider=settings.oidc_issuer or "",
+        has_tokens=settings.tokens is not None,
+        by_redirect=provider_client_of(request) is not None,
     )
 
 
-def _form_cookie(request: HttpRequest, browsers: SessionAuth) -> str | None:
+def form_cookie(request: HttpRequest, browsers: SessionAuth) -> str | None:
+    """Return the cookie to which this browser's form belongs, None without one."""
     cookie = cookie_of(request.scope["headers"], browsers.form_cookie)
     return cookie if browsers.is_id(cookie) else None
 
 
-def _redirect(where: str, *cookies: Any) -> Response[Any]:
+def redirect_to(where: str, *cookies: Any) -> Response[Any]:
     """Return a redirect."""
     headers = {"Location": where, "Cache-Control": "no-store"}
     return Response(

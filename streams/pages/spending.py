@@ -10,10 +10,11 @@ from accountant.amounts import Units, format_units, parse_units
 from accountant.display.forecasts import (
     earliest_to_latest,
     forecast_scope_words,
+    is_too_young,
     runs_out,
     window_words,
 )
-from accountant.display.numbers import part_of, spent_amount, spent_percent, symbol
+from accountant.display.numbers import counted_words, part_of, spent_amount, spent_percent, symbol
 from accountant.display.times import day
 from accountant.views.datasets import DatasetView
 from accountant.views.overview import UsageSum
@@ -73,7 +74,8 @@ def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> Spendin
         days: by day, in their order.
         today: as `2026-11-24`, where the chart ends.
     """
-    whole, name = first_of(view.budget), symbol(next(iter(view.budget)))
+    whole, unit = first_of(view.budget), next(iter(view.budget))
+    name, of = symbol(unit), counted_words(view.spent_ratio, unit, str(view.totals[unit]), whole)
     first = min(view.opened_at[:10], *(row.key for row in days)) if days else view.opened_at[:10]
     last = max(today, first, *(row.key for row in days)) if days else max(today, first)
     span = _days(first, last) + 1
@@ -97,19 +99,19 @@ def spending(view: DatasetView, days: Sequence[UsageSum], today: str) -> Spendin
         line=line,
         area=f"{line} {WIDTH},{HEIGHT} 0,{HEIGHT}",
         even=_even_line(view, first, span),
-        title=f"Spent of the budget, {day(first)} to {day(last)}",
-        about=_about(rows),
+        title=f"Spent of {of}, {day(first)} to {day(last)}",
+        about=_about(rows, of),
         marks=_marks(first, last, span),
         rows=tuple(reversed(rows[-_MOST_ROWS:])),
         left_out=max(0, len(rows) - _MOST_ROWS),
     )
 
 
-def _about(rows: Sequence[DayRow]) -> str:
+def _about(rows: Sequence[DayRow], of: str) -> str:
     if not rows:
         return "No requests yet."
     return (
-        f"A line that rises from nothing to {rows[-1].percent} of the budget by the end of "
+        f"A line that rises from nothing to {rows[-1].percent} of {of} by the end of "
         f"{rows[-1].day}. The table below has every day with requests."
     )
 
@@ -172,7 +174,11 @@ def forecast_rows(why: Why, own: str) -> tuple[ForecastRow, ...]:
     Args:
         own: the viewer's name; forecasts of other analysts are left out.
     """
-    visible = [each for each in why.forecasts if each.scope != "analyst" or each.name == own]
+    visible = [
+        each
+        for each in why.forecasts
+        if (each.scope != "analyst" or each.name == own) and not is_too_young(each)
+    ]
     alike: dict[ForecastRow, list[str]] = {}
     for each in visible:
         row = _forecast_row(each, why, own)

@@ -49,7 +49,10 @@ class Processor:
     outcome unknown, so the processor drops everything in memory and replays the log.
 
     Args:
-        max_ahead_ms: how far the clock may be ahead of the last decision.
+        clock: measures durations, and dates decisions if there is no `checked_clock`.
+        max_ahead_ms: how far that may be ahead of the last decision.
+        checked_clock: dates decisions; one for all partitions of a process, since a clock's jump
+            concerns those that are assigned later, too.
         batch: most records a transaction.
         wait: longest wait for the first record of a batch, in seconds.
         looks_again: seconds to wait before each retry of a fault that would halt the partition.
@@ -65,6 +68,7 @@ class Processor:
         entitlement: Entitlement | None = None,
         clock: Clock | None = None,
         max_ahead_ms: int = MAX_AHEAD_MS,
+        checked_clock: CheckedClock | None = None,
         batch: int = BATCH,
         wait: float = WAIT_S,
         decide: Decide = decide,
@@ -78,7 +82,7 @@ class Processor:
         self._entitlement = entitlement or AlwaysEntitled()
         clock = clock or SystemClock()
         self._steady = clock.monotonic
-        self._clock = CheckedClock(clock, max_ahead_ms)
+        self._clock = checked_clock or CheckedClock(clock, max_ahead_ms)
         self._wait = wait
         self._decide = decide
         self._reach = reach

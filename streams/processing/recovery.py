@@ -39,7 +39,7 @@ async def recover_partition(journal: Journal, genesis: Genesis, sleep: Sleep) ->
             "state_mismatch",
             partition=genesis.partition,
             why=str(error),
-            then="refold from decision 0",
+            then="replay from decision 0",
         )
         partition = await _replay_log(journal, await _without_rows(journal, genesis, replay), sleep)
         await _rewrite(journal, partition, keys)

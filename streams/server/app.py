@@ -8,8 +8,10 @@ from litestar import Litestar
 from litestar.datastructures import State
 from prometheus_client import CollectorRegistry
 
+from streams.answers.store import AnswerReader
 from streams.auth import add_authentication, make_authenticator, proxies_of
 from streams.clock import Clock, SystemClock
+from streams.gateway.answers import list_answers, show_answer
 from streams.gateway.batch import submit_batch
 from streams.gateway.budgets import list_limits, show_budget, show_own_budgets
 from streams.gateway.contract.openapi import openapi_config
@@ -17,24 +19,30 @@ from streams.gateway.datasets import (
     list_datasets,
     list_members,
     list_requests,
+    list_reservations,
     show_dataset,
     show_decision,
     show_head,
     show_usage,
 )
 from streams.gateway.events import stream_events
+from streams.gateway.events.answer_stream import stream_answers
 from streams.gateway.me import show_me
 from streams.gateway.overview import show_overview
 from streams.gateway.preview import preview_request
 from streams.gateway.submit import (
     amend_dataset,
+    begin_reservation,
     close_dataset,
     open_dataset,
     pause_dataset,
+    resolve_reservation,
     resume_dataset,
     set_limit,
     set_member,
+    settle_reservation,
     submit_request,
+    void_reservation,
 )
 from streams.gateway.why import show_why
 from streams.http.context import Context
@@ -45,7 +53,7 @@ from streams.http.problems import HANDLERS
 from streams.http.refusal import count_refusals
 from streams.metrics.registry import make_registry, version
 from streams.pages import PAGES, add_pages, html_problems
-from streams.server.monitoring import monitoring
+from streams.server.monitoring import monitoring, with_answers
 from streams.server.rate_limit import add_name_limit, add_rate_limit
 from streams.service import LedgerService
 from streams.settings import Settings
@@ -55,7 +63,11 @@ _ROUTES: Final = [
     submit_batch,
     open_dataset,
     pause_dataset,
+    resolve_reservation,
     resume_dataset,
+    settle_reservation,
+    void_reservation,
+    begin_reservation,
     amend_dataset,
     close_dataset,
     set_limit,
@@ -71,10 +83,14 @@ _ROUTES: Final = [
     show_budget,
     show_own_budgets,
     list_requests,
+    list_reservations,
     show_decision,
+    show_answer,
+    list_answers,
     show_head,
     show_me,
     stream_events,
+    stream_answers,
     *PAGES,
 ]
 
@@ -85,21 +101,23 @@ def create_app(
     *,
     registry: CollectorRegistry | None = None,
     clock: Clock | None = None,
+    answers: AnswerReader | None = None,
 ) -> Litestar:
     """Return the HTTP application of a ledger; the caller closes the service.
 
     Args:
         registry: the metrics of /metrics; without it, only the process's own.
         clock: decides when memberships expire; by default the machine's.
+        answers: to questions, where the ledger has any; the caller closes them.
     Raises: Refused: the settings ask for authentication that cannot work.
     """
-    context = Context(service, settings, clock or SystemClock())
+    context = Context(service, settings, clock or SystemClock(), answers=answers)
     shown = registry or make_registry(None)
     authenticator = make_authenticator(settings, shown)
     app = Litestar(
         route_handlers=[
             *_ROUTES,
-            *monitoring(shown, service.readiness),
+            *monitoring(shown, with_answers(service.readiness, answers)),
         ],
         state=State({"context": context}),
         before_request=host_check(settings),
@@ -110,7 +128,7 @@ def create_app(
     )
     if authenticator is not None:
         count_refusals(app, shown)
-    browsers = add_pages(app, settings, context.clock)
+    browsers = add_pages(app, settings, context.clock, authenticator)
     add_name_limit(app, settings, shown)
     add_authentication(app, authenticator, proxies_of(settings), browsers)
     # From the outside in: HEAD, caching, rate limit by address, proxy check, authentication, rate

@@ -13,14 +13,20 @@ from typing import Any, Final, NamedTuple, cast
 
 import uvicorn
 from litestar import Litestar
+from litestar.types import ASGIApp
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
 from streams.clock import steady
 from streams.http.problems import PROBLEM_JSON, problem
 from streams.logs import get_logger
+from streams.server.access_log import AccessLog
 from streams.server.connection_pool import Network, Pool, Wait, host_of
+from streams.server.exchange_middleware import ExchangeMiddleware
+from streams.server.rate_limit import network_of
 from streams.server.strict_http import StrictConnection
+from streams.trace_context import EXCHANGE, REQUEST_ID, Exchange, new_request_id
+from streams.tracing import Tracing
 
 _log = get_logger(__name__)
 
@@ -67,9 +73,10 @@ def room(files: int) -> ConnectionRoom:
 class _State(ServerState):
     """State shared by the server and its connections."""
 
-    def __init__(self, pool: Pool) -> None:
+    def __init__(self, pool: Pool, access_log: AccessLog) -> None:
         super().__init__()
         self.pool = pool
+        self.access_log = access_log
 
 
 class _Connection(H11Protocol):
@@ -95,12 +102,35 @@ class _Connection(H11Protocol):
         Written to the transport, since h11 cannot send it while another answer is under way.
         """
         cycle = cast("RequestResponseCycle | None", self.cycle)
-        if cycle is None or cycle.response_complete or not cycle.response_started:
-            self.transport.write(_refusal(self.conn))
+        under_way = cycle is not None and not cycle.response_complete
+        exchange = cycle.scope.get(EXCHANGE) if cycle is not None and under_way else None
+        if not under_way or (cycle is not None and not cycle.response_started):
+            self._send_refusal(cast("Exchange | None", exchange))
         if cycle is not None:
             cycle.disconnected = True  # drop whatever the route still answers
             cycle.message_event.set()
         self.transport.close()
+
+    def _send_refusal(self, under_way: Exchange | None) -> None:
+        """Send 400 or 431, in place of the response to a request that is under way, if one is."""
+        exchange = under_way or Exchange(new_request_id(), None)
+        status, head, body = _refusal(self.conn, exchange.request_id)
+        self.transport.write(head + body)
+        if under_way is not None:
+            under_way.status = status  # its line is written at its end
+            return
+        access_log = cast("_State", self.server_state).access_log
+        if not access_log.includes(None, status):
+            return
+        access_log.write(
+            exchange,
+            method=None,
+            path=None,
+            status=status,
+            seconds=None,
+            sent=len(body),
+            client=network_of(host_of(self.transport.get_extra_info("peername"))),
+        )
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
@@ -144,7 +174,8 @@ class _Connection(H11Protocol):
         return cast("_State", self.server_state).pool
 
 
-def _refusal(connection: StrictConnection) -> bytes:
+def _refusal(connection: StrictConnection, request_id: str) -> tuple[HTTPStatus, bytes, bytes]:
+    """Return status, head and body of the answer to a malformed request."""
     status, what = HTTPStatus.BAD_REQUEST, f"malformed HTTP request: {connection.fault}"
     if connection.is_too_long:
         status = HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
@@ -152,9 +183,10 @@ def _refusal(connection: StrictConnection) -> bytes:
     body = problem(status, "malformed_request", what).content
     head = (
         f"HTTP/1.1 {status} {status.phrase}\r\ncontent-type: {PROBLEM_JSON}\r\n"
-        f"content-length: {len(body)}\r\nconnection: close\r\n\r\n"
+        f"content-length: {len(body)}\r\n{REQUEST_ID}: {request_id}\r\n"
+        "connection: close\r\n\r\n"
     )
-    return head.encode() + body
+    return status, head.encode(), body
 
 
 class _Encrypted(SSLProtocol):
@@ -232,6 +264,9 @@ class BoundedServer(uvicorn.Server):
         backlog: connections accepted at a time; by default `room` decides.
         proxies: peers without a maximum of their own.
         request_s, unread_s: see `REQUEST_S`, `UNREAD_S`.
+        access_log: gets a line for each request; by default nothing is logged.
+        client_by: as `rate_limit.address_of`.
+        tracing: makes a span for each request.
         options: as for `uvicorn.Config`.
     """
 
@@ -245,8 +280,12 @@ class BoundedServer(uvicorn.Server):
         proxies: Sequence[Network] = (),
         request_s: float = REQUEST_S,
         unread_s: float = UNREAD_S,
+        access_log: AccessLog | None = None,
+        client_by: str | None = None,
+        tracing: Tracing | None = None,
         **options: Any,
     ) -> None:
+        access_log = access_log or AccessLog("off")
         files, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         found = room(files)
 
@@ -256,7 +295,7 @@ class BoundedServer(uvicorn.Server):
             return made if tls is None else cast("asyncio.Protocol", _Encrypted(made, tls))
 
         config = uvicorn.Config(
-            app,
+            ExchangeMiddleware(cast(ASGIApp, app), access_log, client_by, tracing),
             http=cast("type[asyncio.Protocol]", connection),
             ws="none",
             log_config=None,
@@ -270,7 +309,7 @@ class BoundedServer(uvicorn.Server):
         )
         super().__init__(config)
         pool = Pool(max_connections or found.connections, proxies)
-        self._state = self.server_state = _State(pool)
+        self._state = self.server_state = _State(pool, access_log)
         self._request_s, self._unread_s = request_s, unread_s
         self._waiting: dict[_Connection, _WaitingConnection] = {}
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from litestar import Request, Response, get
@@ -10,22 +11,41 @@ from litestar.handlers import HTTPRouteHandler
 from prometheus_client import CollectorRegistry
 
 from accountant.records import encode
-from streams.auth.principal import KEY, authenticates, optional_principal
+from streams.answers.store import AnswerReader
+from streams.auth.principal import KEY, optional_principal
 from streams.http.problems import JSON
 from streams.http.refusal import forbidden
 from streams.metrics.probe import probe_families
 from streams.metrics.registry import MetricList, exposition
 from streams.service import Readiness
 
-_CLOSED: Final = (
-    "every token is rejected, because the file of tokens is unusable; the server's log says why"
-)
+_UNAVAILABLE: Final = {
+    "tokens": "every token of the file of tokens is rejected, because the file is unusable. Search "
+    "the server's log for tokens_unreadable: it says why, and what to do",
+    "provider": "no token of the OpenID provider can be checked, because the provider does not "
+    "answer. Tell its operators; the server tries again by itself",
+}
+"""Public: `/healthz/metrics` says the same in numbers, and each rejected request by its status."""
 
 
 @get("/healthz", tags=["monitoring"])
 async def healthz() -> Response[bytes]:
     """Answer 200 whenever this process is alive."""
     return Response(encode({"alive": True}), media_type=JSON)
+
+
+def with_answers(
+    readiness: Callable[[], Readiness], answers: AnswerReader | None
+) -> Callable[[], Readiness]:
+    """Return a readiness that also notes why answers are missing: requests are still decided."""
+
+    def noted() -> Readiness:
+        state = readiness()
+        if answers is None or answers.trouble is None:
+            return state
+        return replace(state, notes=[*state.notes, answers.trouble])
+
+    return noted
 
 
 def health(
@@ -43,20 +63,20 @@ def health(
         """Tell whether requests are being decided, and if not (503), why.
 
         On Kafka: whether this gateway follows the decisions, whichever worker makes them. With
-        authentication, unauthenticated callers get only `ready`, and whether the file of tokens is
-        unusable.
+        authentication, reasons and notes are for administrators and for the names in
+        ACCOUNTANT_METRICS_READERS. Others get `ready`, and which tokens cannot be checked.
         """
         state, authenticator = readiness(), request.app.state.get("authenticator")
-        is_closed = authenticator is not None and await authenticator.rejects_everybody()
-        is_ready = state.ready and not (is_closed and needs_tokens)
-        body: dict[str, object] = {"ready": is_ready}
-        if is_closed:
-            body["reasons" if needs_tokens else "notes"] = [_CLOSED]
-        elif not authenticates(request) or optional_principal(request) is not None:
-            body["reasons"] = list(state.reasons)
-            if state.notes:
-                body["notes"] = list(state.notes)
-        return Response(encode(body), media_type=JSON, status_code=200 if is_ready else 503)
+        if authenticator is None:
+            return _readiness(state.ready, state.reasons, state.notes)
+        is_closed = needs_tokens and await authenticator.rejects_everybody()
+        unavailable = await authenticator.unavailable_callers()
+        away = [_UNAVAILABLE[method] for method, is_away in unavailable.items() if is_away]
+        if is_closed:  # then nobody can be known: these reasons are all that anybody gets
+            return _readiness(False, away, ())
+        if authenticator.may_read_reasons(optional_principal(request)):
+            return _readiness(state.ready, state.reasons, [*state.notes, *away])
+        return _readiness(state.ready, None, away)
 
     @get("/healthz/metrics", tags=["monitoring"])
     async def healthz_metrics(request: Request[Any, Any, Any]) -> Response[bytes]:
@@ -73,6 +93,16 @@ def health(
         return _exposed(MetricList([*families]), request)
 
     return [healthz, healthz_metrics, readyz]
+
+
+def _readiness(ready: bool, reasons: Sequence[str] | None, notes: Sequence[str]) -> Response[bytes]:
+    """Return the response of /readyz; without reasons where the caller may not read them."""
+    body: dict[str, object] = {"ready": ready}
+    if reasons is not None:
+        body["reasons"] = list(reasons)
+    if notes:
+        body["notes"] = list(notes)
+    return Response(encode(body), media_type=JSON, status_code=200 if ready else 503)
 
 
 def _exposed(

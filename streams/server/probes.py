@@ -14,6 +14,7 @@ from streams.errors import Refused
 from streams.http.head_method import answer_head
 from streams.http.host_header import host_check
 from streams.logs import get_logger
+from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
 from streams.server.monitoring import health
 from streams.service import Readiness
@@ -100,6 +101,8 @@ class Probes:
             request_s=_REQUEST_S,
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
+            access_log=AccessLog(self._settings.access_log),
+            client_by=self._settings.limit_by,
         )
         serving = self._server.serve(sockets=[self._socket])
         self._task = asyncio.create_task(serving, name="probes")

@@ -201,7 +201,7 @@ def address_of(scope: HTTPScope, by: str | None) -> str | None:
         by: `peer`, or the header in which a proxy names the client; None for neither.
     """
     client = scope["client"]
-    peer = None if client is None else _network(client[0])
+    peer = None if client is None else network_of(client[0])
     if by is None:
         is_forwarded = any(name in _OF_PROXIES for name, _ in scope["headers"])
         return None if is_forwarded else peer
@@ -211,10 +211,10 @@ def address_of(scope: HTTPScope, by: str | None) -> str | None:
     values = [value for name, value in scope["headers"] if name == wanted]
     # Trust the last address alone: the proxy appends it, and the client may forge the others.
     named = values[-1].rpartition(b",")[2].decode("latin-1").strip() if values else ""
-    return _network(named) or peer
+    return network_of(named) or peer
 
 
-def _network(text: str) -> str | None:
+def network_of(text: str) -> str | None:
     """Return the address in a text, or an IPv6 address's /64; None for this machine or no address.
 
     One IPv6 client usually has a whole /64, so that its single addresses mean nothing.

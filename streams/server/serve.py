@@ -15,12 +15,14 @@ from typing import Final
 from litestar import Litestar
 from prometheus_client import CollectorRegistry
 
+from streams.answers.store import AnswerReader
 from streams.auth import check_access, proxies_of, tls_of, trusts_forwarded_headers
 from streams.auth.open_datasets import log_open_datasets
 from streams.clock import Clock
+from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.embedded.writer import error_text
-from streams.errors import Refused
+from streams.errors import Refused, name_missing_extra
 from streams.http.context import Context
 from streams.http.host_header import is_loopback
 from streams.kafka.connect import connect_kafka
@@ -29,12 +31,15 @@ from streams.logs import get_logger
 from streams.metrics.analysts import UsageCollector
 from streams.metrics.registry import make_registry
 from streams.processing.garbage import collect_less
+from streams.server.access_log import AccessLog
 from streams.server.app import create_app
 from streams.server.connection_limits import BoundedServer
+from streams.server.monitoring import with_answers
 from streams.server.probes import Probes, bind_socket
 from streams.service import LedgerService
 from streams.settings import PREFIX, Settings
 from streams.settings.access import listed
+from streams.tracing import Tracing, check_tracing, start_tracing
 
 _log = get_logger(__name__)
 _GRACE_S: Final = 5
@@ -54,7 +59,12 @@ class GatewayServer(BoundedServer):
     """
 
     def __init__(
-        self, app: Litestar, settings: Settings, *, on_started: Callable[[], None]
+        self,
+        app: Litestar,
+        settings: Settings,
+        *,
+        on_started: Callable[[], None],
+        tracing: Tracing | None = None,
     ) -> None:
         super().__init__(
             app,
@@ -63,6 +73,9 @@ class GatewayServer(BoundedServer):
             proxy_headers=trusts_forwarded_headers(settings),
             server_header=False,
             timeout_graceful_shutdown=_GRACE_S,
+            access_log=AccessLog(settings.access_log),
+            client_by=settings.limit_by,
+            tracing=tracing,
         )
         context = app.state.context
         assert isinstance(context, Context)
@@ -143,13 +156,14 @@ async def run_gateway(
     listening: Listening = _silent,
     made: Callable[[GatewayServer], None] | None = None,
     clock: Clock | None = None,
+    answers: AnswerReader | None = None,
 ) -> None:
     """Serve until SIGINT, SIGTERM or `GatewayServer.stop`.
 
     Args:
         listening: called with the URL once the server accepts connections.
         made: called with the server before it starts.
-        clock: as for `create_app`.
+        clock, answers: as for `create_app`.
     Raises: Refused: the address cannot be bound.
     """
     with bind(settings) as listened:
@@ -165,11 +179,13 @@ async def run_gateway(
                 )
             listening(address)
 
-        app = create_app(service, settings, registry=registry, clock=clock)
-        server = GatewayServer(app, settings, on_started=started)
+        app = create_app(service, settings, registry=registry, clock=clock, answers=answers)
+        tracing = start_tracing(settings)
+        server = GatewayServer(app, settings, on_started=started, tracing=tracing)
         if made is not None:
             made(server)
-        probes = Probes(settings, service.readiness, app.state.get("authenticator"))
+        readiness = with_answers(service.readiness, answers)
+        probes = Probes(settings, readiness, app.state.get("authenticator"))
         await probes.start()
         try:
             await server.serve(sockets=[listened])
@@ -177,6 +193,8 @@ async def run_gateway(
             await probes.stop()
             for task in background_tasks:
                 task.cancel()
+            if tracing is not None:
+                await asyncio.to_thread(tracing.close)
 
 
 def serve(settings: Settings, *, listening: Listening = _silent) -> None:
@@ -193,6 +211,7 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
             "sqlite:///FILE, or run `accountant gateway`"
         )
     check_access(settings)  # before the ledger is opened, or made
+    check_tracing(settings)
     service = EmbeddedService.open(Path(target), settings, topic_sink=topic_sink)
     # The writer's thread releases the GIL at each step of SQLite, and waits this long to get it
     # back while the server is busy; the default is 5 ms.
@@ -223,10 +242,21 @@ async def _serve(
         service.publish_address(address)
         listening(address)
 
-    registry = make_registry(
-        service.live_ledgers, service.alert_counts, *service.checkpoint_collectors
-    )
-    await run_gateway(service, settings, registry=registry, listening=publish, made=made)
+    async with answers_of_file(service, Path(settings.ledger.target), settings) as answered:
+        registry = make_registry(
+            service.live_ledgers,
+            service.alert_counts,
+            *service.checkpoint_collectors,
+            *answered.collectors,
+        )
+        await run_gateway(
+            service,
+            settings,
+            registry=registry,
+            listening=publish,
+            made=made,
+            answers=answered.reader,
+        )
     return ended[0] if ended else None
 
 
@@ -241,15 +271,25 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
             "kafka://HOST:PORT, or run `accountant serve`"
         )
     check_access(settings)
+    check_tracing(settings)
+    with name_missing_extra():  # importing the Kafka client takes a third of a second
+        from streams.kafka.answers import AnswerTopic, open_answers
+        from streams.kafka.deployment import deployment_of
 
     async def run() -> None:
         service = await connect_kafka(settings)
+        answers: AnswerTopic | None = None
         try:
+            answers = await open_answers(deployment_of(settings))
             service.usage_index.start()
             usage = UsageCollector(service.usage_index, settings.metrics_analysts)
             registry = make_registry(None, usage)
-            await run_gateway(service, settings, registry=registry, listening=listening)
+            await run_gateway(
+                service, settings, registry=registry, listening=listening, answers=answers
+            )
         finally:
+            if answers is not None:
+                await answers.close()
             await service.close()
 
     collect_less()

@@ -9,6 +9,7 @@ from streams.settings.settings import (
     load,
     load_client,
     load_command,
+    load_login,
     load_server,
     unknown_now,
 )
@@ -22,6 +23,7 @@ __all__ = [
     "load",
     "load_client",
     "load_command",
+    "load_login",
     "load_server",
     "unknown_now",
 ]

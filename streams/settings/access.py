@@ -6,21 +6,29 @@ import ipaddress
 import re
 from pathlib import Path
 from typing import Annotated, Final
-from urllib.parse import urlsplit
+from urllib.parse import parse_qsl, urlsplit
 
 from pydantic import AfterValidator, Field, SecretStr
 from pydantic_settings import BaseSettings
 
-from accountant.records.names import is_name
+from accountant.records.names import is_name, subject_hint
+from streams.address import is_private_url
 
 EVERYBODY: Final = "*"
 ALGORITHMS: Final = frozenset(
     {"RS256", "RS384", "RS512", "PS256", "PS384", "PS512", "ES256", "ES384", "ES512", "EdDSA"}
 )
 """The algorithms that a setting may allow: their public keys can verify, but not sign."""
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 MOST_TOKEN: Final = 8_192
 """Characters of the longest token, of either kind."""
+_OWN_PARAMETERS: Final = frozenset(
+    {
+        *("client_id", "client_secret", "code_challenge", "code_challenge_method", "nonce"),
+        *("redirect_uri", "request", "request_uri", "response_mode", "response_type", "scope"),
+        "state",
+    }
+)
+"""What the server itself sends the provider, or what would replace it."""
 _TOKEN: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")
 
 
@@ -32,7 +40,9 @@ def listed(text: str) -> tuple[str, ...]:
 def _names(text: str) -> str:
     for name in listed(text):
         if not is_name(name):
-            raise ValueError(f"must be names separated by commas, and {name[:100]!r} is no name")
+            rule = f"must be names separated by commas, and {name[:100]!r} is no name"
+            hint = subject_hint(name)
+            raise ValueError(f"{rule}: {hint}" if hint else rule)
     return text
 
 
@@ -59,13 +69,56 @@ def _metrics_file(path: Path | None) -> Path | None:
     return path
 
 
-def _issuer(text: str | None) -> str | None:
+def check_issuer(text: str | None) -> str | None:
+    """Return a provider's issuer; raise ValueError if it is no address that may be trusted."""
     if text is None:
         return None
     parts = urlsplit(text)
-    secure = parts.scheme == "https" or (parts.scheme == "http" and parts.hostname in _LOOPBACK)
-    if not secure or not parts.hostname or parts.query or parts.fragment or "@" in parts.netloc:
+    if (
+        not is_private_url(text)
+        or not parts.hostname
+        or parts.query
+        or parts.fragment
+        or "@" in parts.netloc
+    ):
         raise ValueError("must be https://HOST..., or http:// on this machine only")
+    return text
+
+
+def _secret_file(path: Path | None) -> Path | None:
+    if path == Path():
+        raise ValueError("must name a file; unset it for a public client")
+    return path
+
+
+def _redirect_url(text: str | None) -> str | None:
+    if text is None:
+        return None
+    # First: it also rejects what urlsplit does.
+    is_private = is_private_url(text)
+    parts = urlsplit(text if is_private else "")
+    if not parts.hostname or "@" in parts.netloc:
+        raise ValueError("must be https://HOST/sign-in/callback, or http:// on this machine only")
+    if parts.query or parts.fragment or not text.isascii() or not text.isprintable():
+        raise ValueError("must be an address without a query, as registered at the provider")
+    return text
+
+
+def _scopes(text: str) -> str:
+    if "openid" not in text.split():
+        raise ValueError("must contain openid, such as `openid offline_access`")
+    return text
+
+
+def _sign_in_parameters(text: str) -> str:
+    try:
+        pairs = parse_qsl(text, strict_parsing=True) if text else []
+    except ValueError:
+        raise ValueError("must be NAME=VALUE, several joined by &, encoded as in a URL") from None
+    names = [name for name, _ in pairs]
+    own = sorted(_OWN_PARAMETERS.intersection(names))
+    if own or len(set(names)) != len(names):
+        raise ValueError(f"must not contain {own[0] if own else 'a name twice'}")
     return text
 
 
@@ -127,7 +180,7 @@ class AccessSettings(BaseSettings):
         max_length=50,
         description="prefix of the names of static tokens; no name of the provider may have it",
     )
-    oidc_issuer: Annotated[str | None, AfterValidator(_issuer)] = Field(
+    oidc_issuer: Annotated[str | None, AfterValidator(check_issuer)] = Field(
         None, description="the OpenID provider; turns authentication on"
     )
     oidc_audience: str | None = Field(
@@ -153,6 +206,33 @@ class AccessSettings(BaseSettings):
         le=86_400,
         description="how long cached keys stay valid while the provider is away, in seconds",
     )
+    oidc_client_id: str | None = Field(
+        None,
+        min_length=1,
+        max_length=1_000,
+        pattern=r"^[\x21-\x7e]+$",
+        description="this server's client id at the provider; turns sign-in by redirect on",
+    )
+    oidc_client_secret_file: Annotated[Path | None, AfterValidator(_secret_file)] = Field(
+        None, description="file with the client's secret, mode 0600; unset for a public client"
+    )
+    oidc_redirect_url: Annotated[str | None, AfterValidator(_redirect_url)] = Field(
+        None,
+        max_length=2_000,
+        description="this server's address with the path /sign-in/callback, exactly as registered "
+        "at the provider",
+    )
+    oidc_scopes: Annotated[str, AfterValidator(_scopes)] = Field(
+        "openid",
+        pattern=r"^[\x21\x23-\x5b\x5d-\x7e ]{1,1000}$",
+        description="scopes that a sign-in by redirect asks for, separated by spaces",
+    )
+    oidc_sign_in_parameters: Annotated[str, AfterValidator(_sign_in_parameters)] = Field(
+        "",
+        max_length=2_000,
+        description="further fields of a sign-in by redirect, such as audience=accountant, encoded "
+        "as in a URL",
+    )
     administrators: Annotated[str, AfterValidator(_names)] = Field(
         "", description="names of the administrators, separated by commas"
     )
@@ -163,8 +243,8 @@ class AccessSettings(BaseSettings):
     )
     metrics_readers: Annotated[str, AfterValidator(_names_or_everybody)] = Field(
         "",
-        description="names that may read /metrics, besides administrators, separated by commas; "
-        "`*` for everyone, also without a token",
+        description="names that may read /metrics and the reasons of /readyz, besides "
+        "administrators, separated by commas; `*` for everyone, /metrics also without a token",
     )
     metrics_token_file: Annotated[Path | None, AfterValidator(_metrics_file)] = Field(
         None,

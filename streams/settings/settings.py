@@ -21,6 +21,7 @@ from pydantic_settings import (
 
 from accountant.records import Genesis
 from accountant.records.inputs import MAX_BYTES
+from accountant.records.placement import Placement
 from streams.address import LAST_PORT, LedgerUrl, ledger_url
 from streams.clock import DAY_MS
 from streams.errors import Refused
@@ -34,6 +35,8 @@ from streams.settings.environment import (
     unknown_names,
 )
 from streams.settings.kafka import KafkaSecuritySettings
+from streams.settings.login import LOGIN_FIELDS, LoginSettings
+from streams.settings.questions import QUESTION_FIELDS, QuestionSettings
 
 LEAST_LIMIT: Final = 0.001  # requests a second of one address or name
 DEFAULT_URL: Final = "sqlite:///accountant.db"
@@ -106,12 +109,12 @@ def _allowed_names(text: str) -> str:
 Port = Annotated[int, Field(ge=0, le=LAST_PORT)]
 
 
-class Settings(AccessSettings, KafkaSecuritySettings):
+class Settings(AccessSettings, LoginSettings, KafkaSecuritySettings, QuestionSettings):
     """The settings of servers, commands and clients, with their defaults.
 
-    Decision 0 of a log fixes four of them permanently: `application`, `partitions`, `window_ms`
-    and `skew_ms`. With another value the ledger refuses to start. An embedded ledger always has
-    one partition.
+    Decision 0 of a log fixes five of them permanently: `application`, `partitions`, `window_ms`,
+    `skew_ms` and `placement`. With another value the ledger refuses to start. An embedded ledger
+    always has one partition, and no placement.
     """
 
     model_config = SettingsConfigDict(
@@ -128,6 +131,11 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         "accountant", description="prefix of transactional ids and the consumer group"
     )
     partitions: int = Field(4, ge=1, le=1000, description="partitions of each topic (Kafka)")
+    placement: Placement = Field(
+        "name",
+        description="what the partition of a dataset depends on: its `name`, or its `group`, which "
+        "ends before the first `::`; of a new ledger on Kafka",
+    )
     replication: int = Field(
         1, ge=1, le=15, description="copies of each partition that `topics create` asks for"
     )
@@ -205,6 +213,16 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         None,
         description="file of the usage index [next to the ledger's file; on Kafka temporary]",
     )
+    data_sources: Path | None = Field(
+        None,
+        description="JSON file that says where the data of questions are; see docs/how-to/"
+        "data-sources.md",
+    )
+    data_sources_key: Path | None = Field(
+        None,
+        description="file of the secret key that chooses which of a unit's rows enter an answer "
+        "[next to the file of sources, with the suffix .key]",
+    )
     checkpoints: Literal["off"] | Path | None = Field(
         None,
         description="directory of the signed checkpoints of a ledger in a file, or `off` "
@@ -270,6 +288,16 @@ class Settings(AccessSettings, KafkaSecuritySettings):
         max_length=100,
         description="unique name of a worker in its group; keep it across restarts [host name]",
     )
+    access_log: Literal["off", "errors", "requests", "all"] = Field(
+        "off",
+        description="requests that a server logs, as JSON lines on stderr: `errors` for responses "
+        "from 400 on, `requests` for all but successful probes and scrapes, `all`",
+    )
+    opentelemetry: bool = Field(
+        False,
+        description="send traces to an OpenTelemetry collector; the variables OTEL_* say where. "
+        "Needs the extra `otel`",
+    )
     log_level: Literal["debug", "info", "warning", "error"] = Field(
         "info", description="lowest level of logged messages"
     )
@@ -330,8 +358,11 @@ class CommandSettings(Settings):
 
     unused = frozenset(
         {
+            "access_log",
             "administrators",
             "bind",
+            "data_sources",
+            "data_sources_key",
             "instance_id",
             "limit_by",
             "limit_per_name",
@@ -341,10 +372,16 @@ class CommandSettings(Settings):
             "metrics_token_file",
             "oidc_algorithms",
             "oidc_audience",
+            "oidc_client_id",
+            "oidc_client_secret_file",
             "oidc_outage_seconds",
+            "oidc_redirect_url",
+            "oidc_scopes",
+            "oidc_sign_in_parameters",
             "oidc_skew_seconds",
             "oidc_subject_field",
             "openers",
+            "opentelemetry",
             "port",
             "probe_port",
             "read_side",
@@ -352,6 +389,8 @@ class CommandSettings(Settings):
             "tls_key",
             "trusted_proxy",
             "unauthenticated_bind",
+            *LOGIN_FIELDS,
+            *QUESTION_FIELDS,
         }
     )
 
@@ -363,6 +402,12 @@ class HttpClientSettings(Settings):
     """The settings of an HTTP client: the address and the token."""
 
     unused = frozenset(Settings.model_fields) - _USED_OVER_HTTP
+
+
+class LoginCommandSettings(Settings):
+    """The settings of `accountant login` and `logout`: the server, the provider, the client."""
+
+    unused = frozenset(Settings.model_fields) - LOGIN_FIELDS - {"url"}
 
 
 def load(**given: object) -> Settings:
@@ -388,6 +433,14 @@ def load_client(**given: object) -> Settings:
     """
     ledger = _loaded(HttpClientSettings, {"url": given.get("url")}).ledger
     return _loaded(HttpClientSettings if ledger.kind == "http" else CommandSettings, given)
+
+
+def load_login(**given: object) -> Settings:
+    """Return the settings of `accountant login`; all others are ignored.
+
+    Raises: Refused: as `load`.
+    """
+    return _loaded(LoginCommandSettings, given)
 
 
 def load_server(**given: object) -> Settings:

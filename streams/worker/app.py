@@ -31,12 +31,14 @@ from streams.metrics.live_ledgers import LiveLedgers
 from streams.processing.garbage import collect_less
 from streams.service import Readiness
 from streams.settings import Settings, load_server
+from streams.tracing import Tracing, start_tracing
 from streams.worker.http_server import WorkerHttpServer
 from streams.worker.limit_alert_observer import LimitAlertObserver
 from streams.worker.local_decisions import LocalDecisions
 from streams.worker.partition_checkpoints import PartitionCheckpoints, partition_checkpoints
 from streams.worker.partitions import Worker
 from streams.worker.read_side import LocalTable, ReadSide, keep_on
+from streams.worker.record_follower import record_follower
 
 _log = get_logger(__name__)
 
@@ -125,6 +127,8 @@ def build(settings: Settings) -> App:
     local, limit_alerts = LocalDecisions(), LimitAlertObserver()
     instance_id = settings.instance_id or socket.gethostname()
     checkpoints = partition_checkpoints(deployment, settings)
+    tracing = start_tracing(settings)
+    follower = record_follower(settings, tracing)
     app.worker = Worker(
         deployment,
         instance_id=instance_id,
@@ -132,7 +136,9 @@ def build(settings: Settings) -> App:
             live_ledgers,
             *([local, limit_alerts] if settings.read_side else ()),
             *(() if checkpoints is None else (checkpoints,)),
+            *(() if follower is None else (follower,)),
         ],
+        headers=follower,
         batch=settings.batch,
         wait=settings.wait_seconds,
         max_ahead_ms=settings.max_ahead_ms,
@@ -142,10 +148,11 @@ def build(settings: Settings) -> App:
     server = WorkerHttpServer(
         settings,
         source=live_ledgers,
-        readiness=lambda: _with_notes(app.worker.status.readiness(), checkpoints),
+        readiness=lambda: _readiness(app.worker, checkpoints),
         more=[counts, *(() if checkpoints is None else checkpoints.collectors)],
+        tracing=tracing,
     )
-    _add_processing(app, app.worker, server, checkpoints)
+    _add_processing(app, app.worker, server, checkpoints, tracing)
     if settings.read_side:
         app.read_side = ReadSide(
             app,
@@ -169,11 +176,12 @@ def build(settings: Settings) -> App:
     return app
 
 
-def _with_notes(readiness: Readiness, checkpoints: PartitionCheckpoints | None) -> Readiness:
-    if checkpoints is None:
-        return readiness
-    reasons = [*readiness.reasons, *checkpoints.refused]
-    return Readiness(ready=not reasons, reasons=reasons, notes=checkpoints.notes)
+def _readiness(worker: Worker, checkpoints: PartitionCheckpoints | None) -> Readiness:
+    reasons, notes = [*worker.status.readiness().reasons], worker.notes
+    if checkpoints is not None:
+        reasons += checkpoints.refused
+        notes += checkpoints.notes
+    return Readiness(ready=not reasons, reasons=reasons, notes=notes)
 
 
 def _faust_app(deployment: Deployment) -> App:
@@ -229,7 +237,11 @@ def _add_webhook_feed(app: App, feed: WebhookFeed) -> None:
 
 
 def _add_processing(
-    app: App, worker: Worker, server: WorkerHttpServer, checkpoints: PartitionCheckpoints | None
+    app: App,
+    worker: Worker,
+    server: WorkerHttpServer,
+    checkpoints: PartitionCheckpoints | None,
+    tracing: Tracing | None,
 ) -> None:
     """Make `worker` a service of `app`: a fatal error ends the process, SIGTERM stops it."""
 
@@ -268,6 +280,8 @@ def _add_processing(
             if checkpoints is not None:
                 await asyncio.to_thread(checkpoints.close)
             await server.stop()
+            if tracing is not None:
+                await asyncio.to_thread(tracing.close)
 
 
 def run_worker(settings: Settings) -> int:

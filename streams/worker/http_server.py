@@ -30,11 +30,13 @@ from streams.http.problems import HANDLERS, JSON, HTTPProblem, problem
 from streams.logs import get_logger
 from streams.metrics.registry import make_registry
 from streams.metrics.snapshot import MetricsSource
+from streams.server.access_log import AccessLog
 from streams.server.connection_limits import GuestServer
 from streams.server.monitoring import monitoring
 from streams.server.probes import Probes
 from streams.service import Readiness
 from streams.settings import Settings
+from streams.tracing import Tracing
 
 _log = get_logger(__name__)
 
@@ -58,21 +60,23 @@ def _check_administrator(request: HttpRequest) -> None:
 
 
 class WorkerHttpServer:
-    """Serves a worker's metrics to Prometheus and its health to a supervisor.
+    """Serves the metrics of a worker or a curator, and its health.
 
     Args:
         settings: the address, and the authentication.
-        source: read at each scrape.
+        source: read at each scrape; None without a ledger of this process.
         readiness: called by /readyz.
+        tracing: makes a span for each request.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
-        source: MetricsSource,
+        source: MetricsSource | None,
         readiness: Callable[[], Readiness],
         more: Sequence[Collector] = (),
+        tracing: Tracing | None = None,
     ) -> None:
         registry = make_registry(source, *more)
 
@@ -110,6 +114,9 @@ class WorkerHttpServer:
             tls=tls_of(settings),
             proxies=proxies_of(settings),
             proxy_headers=trusts_forwarded_headers(settings),
+            access_log=AccessLog(settings.access_log),
+            client_by=settings.limit_by,
+            tracing=tracing,
             host=host,
             port=port,
         )

@@ -10,7 +10,7 @@ from streams.errors import JournalFault, Refused
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.probe import Probe
 from streams.logs import get_logger
-from streams.worker.status import Status
+from streams.worker.status import Status, broker_away
 
 _log = get_logger(__name__)
 
@@ -42,11 +42,11 @@ class LeaderWatch:
                 TopicPartition(topic, partition) for partition in partitions for topic in self._logs
             )
         except (JournalFault, Refused) as error:
-            status.trouble("broker", f"the broker does not answer: {error}")
+            status.trouble("broker", broker_away("the broker", error))
             self._away |= status.serving
             return set()
         unreached = {
-            tp.partition: f"the broker that leads {tp.topic} does not answer: {why}"
+            tp.partition: broker_away(f"the broker that leads {tp.topic}", why)
             for tp, why in look.silent.items()
         }
         # A missing topic has no end, even if its broker answers.

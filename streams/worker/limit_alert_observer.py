@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 
 from accountant.partition import Partition
+from accountant.records.encoded_decision import by_dataset
 from accountant.views.alerts import limit_alerts_of_commit, limit_alerts_of_state
 from accountant.views.datasets import Alert
 from streams.logs import get_logger
@@ -39,7 +40,7 @@ class LimitAlertObserver:
 
     def committed(self, committed: Committed) -> None:
         partition = committed.partition
-        run = [encoded for _, encoded in committed.records]
+        run = by_dataset(encoded for _, encoded in committed.records)
         self._report(partition, lambda: limit_alerts_of_commit(run, partition))
 
     def dropped(self, partition: int, error: BaseException | None) -> None:

@@ -8,18 +8,26 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from typing import Final, TypeVar
 
 from accountant.partition.decide import decide as decide_record
-from streams.clock import MAX_AHEAD_MS, Clock, steady
-from streams.errors import JournalFault, Refused, Unavailable
+from streams.clock import (
+    CLOCK_OUT_OF_RANGE,
+    MAX_AHEAD_MS,
+    CheckedClock,
+    Clock,
+    SystemClock,
+    steady,
+)
+from streams.errors import ClockOutOfRange, JournalFault, Refused, Unavailable
 from streams.kafka import topics as kafka_topics
+from streams.kafka.broker_clock import compare_clock
 from streams.kafka.deployment import Deployment
-from streams.kafka.journal import KafkaJournal
+from streams.kafka.journal import HeaderReader, KafkaJournal
 from streams.kafka.membership import GroupMembership
 from streams.logs import get_logger
 from streams.processing.observers import Lag, Observer, Observers
 from streams.processing.processor import BATCH, WAIT_S, Decide, Processor, no_hook
 from streams.worker.leader_watch import LeaderWatch
 from streams.worker.lease import Lease
-from streams.worker.status import Status
+from streams.worker.status import Status, broker_away
 
 _log = get_logger(__name__)
 
@@ -27,6 +35,7 @@ _RELEASE_S: Final = 2.0
 _LOOK_EVERY_S: Final = 3.0
 _CHECK_S: Final = 60.0
 _RETRY_S: Final = 1.0
+_NOT_COMPARED: Final = "the clock was not compared with a broker's"
 _LOOKS_AGAIN: Final = (1.0, 3.0, 6.0, 10.0)
 
 T = TypeVar("T")
@@ -40,6 +49,7 @@ class Worker:
         instance_id: the static member's name, the same after a restart: the partitions of a
             killed worker then wait for it, and no other member is disturbed.
         observers: receive the events of every partition, after `status`.
+        headers: gets the headers of inputs.
         batch, wait, clock, most_ahead_ms, decide, reach, looks_again: see `Processor`.
         check_every: seconds between two checks of the topics' settings.
     """
@@ -50,6 +60,7 @@ class Worker:
         *,
         instance_id: str,
         observers: Iterable[Observer] = (),
+        headers: HeaderReader | None = None,
         batch: int = BATCH,
         wait: float = WAIT_S,
         clock: Clock | None = None,
@@ -63,9 +74,10 @@ class Worker:
         self._deployment = deployment
         self._instance_id = instance_id
         self._observer = Observers([self.status, *observers])
+        self._headers = headers
         self._batch = batch
         self._wait_s = wait
-        self._clock = clock
+        self._clock = clock or SystemClock()
         self._most_ahead_ms = max_ahead_ms
         self._decide = decide
         self._reach = reach
@@ -78,7 +90,10 @@ class Worker:
         self._tasks: dict[int, tuple[asyncio.Task[None], Lease]] = {}
         self._main: asyncio.Task[None] | None = None
         self._lags: list[Lag] = []
-        self._held = False  # the topics are wrong, so no partition is served
+        self._checked_clock = CheckedClock(self._clock, max_ahead_ms)
+        self._clock_agrees = False  # with a broker's, when they were last compared
+        self._note: str | None = None
+        self._held: set[str] = set()  # what is wrong, so that no partition is served
 
     async def start(self) -> None:
         """Start, without waiting for the broker."""
@@ -102,12 +117,18 @@ class Worker:
         await self._leave()
         self._log_ends.close()
 
+    @property
+    def notes(self) -> list[str]:
+        """Notes for operators, for `/readyz`."""
+        return [] if self._note is None else [self._note]
+
     def lags(self) -> Sequence[Lag]:
         """Return the last known lags of the inputs of the served partitions."""
         return self._lags
 
     async def _run(self) -> None:
         await self._first_check()
+        await self._check_clock()
         checked = steady()
         while True:
             group = await self._join()
@@ -117,8 +138,10 @@ class Worker:
                 if self._held or steady() - checked >= self._check_every:
                     checked = steady()
                     await self._check_again()
+                    if not self._clock_agrees:
+                        await self._check_clock()
                 self._lags = await group.hint(self.status.serving)
-            self.status.trouble("start", "joining the group again")
+            self.status.trouble("start", "joining the group again. Wait some seconds")
             await self._leave()
 
     async def _wait(self, group: GroupMembership) -> bool:
@@ -130,7 +153,7 @@ class Worker:
 
     async def _first_check(self) -> None:
         """Wait for the broker, and refuse the start if the topics are wrong."""
-        self.status.trouble("start", "starting")
+        self.status.trouble("start", "starting. Wait some seconds")
         await self._once_answered(lambda: kafka_topics.check(self._deployment))
         self.status.trouble("broker", None)
 
@@ -160,7 +183,7 @@ class Worker:
             try:
                 return await ask()
             except Unavailable as error:
-                self.status.trouble("broker", f"the broker does not answer: {error}")
+                self.status.trouble("broker", broker_away("the broker", error))
                 await asyncio.sleep(_RETRY_S)
 
     async def _leave(self) -> None:
@@ -178,12 +201,12 @@ class Worker:
         """Serve the assigned partitions, in a new generation."""
         self._generation += 1
         self._assigned |= partitions
-        if not self._held:
-            for partition in sorted(partitions):
-                self._serve(partition)
+        for partition in sorted(partitions):
+            self._serve(partition)
 
     def _serve(self, partition: int, *, after: Lease | None = None) -> None:
-        if partition in self._tasks:
+        """Start the processor of a partition, unless one runs or something is wrong."""
+        if partition in self._tasks or self._held:
             return
         assert self._group is not None
         lease = Lease(lambda: self._generation, after=after)
@@ -194,6 +217,7 @@ class Worker:
             deployment.topics,
             partition,
             self._group.inbox,
+            headers=self._headers,
         )
         processor = Processor(
             journal,
@@ -201,7 +225,7 @@ class Worker:
             self._observer,
             entitlement=lease,
             clock=self._clock,
-            max_ahead_ms=self._most_ahead_ms,
+            checked_clock=self._checked_clock,
             batch=self._batch,
             wait=self._wait_s,
             decide=self._decide,
@@ -231,7 +255,7 @@ class Worker:
         """Drop a partition and replay it, unless it was revoked meanwhile."""
         _, lease = self._tasks.get(partition, (None, None))
         await self._release([partition])
-        if partition in self._assigned and not self._held:
+        if partition in self._assigned:
             self._serve(partition, after=lease)
 
     async def _check_again(self) -> bool:
@@ -239,17 +263,49 @@ class Worker:
         try:
             await kafka_topics.check(self._deployment)
         except Refused as error:
-            if not self._held:
-                _log.error("topics_wrong", why=str(error))
-            self._held = True
-            self.status.trouble("topics", str(error))
-            await self._release(list(self._tasks))
+            await self._hold("topics", str(error))
         except JournalFault:
             pass  # the probe reports that the broker is away
         else:
-            self.status.trouble("topics", None)
-            if self._held:
-                self._held = False
-                for partition in sorted(self._assigned):
-                    self._serve(partition)
-        return self._held
+            self._unhold("topics")
+        return "topics" in self._held
+
+    async def _check_clock(self) -> None:
+        """Compare the clock with a broker's; serve nothing while it is too far ahead.
+
+        Once they agree, `CheckedClock` suffices: it compares the clock with the monotonic one
+        before each batch. A broker that does not answer this does not stop the others' partitions.
+        """
+        note = None
+        try:
+            agrees = await compare_clock(self._deployment, self._clock, self._instance_id)
+        except ClockOutOfRange as error:
+            await self._hold("clock", f"{CLOCK_OUT_OF_RANGE}: {error}")
+        except (JournalFault, Refused) as error:
+            note = f"{_NOT_COMPARED}: {error}"
+            if note != self._note:
+                _log.warning("clock_not_compared", why=str(error), then="asks again")
+        else:
+            if not agrees:
+                note = f"{_NOT_COMPARED}: brokers before Kafka 3.0 give no time"
+            self._clock_agrees = True
+            # From now on a jump counts, not from the start: the clock may have been set since.
+            self._checked_clock = CheckedClock(self._clock, self._most_ahead_ms)
+            self._unhold("clock")
+        self._note = note
+
+    async def _hold(self, what: str, why: str) -> None:
+        """Release every partition, and serve none, until `what` is right again."""
+        if what not in self._held:
+            _log.error(f"{what}_wrong", why=why)
+        self._held.add(what)
+        self.status.trouble(what, why)
+        await self._release(list(self._tasks))
+
+    def _unhold(self, what: str) -> None:
+        """Serve the assigned partitions again, unless something else is wrong."""
+        self.status.trouble(what, None)
+        if what in self._held:
+            self._held.remove(what)
+            for partition in sorted(self._assigned):
+                self._serve(partition)

@@ -15,12 +15,12 @@ from faust.types import StreamT, TableT
 from mode import Service
 
 from accountant.records import Snapshot
-from accountant.records.encoded_decision import CountedDecision
+from accountant.records.encoded_decision import CountedDecision, by_dataset
 from accountant.records.header import decode_header
 from accountant.records.state_rows import Row
 from accountant.views.alerts import limit_alerts_of_grants
 from accountant.views.datasets import Alert, DatasetView
-from accountant.views.follow import Run, ViewFolder, counted_decision, runs
+from accountant.views.follow import Run, ViewFolder, counted_decisions, runs
 from accountant.views.usage import Rows
 from streams.alerts.alerts_topic import AlertTopicReader
 from streams.alerts.delivery_metrics import AlertDeliveryMetrics
@@ -171,7 +171,8 @@ class ReadSide:
         decided: list[CountedDecision] = []
         for i in range(0, len(values), VALUES_PER_TURN):
             some = values[i : i + VALUES_PER_TURN]
-            decided += [counted_decision(decode_header(value), value) for value in some]
+            for value in some:
+                decided += counted_decisions(decode_header(value), value)
             await asyncio.sleep(0)
         async with self._order:
             await self._send(partition, decided)
@@ -184,7 +185,7 @@ class ReadSide:
             taken = self._local.take()
             try:
                 for partition, decided in taken.items():
-                    await self._send(partition, decided)
+                    await self._send(partition, by_dataset(decided))
                     await asyncio.sleep(0)
             except Exception:
                 self._local.give_back(taken)

@@ -11,6 +11,15 @@ from streams.errors import Fenced
 from streams.processing.observers import Committed
 from streams.service import Readiness
 
+_AGAIN = "The worker tries again by itself; if this stays, restart it"
+
+
+def broker_away(broker: str, why: object) -> str:
+    """Return the reason for a broker that does not answer, with the next step."""
+    return (
+        f"{broker} does not answer: {why}. Check it and the network; the worker resumes by itself"
+    )
+
 
 class Status:
     """An observer that remembers each partition's phase and why it is not serving.
@@ -30,7 +39,9 @@ class Status:
     def assigned(self, partition: int) -> None:
         """Record that this process serves a partition from now on."""
         self._revoked.discard(partition)
-        self._waiting[partition] = f"partition {partition} is being replayed"
+        self._waiting[partition] = (
+            f"partition {partition} is being replayed. Wait: it is decided after that"
+        )
 
     def revoked(self, partition: int) -> None:
         """Record that this process no longer serves a partition."""
@@ -81,7 +92,9 @@ class Status:
             self.fencings[partition] = self.fencings.get(partition, 0) + 1
         # A task may end with an error after its partition was revoked.
         if error is not None and partition not in self._revoked:
-            self._waiting[partition] = f"partition {partition}: {type(error).__name__}: {error}"
+            self._waiting[partition] = (
+                f"partition {partition}: {type(error).__name__}: {error}. {_AGAIN}"
+            )
 
     def halted(self, partition: int, error: BaseException) -> None:
         self._serving.discard(partition)

@@ -15,6 +15,7 @@ from accountant.partition.draft import Draft, genesis_decision
 from accountant.records import Decision, Genesis, Source
 from accountant.records.encoded_decision import EncodedDecision
 from accountant.records.inputs import Input
+from accountant.records.placement import Placement
 from accountant.replay.replay import Replay, state_rows
 from accountant.times import uuid7
 
@@ -38,8 +39,9 @@ class World:
         most_ids: int | None = None,
         batch: int = 1,
         window: int = WINDOW,
+        placement: Placement = "name",
     ) -> None:
-        self.genesis = Genesis("test", partition, partitions, window, SKEW)
+        self.genesis = Genesis("test", partition, partitions, window, SKEW, placement=placement)
         self.now = START
         self.most_ids = most_ids
         self.batch = batch

@@ -182,3 +182,42 @@ def test_a_picture_of_the_limit_form_is_taken(opens: Opens, read_only: PagesServ
     page.locator("#limits").scroll_into_view_if_needed()
     page.evaluate("document.getElementById('limits').scrollIntoView()")
     picture(page, "dataset-limits-light")
+
+
+def reserve(server: PagesServer) -> None:
+    """Leave zoe a reservation that waits and one that has begun, and ana one under limits."""
+    claim = {"type": "pure", "epsilon": "0.04"}
+    server.reserved("survey", "zoe", claim=claim, purpose="a count that stops early")
+    begun = server.reserved("survey", "zoe", claim=claim, purpose="age by district")
+    assert server.step("begin", begun).json()["outcome"] == "begun"
+    server.reserved("survey", "ana", claim={"type": "pure", "epsilon": "0.004"})
+
+
+@pytest.mark.parametrize("name", ["olga", "zoe"])
+def test_reservations_pass_axe_in_every_scheme_and_width(
+    opens: Opens, survey: PagesServer, name: str
+) -> None:
+    reserve(survey)
+    page = open_dataset_page(opens, survey, name)
+    for width, scheme in ((DESK, "light"), (PHONE, "dark"), (SMALLEST, "light"), (DESK, "dark")):
+        page.set_viewport_size({"width": width, "height": 800})
+        page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+        assert not violations(page)
+        assert overflow(page) == 0
+    bar = page.get_by_role("img", name="The budget: 31.4 % used, 8.4 % reserved")
+    assert bar.locator(".bar-reserved").bounding_box()["width"] > 20  # type: ignore[index]
+
+
+def test_an_owner_voids_a_reservation_by_keyboard_alone(opens: Opens, survey: PagesServer) -> None:
+    reserve(survey)
+    page = open_dataset_page(opens, survey, "olga")
+    buttons = page.locator("button[name=grant]")
+    assert buttons.count() == 2  # what has begun cannot be voided
+    tab_to(page, "button[name=grant]")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#flash.message-done")
+    assert (
+        "The reservation of zoe is voided: ε 0.04 is left again"
+        in page.locator("#flash").inner_text()
+    )
+    assert buttons.count() == 1

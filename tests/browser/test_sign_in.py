@@ -70,7 +70,7 @@ def test_over_tls_the_cookie_is_secure_and_bound_to_the_host(tmp_path: Path, ope
         cookie = session(page)
         assert (cookie["name"], cookie["secure"]) == ("__Host-accountant-session", True)
         page.get_by_role("button", name="Sign out").click()
-        page.wait_for_url(f"{server.url}/sign-in")
+        page.wait_for_url(f"{server.url}/sign-in?signed-out=yes")
         assert session(page) is None
 
 
@@ -78,7 +78,7 @@ def test_after_signing_out_the_back_button_shows_nothing(server: RolesServer, op
     page = opens(server.url)
     sign_in(page, server.tokens["ana"])
     page.get_by_role("button", name="Sign out").click()
-    page.wait_for_url(f"{server.url}/sign-in")
+    page.wait_for_url(f"{server.url}/sign-in?signed-out=yes")
     assert session(page) is None
     page.go_back()
     page.wait_for_url(re.compile("/sign-in"))
@@ -146,4 +146,4 @@ def test_signing_in_and_out_works_by_keyboard(server: RolesServer, opens: Opens)
         if focused == "Sign out":
             break
     page.keyboard.press("Enter")
-    page.wait_for_url(f"{server.url}/sign-in")
+    page.wait_for_url(f"{server.url}/sign-in?signed-out=yes")

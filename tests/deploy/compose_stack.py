@@ -14,7 +14,7 @@ from streams.settings import PREFIX, Settings
 ROOT = Path(__file__).parents[2]
 FILE: dict[str, Any] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))
 SERVICES: dict[str, Any] = FILE["services"]
-OURS = "streaming-privacy-accountant:"
+OURS = "streaming-privacy-accountant"
 DOCKERFILE = (ROOT / "Dockerfile").read_text(encoding="utf-8")
 
 

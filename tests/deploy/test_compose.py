@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import re
+from pathlib import Path
 from urllib.parse import urlsplit
 
+import msgspec
 import pytest
 
+from accountant.questions import Schema
 from streams.settings import PREFIX, Settings
+from streams.sources.source_settings import read_source_settings
 from streams.testing.kafka_install import DEFAULT_KAFKA_VERSION
 from tests.deploy.compose_stack import (
     DOCKERFILE,
@@ -19,6 +23,7 @@ from tests.deploy.compose_stack import (
     document,
     inside,
     mounts,
+    settings_of,
     volumes,
     workers,
 )
@@ -34,7 +39,7 @@ def test_without_a_profile_only_the_services_of_a_trial_start():
 
 
 def test_the_demo_has_every_program_between_a_budget_and_a_webhook():
-    wanted = {"worker-2", "prometheus", "alertmanager", "webhook", "grafana", "load"}
+    wanted = {"worker-2", "curator", "prometheus", "alertmanager", "webhook", "grafana", "load"}
     assert wanted <= set(SERVICES)
 
 
@@ -65,6 +70,43 @@ def test_the_gateway_stores_its_index_on_a_volume():
     assert f"--home-dir {where} " in DOCKERFILE
     others = [each for each in SERVICES if each != "gateway"]
     assert not any("ACCOUNTANT_INDEX" in SERVICES[each].get("environment", {}) for each in others)
+
+
+def test_the_curator_alone_has_the_data_and_cannot_change_them():
+    data = {name: where for name in SERVICES for here, where in mounts(name) if here.name == "data"}
+    assert data == {"curator": "/data"}
+    assert "./deploy/compose/data:/data:ro" in SERVICES["curator"]["volumes"]
+    settings = settings_of("curator")
+    sources = read_source_settings(inside("curator", str(settings.data_sources)))
+    assert all(Path(each.path).is_file() for each in sources.values())
+    ((_, state),) = [(name, where) for name, where, how in volumes("curator") if not how]
+    assert str(settings.data_sources_key).startswith(f"{state}/")
+    for name in set(SERVICES) - {"curator"}:
+        assert "DATA_SOURCES" not in str(SERVICES[name])
+
+
+def test_the_schema_of_the_data_is_one_that_a_dataset_may_have():
+    schema = inside("curator", "/data/census.schema.json").read_bytes()
+    assert msgspec.json.decode(schema, type=Schema).source.name == "census"
+
+
+def test_only_the_curators_image_has_what_answers_need():
+    stages = re.findall(r"^FROM (\S+)(?: AS (\S+))?$", DOCKERFILE, re.MULTILINE)
+    assert SERVICES["curator"]["build"]["target"] in {name for _, name in stages}
+    # Without a target Docker builds the last stage.
+    assert stages[-1] == ("base", "")
+    assert DOCKERFILE.rstrip().endswith("COPY --from=build /opt/accountant /opt/accountant")
+    images = {name: SERVICES[name]["image"] for name in SERVICES}
+    assert [name for name in images if "-curator:" in images[name]] == ["curator"]
+
+
+@pytest.mark.parametrize("lock", ["runtime", "curator"])
+def test_the_locked_packages_of_an_image_have_the_extras_of_its_commands(lock):
+    locked = (ROOT / "requirements" / f"{lock}.txt").read_text()
+    for package in "duckdb", "opendp":
+        assert (re.search(rf"^{package}==", locked, re.MULTILINE) is not None) == (
+            lock == "curator"
+        )
 
 
 @pytest.mark.parametrize("name", sorted(set(SERVICES)))
@@ -125,7 +167,7 @@ def test_prometheus_scrapes_every_process_and_alerts_alertmanager():
         for static in job["static_configs"]
         for target in static["targets"]
     }
-    assert targets == {*(f"{worker}:8001" for worker in workers()), "gateway:8000"}
+    assert targets == {*(f"{worker}:8001" for worker in workers()), "gateway:8000", "curator:8001"}
     targets = settings["alerting"]["alertmanagers"][0]["static_configs"][0]["targets"]
     assert targets == ["alertmanager:9093"]
     command = SERVICES["prometheus"]["command"]

@@ -26,7 +26,7 @@ from tests.deploy.compose_stack import (
     workers,
 )
 
-SERVERS = {"gateway", "worker", "serve"}
+SERVERS = {"gateway", "worker", "serve", "curator"}
 KEYS = "/etc/accountant/"
 
 
@@ -50,10 +50,11 @@ def test_keys_have_one_writer_and_only_their_readers():
         "keys-broker": {"kafka", "users"},
         "keys-worker": {"worker", "worker-2"},
         "keys-gateway": {"gateway"},
+        "keys-curator": {"curator"},
         "keys-operator": {"topics"},
         "keys-people": {"load"},
         "keys-prometheus": {"prometheus"},
-        "tokens": {"worker", "worker-2", "gateway"},
+        "tokens": {"worker", "worker-2", "gateway", "curator"},
     }
 
 
@@ -69,7 +70,7 @@ def test_programs_of_other_users_read_keys_by_their_group():
 
 def test_every_http_server_requires_tokens_and_uses_tls():
     servers = {name for name, one in SERVICES.items() if set(one.get("command", ())) & SERVERS}
-    assert servers == {"gateway", *workers()}
+    assert servers == {"gateway", "curator", *workers()}
     for name in servers:
         settings = settings_of(name)
         assert settings.authenticates
@@ -84,7 +85,8 @@ def test_every_http_server_requires_tokens_and_uses_tls():
 
 
 def test_every_program_connects_to_the_broker_with_tls_and_its_own_name():
-    roles = {"gateway": "gateway", "topics": "operator", **dict.fromkeys(workers(), "worker")}
+    roles = {"gateway": "gateway", "curator": "curator", "topics": "operator"}
+    roles |= dict.fromkeys(workers(), "worker")
     for name, role in roles.items():
         settings = settings_of(name)
         assert settings.kafka_security_protocol == "SASL_SSL"
@@ -104,7 +106,7 @@ def test_every_file_of_a_setting_is_made_by_the_first_start(tmp_path, monkeypatc
     texts = {name: list(one.get("environment", {}).values()) for name, one in SERVICES.items()}
     scraped = str(document("deploy/prometheus/prometheus.yml"))
     texts["prometheus"] = re.findall(f"{KEYS}[a-z./]+", scraped)
-    assert len(texts["prometheus"]) == 6
+    assert len(texts["prometheus"]) == 9
     mounted = {(name, path) for name in texts for path in texts[name] if str(path).startswith(KEYS)}
     assert len(mounted) > 20
     for name, path in mounted:
@@ -158,7 +160,7 @@ def test_no_service_starts_before_its_secrets_exist():
     chain = ["keys", "kafka", "users", "acls", "topics"]
     for first, second in itertools.pairwise(chain):
         assert order[second] == {first}
-    for each in ("gateway", *workers()):
+    for each in ("gateway", "curator", *workers()):
         assert order[each] == {"topics"}
 
 

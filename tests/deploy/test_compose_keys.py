@@ -66,7 +66,7 @@ def test_each_service_with_tls_has_a_certificate_of_its_name():
         name
         for name, service in SERVICES.items()
         if name == "kafka"
-        or re.fullmatch(r"worker|gateway", str(*service.get("command", [""])[:1]))
+        or re.fullmatch(r"worker|gateway|curator", str(*service.get("command", [""])[:1]))
     }
 
 

@@ -237,8 +237,8 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     documented = set(re.findall(r"^\| `(privacy_\w+)`", page, re.MULTILINE))
     # Absent on purpose: the spent delta follows from the remaining one. Callers beyond the rate
     # limit and rejected callers get a response. An administrator's record, a late checkpoint or
-    # sink, a replaced ledger, another signing key, the usage index and what a probe says have an
-    # alert each. The bits of a hash are for comparisons with a log.
+    # sink, a replaced ledger, another signing key, the usage index, a curator that has ended and
+    # what a probe says have an alert each. The bits of a hash are for comparisons with a log.
     unshown = {"privacy_filter_delta_spent", "privacy_usage_index_behind"}
     unshown |= {"privacy_usage_index_trouble", "privacy_http_limited_requests_total"}
     unshown |= {"privacy_http_limited_by_name_total"}
@@ -247,6 +247,7 @@ def test_every_metric_of_budgets_and_partitions_is_on_some_dashboard():
     unshown |= {"privacy_checkpoint_place_overdue_seconds", "privacy_partition_head"}
     unshown |= {"privacy_checkpoint_key_differs", "privacy_ledgers_replaced"}
     unshown |= {"privacy_checkpoint_overdue_seconds"}
+    unshown |= {"privacy_curator_running", "privacy_question_claims_differ_total"}
     unshown |= {"privacy_probe_ready", "privacy_probe_authentication_away"}
     assert documented - shown <= unshown, documented - shown
 
@@ -271,7 +272,8 @@ def test_colours_change_where_alerts_fire():
     thresholds = yaml.safe_load(
         (ROOT / "deploy" / "prometheus" / "thresholds.yml").read_text(encoding="utf-8")
     )["thresholds"]
-    spent = next(p for p in panels(board("overview")) if p["title"] == "Spent, over time")
+    shown = {panel["title"]: panel for panel in panels(board("overview"))}
+    spent = shown["Spent and reserved, over time"]
     steps = [step["value"] for step in spent["fieldConfig"]["defaults"]["thresholds"]["steps"]]
     names = ("budget_half", "budget_low", "budget_nearly_exhausted")
     assert steps[1:] == [thresholds[name]["value"] for name in names]

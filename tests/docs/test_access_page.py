@@ -9,8 +9,16 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.streams.auth.answering_roles import AnsweringRoles
 from tests.streams.auth.roles_server import RolesServer, setting
-from tests.streams.gateway.local_server import amending, closing, eventually, opening, request
+from tests.streams.gateway.local_server import (
+    amending,
+    closing,
+    eventually,
+    new_id,
+    opening,
+    request,
+)
 
 PAGE = Path(__file__).parents[2] / "docs" / "reference" / "http" / "access.md"
 COLUMNS = ("olga", "ana", "eng", "aud", "root", "zoe")
@@ -57,6 +65,18 @@ def amend(server: RolesServer, name: str, dataset: str) -> str:
     return access_by_status(server.send(name, f"/datasets/{dataset}/amend", body))
 
 
+def begin(server: RolesServer, name: str, dataset: str) -> str:
+    """Take steps of a reservation that nobody has: the ledger answers those who may take them."""
+    for kind, who in (("begin", "ana" if name == "eng" else name), ("void", name)):
+        made = {"version": 1, "request_id": new_id(server.clock), "type": kind, "analyst": who}
+        made |= {"dataset": dataset, "grant": "sha256:" + "0" * 64}
+        made |= {"via": name} if name == "eng" and kind == "begin" else {}
+        path = f"/datasets/{dataset}/reservations/{kind}"
+        if access_by_status(server.send(name, path, made)) == "all":
+            return "own"
+    return "no"
+
+
 def help_owners(server: RolesServer, name: str, dataset: str) -> str:
     body = setting(name, dataset, "zed", "auditor") | {"as": "administrator"}
     return access_by_status(server.send(name, f"/datasets/{dataset}/members", body))
@@ -86,8 +106,25 @@ def requests(server: RolesServer, name: str, dataset: str) -> str:
     answer = server.see(name, f"/datasets/{dataset}/requests")
     if answer.status_code != 200:
         return "no"
-    asked = {d["request"].get("analyst") for d in answer.json()["decisions"]} - {None}
+    found = [d["request"] for d in answer.json()["decisions"]]
+    asked = {each["analyst"] for each in found if each["type"] == "request"}
     return "all" if asked == {"ana", "ben"} else "own"
+
+
+def reservations(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/reservations")
+    if answer.status_code != 200:
+        return "no"
+    whose = {each["analyst"] for each in answer.json()["reservations"]}
+    return "all" if whose == {"ana", "ben"} else "own"
+
+
+def answers(server: RolesServer, name: str, dataset: str) -> str:
+    answer = server.see(name, f"/datasets/{dataset}/answers")
+    if answer.status_code != 200:
+        return "no"
+    whose = {each["analyst"] for each in answer.json()["answers"]}
+    return "all" if whose == {"ana", "ben"} else "own"
 
 
 def members(server: RolesServer, name: str, dataset: str) -> str:
@@ -128,11 +165,17 @@ def why(server: RolesServer, name: str, dataset: str) -> str:
 CALLS: dict[str, Call] = {
     "`POST /requests`": ask,
     "`POST /datasets`": open_new,
-    "`POST .../amend`, `.../close`, `.../pause`, `.../resume`, `.../members`, `.../limits`": amend,
+    "`POST .../reservations/begin`, `.../reservations/settle`, `.../reservations/void`": begin,
+    (
+        "`POST .../amend`, `.../close`, `.../pause`, `.../resume`, `.../resolve`, `.../members`, "
+        "`.../limits`"
+    ): amend,
     "`POST .../members`, `.../pause`, `.../resume` with `as: administrator`": help_owners,
     "`POST .../preview`": preview,
     "`GET /datasets`, `GET .../{dataset}`, `.../overview`": look("/datasets/{dataset}"),
     "`GET .../requests`": requests,
+    "`GET .../reservations`": reservations,
+    "`GET .../answers`, `GET .../answers/events`, `GET /answers/{request_id}`": answers,
     "`GET .../members`": members,
     "`GET .../budgets/{analyst}`": budgets,
     "`GET .../usage`": usage,
@@ -144,12 +187,15 @@ CALLS: dict[str, Call] = {
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RolesServer]:
-    with RolesServer(tmp_path_factory.mktemp("access")) as running:
+    with AnsweringRoles(tmp_path_factory.mktemp("access")) as running:
         running.furnish()
         for dataset in (CLOSED, OPEN):
+            running.ask_all(dataset)
             for analyst in ("ana", "ben"):
                 running.granted(dataset, analyst)
+                running.reserved(dataset, analyst)
             running.granted(dataset, "ana", via="eng")
+            running.reserved(dataset, "ana", via="eng")
             path = f"/datasets/{dataset}/usage"
             eventually(lambda path=path: running.see("olga", path).status_code == 200)
         yield running

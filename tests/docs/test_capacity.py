@@ -12,13 +12,16 @@ from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
 from accountant.limits.wire import MAX_LIMITS
 from accountant.partition.ids import MAX_IDS
 from accountant.policy.policy import MAX_ALERTS
-from accountant.records.inputs import MAX_BYTES
+from accountant.records.inputs import MAX_BYTES, MAX_RESERVING
 from accountant.records.members import MAX_MEMBERS
 from accountant.records.outcomes import Reason
+from accountant.records.reservation_rows import MAX_OPEN
 from accountant.views.usage import MAX_ANALYSTS, MAX_ROWS
 from streams.auth.token_file import MOST_TOKENS
+from streams.gateway.batch import MAX_BATCHES, MAX_BATCHES_OF_ONE, MAX_LINES
 from streams.gateway.events.route import MAX_STREAMS, MAX_STREAMS_OF_ONE
 from streams.kafka.service import MAX_PENDING
+from streams.kafka.topics import SETTINGS as TOPICS
 from streams.pages.sessions import MAX_SESSIONS
 from streams.server.connection_limits import room
 from streams.settings import Settings
@@ -48,14 +51,22 @@ LIMITS = {
     "datasets of a ledger": "no limit",
     "members of a dataset": f"{MAX_MEMBERS:,}",
     "limits in force on a dataset": f"{MAX_LIMITS:,}",
+    "open reservations of a dataset": f"{MAX_OPEN:,}",
     "thresholds for alerts of a dataset": f"{MAX_ALERTS}",
     "analysts with a row of their own, of a dataset": f"{MAX_ANALYSTS:,}",
     "claims in one `all_of`": f"{MAX_CLAIMS}",
     "times of one `repeat`": f"{MAX_TIMES:,}",
     "bytes of a request": f"{MAX_BYTES:,}",
+    "bytes of a request that reserves": f"{MAX_RESERVING:,}",
     "static tokens": f"{MOST_TOKENS:,}",
     "streams of events of a server": f"{MAX_STREAMS}",
     "streams of events of one caller": f"{MAX_STREAMS_OF_ONE}",
+    "batches of a server that are open at once": f"{MAX_BATCHES}",
+    "batches of one authenticated caller that are open at once": f"{MAX_BATCHES_OF_ONE}",
+    "lines of a batch": f"{MAX_LINES:,}",
+    "bytes of a batch on Kafka (`max.message.bytes`)": (
+        f"{int(TOPICS['requests']['max.message.bytes']):,}"
+    ),
     "connections of a server": f"{room(1 << 20).connections:,}",
     "browser sessions of a server": f"{MAX_SESSIONS:,}",
 }
@@ -123,6 +134,13 @@ def test_the_alert_fires_at_seventy_percent_of_the_ids():
     assert f"over {at:,} request ids" in (ROOT / "docs/runbooks.md").read_text("utf-8")
 
 
+def test_the_alert_fires_at_eighty_percent_of_the_open_reservations():
+    at = THRESHOLDS["thresholds"]["reservations_open"]["value"]
+    assert at * 10 == MAX_OPEN * 8
+    assert f"fires at {at:,}" in PAGE
+    assert f"over {at:,} open reservations" in (ROOT / "docs/runbooks.md").read_text("utf-8")
+
+
 def test_the_cost_of_datasets_equals_the_measurement():
     restart = measured("restart, SQLite file, 100,000 datasets, 100,000 ids")
     replay, scrape = ROWS["datasets of a ledger"][1].split(". A scrape ")
@@ -139,6 +157,7 @@ def test_the_reasons_above_a_limit_exist():
             Reason.OVERLOADED,
             Reason.TOO_MANY_MEMBERS,
             Reason.TOO_MANY_LIMITS,
+            Reason.TOO_MANY_OPEN,
             Reason.INVALID_FIELD,
             Reason.OVERSIZE,
         )

@@ -18,10 +18,19 @@ import streams.gateway
 from accountant.claims.claims import Claim
 from accountant.filters import FILTERS
 from accountant.limits.wire import Scope, What
+from streams.server import access_log
 
 REFERENCE = Path(__file__).parents[2] / "docs" / "reference"
 TERMS = (REFERENCE / "glossary.md").read_text(encoding="utf-8")
 WIRE = (REFERENCE / "wire-names.md").read_text(encoding="utf-8")
+
+
+# Fields of log lines, of which no type has a list.
+_IN_LOGS = {
+    name
+    for name in ("http_request_id",)
+    if f"{name}=" in Path(access_log.__file__).read_text("utf-8")
+}
 
 
 def subclasses(kind):
@@ -37,7 +46,7 @@ def wire_names():
             importlib.import_module(module.name)
     names = {name for kind in subclasses(msgspec.Struct) for name in kind.__struct_encode_fields__}
     names |= {value for kind in subclasses(StrEnum) for value in kind}
-    names |= {*get_args(Scope), *get_args(What), *FILTERS}
+    names |= {*get_args(Scope), *get_args(What), *FILTERS, *_IN_LOGS}
     return names | {kind.__struct_config__.tag for kind in get_args(Claim)}
 
 

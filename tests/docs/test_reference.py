@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 import sys
+from inspect import signature
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ import typer
 
 from accountant.display.reasons import REASONS
 from accountant.records.outcomes import Outcome, Reason
+from streams import Accountant, AsyncAccountant
 from streams.cli.printing.exits import Exit
 from streams.cli.reading.options import DEFAULT_URL
 from streams.cli.root import app
@@ -132,6 +134,15 @@ def test_the_settings_page_names_every_command_that_reads_a_variable(variable):
     )
     assert named
     assert sorted(named[1].split(", ")) == sorted(reading)
+
+
+def test_the_options_of_the_python_client_are_arguments_of_its_constructor():
+    page = (ROOT / "docs/reference/python.md").read_text()
+    table = page.partition("## Options of the client")[2].partition("\n\nIf ")[0]
+    options = re.findall(r"^\| `(\w+)=`", table, re.MULTILINE)
+    assert {"analyst", "token", "wait"} <= set(options)
+    for client in (Accountant, AsyncAccountant):
+        assert set(options) <= set(signature(client).parameters)
 
 
 def test_the_commands_have_the_default_address_of_the_settings():

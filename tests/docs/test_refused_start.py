@@ -1,4 +1,4 @@
-"""The guide to refused starts quotes messages that the program really has."""
+"""The guides to refused starts and wrong clocks quote messages that the program really has."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-GUIDE = (ROOT / "docs" / "how-to" / "refused-start.md").read_text(encoding="utf-8")
-ROWS = [line.split("|")[1] for line in GUIDE.splitlines() if line.startswith("| `")]
+GUIDES = [ROOT / "docs" / "how-to" / name for name in ("refused-start.md", "wrong-clock.md")]
+LINES = [line for guide in GUIDES for line in guide.read_text(encoding="utf-8").splitlines()]
+ROWS = [line.split("|")[1] for line in LINES if line.startswith("| `")]
 QUOTED = sorted({text for row in ROWS for text in re.findall(r"`([^`]+)`", row)})
 # What stands for a value of the message.
 VALUE = re.compile(r"\b(?:HOST:PORT|User:NAME|[NMXY])\b")

@@ -43,6 +43,8 @@ VARIES = (
     (r"[0-9a-f]{32}", "LEDGER"),
     (r"127\.0\.0\.1:\d+", "ADDRESS"),
     (r"about -?\d+ (people|more|malignant)", r"about N \1"),
+    (r"-?[\d.]+ ± [\d.]+", "N"),
+    (r"-?[\d.]+ \(-?[\d.]+ to -?[\d.]+\)", "N"),
     (r"in \d+ (hours|minutes)", r"in N \1"),
     (r"days \([\d.e-]+ a day", "days (N a day"),
     (r"\bt-[0-9a-f]{12}\b", "TOKEN"),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -25,6 +24,7 @@ from streams.testing import ManualClock
 from tests.faults import oracle
 from tests.faults.oracle import Contents, InputAsSent, Partition
 from tests.faults.oracle.texts import millis
+from tests.ledger_file import connected
 
 START = 1_790_000_000_000
 _WAIT_S = 30.0
@@ -80,10 +80,8 @@ class FedLedger:
         """Restart the ledger, perhaps without its cache, from decision 0."""
         self._service.close_sync()
         if without_rows:
-            db = sqlite3.connect(self._file)
-            with db:
+            with connected(self._file) as db:
                 db.execute("DELETE FROM state")
-            db.close()
         self._service = self._opened()
 
     def set_clock_back(self, to: int) -> None:

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
+
+from tests.ledger_file import connected
 
 PARTITION = b'{"partition":0}'
 
@@ -37,19 +38,16 @@ def replaced(old: bytes, new: bytes) -> Change:
 
 def rows_of(file: Path) -> Rows:
     """Return the rows of `state` in a ledger's file."""
-    db = sqlite3.connect(file)
-    found = {bytes(key): bytes(value) for key, value in db.execute("SELECT key, value FROM state")}
-    db.close()
-    return found
+    with connected(file) as db:
+        rows = db.execute("SELECT key, value FROM state")
+        return {bytes(key): bytes(value) for key, value in rows}
 
 
 def put(file: Path, rows: Mapping[bytes, bytes]) -> None:
     """Replace rows in a ledger's file, each with its own checksum."""
-    db = sqlite3.connect(file)
-    with db:
+    with connected(file) as db:
         db.execute("DELETE FROM state")
         db.executemany(
             "INSERT INTO state VALUES (?, ?, ?)",
             [(key, value, zlib.crc32(value, zlib.crc32(key))) for key, value in rows.items()],
         )
-    db.close()

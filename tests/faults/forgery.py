@@ -69,7 +69,7 @@ class History:
         claim: Decision,
         issued: int = 0,
         later: int = 1000,
-        **more: str,
+        **more: Any,
     ) -> None:
         body = {
             "version": 1,
@@ -241,6 +241,18 @@ class Forger:
 
 PARTITION = b'{"partition":0}'
 Plant = Callable[[Forger], object]
+
+
+def changed(name: str, **fields: Any) -> Plant:
+    return lambda forger: forger[name].update(fields)
+
+
+def without(name: str, field: str) -> Plant:
+    return lambda forger: forger[name].pop(field)
+
+
+def dropped(name: str) -> Plant:
+    return lambda forger: forger.decisions.remove(forger[name])
 
 
 def hash_of(value: bytes) -> str:

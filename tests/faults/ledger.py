@@ -141,7 +141,9 @@ class Ledger:
         """Append records; once all are acknowledged, return their positions."""
         sent = []
         for value in values:
-            name = key or json.loads(value or b"{}").get("dataset", "").encode()
+            name = key
+            if name is None:
+                name = self.deployment.key_of(json.loads(value or b"{}").get("dataset", ""))
             number = partition
             if number is None:
                 number = partition_of(name, self.deployment.partitions)

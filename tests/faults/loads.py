@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from typing import Any, Final, NamedTuple
 
 from tests.faults.load_limits import LimitLoad
+from tests.faults.load_reservations import ReservationLoad
 from tests.faults.people import ANALYSTS, OWNER, People
 
 Body = dict[str, Any]
@@ -123,6 +124,7 @@ class Load:
         self._people = People(seed + 2)
         self._limit_load = LimitLoad(seed + 3)
         self._brakes = random.Random(seed + 6)
+        self._reservations = ReservationLoad(seed + 7)
         self.now = start
         self.window, self.skew = window, skew
         self._jump = window // 100
@@ -155,11 +157,21 @@ class Load:
         """Return a record of an owner: it moves no floor, and shows the one there is."""
         return self._owners()
 
+    def hear(self, record: bytes) -> None:
+        """Take in the decision on an input: reservations are named by it."""
+        self._reservations.hear(record)
+
+    def _step_of(self, source: str, fields: Body) -> SentInput:
+        """Send a record of a reservation."""
+        return self._send(source, {"request_id": id_at(self.now, self.chance), **fields})
+
     def _step(self) -> SentInput:
         if self._brakes.random() < (0.25 if self._paused else 0.006):
             return self._brake()
         if self._limit_load.is_next():
             return self._limit()
+        if self._reservations.is_next():
+            return self._step_of(*self._reservations.step())
         if self._due and self._due[0][0] <= self.now + self._jump:
             when, value = heapq.heappop(self._due)
             return self._send("requests", value, later=max(0, when - self.now))
@@ -205,7 +217,8 @@ class Load:
         if self.chance.random() < 0.2:
             body = {**json.loads(value)}
             field = "purpose" if source == "requests" else "reason"
-            return self._send(source, json.dumps({**body, field: "another"}).encode())
+            other = {"grant": "sha256:" + "1" * 64} if "grant" in body else {field: "another"}
+            return self._send(source, json.dumps({**body, **other}).encode())
         if self.chance.random() < 0.2:
             value = b"\n" + value.strip()
         return self._send(source, value)
@@ -226,21 +239,30 @@ class Load:
                 heapq.heappush(self._due, (when, value))
 
     def _request(self, at: int | None = None) -> Body:
-        name = self.chance.choice(self._names)
+        name = self._reservations.suspended() or self.chance.choice(self._names)
+        if self.chance.random() < 0.15:  # one with limits
+            name = self._limit_load.dataset(self._names)
+        continued = self._reservations.continued()
+        name = continued.get("dataset", name)
         policy = POLICIES[self._names.index(name) % len(POLICIES)]
         odd = self.chance.random()
         shown = policy.get("filter") in {"ex_post", "split"} and self.chance.random() < 0.5
+        claim = self.chance.choice(self._shown if shown else self._claims)
+        reserve = self._reservations.reserve()
+        session = self._reservations.session(policy.get("filter", "")) if reserve else None
         return {
             "version": 1,
             "type": "request",
             "request_id": id_at(self.now if at is None else at, self.chance),
             "analyst": self.chance.choice(ANALYSTS),
             "dataset": name if odd > 0.02 else "never-opened",
-            "claim": self.chance.choice(self._shown if shown else self._claims),
+            "claim": session or claim,
             "unit": policy.get("unit", "person") if odd < 0.97 else "other",
             "neighbours": policy.get("neighbours", "add_remove"),
             "purpose": self.chance.choice(["", "weekly", 'é "quoted" ☃']),
             **self._people.via(),
+            **reserve,
+            **{field: continued[field] for field in ("analyst", "claim") if continued},
         }
 
     def _owner(self, kind: str, name: str) -> Body:
@@ -335,8 +357,13 @@ class Load:
         return self._send("admin", value, later=0)
 
     def _bad(self) -> SentInput:
-        draw = self.chance.randrange(12)
+        draw = self.chance.randrange(15)
         body = self._request()
+        if draw > 11:
+            source, fields = self._reservations.broken(body)
+            return self._send(
+                source, json.dumps({"request_id": body["request_id"], **fields}).encode()
+            )
         if draw == 0:
             return self._send("requests", self.chance.choice([b"{", b"\xff", b"", b"[1]", b"null"]))
         if draw == 1:

@@ -21,10 +21,16 @@ _HEADERS: Final = {"content-type": "application/json", "prefer": "wait=2"}
 
 
 class ServerProcess:
-    """`accountant serve` or `accountant gateway`, on a port of its own at each start."""
+    """`accountant serve` or `accountant gateway`, on a port of its own at each start.
 
-    def __init__(self, command: str, log: Path, settings: Mapping[str, str]) -> None:
-        self._command = [sys.executable, "-m", "streams.cli", command, "--port", "0"]
+    Args:
+        port: the port instead; 0 for a free one.
+    """
+
+    def __init__(
+        self, command: str, log: Path, settings: Mapping[str, str], *, port: int = 0
+    ) -> None:
+        self._command = [sys.executable, "-m", "streams.cli", command, "--port", str(port)]
         mine = {name: value for name, value in os.environ.items() if "ACCOUNTANT_" not in name}
         self._environment = {**mine, **settings}
         self._log = log

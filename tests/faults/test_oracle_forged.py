@@ -9,7 +9,18 @@ from typing import Any
 import pytest
 
 from tests.faults import oracle
-from tests.faults.forgery import PARTITION, Decision, Forger, Plant, SoundLog, hash_of, sound
+from tests.faults.forgery import (
+    PARTITION,
+    Decision,
+    Forger,
+    Plant,
+    SoundLog,
+    changed,
+    dropped,
+    hash_of,
+    sound,
+    without,
+)
 from tests.faults.oracle import Disagreement
 
 pytestmark = pytest.mark.faults
@@ -75,18 +86,6 @@ def granted(name: str) -> Plant:
 
 def refused(name: str, reason: str) -> Plant:
     return lambda forger: refuse(forger, name, reason)
-
-
-def changed(name: str, **fields: Any) -> Plant:
-    return lambda forger: forger[name].update(fields)
-
-
-def without(name: str, field: str) -> Plant:
-    return lambda forger: forger[name].pop(field)
-
-
-def dropped(name: str) -> Plant:
-    return lambda forger: forger.decisions.remove(forger[name])
 
 
 def swapped(one: str, other: str) -> Plant:

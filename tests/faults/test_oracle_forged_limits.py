@@ -11,7 +11,7 @@ import pytest
 
 from tests.faults import oracle
 from tests.faults.fed_ledger import FedLedger
-from tests.faults.forgery import PARTITION, Forger, History, Plant, SoundLog
+from tests.faults.forgery import PARTITION, Forger, History, Plant, SoundLog, changed, without
 from tests.faults.oracle import Disagreement
 
 pytestmark = pytest.mark.faults
@@ -63,14 +63,6 @@ def entry(name: str, scope: str, forger: Forger) -> dict[str, Any]:
 def in_level(name: str, scope: str, change: Callable[[dict[str, Any]], object]) -> Plant:
     """Change one limit in one decision."""
     return lambda forger: change(entry(name, scope, forger))
-
-
-def changed(name: str, **fields: Any) -> Plant:
-    return lambda forger: forger[name].update(fields)
-
-
-def without(name: str, field: str) -> Plant:
-    return lambda forger: forger[name].pop(field)
 
 
 def without_level(name: str, scope: str) -> Plant:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 HERE = Path(__file__).parent / "oracle"
 OWN = "tests.faults.oracle"
-ALLOWED = {"mpmath", "confluent_kafka", "cryptography"}
+ALLOWED = {"apsw", "mpmath", "confluent_kafka", "cryptography"}
 
 
 def imported(file: Path) -> set[str]:

@@ -29,6 +29,7 @@ def settings_of(ledger: Ledger) -> dict[str, str]:
         "ACCOUNTANT_APPLICATION": deployment.application,
         "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
         "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+        "ACCOUNTANT_PLACEMENT": deployment.placement,
     }
 
 

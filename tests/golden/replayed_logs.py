@@ -4,8 +4,13 @@
     fractions.jsonl    every filter, filled to the last part of a unit
     members.jsonl      owners, roles, teams and their ends on datasets of seven filters
     limits.jsonl       limits by part and by budgets of their own, defaults, paces, shares
+    reservations.jsonl reservations in every state, by every step, under five filters
+    several.jsonl      requests over up to four datasets, of four filters, with limits
+    joint.jsonl        reservations over several datasets by every step, clocks that differ
+    questions.jsonl    questions of every kind under four filters, allowed and not
 
-Each line is an input with the clock that decided it, or what a command writes.
+Each line is an input with the clock that decided it, or what a command writes. `{decision:N}` in an
+input is the hash of decision N of the log.
 """
 
 from __future__ import annotations
@@ -13,6 +18,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -30,7 +36,16 @@ HERE: Final = Path(__file__).parent
 DECIDED: Final = HERE / "decided.json"
 MAX_IDS: Final = {"ids": 200}
 """The most ids that the partition remembers, where that is not its default."""
-LOGS: Final = {"ids": 25, "fractions": 10, "members": 10, "limits": 10}
+LOGS: Final = {
+    "ids": 25,
+    "fractions": 10,
+    "members": 10,
+    "limits": 10,
+    "reservations": 10,
+    "several": 10,
+    "joint": 10,
+    "questions": 10,
+}
 """The logs, each with the inputs of a transaction."""
 _EVERY: Final = 10
 
@@ -42,7 +57,8 @@ def played(name: str) -> World:
         line = json.loads(text)
         if "source" in line:
             source, clock = line["source"], line["clock"]
-            record = Input(source, world.draft.next[source], b"key", _body_of(line), clock)
+            body = _with_hashes(world, _body_of(line))
+            record = Input(source, world.draft.next[source], b"key", body, clock)
             how = decide_internal_error if line.get("internal_error") else decide
             world.took(how(world.draft, record, clock))
         else:
@@ -67,6 +83,16 @@ def _body_of(line: dict[str, Any]) -> bytes | None:
     if isinstance(value, dict):
         return base64.b64decode(value["base64"])
     return None if value is None else value.encode()
+
+
+def _with_hashes(world: World, body: bytes | None) -> bytes | None:
+    if body is None or b"{decision:" not in body:
+        return body
+
+    def hash_at(found: re.Match[bytes]) -> bytes:
+        return hash_of(world.log[int(found[1])]).encode()
+
+    return re.sub(rb"\{decision:(\d+)\}", hash_at, body)
 
 
 def _operated(world: World, line: dict[str, Any]) -> EncodedDecision:

@@ -21,7 +21,9 @@ from tests.golden.replayed_logs import DECIDED, LOGS, hashes, played
 # What takes a body too long for a file of text, a partition of its own, or thousands of records
 # is tested elsewhere.
 ELSEWHERE = {
-    *(Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.TOO_MANY_MEMBERS, Reason.TOO_MANY_LIMITS)
+    *(Reason.OVERSIZE, Reason.WRONG_PARTITION, Reason.TOO_MANY_MEMBERS, Reason.TOO_MANY_LIMITS),
+    *(Reason.TOO_MANY_OPEN, Reason.NOT_TOGETHER),
+    Reason.OTHER_DATASET,  # no record has it: only what one of its datasets sees
 }
 LEVELS = {
     ("dataset", "reserved"),

@@ -58,7 +58,7 @@ BAD: list[tuple[str, str, bytes | None, str, str]] = [
     ("deep", "requests", b"[" * 60_000, "invalid", "undecodable"),
     ("deep claim", "requests", DEEP, "invalid", "undecodable"),
     ("oversize", "requests", changed(purpose="x" * 70_000), "invalid", "oversize"),
-    ("largest that the topic takes", "requests", b" " * 262_000, "invalid", "oversize"),
+    ("largest that the topic takes", "requests", b" " * 1_048_000, "invalid", "oversize"),
     ("an unknown field", "requests", changed(more=1), "invalid", "invalid_field"),
     ("another version", "requests", changed(version=2), "invalid", "invalid_field"),
     ("a number for a name", "requests", changed(analyst=5), "invalid", "invalid_field"),

@@ -16,16 +16,21 @@ from accountant.partition.draft import Draft
 from accountant.records.inputs import Input
 from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
-from streams.errors import Refused
+from streams.cli.stopped_ledger import write_records
+from streams.clock import DAY_MS
+from streams.errors import ClockOutOfRange, Refused
+from streams.evidence.operator_records import reset_clock
 from streams.kafka import topics
 from streams.kafka.journal import KafkaJournal
 from streams.kafka.lost_inputs import NoInputs
 from streams.processing.journal import Commit
 from streams.processing.recovery import recover_partition
+from streams.settings import Settings
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, new_id, request, working
 from tests.faults.operator import Operator
+from tests.kafka.test_repeats import ShiftedClock
 from tests.streams.cli.conftest import environment
 
 AHEAD_MS = 10 * 365 * 86_400_000
@@ -76,6 +81,23 @@ async def reset(ledger: Ledger, *more: str) -> subprocess.CompletedProcess[str]:
     return await asyncio.to_thread(run, ledger, "clock", "reset", "--reason", "battery", *more)
 
 
+def reset_by_a_clock(ledger: Ledger, clock: ShiftedClock) -> None:
+    """Reset as the command does, on a machine with this clock."""
+    deployment = ledger.deployment
+    settings = Settings(
+        url=f"kafka://{deployment.bootstrap}",
+        application=deployment.application,
+        topic_prefix=deployment.topics.prefix,
+        partitions=2,
+        skew_ms=SKEW_MS,
+    )
+    write_records(
+        settings,
+        lambda log: reset_clock(log.journal, log.genesis, log.clock, "battery"),
+        clock=clock,
+    )
+
+
 async def is_sound(ledger: Ledger) -> bool:
     reports = await asyncio.to_thread(run_audit, KafkaLog(ledger.deployment))
     return all(report.ok for _, report in reports)
@@ -97,6 +119,10 @@ async def test_a_partition_that_was_ahead_continues(
         async with working(ledger, ready=False):
             busy = await reset(ledger)
             assert (busy.returncode, "workers of the group" in busy.stderr) == (4, True), busy
+        before = ledger.visible()
+        with pytest.raises(ClockOutOfRange, match=r"10\.0 days ahead of the broker's"):
+            await asyncio.to_thread(reset_by_a_clock, ledger, ShiftedClock(10 * DAY_MS))
+        assert ledger.visible() == before
         done = await reset(ledger)
         assert done.returncode == 0, done.stderr
         assert f"partition {number}: decision 3" in done.stdout

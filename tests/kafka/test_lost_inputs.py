@@ -13,13 +13,15 @@ import pytest
 
 from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
-from streams.errors import Refused
+from streams.clock import DAY_MS
+from streams.errors import ClockOutOfRange, Refused
 from streams.kafka import topics
 from streams.kafka.lost_inputs import accept_lost_inputs
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.ledger import Ledger, Watch, is_ready, new_id, request, until, working
 from tests.faults.operator import Operator
+from tests.kafka.test_repeats import ShiftedClock
 
 WHY = "the disk of the only copy"
 
@@ -100,6 +102,12 @@ async def test_a_partition_continues_after_deleted_requests_are_accepted_as_lost
         assert command in await why_halted(ledger)
 
         before = len(decisions(ledger))
+        fast = ShiftedClock(10 * DAY_MS)
+        with pytest.raises(ClockOutOfRange, match=r"10\.0 days ahead of the broker's"):
+            await accept_lost_inputs(
+                ledger.deployment, "requests", 0, first=10, reason=WHY, clock=fast
+            )
+        assert len(decisions(ledger)) == before
         for wrong in ({"first": 11}, {"first": 10, "source": "admin"}):
             where = {"source": "requests", "partition": 0, "reason": WHY, **wrong}
             with pytest.raises(Refused):

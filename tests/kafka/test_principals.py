@@ -23,7 +23,7 @@ from streams.testing.broker_security import SUPER_USER
 from tests.kafka.secured_ledger import SecuredLedger
 from tests.observability.programs import free_port, until
 
-TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts")
+TOPICS: Final = ("requests", "admin", "decisions", "state", "dead-letters", "alerts", "answers")
 # Not taken from the rules: this is what they must come to.
 MAY_WRITE: Final = {
     "analyst": set(),
@@ -32,13 +32,15 @@ MAY_WRITE: Final = {
     "engine": {"requests"},
     "gateway": {"requests", "admin"},
     "worker": {"decisions", "state", "dead-letters", "alerts"},
+    "curator": {"requests", "answers"},
 }
 MAY_READ: Final = {
     "analyst": set(),
     "auditor": {"decisions", "state"},
     "owner": {"decisions", "state"},
     "engine": {"decisions", "state"},
-    "gateway": {"decisions", "state"},
+    "gateway": {"decisions", "state", "answers"},
+    "curator": {"decisions", "state", "answers"},
     "worker": {"requests", "admin", "decisions", "state", "alerts"},
 }
 _PATIENCE_S: Final = 30.0
@@ -103,6 +105,8 @@ def test_each_principal_does_its_own_job(secured: SecuredLedger, tmp_path: Path)
         assert reads(secured, "worker", alerts), "the alert at one half"
         audited = secured.run("auditor", "audit", "--json")
         assert audited.returncode == 0, audited.stderr
+        # Its rules let it ask for the broker's time.
+        assert "clock_not_compared" not in logs["worker"].read_text()
         checked = secured.run("worker", "topics", "check", "--json")
         assert checked.returncode == 0, checked.stderr
         assert json.loads(checked.stdout)["authorizer"] is None, "of which a worker sees nothing"

@@ -10,8 +10,10 @@ import pytest
 from aiokafka import AIOKafkaProducer, TopicPartition
 from confluent_kafka import Producer
 
+from streams.cli.printing.exits import Exit
 from streams.errors import Refused, Unavailable
 from streams.kafka import topics
+from streams.kafka.service import KafkaService
 from streams.kafka.wire.reader import StableReader
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
@@ -21,6 +23,7 @@ from tests.faults.frames import Action, Api
 from tests.faults.ledger import Ledger, is_ready, request, until, working
 from tests.faults.operator import Operator
 from tests.faults.proxy import FaultProxy
+from tests.kafka.test_usage_processes import command
 
 INVALID_TRANSACTION_TIMEOUT = 50
 WRONG = [
@@ -110,15 +113,17 @@ async def test_a_short_transaction_limit_of_the_broker_names_its_setting(
     why = "the broker's transaction.max.timeout.ms is below 10000"
     ledger = Ledger(broker.bootstrap, application, via=proxy.bootstrap, partitions=1)
 
-    def limit() -> None:
+    def limit(client_id: str | None = None) -> None:
         # A broker's setting is fixed at its start, so this simulates the answer of such a broker.
-        proxy.inject(Api.INIT_PRODUCER_ID, Action.ANSWER_ERROR, code=INVALID_TRANSACTION_TIMEOUT)
+        code = INVALID_TRANSACTION_TIMEOUT
+        api, action = Api.INIT_PRODUCER_ID, Action.ANSWER_ERROR
+        proxy.inject(api, action, code=code, client_id=client_id)
 
     limit()
     with pytest.raises(Refused, match=why):
         await topics.create(ledger.deployment)
     async with ledger:
-        limit()
+        limit(client_id=f"{application}-0")  # that partition's writer
         async with working(ledger, ready=False, looks_again=()) as worker:
             await until(lambda: "halted" in str(worker.status.readiness()), "halted")
             (reason,) = worker.status.readiness().reasons
@@ -161,8 +166,32 @@ async def test_another_genesis_halts_each_partition(broker: LocalBroker, applica
                 assert "audit" not in why  # which would pass
 
 
+async def test_another_placement_halts_each_partition_and_refuses_readers(
+    broker: LocalBroker, application: str
+) -> None:
+    ledger = Ledger(broker.bootstrap, application, partitions=2, placement="group")
+    async with ledger:
+        ledger.deployment = by_name = replace(ledger.deployment, placement="name")
+        why = (
+            "the log began as one with placement group, but the setting is name: "
+            "set ACCOUNTANT_PLACEMENT=group"
+        )
+        async with working(ledger, ready=False) as worker:
+            await until(lambda: str(worker.status.readiness()).count(why) == 2, "halted")
+        with pytest.raises(Refused) as raised:
+            await KafkaService.start(by_name)
+        assert str(raised.value) == f"{ledger.topic('decisions')}: {why}"
+        usage = await asyncio.to_thread(command, ledger, "usage", "survey")
+        assert usage.returncode == Exit.OPERATOR
+        assert why in usage.stderr
+        ledger.deployment = replace(by_name, placement="group")
+        async with working(ledger):
+            pass
+
+
 @pytest.mark.parametrize(
-    ("name", "other"), [("application", "somebody"), ("window_ms", 60_000), ("skew_ms", 1)]
+    ("name", "other"),
+    [("application", "somebody"), ("window_ms", 60_000), ("skew_ms", 1), ("placement", "group")],
 )
 async def test_topics_are_not_ready_for_settings_other_than_their_genesis(
     broker: LocalBroker, application: str, name: str, other: object

@@ -40,6 +40,7 @@ def command(ledger: Ledger, *words: str, **more: str) -> subprocess.CompletedPro
         ACCOUNTANT_APPLICATION=deployment.application,
         ACCOUNTANT_TOPIC_PREFIX=deployment.topics.prefix,
         ACCOUNTANT_PARTITIONS=str(deployment.partitions),
+        ACCOUNTANT_PLACEMENT=deployment.placement,
         **more,
     )
     line = [sys.executable, "-m", "streams.cli", *words]

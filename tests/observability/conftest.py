@@ -11,10 +11,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.kafka import conftest as kafka
 from tests.observability.programs import Programs
 from tests.opt_in import mark_ours
 
 _HERE = Path(__file__).parent
+secured_broker = kafka.secured_broker
 
 
 def pytest_configure(config: pytest.Config) -> None:

@@ -147,8 +147,10 @@ class Watch:
         *,
         interval: int,
         metrics_token: Path | None = None,
+        ca: Path | None = None,
     ):
         self.interval = interval
+        self._ca = ca
         self._metrics_token = metrics_token
         self.receiver = Receiver()
         self._home = home
@@ -186,12 +188,15 @@ class Watch:
         (self._home / "alertmanager.yml").write_text(yaml.safe_dump(routes))
 
     def _scrape(self, job: str) -> dict[str, Any]:
-        """Return the path and the token of a job, as in our prometheus.yml."""
+        """Return the path, the token and the CA of a job, as in our prometheus.yml."""
+        found: dict[str, Any] = {}
+        if self._ca is not None:
+            found |= {"scheme": "https", "tls_config": {"ca_file": str(self._ca)}}
         if job.endswith("-probe"):
-            return {"metrics_path": "/healthz/metrics"}
-        if self._metrics_token is None:
-            return {}
-        return {"authorization": {"credentials_file": str(self._metrics_token)}}
+            found["metrics_path"] = "/healthz/metrics"
+        elif self._metrics_token is not None:
+            found["authorization"] = {"credentials_file": str(self._metrics_token)}
+        return found
 
     def _start(self, programs: Programs, ports: tuple[int, int]) -> None:
         alertmanager = [

@@ -49,7 +49,7 @@ def test_docker_compose_rejects_a_wrong_file(tmp_path: Path) -> None:
         assert compose("--profile", "demo", "config", "--quiet", file=wrong).returncode != 0
 
 
-@pytest.mark.parametrize("service", ["worker", "worker-2", "gateway", "webhook"])
+@pytest.mark.parametrize("service", ["worker", "worker-2", "gateway", "curator", "webhook"])
 def test_a_health_check_fails_if_nothing_answers(service: str) -> None:
     assert check(service, NOBODY) != 0
 

@@ -19,6 +19,9 @@ TESTS = sorted((PROMETHEUS / "tests").glob("*.yml"))
 SERVICE = {"audience": "operator", "job": "accountant-worker"}
 DATASET = {"audience": "owner", "dataset": "a"}
 METHODS = "team-methods"
+BEGUN = 'reservations{state="begun"}'
+CLOSED = "expr: dataset:privacy_dataset_suspended:max unless dataset:privacy_dataset_closed:max\n"
+NOT = "unless on (job, dataset) dataset:privacy_dataset_clo"
 
 
 def complaints(text: str) -> list[str]:
@@ -30,7 +33,7 @@ def test_rules_and_configuration_are_without_warnings(programs: Programs, tmp_pa
     # promtool looks for the files of keys, which only a first start of the compose file makes.
     shutil.copytree(PROMETHEUS / "rules", tmp_path / "rules")
     keys, text = "/etc/accountant/prometheus", (PROMETHEUS / "prometheus.yml").read_text()
-    assert text.count(f"{keys}/") == 6
+    assert text.count(f"{keys}/") == 9
     for name in "ca.pem", "metrics.token":
         (tmp_path / name).touch()
     (tmp_path / "prometheus.yml").write_text(text.replace(keys, str(tmp_path)))
@@ -52,7 +55,16 @@ def test_rules_pass_their_unit_tests(programs: Programs, file: Path) -> None:
         ("PrivacyBudgetHalfUsed", ">= 0.5", ">= 0.52"),
         ("PrivacyBudgetLow", ">= 0.8", ">= 0.79"),
         ("PrivacyBudgetBurnFast", "> 14.4", "> 50"),
-        ("PrivacyBudgetExhausted", "(privacy_filter_exhausted) == 1", "(privacy_filter_left) == 1"),
+        ("PrivacyBudgetLow", "spent:max1h >= 0.8", "spent:ratio >= 0.8"),
+        ("PrivacyBudgetExhausted", "privacy_filter_exhausted[1h]", "privacy_filter_left[1h]"),
+        ("PrivacySpentDecreased", "filter_settled:ratio", "filter_spent:ratio"),
+        ("PrivacyReservationExpiring", 'expiring{state="reserved"}', 'expiring{state="begun"}'),
+        ("PrivacyReservationNotSettled", 'expiring{state="begun"}', 'expiring{state="reserved"}'),
+        ("PrivacyReservationNotSettled", 'reservations_expiring{state="begun"}', BEGUN),
+        ("PrivacyReservationLapsed", 'state="lapsed"', 'state="final"'),
+        ("PrivacyReservationsNearLimit", "sum without (state)", "max without (state)"),
+        ("PrivacyDatasetSuspended", "expr: dataset:privacy_dataset_suspended:max\n", CLOSED),
+        ("PrivacyRefusalRatioHigh", "unless on (job, dataset) dataset:privacy_dataset_susp", NOT),
         ("PrivacyAccountantAbsent", "(worker|serve)(-probe)?", "(worker|serve)"),
         ("PrivacyAccountantDown", "privacy_probe_authentication_away == 1\n", "up == 2\n"),
         ("PrivacyPartitionUnowned", "privacy_probe_ready == 1\n", "privacy_probe_ready >= 0\n"),
@@ -65,13 +77,13 @@ def test_a_wrong_rule_fails_its_tests(
     """The tests can fail: a threshold that is moved, or another metric, is noticed."""
     (tmp_path / "rules").mkdir()
     (tmp_path / "tests").mkdir()
-    (source,) = [file for file in TESTS if f"alertname: {alert}\n" in file.read_text()]
-    whole = yaml.safe_load(source.read_text())
-    ours = [t for t in whole["tests"] if alert in str(t.get("alert_rule_test"))]
+    files = [yaml.safe_load(file.read_text()) for file in TESTS if file.stem != "budget_days"]
+    tests = [test for file in files for test in file["tests"]]
+    ours = [test for test in tests if alert in str(test.get("alert_rule_test"))]
     for test in ours:
         test["alert_rule_test"] = [c for c in test["alert_rule_test"] if c["alertname"] == alert]
         test.pop("promql_expr_test", None)
-    (tmp_path / "tests" / "rules.yml").write_text(yaml.safe_dump(whole | {"tests": ours}))
+    (tmp_path / "tests" / "rules.yml").write_text(yaml.safe_dump(files[0] | {"tests": ours}))
     for file in RULES:
         (tmp_path / "rules" / file.name).write_text(file.read_text())
     assert "SUCCESS" in programs.run("promtool", "test", "rules", tmp_path / "tests" / "rules.yml")
@@ -128,5 +140,6 @@ def test_metrics_follow_the_conventions(programs: Programs, tmp_path: Path) -> N
         limit = limiting("census", NOON, 1, "team", "red", part="0.5", pace=pace, reserved="0.1")
         assert server.service.decide_sync("admin", limit, 20) is not None
         server.ask()
+        server.ask(reserve={"until": "PT1H"})
         text = server.http.get("/metrics").text
     assert programs.run("promtool", "check", "metrics", stdin=text) == ""

@@ -15,10 +15,8 @@ from streams.testing import LocalBroker
 from tests.kafka.test_worker_process import WorkerProcess, deployment, workers
 from tests.observability.programs import PATIENCE_S, Programs, Watch, until
 from tests.observability.test_chain import ACCOUNTANT
-from tests.observability.test_runbooks import blocks, run
 
 DATASETS = [f"statistics.d{number}" for number in range(12)]
-KAFKA_BLOCKS = blocks("sh kafka")
 
 
 class Fleet:
@@ -95,8 +93,3 @@ def test_each_dataset_has_one_exporter_and_a_killed_worker_leaves_no_series(flee
     fleet.accountant("ask", DATASETS[0], "pure:1", "--analyst", "ana")
     delivered = until("delivery", lambda: watch.receiver.of("PrivacyBudgetExhausted", "firing"))
     assert delivered[0][1] == "/owners/statistics"
-
-    for block in KAFKA_BLOCKS.values():
-        tools = os.pathsep.join((str(ACCOUNTANT.parent), os.environ["PATH"]))
-        run(block, {**fleet.environment, "PATH": tools})
-    assert KAFKA_BLOCKS

@@ -13,12 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import httpx
 import yaml
 from confluent_kafka import Producer
 
 from accountant.odometers.basic import Basic
 from accountant.policy import Policy
+from accountant.times import uuid7
 from streams.client import Accountant
+from streams.clock import SystemClock
 from streams.testing import LocalBroker
 from tests.observability.programs import Programs, Watch, free_port, ready, running, until
 from tests.rendering.asking import Prometheus, Window
@@ -107,11 +110,35 @@ class World:
             ledger.set_member(SLOW, "ana", roles=["analyst"], team="methods", by="registrar")
             more = {"part": "0.5", "pace": ("0.2", "P1D"), "reserved": "0.2"}
             ledger.set_limit(SLOW, "team", "methods", **more, by="registrar")
+            # One reservation begins, and neither ends.
+            self.begin(self.reserve("0.01"))
+            self.reserve("0.015")
             for _ in range(times):
                 ledger.ask(SLOW, "pure:0.004", analyst="ana")
                 time.sleep(pause)
             # Another relation of neighbours than the policy's is refused.
             ledger.ask(SLOW, "pure:0.004", analyst="eve", unit="household")
+
+    def reserve(self, epsilon: str) -> str:
+        """Reserve on the dataset of `use_slowly`; return the reservation's name."""
+        claim = {"type": "pure", "epsilon": epsilon}
+        more = {"unit": "person", "neighbours": "add_remove", "reserve": {"until": "PT2H"}}
+        reserved = self._send("/requests", type="request", claim=claim, **more)
+        assert reserved["outcome"] == "reserved", reserved
+        return str(reserved["hash"])
+
+    def begin(self, grant: str) -> None:
+        """Begin a reservation on the dataset of `use_slowly`."""
+        said = self._send(f"/datasets/{SLOW}/reservations/begin", type="begin", grant=grant)
+        assert said["outcome"] == "begun", said
+
+    def _send(self, path: str, **fields: Any) -> dict[str, Any]:
+        body = {"version": 1, "request_id": uuid7(SystemClock().now(), os.urandom(10)), **fields}
+        body |= {"analyst": "ana", "dataset": SLOW}
+        headers = {"prefer": "wait=30"}
+        url = f"http://{self.gateway}{path}"
+        found: dict[str, Any] = httpx.post(url, json=body, headers=headers, timeout=60).json()
+        return found
 
     def set_pace(self, dataset: str, *, by: str) -> None:
         """Set a monthly period limit on a dataset, as its owner."""
@@ -138,7 +165,7 @@ class World:
 
 @contextmanager
 def world(broker: LocalBroker, application: str, programs: Programs, home: Path) -> Iterator[World]:
-    """Start two workers, a gateway, Prometheus and Alertmanager on a broker, and end them."""
+    """Start two workers, a gateway, a curator, Prometheus and Alertmanager, and end them."""
     started = time.time()
     environment = {
         **os.environ,
@@ -149,7 +176,9 @@ def world(broker: LocalBroker, application: str, programs: Programs, home: Path)
         "ACCOUNTANT_LOG_FORMAT": "json",
         "ACCOUNTANT_METRICS_ANALYSTS": "100",
         "ACCOUNTANT_METRICS_LEVELS": "100",
+        "ACCOUNTANT_DATA_SOURCES": str(home / "sources.json"),
     }
+    (home / "sources.json").write_text('{"census": {"kind": "csv", "path": "census.csv"}}')
     subprocess.run(
         [ACCOUNTANT, "topics", "create"], env=environment, check=True, stdout=subprocess.DEVNULL
     )
@@ -165,10 +194,15 @@ def world(broker: LocalBroker, application: str, programs: Programs, home: Path)
             start("worker", name, "ACCOUNTANT_METRICS_PORT") for name in ("worker-1", "worker-2")
         )
         gateway = start("gateway", "gateway", "ACCOUNTANT_PORT")
-        for address in (*workers, gateway):
+        curator = start("curator", "curator", "ACCOUNTANT_METRICS_PORT")
+        for address in (*workers, gateway, curator):
             until(f"{address} ready", lambda url=f"http://{address}/readyz": ready(url))
         (home / "watch").mkdir()
-        jobs = {"accountant-worker": list(workers), "accountant-gateway": [gateway]}
+        jobs = {
+            "accountant-worker": list(workers),
+            "accountant-gateway": [gateway],
+            "accountant-curator": [curator],
+        }
         watch = stack.enter_context(Watch(programs, home / "watch", jobs, interval=INTERVAL_S))
         yield World(
             home=home,

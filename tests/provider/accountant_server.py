@@ -33,11 +33,17 @@ class Answered(NamedTuple):
 class AccountantServer:
     """`accountant serve` with `ACCOUNTANT_OIDC_...`; olga is administrator.
 
+    Args:
+        port: the port to serve at, 0 for a free one.
+
     Attributes:
         log: what the server has written about itself.
+        address: where it listens, once it runs.
     """
 
-    def __init__(self, home: Path, provider: RealProvider, **more: object) -> None:
+    def __init__(
+        self, home: Path, provider: RealProvider, *, port: int = 0, **more: object
+    ) -> None:
         home.mkdir()
         self.log = home / "server.log"
         settings = {
@@ -48,13 +54,13 @@ class AccountantServer:
             **more,
         }
         environment = {f"ACCOUNTANT_{name.upper()}": str(each) for name, each in settings.items()}
-        self._process = ServerProcess("serve", self.log, environment)
+        self._process = ServerProcess("serve", self.log, environment, port=port)
         self._shown: set[str] = set()
 
     def __enter__(self) -> Self:
         self._process.start()
-        address = self._process.address
-        self._http = httpx.Client(base_url=address, timeout=_PATIENCE_S, trust_env=False)
+        self.address = self._process.address
+        self._http = httpx.Client(base_url=self.address, timeout=_PATIENCE_S, trust_env=False)
         return self
 
     def __exit__(self, *_: object) -> None:

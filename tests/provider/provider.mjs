@@ -26,7 +26,7 @@ const provider = new Provider(given.issuer, {
   cookies: { keys: [given.cookieSecret] },
   clients: given.clients,
   clientDefaults: { id_token_signed_response_alg: given.keys[0].kty === 'EC' ? 'ES256' : 'RS256' },
-  scopes: ['openid'],
+  scopes: ['openid', 'offline_access'],
   findAccount: (_, id) => ({ accountId: id, claims: () => ({ sub: id }) }),
   // What an installation adds where its subjects are no names of ours.
   extraTokenClaims: (_, token) => ({
@@ -35,6 +35,8 @@ const provider = new Provider(given.issuer, {
   features: {
     clientCredentials: { enabled: true },
     devInteractions: { enabled: true },
+    deviceFlow: { enabled: true },
+    revocation: { enabled: true },
     resourceIndicators: {
       enabled: true,
       useGrantedResource: () => true,

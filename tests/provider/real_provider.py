@@ -6,6 +6,7 @@ import base64
 import hashlib
 import json
 import os
+import re
 import secrets
 import signal
 import socket
@@ -14,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
-from urllib.parse import parse_qs, quote, urlsplit
+from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
 import httpx
 import jwt
@@ -26,6 +27,8 @@ from streams.testing.broker_process import pause_process
 PROGRAM: Final = Path(__file__).with_name("provider.mjs")
 AUDIENCE: Final = "https://accountant.example"
 """What the server's tokens name; the provider's other services have audiences of their own."""
+COMMAND: Final = "accountant-cli"
+"""The public client of `accountant login`."""
 CALLBACK: Final = "http://127.0.0.1:9/callback"
 _PATIENCE_S: Final = 60.0
 
@@ -110,10 +113,12 @@ class RealProvider:
         self._modules = modules
         self._home = home
         self._port = free_port()
-        self._secret = secrets.token_urlsafe(32)
+        self.secret = secrets.token_urlsafe(32)
         self._process: subprocess.Popen[bytes] | None = None
         self.issuer = f"http://127.0.0.1:{self._port}{path}"
         self.programs = ["olga", "ana", "ben", "lab|ana"]
+        # Of servers on whose pages people sign in; they count from the next start on.
+        self.callbacks: list[str] = []
 
     def start(self, *keys: Key) -> None:
         """Start it, and return once it answers; it signs by the first key that fits."""
@@ -142,7 +147,7 @@ class RealProvider:
         programs = [
             {
                 "client_id": name,
-                "client_secret": self._secret,
+                "client_secret": self.secret,
                 "grant_types": ["client_credentials"],
                 "response_types": [],
                 "redirect_uris": [],
@@ -155,12 +160,36 @@ class RealProvider:
             "application_type": "native",
             "redirect_uris": [CALLBACK],
         }
+        pages = [
+            {
+                "client_id": name,
+                "grant_types": ["authorization_code", "refresh_token"],
+                "redirect_uris": self.callbacks,
+                **client,
+            }
+            for name, client in (
+                ("public-pages", {"token_endpoint_auth_method": "none"}),
+                ("pages", {"client_secret": self.secret}),
+            )
+            if self.callbacks
+        ]
+        command = {
+            "client_id": COMMAND,
+            "token_endpoint_auth_method": "none",
+            "application_type": "native",
+            "redirect_uris": ["http://127.0.0.1/callback"],
+            "grant_types": [
+                "authorization_code",
+                "refresh_token",
+                "urn:ietf:params:oauth:grant-type:device_code",
+            ],
+        }
         return {
             "issuer": self.issuer,
             "port": self._port,
             "keys": [key.jwk for key in keys],
-            "cookieSecret": self._secret,
-            "clients": [*programs, browser],
+            "cookieSecret": self.secret,
+            "clients": [*programs, browser, command, *pages],
             "resources": {
                 each.indicator: {
                     "audience": each.audience,
@@ -206,7 +235,7 @@ class RealProvider:
         answer = httpx.post(
             self._endpoint("token_endpoint"),
             data=form,
-            auth=(quote(name, safe=""), self._secret),
+            auth=(quote(name, safe=""), self.secret),
             timeout=_PATIENCE_S,
             trust_env=False,
         )
@@ -230,30 +259,29 @@ class RealProvider:
             "code_challenge": base64.urlsafe_b64encode(digest).rstrip(b"=").decode(),
             "code_challenge_method": "S256",
         }
-        pages = {"login": {"login": name, "password": "any"}, "consent": dict[str, str]()}
-        with httpx.Client(timeout=_PATIENCE_S, trust_env=False) as browser:
-            answer = browser.get(self._endpoint("authorization_endpoint"), params=query)
-            while not (where := answer.headers.get("location", "")).startswith(CALLBACK):
-                if where:
-                    answer = browser.get(answer.url.join(where))
-                    continue
-                page = next((each for each in pages if f'value="{each}"' in answer.text), None)
-                assert page is not None, answer.text
-                form = {"prompt": page, **pages.pop(page)}
-                answer = browser.post(answer.url, data=form)
-            result = parse_qs(urlsplit(where).query)
-            assert result["state"] == [state]
-            form = {
-                "grant_type": "authorization_code",
-                "client_id": "notebook",
-                "code": result["code"][0],
-                "redirect_uri": CALLBACK,
-                "code_verifier": verifier,
-                "resource": service.indicator,
-            }
-            answer = browser.post(self._endpoint("token_endpoint"), data=form)
+        where = self.walk(f"{self._endpoint('authorization_endpoint')}?{urlencode(query)}", name)
+        result = parse_qs(urlsplit(where).query)
+        assert result["state"] == [state]
+        form = {
+            "grant_type": "authorization_code",
+            "client_id": "notebook",
+            "code": result["code"][0],
+            "redirect_uri": CALLBACK,
+            "code_verifier": verifier,
+            "resource": service.indicator,
+        }
+        answer = httpx.post(
+            self._endpoint("token_endpoint"), data=form, timeout=_PATIENCE_S, trust_env=False
+        )
         assert answer.status_code == 200, answer.text
         return dict(answer.json())
+
+    def walk(self, address: str, name: str) -> str:
+        """Log in and agree on the provider's pages; return the address to which they lead back."""
+        with httpx.Client(timeout=_PATIENCE_S, trust_env=False) as browser:
+            answer = browser.get(address)
+            until = (CALLBACK, *self.callbacks)
+            return str(fill_in_pages(browser, answer, name, until=until).headers["location"])
 
     def __enter__(self) -> Self:
         return self
@@ -265,6 +293,39 @@ class RealProvider:
         _traceback: TracebackType | None,
     ) -> None:
         self.stop()
+
+
+def fill_in_pages(
+    browser: httpx.Client,
+    answer: httpx.Response,
+    name: str,
+    *,
+    until: tuple[str, ...] = (),
+    user_code: str = "",
+) -> httpx.Response:
+    """Log in and agree, as a person does; return the first answer that asks for nothing more.
+
+    Args:
+        until: beginnings of addresses that are not visited.
+        user_code: what the person types to sign a device in.
+    """
+    typed = {"login": name, "password": "any", "user_code": user_code}
+    for _ in range(20):
+        where = answer.headers.get("location", "")
+        if where.startswith(until):
+            return answer
+        if where:
+            answer = browser.get(answer.url.join(where))
+            continue
+        if "<form" not in answer.text:
+            return answer
+        form = dict[str, str]()
+        for field in re.findall(r"<input[^>]*>", answer.text):
+            if named := re.search(r'\bname="([^"]*)"', field):
+                value = re.search(r'\bvalue="([^"]*)"', field)
+                form[named[1]] = value[1] if value else typed[named[1]]
+        answer = browser.post(answer.url, data=form)
+    raise AssertionError(answer.text)
 
 
 def header(token: str) -> dict[str, Any]:

@@ -12,6 +12,7 @@ import pytest
 from accountant.amounts import UNIT
 from accountant.mechanisms.relative_error import RelativeError
 from accountant.policy import Policy, resolve
+from research import stopping_laws
 from research.experiment import (
     COUNTS,
     Setting,
@@ -70,11 +71,11 @@ def steps_of(run):
 def expected_of(run, name):
     capacity = Fraction(int(FilterLedger(policy_of(name)).capacity[0]), UNIT)
     if run is with_laplace_reduction:
-        return expected.answered_laplace(steps_of(run), float(capacity * 3000))
+        return stopping_laws.answered_laplace(steps_of(run), float(capacity * 3000))
     units = int(capacity * 3000**2 * (2 if name in HALVES else 1))
     last_only = run is with_brownian
     costs = [2**k if last_only else 2 ** (k + 1) - 1 for k in range(expected.STEPS)]
-    return expected.answered_gaussian(steps_of(run), costs, units)
+    return stopping_laws.answered_gaussian(steps_of(run), costs, units)
 
 
 def test_the_counts_are_exact():

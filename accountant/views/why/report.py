@@ -109,6 +109,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
         budget, left: of `unit`; `left` is as in decisions.
         spent: exact sum of what all grants cost.
         spent_ratio: part of the budget that is spent, rounded up, as in the dataset's view.
+        reserved, reserved_ratio: the part of `spent`, and of `spent_ratio`, that open
+            reservations hold; rows count it as spent.
         state: `open`, `exhausted`, `halted`, `paused` or `closed`; of the last three there is no
             forecast.
         by_analyst, by_purpose: at most `MAX_SHOWN` apart.
@@ -138,6 +140,8 @@ class Why(msgspec.Struct, frozen=True, kw_only=True):
     forecasts: tuple[Forecast, ...] = ()
     since: int | None = None
     only: str | None = None
+    reserved: str = "0"
+    reserved_ratio: float = 0.0
 
 
 decode_why = msgspec.json.Decoder(Why).decode

@@ -12,6 +12,7 @@ from accountant.amounts import INFINITE, Units, format_units, parse_units
 from accountant.records.members import Member
 from accountant.times import from_iso, iso
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import held_ratio_of
 from accountant.views.tallies import LargeGrant
 from accountant.views.usage import OTHERS
 from accountant.views.why.forecast import (
@@ -133,6 +134,8 @@ def why_of(
         spent=format_units(sum(used.spent for used in sums.days)),
         left=view.left[unit],
         spent_ratio=view.spent_ratio,
+        reserved=view.reserved.get(unit, "0"),
+        reserved_ratio=held_ratio_of(view),
         state=state,
         by_analyst=tuple(
             AnalystSpending(analyst=used.key, team=teams.get(used.key), **_spending(used, budget))

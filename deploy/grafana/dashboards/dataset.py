@@ -7,6 +7,7 @@ from typing import Final
 from deploy.grafana.dashboards import levels
 from deploy.grafana.dashboards.board import Board, override
 from deploy.grafana.dashboards.dataset_requests import analysts, pace, requests
+from deploy.grafana.dashboards.dataset_reservations import reservations
 from deploy.grafana.dashboards.panels import (
     lines,
     number,
@@ -14,12 +15,13 @@ from deploy.grafana.dashboards.panels import (
     words,
     words_to_read,
 )
-from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, STATES, color
+from deploy.grafana.dashboards.shared import DASHED, EXHAUSTION, ONE, STATES, color, state
 from deploy.grafana.dashboards.teams import teams_of_one
 
 _SPENT: Final = f"max(privacy_filter_spent_ratio{{{ONE}}})"
 _BUDGET: Final = f"max by (unit) (privacy_filter_budget{{{ONE}}})"
 _LEFT: Final = f"min by (unit) (privacy_filter_left{{{ONE}}})"
+_IN_EPSILON: Final = f'{ONE},parameter="epsilon"'
 _IN_UNIT: Final = f'{ONE},unit="$unit"'
 
 _ODOMETER: Final = """
@@ -54,6 +56,7 @@ def dataset() -> Board:
     board.alerts(f'alertname=~"Privacy.+",{ONE}')
     _now(board)
     _budget(board)
+    reservations(board)
     teams_of_one(board)
     _leakage(board)
     pace(board)
@@ -69,15 +72,10 @@ def _now(board: Board) -> None:
             "State",
             "Exhausted: the budget is used up, or a request was refused within 5 % of it, or the "
             "policy has halted at its first refusal. Unless it has halted, smaller requests may "
-            "still fit. Paused: nothing is granted until somebody resumes it. Closed: the owner "
-            "has closed it, and nothing more is granted.",
-            [
-                query(
-                    f"clamp_max(max(privacy_filter_exhausted{{{ONE}}}) + "
-                    f"2 * max(privacy_dataset_paused{{{ONE}}}) + "
-                    f"4 * max(privacy_dataset_closed{{{ONE}}}), 4)"
-                )
-            ],
+            "still fit. Paused: nothing is granted until somebody resumes it. Suspended: a "
+            "reservation went beyond its maximum, and no guarantee holds until an owner has "
+            "resolved it. Closed: the owner has closed it, and nothing more is granted.",
+            [query(state(ONE))],
             mappings=STATES,
             nothing="no owner",
             background=True,
@@ -88,9 +86,9 @@ def _now(board: Board) -> None:
     )
     board.add(
         number(
-            "Spent",
-            "Part of the additive budget that is spent: the filter's first unit. This is not a "
-            "part of epsilon, and not the part of delta.",
+            "Spent and reserved",
+            "Part of the additive budget that is spent, or held by open reservations: the filter's "
+            "first unit. This is not a part of epsilon, and not the part of delta.",
             [query(_SPENT)],
             unit="percentunit",
             levels=levels.SPENT,
@@ -105,8 +103,9 @@ def _now(board: Board) -> None:
         number(
             "Guarantee",
             "The policy's guarantee, fixed at the opening: all releases together stay within it. "
-            "It does not change when requests are granted.",
-            [query(f"max by (parameter) (privacy_guarantee{{{ONE}}})", "{{parameter}}")],
+            "It does not change when requests are granted. None: a claim was false, so that "
+            "nothing is guaranteed.",
+            [query(f"max by (parameter) ({_guarantee(ONE)})", "{{parameter}}")],
             overrides=[override("delta", unit="sci")],
         ),
         panel_id=4,
@@ -151,10 +150,11 @@ def _budget(board: Board) -> None:
     board.row("Budget", panel_id=10)
     board.add(
         lines(
-            "Spent of each budget",
-            "Used part of each of the filter's sums. Grants end when the first one reaches 100 %; "
-            "that may be delta. The dashed lines are the alerts' thresholds, which apply to the "
-            "additive unit only. A unit with a budget of 0 is not shown.",
+            "Spent and reserved of each budget",
+            "Part of each of the filter's sums that is spent or reserved. Grants end when the "
+            "first one reaches 100 %; that may be delta. The dashed lines are the alerts' "
+            "thresholds, which apply to the additive unit only. A unit with a budget of 0 is not "
+            "shown.",
             [query(f"1 - {_LEFT} / ({_BUDGET} > 0)", "{{unit}}")],
             unit="percentunit",
             levels=levels.SPENT,
@@ -168,25 +168,36 @@ def _budget(board: Board) -> None:
     )
     board.add(
         lines(
-            "Spent against the budget, in $unit",
-            "The spending, exact except for rounding to doubles, and its limit. The filter refuses "
-            "every request that would exceed the budget, so the spending never crosses it. The "
-            "budget was computed once, at the opening.",
+            "Spent and reserved against the budget, in $unit",
+            "What is spent, exact except for rounding to doubles, above it what open reservations "
+            "hold, and the limit of both. The filter refuses every request that would exceed the "
+            "budget, so they never cross it. What is spent only rises. The budget was computed "
+            "once, at the opening.",
             [
                 query(
-                    f"max(privacy_filter_budget{{{_IN_UNIT}}}) - "
-                    f"min(privacy_filter_left{{{_IN_UNIT}}})",
+                    f"clamp_min(max(privacy_filter_budget{{{_IN_UNIT}}} - "
+                    f"privacy_filter_left{{{_IN_UNIT}}} - "
+                    f"privacy_filter_reserved{{{_IN_UNIT}}}), 0)",
                     "spent",
                     ref="A",
                 ),
-                query(f"max(privacy_filter_budget{{{_IN_UNIT}}})", "budget", ref="B"),
+                query(f"max(privacy_filter_reserved{{{_IN_UNIT}}})", "reserved", ref="B"),
+                query(f"max(privacy_filter_budget{{{_IN_UNIT}}})", "budget", ref="C"),
             ],
             axis="$unit",
             calcs=("lastNotNull",),
             overrides=[
-                override("budget", color=color("red"), custom__lineStyle=DASHED),
-                override("spent", color=color("blue"), custom__fillOpacity=15),
+                override(
+                    "budget",
+                    color=color("red"),
+                    custom__lineStyle=DASHED,
+                    custom__fillOpacity=0,
+                    custom__stacking={"mode": "none"},
+                ),
+                override("spent", color=color("blue")),
+                override("reserved", color=color("purple")),
             ],
+            stacked=True,
             stepped=True,
         ),
         panel_id=12,
@@ -211,7 +222,7 @@ def _leakage(board: Board) -> None:
                     ref="A",
                 ),
                 query(
-                    f'max(privacy_guarantee{{{ONE},parameter="epsilon"}})',
+                    f"max({_guarantee(_IN_EPSILON)})",
                     "guarantee",
                     ref="B",
                 ),
@@ -226,3 +237,10 @@ def _leakage(board: Board) -> None:
         height=10,
     )
     board.add(words_to_read("How to read an odometer", _ODOMETER), panel_id=22, width=10, height=10)
+
+
+def _guarantee(selector: str) -> str:
+    """Return the query of a guarantee, without a result where a claim was false."""
+    return (
+        f"privacy_guarantee{{{selector}}} unless on (dataset) privacy_guarantee_void{{{ONE}}} == 1"
+    )

@@ -93,7 +93,7 @@ def _now(board: Board) -> None:
                 query(
                     f'sum(increase(privacy_requests_total{{{CHOSEN},outcome="refused"}}[1h])) / '
                     f"(sum(increase(privacy_requests_total{{{CHOSEN},"
-                    'outcome=~"granted|refused"}[1h])) > 0)'
+                    'outcome=~"granted|reserved|refused"}[1h])) > 0)'
                 )
             ],
             unit="percentunit",

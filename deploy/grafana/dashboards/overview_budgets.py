@@ -7,7 +7,7 @@ from typing import Any, Final
 from deploy.grafana.dashboards import levels
 from deploy.grafana.dashboards.board import UIDS, Board
 from deploy.grafana.dashboards.panels import Steps, bars, lines, query, rows, words_to_read
-from deploy.grafana.dashboards.shared import CHOSEN, CLOSED, EXHAUSTED, PAUSED, STATES
+from deploy.grafana.dashboards.shared import CHOSEN, EXHAUSTED, STATES, reserved, state
 
 _SPENT: Final = f"max by (dataset) (privacy_filter_spent_ratio{{{CHOSEN}}})"
 _LEFT_SECONDS: Final = (
@@ -15,8 +15,9 @@ _LEFT_SECONDS: Final = (
     f"unless ({EXHAUSTED} == 1)"
 )
 _READ: Final = """
-- **Spent** is the used part of the filter's additive budget: 0 to 100 %, the same scale for every
-  dataset. It is *not* a part of epsilon: 10 % of rho is about 30 % of epsilon.
+- **Spent and reserved** is the used part of the filter's additive budget: 0 to 100 %, the same
+  scale for every dataset. It is *not* a part of epsilon: 10 % of rho is about 30 % of epsilon.
+- **Reserved** is the part of it that open reservations hold; some of it may come back.
 - **Burn** 1x uses the budget up exactly at the end of its horizon, 2x at half of it.
 - **Exhausted** means that the budget is used up, or that a request was refused within 5 % of it.
   Smaller requests may still be granted: a refusal alone is no fault.
@@ -36,7 +37,7 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
         "filter": ("filter", {"custom__width": 130}),
         "protects": ("protects", {"custom__width": 110}),
         "Value #A": (
-            "spent",
+            "spent and reserved",
             {
                 "unit": "percentunit",
                 "min": 0,
@@ -46,6 +47,7 @@ def _columns() -> dict[str, tuple[str, dict[str, Any]]]:
                 "custom__cellOptions": gauge,
             },
         ),
+        "Value #H": ("reserved", {"unit": "percentunit", "decimals": 1, "custom__width": 90}),
         "Value #B": (
             "burn since opening",
             {
@@ -88,7 +90,8 @@ def budgets(board: Board) -> None:
     board.add(
         rows(
             "Datasets",
-            "One row for each dataset. Spent: part of the additive budget. Burn: 1x lasts exactly "
+            "One row for each dataset. Spent and reserved: part of the additive budget; reserved: "
+            "the part of it that open reservations hold. Burn: 1x lasts exactly "
             "to the end of the horizon; empty if the policy has none. Exhausted in: when the "
             "budget ends at the rate of the last six hours; empty without spending, and after the "
             "end. Refused: since a worker took the partition over.",
@@ -101,18 +104,17 @@ def budgets(board: Board) -> None:
                 ),
                 query(_LEFT_SECONDS, ref="C", table=True),
                 query(refused, ref="D", table=True),
-                query(
-                    f"clamp_max({EXHAUSTED} + 2 * {PAUSED} + 4 * {CLOSED}, 4)", ref="E", table=True
-                ),
+                query(state(CHOSEN), ref="E", table=True),
                 query(
                     f"max by (dataset) (privacy_dataset_generation{{{CHOSEN}}})",
                     ref="F",
                     table=True,
                 ),
                 query(info, ref="G", table=True),
+                query(reserved(CHOSEN), ref="H", table=True),
             ],
             _columns(),
-            sort="spent",
+            sort="spent and reserved",
             descending=True,
         ),
         panel_id=11,
@@ -121,8 +123,9 @@ def budgets(board: Board) -> None:
     )
     board.add(
         bars(
-            "Spent",
-            "Spent part of each additive budget, highest first. This is not a part of epsilon.",
+            "Spent and reserved",
+            "Spent or reserved part of each additive budget, highest first. This is not a part of "
+            "epsilon.",
             [query(f"sort_desc({_SPENT})", "{{dataset}}", instant=True)],
             unit="percentunit",
             levels=levels.SPENT,
@@ -134,9 +137,9 @@ def budgets(board: Board) -> None:
     )
     board.add(
         lines(
-            "Spent, over time",
-            "Spent part of each additive budget. It only rises. The dashed lines are the alerts' "
-            "thresholds.",
+            "Spent and reserved, over time",
+            "Spent or reserved part of each additive budget. It falls only when a reservation "
+            "gives something back. The dashed lines are the alerts' thresholds.",
             [query(_SPENT, "{{dataset}}")],
             unit="percentunit",
             levels=levels.SPENT,
@@ -152,9 +155,9 @@ def budgets(board: Board) -> None:
     board.add(
         lines(
             "Burn of the last hour",
-            "The ratio of each dataset's spending in the last hour to the planned spending: above "
-            "1x the budget ends early at this rate. No line: no spending, or a policy without a "
-            "horizon.",
+            "The ratio of each dataset's spending in the last hour to the planned spending, "
+            "without what is reserved: above 1x the budget ends early at this rate. No line: no "
+            "spending, or a policy without a horizon.",
             [query(f"dataset:privacy_filter_burn:ratio1h{{{CHOSEN}}}", "{{dataset}}")],
             unit="suffix:x",
             levels=levels.BURN,

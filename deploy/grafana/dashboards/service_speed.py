@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from deploy.grafana.dashboards.board import Board
+from deploy.grafana.dashboards.board import Board, override
 from deploy.grafana.dashboards.panels import lines, query, rows
 from deploy.grafana.dashboards.shared import WORKER
 
@@ -99,7 +99,7 @@ def speed(board: Board) -> None:
 
 
 def trouble(board: Board) -> None:
-    """Add faults, dead letters and the delivery of alerts."""
+    """Add faults, dead letters, the delivery of alerts, and answers."""
     board.row("Trouble", panel_id=30)
 
     def grown(metric: str, by: str) -> str:
@@ -172,7 +172,7 @@ def _deliveries(board: Board) -> None:
             bounds=(0, 1),
         ),
         panel_id=34,
-        width=12,
+        width=6,
         height=8,
     )
     board.add(
@@ -193,7 +193,43 @@ def _deliveries(board: Board) -> None:
             beside=True,
         ),
         panel_id=35,
-        width=12,
+        width=6,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Oldest question without an answer",
+            "Age of the oldest granted question that has no answer yet, or whose session is not "
+            "settled, and how many wait. Questions are charged before they run.",
+            [
+                query("max(privacy_question_wait_seconds)", "the oldest"),
+                query("sum(privacy_questions_waiting)", "waiting", ref="B"),
+            ],
+            overrides=[override("waiting", unit="short", custom__axisPlacement="right")],
+            unit="s",
+            bounds=(0, 1),
+        ),
+        panel_id=36,
+        width=6,
+        height=8,
+    )
+    board.add(
+        lines(
+            "Answers",
+            "Answers that curators have published, by outcome. One that has failed was charged, "
+            "and is not run again.",
+            [
+                query(
+                    "sum by (outcome) (increase(privacy_answers_total[$__rate_interval]))",
+                    "{{outcome}}",
+                )
+            ],
+            stacked=True,
+            bounds=(0, 1),
+            calcs=("max",),
+        ),
+        panel_id=37,
+        width=6,
         height=8,
     )
 

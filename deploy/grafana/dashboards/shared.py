@@ -12,15 +12,15 @@ from deploy.grafana.dashboards.panels import Overrides, lines, query, words
 CHOSEN: Final = 'dataset=~"$dataset"'
 EXHAUSTED: Final = f"max by (dataset) (privacy_filter_exhausted{{{CHOSEN}}})"
 CLOSED: Final = f"max by (dataset) (privacy_dataset_closed{{{CHOSEN}}})"
-PAUSED: Final = f"max by (dataset) (privacy_dataset_paused{{{CHOSEN}}})"
 STATES: Final = words(
     _0=("open", "green"),
     _1=("exhausted", "red"),
     _2=("paused", "yellow"),
     _3=("paused", "yellow"),  # and exhausted
-    _4=("closed", "text"),
+    **{f"_{number}": ("suspended", "red") for number in range(4, 8)},
+    _8=("closed", "text"),
 )
-"""The words of a dataset's state: exhausted counts 1, paused 2, closed 4 or more."""
+"""The words of a dataset's state, as `state` counts it."""
 WORKER: Final = 'instance=~"$instance"'
 ONE: Final = 'dataset="$dataset"'
 EXHAUSTION: Final = (
@@ -31,12 +31,29 @@ DASHED: Final = {"fill": "dash", "dash": [10, 10]}
 
 OUTCOME_COLORS: Final = {
     "granted": "green",
+    "reserved": "super-light-green",
+    "begun": "light-green",
+    "settled": "semi-dark-green",
+    "voided": "text",
     "refused": "red",
     "repeated": "blue",
     "invalid": "orange",
     "conflict": "purple",
     "expired": "yellow",
 }
+
+
+def state(selector: str) -> str:
+    """Return the query of datasets' states: exhausted 1, paused 2, suspended 4, closed 8."""
+    flags = ("filter_exhausted", "dataset_paused", "dataset_suspended", "dataset_closed")
+    each = [f"{2**i} * max by (dataset) (privacy_{n}{{{selector}}})" for i, n in enumerate(flags)]
+    return f"clamp_max({' + '.join(each)}, 8)"
+
+
+def reserved(selector: str) -> str:
+    """Return the query of the part of datasets' budgets that open reservations hold."""
+    spent, settled = (f"privacy_filter_{n}_ratio{{{selector}}}" for n in ("spent", "settled"))
+    return f"max by (dataset) ({spent} - {settled})"
 
 
 def color(name: str) -> dict[str, str]:

@@ -37,6 +37,7 @@ async def open_datasets(ledger: AsyncAccountant, suffix: str) -> list[Decision]:
             opening.dataset + suffix,
             opening.policy,
             as_given=True,
+            new=True,  # an earlier demo's names may be similar
             by=opening.by,
             reason=opening.reason,
             wait=_WAIT_S,

@@ -1,21 +1,71 @@
-"""Prints what the decision on a request would be."""
+"""Prints what the decision on a request would be, and how many more would be granted."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
+import typer
 from rich.text import Text
 
-from accountant.display.datasets import about_end, more_words
-from accountant.display.refusals import when_more
+from accountant.display.datasets import more_words
+from accountant.display.endings import ending_words
+from accountant.display.refusals import broken_rule, when_more
+from accountant.errors import BudgetError
+from streams.cli.printing.exits import Exit
 from streams.cli.printing.output import print_json, stdout
+from streams.cli.printing.say import say
 from streams.cli.printing.tables import amount_lines, refusal_lines
+from streams.cli.reading.analysts import fail_without_analyst, levels_of
+from streams.cli.reading.dataset_reader import get_dataset, reader
 
 if TYPE_CHECKING:
     from accountant.advice.preview import Preview
     from accountant.display.numbers import Texts
+    from accountant.views.datasets import DatasetView
     from accountant.views.limit_views import LevelView
+    from streams.client import Accountant
+
+
+def dry_run(
+    dataset: str,
+    cost: Callable[[Accountant], Preview],
+    last_line: Callable[[Preview, DatasetView], str | None],
+    *,
+    analyst: str | None,
+    via: str | None,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Print what the decision on a request would be, and end the command.
+
+    Args:
+        cost: asks the ledger. `last_line`: what is printed at the end, None for nothing.
+    """
+    with reader(url, token_file) as ledger:
+        view = get_dataset(ledger, dataset)
+        matters = via is not None or view.policy.access == "members"
+        if analyst is None and matters and not ledger.token_source:
+            fail_without_analyst(ledger)
+        shown = cost(ledger)
+        levels = () if json or not shown.left_at else levels_of(ledger, dataset, analyst)
+    print_preview(shown, view.budget, levels, as_json=json)
+    if not json and (line := last_line(shown, view)):
+        say(line)
+    raise typer.Exit(Exit.WOULD_GRANT if shown.granted else Exit.FAILED)
+
+
+def more_after_grant(cost: Callable[[], Preview]) -> str | None:
+    """Return how many more like a grant would be granted, None where that is not known."""
+    try:
+        shown = cost()
+    except BudgetError:  # the grant is printed even if this second read fails
+        return None
+    if not shown.granted:
+        return more_words(0)
+    return more_words(None if shown.more is None else shown.more + 1)
 
 
 def print_preview(
@@ -40,6 +90,8 @@ def _lines(shown: Preview, budget: Texts, levels: Sequence[LevelView]) -> list[T
         head.append(f" ({shown.reason})")
     lines = [head.append("; this was a dry run, nothing was recorded")]
     lines += refusal_lines(shown, levels)
+    if shown.error:
+        lines.append(Text(f"  {broken_rule(shown.error)}"))
     lines += amount_lines(shown.left, budget=budget, cost=shown.cost, asked=shown.asked)
     if shown.granted:
         lines.append(Text(f"  then  {more_words(shown.more)}", style="bold"))
@@ -47,7 +99,6 @@ def _lines(shown: Preview, budget: Texts, levels: Sequence[LevelView]) -> list[T
         lines.append(Text(f"  fits  {shown.fits}", style="bold"))
     if (more := when_more(shown)) is not None:
         lines.append(Text(f"  then  {more.text}"))
-    if shown.ends is not None:
-        said = about_end(shown.ends, granted=shown.granted)
-        lines.append(Text(f"  ends  {said}", style="yellow"))
+    if ends := ending_words(shown):
+        lines.append(Text(f"  ends  {ends}", style="yellow"))
     return lines

@@ -54,7 +54,11 @@ _UNDECIDED: Final = (
     "check that a worker runs. The request was accepted and is decided as soon as one does: "
     "look at the dataset before you run the command again"
 )
-_OPTIONS: Final = {"unauthenticated_bind": "--bind"}
+_OPTIONS: Final = {
+    "unauthenticated_bind": "--bind",
+    **{f"login_{name}": f"--{name}".replace("_", "-") for name in ("issuer", "client_id")},
+    **{f"login_{name}": f"--{name}" for name in ("scopes", "audience", "resource")},
+}
 
 
 def fail(code: Exit, message: str, *, hint: str | None = None) -> NoReturn:

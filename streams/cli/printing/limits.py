@@ -9,24 +9,19 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from accountant.advice.room import tightest
 from accountant.display.limits import (
     SEE_EACH,
     SEPARATELY,
     budget_words,
     is_default,
+    next_period,
     pace_words,
-    room_words,
     scope_words,
     share_words,
 )
-from accountant.display.numbers import (
-    part_of,
-    remaining_amount,
-    remaining_line,
-    remaining_percent,
-    symbol,
-)
+from accountant.display.may_use import may_use, state_of
+from accountant.display.numbers import counting_line
+from accountant.display.spending import spending
 from accountant.display.texts import capital
 from accountant.display.times import each_period, moment
 from streams.cli.printing.output import spent_bar
@@ -34,7 +29,7 @@ from streams.cli.printing.output import spent_bar
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from accountant.views.limit_views import AnalystBudget, LevelView, PaceView
+    from accountant.views.limit_views import AnalystBudget, LevelView
 
 _COLUMNS = ("limit of", "may use", "used", "left", "pace", "reserved")
 
@@ -46,8 +41,8 @@ def limit_table(levels: Iterable[LevelView]) -> Table:
         (
             scope_words(level.scope, level.name),
             _budget(level),
-            "" if level.spent_ratio is None else spent_bar(level.spent_ratio),
-            remaining_line(level.left, level.budget),
+            "" if level.spent_ratio is None else _bar(level.spent_ratio, level.held_ratio),
+            counting_line(level.left, level.budget),
             _pace(level),
             _reserved(level),
         )
@@ -83,34 +78,29 @@ def budget_lines(
         grid.add_column(overflow="fold")
     if budget.paused:
         head.append("\n  paused: nothing is granted until an owner resumes the dataset", style="")
-    head.append(f"\n  {_may_still(budget, caller or 'you')}", style="")
+    found = may_use(budget, state_of(budget))
+    then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
+    head.append(f"\n  {found.sentence_with_reason(caller or 'you')}{then}", style="")
     grid.add_row(
         "  the whole dataset",
-        spent_bar(budget.spent_ratio),
-        f"left, and not reserved for others, {remaining_line(budget.left, budget.budget)}",
+        _bar(budget.spent_ratio, budget.held_ratio),
+        f"left, and not reserved for others, {counting_line(budget.left, budget.budget)}",
     )
     for level in budget.levels:
         name = f"  {scope_words(level.scope, level.name)}"
         if level.budget is not None:
-            left = f"left {remaining_line(level.left, level.budget)}"
-            grid.add_row(name, spent_bar(level.spent_ratio or 0.0), left)
+            left = f"left {counting_line(level.left, level.budget)}"
+            grid.add_row(name, _bar(level.spent_ratio or 0.0, level.held_ratio), left)
         if level.pace is not None:
             pace = level.pace
-            left = (
-                f"left {remaining_line(pace.left, pace.budget)}, again from {moment(pace.ends_at)}"
-            )
-            grid.add_row(f"{name}, {each_period(pace.period)}", _pace_bar(pace), left)
+            left = f"left {counting_line(pace.left, pace.budget)}, {next_period(pace)}"
+            used = _bar(pace.spent_ratio, pace.held_ratio)
+            grid.add_row(f"{name}, {each_period(pace.period)}", used, left)
     return Group(head, grid)
 
 
-def _may_still(budget: AnalystBudget, caller: str) -> str:
-    """Return an analyst's remaining budget, the limit that decides it, and when it resets."""
-    found = tightest(budget)
-    percent = remaining_percent(part_of(found.left, budget.budget[found.unit]))
-    left = f"{symbol(found.unit)} {remaining_amount(found.left)}"
-    then = "" if found.more_at is None else f"; more comes at {moment(found.more_at)}"
-    room = room_words(found.room)
-    return f"{caller} may still use {percent} of the budget ({left}), by {room}{then}"
+def _bar(ratio: float, reserved: float | None) -> Text:
+    return spent_bar(ratio, reserved=reserved)
 
 
 def _budget(level: LevelView) -> str:
@@ -124,13 +114,10 @@ def _pace(level: LevelView) -> str:
         return ""
     if is_default(level):
         return f"{pace_words(pace)}\n{SEPARATELY}\nuntil {moment(pace.ends_at)}"
-    left = remaining_line(pace.left, pace.budget)
-    return f"{pace_words(pace)}\nleft {left}\nuntil {moment(pace.ends_at)}"
-
-
-def _pace_bar(pace: PaceView) -> Text:
-    name, budget = next(iter(pace.budget.items()))
-    return spent_bar(part_of(pace.used[name], budget))
+    left = counting_line(pace.left, pace.budget)
+    held = spending(pace.spent_ratio, pace.held_ratio).reserved
+    reserved = f", {held} reserved" if held else ""
+    return f"{pace_words(pace)}\nleft {left}{reserved}\nuntil {moment(pace.ends_at)}"
 
 
 def _reserved(level: LevelView) -> str:
@@ -138,5 +125,5 @@ def _reserved(level: LevelView) -> str:
     return (
         ""
         if share is None
-        else f"{share_words(share)}\nleft {remaining_line(share.left, share.budget)}"
+        else f"{share_words(share)}\nleft {counting_line(share.left, share.budget)}"
     )

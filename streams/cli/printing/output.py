@@ -23,7 +23,8 @@ from rich.progress import (
 from rich.segment import Segment
 from rich.text import Text
 
-from accountant.display.numbers import Tone, spent_percent, tone
+from accountant.display.numbers import Tone, tone
+from accountant.display.spending import ratio_for_good, spending
 from accountant.foreign_text import csv_text, escape_json, escape_lines
 
 T = TypeVar("T")
@@ -130,8 +131,18 @@ def outcome_text(outcome: str) -> Text:
     return Text(outcome, style=OUTCOME_STYLE.get(outcome, ""))
 
 
-def spent_bar(ratio: float | Decimal, width: int = 12) -> Text:
-    """Return a bar of the spent part of a budget, with its percentage."""
+def spent_bar(ratio: float | Decimal, width: int = 12, *, reserved: float | None = None) -> Text:
+    """Return a bar of the spent part of a budget, with its percentage.
+
+    Args:
+        ratio: the part that is spent or reserved.
+        reserved: the part of the budget that open reservations hold.
+    """
     full = min(width, round(ratio * width))
-    bar = Text("█" * full, style=BAR_STYLE[tone(ratio)]).append("░" * (width - full), style="dim")
-    return bar.append(f" {spent_percent(ratio):>6}", style="")
+    solid = min(full, round(ratio_for_good(ratio, reserved) * width))
+    bar = Text("█" * solid, style=BAR_STYLE[tone(ratio)])
+    bar.append("▒" * (full - solid), style=BAR_STYLE[tone(ratio)])
+    bar.append("░" * (width - full), style="dim")
+    found = spending(ratio, reserved)
+    bar.append(f" {found.spent:>6}", style="")
+    return bar.append(f", {found.reserved} reserved", style="") if found.reserved else bar

@@ -17,12 +17,12 @@ from accountant.claims import Claim
 from accountant.claims.text import claim_text
 from accountant.display.datasets import (
     STATES,
-    about_end,
     cap_words,
     filter_words,
-    guarantee,
     more_words,
+    present_guarantee,
 )
+from accountant.display.endings import ending_words
 from accountant.display.limits import left_at_words, limit_sentence
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
@@ -32,6 +32,7 @@ from accountant.display.numbers import (
     counting_cost,
     line,
     odometer_amounts,
+    part_of,
     percents,
     remaining_amounts,
     remaining_line,
@@ -41,13 +42,16 @@ from accountant.display.numbers import (
     unspent_percent,
 )
 from accountant.display.odometers import SAMPLING, odometers_of
-from accountant.display.refusals import refusal_words, when_more
+from accountant.display.refusals import broken_rule, refusal_words, when_more
 from accountant.display.requested import requested_words
+from accountant.display.reservations import step_words
+from accountant.display.spending import reserved_words, spending_of, sums_of
 from accountant.display.times import day, moment
 from accountant.filters.beside import ENDED, WITHOUT
-from accountant.records import Decision, FieldError
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records import Decision
+from accountant.records.outcomes import GRANTS, Outcome, Reason
 from accountant.views.datasets import DatasetView
+from accountant.views.ledgers import held_ratio_of
 from accountant.views.limit_views import LevelView
 from streams.cli.printing.output import outcome_text, spent_bar
 from streams.cli.reading.open_releases import OpenRelease
@@ -56,7 +60,7 @@ _DECIDED_BEFORE = {
     Outcome.EXPIRED: "to see whether it was decided in time, run `accountant log export",
     Outcome.CONFLICT: "to see the other request with this id, run `accountant log export",
 }
-_REFUSED = "refused counts requests and owners' records; `accountant usage` counts requests alone"
+_REFUSED = "refused also counts owners' records; `accountant usage` counts requests alone"
 _SAMPLED_CLAIM = b'"subsampled_gaussian"'
 
 
@@ -70,13 +74,15 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     table.add_column("odometers (nats)", overflow="fold")
     table.add_column("granted, refused", justify="right", overflow="fold")
     for view in views:
-        left = remaining_amounts(counting_amounts(view.left, view.totals, view.budget))[0]
+        left = _deciding_sum(view)
         table.add_row(
             Text(view.dataset).append(f"\n{view.state}", style="not bold dim"),
-            Text(guarantee(view.policy)).append(f"\n{view.policy.filter}", style="dim"),
-            spent_bar(view.spent_ratio).append(f"\n{left}", style="dim"),
+            Text(present_guarantee(view)).append(f"\n{view.policy.filter}", style="dim"),
+            spent_bar(view.spent_ratio, reserved=held_ratio_of(view)).append(
+                f"\n{left}", style="dim"
+            ),
             odometers(odometers_of(view)),
-            Text(_count(view, Outcome.GRANTED), style="green").append(
+            Text(_count(view, *GRANTS), style="green").append(
                 f"\n{_count(view, Outcome.REFUSED)}", style="red"
             ),
         )
@@ -85,10 +91,23 @@ def dataset_table(views: Sequence[DatasetView], *, title: str | None = None) -> 
     return table
 
 
-def _count(view: DatasetView, outcome: Outcome) -> str:
-    """Return the number of decisions with an outcome, a dash if it is not known."""
+def _spent(view: DatasetView, width: int = 12) -> Text:
+    return spent_bar(view.spent_ratio, width, reserved=held_ratio_of(view))
+
+
+def _deciding_sum(view: DatasetView) -> Amount:
+    """Return what is left of the sum that decides how much of the budget is spent."""
+    left = counting_amounts(view.left, view.totals, view.budget)
+    unspent = unspent_percent(view.spent_ratio)
+    ratios = {name: unspent_percent(1 - part_of(left[name], view.budget[name])) for name in left}
+    name = next((name for name, ratio in ratios.items() if ratio == unspent), next(iter(left)))
+    return remaining_amounts({name: left[name]})[0]
+
+
+def _count(view: DatasetView, *outcomes: Outcome) -> str:
+    """Return the number of decisions with one of some outcomes, a dash if it is not known."""
     # A view built from `state` alone has no counts: print a dash instead of 0.
-    count = view.outcomes.get(outcome, 0)
+    count = sum(view.outcomes.get(each, 0) for each in outcomes)
     return str(count) if count or Outcome.OPENED in view.outcomes else "–"
 
 
@@ -111,25 +130,34 @@ def odometers(readings: Iterable[Amount], separator: str = "\n") -> str:
 
 
 def dataset_details(
-    view: DatasetView, *, like: Claim | None = None, more: Sequence[tuple[str, str]] = ()
+    view: DatasetView,
+    *,
+    like: Claim | None = None,
+    more: Sequence[tuple[str, str]] = (),
+    has_limits: bool = False,
 ) -> RenderableType:
     """Return all details of one dataset.
 
     Args:
         like: count how many more requests of this claim would be granted.
         more: lines on access and visibility.
+        has_limits: limits may leave less.
     """
     policy = view.policy
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="dim", no_wrap=True)
     grid.add_column()
     rows: list[tuple[str, RenderableType]] = [
-        ("guarantee", f"{guarantee(policy)}  (for everything ever released, per {policy.unit})"),
+        (
+            "guarantee",
+            f"{present_guarantee(view)}  (for everything ever released, per {policy.unit})",
+        ),
         ("filter", _filter_of(view)),
         ("neighbours", policy.neighbours),
-        ("spent", spent_bar(view.spent_ratio, 24)),
-        ("left", f"{unspent_percent(view.spent_ratio)} of the budget"),
-        *_sums(view),
+        ("spent", _spent(view, 24)),
+        *([("reserved", reserved_words(view))] if view.open_reservations else []),
+        ("left", f"{spending_of(view).left} of the budget"),
+        *((f"  {each.budget.name}", each.sentence) for each in sums_of(view)),
         ("odometers", odometers(odometers_of(view))),
         ("mechanisms", str(view.totals["mechanisms"])),
         ("one request", cap_words(policy)),
@@ -143,19 +171,15 @@ def dataset_details(
     ]
     if like is not None:
         count = more_words(more_like(like, view))
-        rows.append(("fits", f"{count}: {claim_text(like)}"))
+        count += " by the dataset's budget, limits aside" if has_limits else ""
+        # No count where nothing is granted now: it would be read as what may be asked.
+        halts = view.state in {"paused", "suspended"}
+        of = claim_text(like)
+        fits = f"no {of} while the dataset is {view.state}" if halts else f"{count}: {of}"
+        rows.append(("fits", fits))
     for label, value in rows:
         grid.add_row(label, value)
     return Group(Text(view.dataset, style="bold"), grid)
-
-
-def _sums(view: DatasetView) -> Iterator[tuple[str, str]]:
-    """Yield what is spent and left of each sum that counts."""
-    left = counting_amounts(view.left, view.totals, view.budget)
-    used = spent_amounts({name: str(view.totals[name]) for name in left})
-    budget = remaining_amounts({name: view.budget[name] for name in left})
-    for spent, whole, rest in zip(used, budget, remaining_amounts(left), strict=True):
-        yield f"  {spent.name}", f"{spent.text} of {whole.text} spent, {rest.text} left"
 
 
 def request_of(decision: Decision) -> dict[str, Any]:
@@ -175,13 +199,6 @@ def verdict(decision: Decision) -> tuple[Outcome, Reason | None]:
     if decision.outcome is Outcome.REPEATED and decision.first is not None:
         return decision.first.outcome, decision.first.reason
     return decision.outcome, decision.reason
-
-
-def broken_rule(error: FieldError) -> str:
-    """Return which rule an invalid input breaks, in a line."""
-    if error.field == "body" and not error.value:
-        return error.rule  # the rule already names the body
-    return f"{error.field} {error.rule}, got {error.value}"
 
 
 def amount_lines(
@@ -245,9 +262,8 @@ def explain(decision: Decision, *, why: str = "") -> list[Text]:
             # nothing about this claim.
             shown = f"not shown: {SAMPLING}"
         lines.append(Text(f"  odometers {shown}"))
-    if decision.ends is not None:
-        said = about_end(decision.ends, granted=decision.outcome is Outcome.GRANTED)
-        lines.append(Text(f"  ends  {said}", style="yellow"))
+    if ends := ending_words(decision):
+        lines.append(Text(f"  ends  {ends}", style="yellow"))
     if decision.crossed:
         lines.append(Text(f"  alert {percents(decision.crossed)} of the budget", style="yellow"))
     if name := id_of(decision):
@@ -266,6 +282,8 @@ def _outcome_line(decision: Decision) -> Text:
         line.append(f" ({decision.reason})")
     if decision.member is not None:
         line.append(f": {member_sentence(decision.member)}", style="")
+    if words := step_words(decision):
+        line.append(f": {words}", style="")
     if decision.limit is not None:
         set_to = limit_sentence(decision.limit)
         line.append(f": {set_to} (version {decision.limit.version})", style="")

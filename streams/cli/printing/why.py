@@ -13,11 +13,19 @@ from accountant.display.forecasts import (
     earliest_to_latest,
     forecast_scope_words,
     is_too_young,
+    is_used_up,
     runs_out,
     window_words,
 )
-from accountant.display.numbers import remaining_amount, spent_amount, spent_percent, symbol
+from accountant.display.numbers import (
+    counted_words,
+    remaining_amount,
+    spent_amount,
+    spent_percent,
+    symbol,
+)
 from accountant.display.reasons import REFUSED_AT
+from accountant.display.spending import amounts_words, settled_amount
 from accountant.display.times import moment
 from accountant.records.outcomes import Reason
 from accountant.views.why import rows
@@ -27,6 +35,7 @@ from streams.cli.printing.output import spent_bar
 if TYPE_CHECKING:
     from accountant.views.why import Forecast, Why, WhyBy
 
+_BUDGET: Final = "the budget"
 _MOST: Final = 30  # rows; the rest is in --csv
 _FEW: Final = 5
 _NOTHING: Final = {"reason": "refused request", "forecast": "forecast"}
@@ -40,13 +49,24 @@ _KEYS: Final[dict[WhyBy, tuple[tuple[str, str], ...]]] = {
 
 def sentences(why: Why, me: str | None) -> list[Text]:
     """Return the key facts: how much is spent, by which analyst most, and when it runs out."""
-    whole = f"{symbol(why.unit)} {spent_amount(why.spent)} of {remaining_amount(why.budget)}"
-    bar = spent_bar(why.spent_ratio).append(f" of {why.dataset} is spent ({whole}), {why.state}")
-    lines = [bar]
+    of, unit = _counted(why), symbol(why.unit)
+    spent = settled_amount(why.spent, why.reserved)
+    whole = amounts_words(spent, why.reserved, remaining_amount(why.budget))
+    is_alone, reserves = of == _BUDGET, why.reserved_ratio > 0
+    amount = f" ({unit} {whole})" if is_alone else ""
+    bar = spent_bar(why.spent_ratio, reserved=why.reserved_ratio)
+    subject = f", of {why.dataset}" if reserves else f" of {why.dataset} is spent"
+    lines = [bar.append(f"{subject}{amount}, {why.state}")]
+    if not is_alone:
+        what = "is spent and reserved" if reserves else "is spent"
+        said = f"the amounts below count {unit} alone, of which {whole} {what}"
+        lines.append(Text(said))
+    if reserves:
+        lines.append(Text("rows count a reservation at its maximum until it is settled or voided"))
     if why.by_analyst and why.only is None:
         top = why.by_analyst[0]
         if top.ratio:
-            part = f"{spent_percent(top.ratio)} of the budget"
+            part = f"{spent_percent(top.ratio)} of {of}"
             used = f"{symbol(why.unit)} {spent_amount(top.spent)}, {part}"
             lines.append(Text(f"{top.analyst} has used the most: {used}"))
     lines += [Text(_sentence(each)) for each in why.forecasts if each.days == 7 and _is(each, me)]
@@ -59,6 +79,11 @@ def sentences(why: Why, me: str | None) -> list[Text]:
             )
         )
     return lines
+
+
+def _counted(why: Why) -> str:
+    """Return what the percentages of the rows are parts of."""
+    return counted_words(why.spent_ratio, why.unit, why.spent, why.budget)
 
 
 def _is(forecast: Forecast, me: str | None) -> bool:
@@ -74,6 +99,8 @@ def _sentence(forecast: Forecast) -> str:
     begin = f"at the rate of {window} ({per_day} a day by {whose}), the budget"
     if forecast.left is None:
         return f"{begin} has no known end: {forecast.note}"
+    if is_used_up(forecast):
+        return f"the budget of {whose} is used up"
     if forecast.runs_out_at is None:
         return f"{begin} does not run out"
     slowed = f": {SLOWED}" if SLOWED in (forecast.note or "") else ""
@@ -128,7 +155,7 @@ def _spending(why: Why, by: WhyBy, found: Sequence[dict[str, Any]], me: str | No
     table = _table(f"{why.dataset} by {by}", [shown for _, shown in keys])
     for column in ("granted", "refused", f"spent ({symbol(why.unit)})"):
         table.add_column(column, justify="right")
-    table.add_column("share of the budget")
+    table.add_column(f"share of {_counted(why)}")
     for row in found:
         names = [Text(str(_shown(field, row[field]))) for field, _ in keys]
         counts = str(row["granted"]), str(row["refused"]), spent_amount(row["spent"])
@@ -169,6 +196,8 @@ def forecast_table(forecasts: Sequence[Forecast], me: str | None) -> Table:
     table = _table("forecast: the budget runs out", ("of", "left", *windows))
     found: dict[tuple[str, str | None], dict[int, Forecast]] = {}
     for each in forecasts:
+        if is_too_young(each):
+            continue
         found.setdefault((each.scope, each.name), {})[each.days] = each
     alike: dict[tuple[str, ...], list[Forecast]] = {}
     for windows_of in list(found.values())[:_MOST]:
@@ -200,6 +229,6 @@ def overview(why: Why, me: str | None) -> list[Table]:
         tables.append(table_by(why, "reason", me))
     if why.largest:
         tables.append(table_by(why, "grants", me, limit=_FEW))
-    if why.forecasts:
+    if not all(map(is_too_young, why.forecasts)):
         tables.append(forecast_table(why.forecasts, me))
     return tables

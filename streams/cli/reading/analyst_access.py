@@ -39,7 +39,7 @@ def read_access(
         budgets: the analyst's; without any, closed datasets are read instead.
         now: milliseconds since 1970.
     """
-    own = ledger.me().name if ledger.shows_token else None
+    own = ledger.me().name if ledger.token_source else None
     name = own if analyst is None else analyst
     if name is None or (budgets and name == own):  # the server leaves out what the caller may not
         return AnalystAccess(None, {}, [])

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_LATEST = 60  # decisions among which the last grant is looked for
+_LATEST = 60  # decisions among which the last grant is looked for, and first the last pause
+_MOST_READ = 5_000  # and those among which the last pause is
 
 
 def reader(url: str, token_file: Path | None = None) -> Accountant:
@@ -65,7 +66,7 @@ def dataset_names(ledger: Accountant) -> list[str]:
 
 def perhaps_hidden(ledger: Accountant) -> str:
     """Return that a dataset may also be hidden from the caller, "" if none is hidden."""
-    return "" if not ledger.shows_token else hidden_words(ledger.me())
+    return "" if not ledger.token_source else hidden_words(ledger.me())
 
 
 def hidden_words(caller: Me) -> str:
@@ -89,17 +90,6 @@ def fail_unknown_dataset(name: str, known: Iterable[str], hidden: str = "") -> N
     which = "the datasets that you may see" if hidden else "all datasets"
     hint = f"`accountant dataset list` shows {which}"
     fail(Exit.FAILED, f"dataset {name} was never opened{hidden}{suggestion}", hint=hint)
-
-
-def suggest_instead(ledger: Accountant, decision: Decision) -> str | None:
-    """Return what to try after a refusal: a similar name, or a dataset with another filter."""
-    from accountant.display.other_filter import may_need_other_filter, other_filter_words
-    from accountant.errors import BudgetError
-
-    if may_need_other_filter(decision) and decision.dataset is not None:
-        with suppress(BudgetError):  # the refusal is printed even if this second read fails
-            return other_filter_words(decision, ledger.dataset(decision.dataset).policy) or None
-    return suggest_name(ledger, decision)
 
 
 def suggest_name(ledger: Accountant, decision: Decision) -> str | None:
@@ -136,7 +126,8 @@ def refusal_of(ledger: Accountant, decision: Decision) -> str:
     if decision.reason is not None and decision.dataset is not None:
         with suppress(BudgetError):
             view = ledger.dataset(decision.dataset)
-            current = CurrentDataset(view, *limits_and_members(ledger, decision.dataset))
+            limits, members = limits_and_members(ledger, decision.dataset)
+            current = CurrentDataset(view, limits, members, last_pause(ledger, view))
     return refusal_words(decision, current=current)
 
 
@@ -170,14 +161,39 @@ def _shown(read: Callable[[str], list[T]], dataset: str) -> list[T]:
 def last_granted_claim(ledger: Accountant, view: DatasetView) -> Claim | None:
     """Return the claim of the last grant among a dataset's latest decisions, None without one."""
     from accountant.errors import BudgetError
-    from accountant.records.request_names import claim_in
+    from accountant.records.request_names import claim_of
 
     claim = None
     with suppress(BudgetError):  # they are archived, or the caller may not see them
         for decision in ledger.requests(view.dataset, after=max(0, view.sequence - _LATEST)):
             if decision.granted:
-                claim = claim_in(decision.request)
+                claim = claim_of(decision)
     return claim
+
+
+def last_pause(ledger: Accountant, view: DatasetView) -> Decision | None:
+    """Return the decision that has paused a dataset; None if it is not paused, or that is unknown.
+
+    It is looked for among the dataset's latest decisions, the last ones first.
+    """
+    from accountant.errors import BudgetError
+    from accountant.records.outcomes import Outcome
+
+    if not view.paused:
+        return None
+    upto, size = view.sequence, _LATEST
+    with suppress(BudgetError):  # they are archived, or the caller may not see them
+        while upto > max(0, view.sequence - _MOST_READ):
+            after, found = max(0, upto - size), None
+            for decision in ledger.requests(view.dataset, after=after):
+                if (decision.sequence or 0) > upto:
+                    break
+                if decision.outcome is Outcome.PAUSED:
+                    found = decision
+            if found is not None:
+                return found
+            upto, size = after, _MOST_READ
+    return None
 
 
 def with_joint_guarantee(view: DatasetView, ledger: Accountant) -> DatasetView:

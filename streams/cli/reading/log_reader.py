@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import chain, count, groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, Protocol
@@ -40,6 +41,9 @@ class Part(NamedTuple):
         state: the rows of `state`, None if there are none. The log contains the decision that
             they end at, and perhaps later ones.
         gapless: whether the inputs' offsets have no gaps, as in a ledger's file.
+        first: number of the first value, None if it is not known.
+        ordered: whether `decided_at` never falls: the clock was never reset. False if unknown.
+        newest_first: yields the same values from the end; None if only `values` can be read.
     """
 
     number: int
@@ -50,20 +54,27 @@ class Part(NamedTuple):
     archived: tuple[int, str] | None = None
     state: StateRows | None = None
     gapless: bool = False
+    first: int | None = 0
+    ordered: bool = False
+    newest_first: Callable[[], Iterator[bytes]] | None = None
 
     def numbers(self) -> Iterator[int]:
-        """Yield the expected number of each value."""
-        if self.sealed is None or self.archived is None:
-            return count()
-        return chain([0], count(self.archived[0] + 1))
+        """Yield the expected number of each value; `first` must be known."""
+        if self.sealed is not None and self.archived is not None:
+            return chain([0], count(self.archived[0] + 1))
+        assert self.first is not None
+        return count(self.first)
 
 
 class LogSource(Protocol):
     """A log of one or more partitions."""
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, since: int | None = None) -> Iterator[Part]:
         """Yield each partition.
 
+        Args:
+            since: a time in milliseconds since 1970. A log with an index by time may leave out
+                decisions before the first one made at or after it.
         Raises: Unavailable, Refused, LogDamaged.
         """
         ...
@@ -80,38 +91,73 @@ class SqliteLog(LogSource):
     path: Path
     archives: tuple[Path, ...] = ()
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, since: int | None = None) -> Iterator[Part]:
         from accountant.replay.state_comparison import rows_at_one_moment
         from streams.cli.reading.archives import join_archives
+        from streams.embedded.journal import first_since
         from streams.embedded.ledger_file import partition_row, read_decisions, reader, sound_rows
         from streams.embedded.sealed_log import read_seal
 
         with reader(self.path) as db, db:  # one transaction, so that all reads see one state
             last = db.execute("SELECT max(sequence) FROM decisions").get
-            partition_row(db)  # raises if the row is damaged
+            row = partition_row(db)  # raises if the row is damaged
             state = rows_at_one_moment(dict(sound_rows(db)), 0)
             found = read_seal(db)
-        head = None if state is None else state.end
+            begin = 0 if found is None else found[1].archived + 1  # of what is in the file
+            first = begin if since is None else max(begin, first_since(db, since))
         # Decisions that are appended from now on are left out, so that the total is right.
         total = 0 if last is None else int(last) + 1
+        part = Part(
+            0,
+            read_decisions(self.path, first=first, limit=total - first),
+            total - first,
+            None if state is None else state.end,
+            state=state,
+            gapless=True,
+            first=first,
+            ordered=row is not None and row.clock_resets.number == 0,
+            newest_first=lambda: _newest_first(self.path, first, total),
+        )
         if found is None:
             if self.archives:
                 hint = "leave --archive out"
                 fail(Exit.USAGE, f"the log in {self.path} has no archives", hint=hint)
-            yield Part(
-                0, read_decisions(self.path, limit=total), total, head, state=state, gapless=True
-            )
+            yield part
             return
         sealed, seal = found
         archived = seal.archived, seal.head
-        there = total - seal.archived  # without the archived decisions, but with decision 0
         if self.archives:
-            rest = read_decisions(self.path, first=seal.archived + 1, limit=there - 1)
+            rest = read_decisions(self.path, first=begin, limit=total - begin)
             values = join_archives(self.archives, rest, _MOST_LINE)
-            yield Part(0, values, total, head, archived=archived, state=state, gapless=True)
+            yield part._replace(
+                values=values, total=total, archived=archived, first=0, newest_first=None
+            )
+        elif part.ordered and first > begin:
+            yield part  # the archived decisions are older than `since`
         else:
+            there = total - seal.archived  # without the archived decisions, but with decision 0
             values = read_decisions(self.path, limit=there)
-            yield Part(0, values, there, head, sealed, archived, state, gapless=True)
+            newest_first = partial(_newest_first, self.path, begin, total)
+            yield part._replace(
+                values=values,
+                total=there,
+                sealed=sealed,
+                archived=archived,
+                first=0,
+                newest_first=newest_first,
+            )
+
+
+def _newest_first(path: Path, first: int, end: int) -> Iterator[bytes]:
+    """Yield the decisions of a file from the one before `end` back to `first`."""
+    from streams.embedded.ledger_file import numbered_decisions, reader
+
+    with reader(path) as db:
+        while end > first:
+            start = max(first, end - _FETCHED)
+            page = [*numbered_decisions(db, first=start, limit=end - start)]
+            yield from (value for number, value in reversed(page) if number < end)
+            end = start
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,7 +169,7 @@ class ExportedLog(LogSource):
 
     path: Path
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, since: int | None = None) -> Iterator[Part]:
         from streams.cli.reading.archives import opened
         from streams.cli.reading.json_lines import read_lines
 
@@ -154,7 +200,7 @@ class KafkaLog:
 
     deployment: Deployment
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self, *, since: int | None = None) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
         from streams.kafka.topics import check_partition_counts
@@ -170,8 +216,20 @@ class KafkaLog:
                 state = runner.run(_state(self.deployment, number))
                 reader = runner.run(_opened(self.deployment.cluster, place))
                 try:
-                    records = reader.read(place, reader.spans[place].begin)
-                    yield Part(number, _values(runner, records), state=state)
+                    begin, end = reader.spans[place]
+                    start: int | None = begin
+                    if since is not None:
+                        start = runner.run(reader.offset_at(place, since))
+                    first = end if start is None else max(begin, start)
+                    records = partial(_values, runner, reader, place)
+                    yield Part(
+                        number,
+                        records(first, end),
+                        state=state,
+                        first=0 if first == begin else None,
+                        ordered=state is not None and state.resets == 0,
+                        newest_first=partial(_records_newest_first, records, first, end),
+                    )
                 finally:
                     runner.run(reader.close())
 
@@ -203,17 +261,34 @@ async def _opened(cluster: Cluster, place: TopicPartition) -> StableReader:
     return await StableReader(cluster, [place]).__aenter__()
 
 
-def _values(runner: asyncio.Runner, records: AsyncIterator[Any]) -> Iterator[bytes]:
-    async def some() -> list[bytes]:
-        fetched: list[bytes] = []
+def _values(
+    runner: asyncio.Runner, reader: StableReader, place: TopicPartition, start: int, end: int
+) -> Iterator[bytes]:
+    """Yield the committed records from one offset up to but not including another."""
+    records = reader.read(place, start)
+
+    async def some() -> list[Any]:
+        fetched: list[Any] = []
         async for record in records:
-            fetched.append(bytes(record.value))
-            if len(fetched) == _FETCHED:
+            fetched.append(record)
+            if len(fetched) == _FETCHED or record.offset >= end:
                 break
         return fetched
 
     while fetched := runner.run(some()):
-        yield from fetched
+        yield from (bytes(record.value) for record in fetched if record.offset < end)
+        if fetched[-1].offset >= end:
+            return
+
+
+def _records_newest_first(
+    records: Callable[[int, int], Iterator[bytes]], first: int, end: int
+) -> Iterator[bytes]:
+    """Yield the committed records from an end back to an offset."""
+    while end > first:
+        start = max(first, end - _FETCHED)
+        yield from reversed([*records(start, end)])
+        end = start
 
 
 def log_source(address: str, archives: Sequence[Path] = ()) -> LogSource:

@@ -75,20 +75,37 @@ def parse_until(text: str, now: int) -> str:
     Args:
         now: milliseconds since 1970.
     """
-    from accountant.errors import RequestInvalid
-    from accountant.records.coerce import coerce_until
-    from accountant.times import from_iso, iso
+    from accountant.times import from_iso
 
-    match = _DURATION.fullmatch(text)
-    if match is not None:
-        days, hours = match.groups()
-        return iso(now + _HOUR_MS * (int(days) * 24 if days else int(hours)))
-    try:
-        until = coerce_until(text)
-    except RequestInvalid as error:
-        rule = "must be P90D, PT8H, a day such as 2027-01-01, or a time with its zone"
-        fail(Exit.USAGE, f"--until {rule}, got {error.value}")
+    until = _parse_moment("--until", text, now, sign=1)
     if from_iso(until) <= now:
         hint = "name a later day; to end a membership now, use `accountant member remove`"
         fail(Exit.USAGE, f"--until {text} is in the past: it is {until}", hint=hint)
     return until
+
+
+def parse_past(option: str, text: str, now: int) -> str:
+    """Return a moment in the log's format; a length of time counts back from now.
+
+    Args:
+        now: milliseconds since 1970.
+    """
+    return _parse_moment(option, text, now, sign=-1)
+
+
+def _parse_moment(option: str, text: str, now: int, *, sign: int) -> str:
+    """Return a day, a time, or now moved by a length of time; a wrong text ends the command."""
+    from accountant.errors import RequestInvalid
+    from accountant.records.coerce import coerce_until
+    from accountant.times import iso
+
+    match = _DURATION.fullmatch(text)
+    if match is not None:
+        days, hours = match.groups()
+        moved = now + sign * _HOUR_MS * (int(days) * 24 if days else int(hours))
+        return iso(max(0, moved))
+    try:
+        return coerce_until(text)
+    except RequestInvalid as error:
+        rule = "must be P90D, PT8H, a day such as 2027-01-01, or a time with its zone"
+        fail(Exit.USAGE, f"{option} {rule}, got {error.value}")

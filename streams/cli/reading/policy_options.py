@@ -16,6 +16,7 @@ from accountant.errors import OVER_ZERO, RequestInvalid
 from accountant.filters import FILTERS
 from accountant.policy import Access, Neighbours, Policy, Visibility
 from accountant.policy.proposal import NO_BESIDE
+from accountant.questions.schema import Schema
 from streams.cli.printing.exits import Exit, fail, fail_word
 from streams.cli.reading.options import NEIGHBOURS_HELP, UNIT_HELP
 
@@ -188,6 +189,18 @@ def read_policy(path: Path) -> Policy:
         fail(Exit.USAGE, f"{path} is not a policy: {number[1]} {rule}, got a number")
     except UnicodeDecodeError as error:
         fail(Exit.USAGE, f"{path} is not a policy: it must be UTF-8: {error.reason}")
+
+
+def read_schema(path: Path) -> Schema:
+    """Return the schema in a JSON file; end the command if it has none."""
+    from accountant.questions.schema import check_schema, parse_schema
+
+    try:
+        return check_schema(parse_schema(path.read_bytes()))
+    except (msgspec.MsgspecError, RequestInvalid) as error:
+        fail(Exit.USAGE, f"{path} is not a schema: {error}")
+    except UnicodeDecodeError as error:
+        fail(Exit.USAGE, f"{path} is not a schema: it must be UTF-8: {error.reason}")
 
 
 def _meant(error: msgspec.MsgspecError, path: Path) -> str | None:

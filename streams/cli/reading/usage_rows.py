@@ -78,18 +78,19 @@ def _on_kafka(deployment: Deployment, dataset: str) -> tuple[UsageIndex, int]:
     """Return an index of a dataset's partition, built on a copy of the server's if it exists."""
     import asyncio
 
-    from accountant.partition.key_hash import partition_of
     from streams.cli.printing.output import progress
     from streams.index import UsageIndex
     from streams.kafka.blocking_reader import BlockingLogReader
+    from streams.kafka.genesis import check_placement
     from streams.kafka.topics import check_partition_counts
     from streams.settings import load_command
 
-    # Without this check a missing topic would time out, and a wrong number of partitions would
-    # select the wrong partition.
+    # Without these checks a missing topic would time out, and a wrong number of partitions or a
+    # wrong placement would select the wrong partition.
     asyncio.run(check_partition_counts(deployment))
+    asyncio.run(check_placement(deployment))
     index = UsageIndex.temporary(load_command().index)
-    partition = partition_of(dataset.encode(), deployment.partitions)
+    partition = deployment.partition_of(dataset)
     with (
         contextlib.closing(BlockingLogReader(deployment).open(partition)) as log,
         progress() as bars,

@@ -12,6 +12,9 @@ from urllib.parse import urlsplit
 
 import httpx
 
+from streams.address import LOOPBACK_HOSTS
+from streams.client.http.login_auth import find_login_auth
+from streams.client.http.token_auth import TokenAuth
 from streams.errors import Refused
 from streams.logs import get_logger
 from streams.settings import PREFIX, Settings
@@ -19,11 +22,10 @@ from streams.settings.access import fault_of_token
 
 _log = get_logger(__name__)
 _warned_of = set[Path]()
-_LOOPBACK: Final = frozenset({"127.0.0.1", "localhost", "::1"})
 _MAX_BYTES: Final = 16_384
 
 
-class Bearer(httpx.Auth):
+class Bearer(TokenAuth):
     """Sends a token to one server, with each request.
 
     A changed file is read again: tokens of a provider last minutes, and the program that renews
@@ -33,7 +35,12 @@ class Bearer(httpx.Auth):
         token: the token; without it, `file` contains it.
     """
 
+    remedy = "Ask an administrator, or your identity provider, for a new one"
+
     def __init__(self, token: str | None, file: Path | None = None) -> None:
+        is_set = token is not None and os.environ.get(f"{PREFIX}TOKEN", "").strip() == token
+        setting = f"{PREFIX}TOKEN" if is_set else "the argument token="
+        self.source = setting if file is None else f"the file {file}"
         self._token = token
         self._file = file
         self._read_at: tuple[int, int, int] | None = None
@@ -90,24 +97,25 @@ def _warn_if_readable(file: Path, status: os.stat_result) -> None:
     )
 
 
-def bearer_for(url: str, settings: Settings) -> Bearer | None:
-    """Return the token for the server at an address, None where the settings have none.
+def bearer_for(url: str, settings: Settings) -> TokenAuth | None:
+    """Return the token for the server at an address, None without one.
 
-    Raises: Refused: it would cross a network unencrypted, its file contains none, or two tokens
-        are set.
+    A token in the settings comes first, then the login of exactly this server.
+
+    Raises: Refused: it would cross a network unencrypted, its file contains none or is unsafe, or
+        two tokens are set.
     """
     if settings.token is None and settings.token_file is None:
-        return None
+        return find_login_auth(url)
     if settings.token is not None and settings.token_file is not None:
         raise Refused(
             f"{PREFIX}TOKEN and {PREFIX}TOKEN_FILE are both set, and may name different callers. "
             "Unset one, or choose with --token-file, in Python with token="
         )
-    parts = urlsplit(url)
-    is_private = parts.scheme == "https" or is_this_machine(url)
-    if not is_private and not settings.token_unencrypted:
+    if not may_send_token(url, settings):
+        host = urlsplit(url).hostname
         raise Refused(
-            f"a token is not sent over http to another machine ({parts.hostname}): use https://, "
+            f"a token is not sent over http to another machine ({host}): use https://, "
             f"or set {PREFIX}TOKEN_UNENCRYPTED if the network itself is encrypted"
         )
     token = None if settings.token is None else settings.token.get_secret_value()
@@ -116,9 +124,15 @@ def bearer_for(url: str, settings: Settings) -> Bearer | None:
     return made
 
 
+def may_send_token(url: str, settings: Settings) -> bool:
+    """Tell whether a token may be sent to an address: it must cross no network unencrypted."""
+    is_private = urlsplit(url).scheme == "https" or is_this_machine(url)
+    return is_private or settings.token_unencrypted
+
+
 def is_this_machine(url: str) -> bool:
     """Whether an address is a loopback address."""
-    return (urlsplit(url).hostname or "") in _LOOPBACK
+    return (urlsplit(url).hostname or "") in LOOPBACK_HOSTS
 
 
 def tls_verification(url: str) -> ssl.SSLContext | bool:

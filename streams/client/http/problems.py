@@ -51,11 +51,11 @@ def is_rejected(response: httpx.Response, problem: Problem) -> bool:
     )
 
 
-def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) -> BudgetError:
+def to_exception(status: int, problem: Problem, url: str, *, remedy: str | None) -> BudgetError:
     """Return the exception for a response that a retry does not change.
 
     Args:
-        has_token: the request had a token.
+        remedy: what to do about a rejected token, None if the request had none.
     """
     if status == 422 and problem.field is not None:
         return RequestInvalid(problem.field, problem.rule, problem.value)
@@ -64,7 +64,7 @@ def to_exception(status: int, problem: Problem, url: str, *, has_token: bool) ->
     if status == 401:
         if problem.field is not None:
             return Unauthenticated(f"{url} refuses this token: {problem.message}")
-        return unauthenticated(url, has_token=has_token)
+        return unauthenticated(url, remedy)
     if status == 403:
         return NotPermitted(f"{url} does not permit this: {problem.message or 'no reason given'}")
     return not_a_gateway(url, f"{status} ({problem.message})")
@@ -75,17 +75,21 @@ def not_a_gateway(url: str, what: str) -> Unreadable:
     return Unreadable(f"{url} answered {what}. Check that this is a gateway's address")
 
 
-def unauthenticated(url: str, *, has_token: bool) -> Unauthenticated:
-    """Return the exception for a missing or unknown token."""
-    if has_token:
+def unauthenticated(url: str, remedy: str | None) -> Unauthenticated:
+    """Return the exception for a missing or unknown token.
+
+    Args:
+        remedy: what to do about a rejected token, None if the request had none.
+    """
+    if remedy is not None:
         return Unauthenticated(
             f"{url} does not know this token: it may be expired, revoked or for another server. "
-            "Ask an administrator, or your identity provider, for a new one"
+            f"{remedy}"
         )
     return Unauthenticated(
         f"{url} requires a token. Set {PREFIX}TOKEN or {PREFIX}TOKEN_FILE (--token-file). "
-        "An administrator creates one with `accountant token create`, or your identity provider "
-        "issues it"
+        "An administrator creates one with `accountant token create`, or you sign in at your "
+        f"identity provider with `accountant login {url}`"
     )
 
 

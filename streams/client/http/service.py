@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Literal, TypeVar
 from urllib.parse import quote
 
 import httpx
 import msgspec
 
 from accountant.advice.preview import Preview, decode_preview
+from accountant.answers import NoisyAnswer, decode_answer
 from accountant.errors import BudgetError, MadeByOtherVersion
 from accountant.records import DECODE_ERRORS, Decision, Source, decode_decision, encode
 from accountant.records.http_bodies import Me, Problem, logged_decision
@@ -27,10 +28,11 @@ from accountant.views.limit_views import (
     decode_level_views,
 )
 from accountant.views.overview import Overview, decode_overview
+from accountant.views.reservations import ReservationPage, decode_reservation_page
 from accountant.views.usage import By, UsageRow, UsageView
 from accountant.views.visibility import Caller
 from accountant.views.why import Why, decode_why
-from streams.client.http.bearer import Bearer, is_this_machine, tls_verification
+from streams.client.http.bearer import is_this_machine, tls_verification
 from streams.client.http.problems import (
     REJECTED,
     check_certificate,
@@ -41,13 +43,16 @@ from streams.client.http.problems import (
 )
 from streams.client.http.reconnecting_events import reconnecting_events
 from streams.client.http.response_check import check_location, check_names, is_not_found
+from streams.client.http.token_auth import TokenAuth
+from streams.client.http.trace_header import add_trace
 from streams.client.requests import error_text
-from streams.errors import Gone, Refused, Unavailable, Unreadable
+from streams.errors import Gone, NoAnswers, Refused, Unavailable, Unreadable
 from streams.logs import get_logger
 from streams.ndjson import LineSplitter
 from streams.service import Answer, Readiness
 
 _MARGIN_S: Final = 5.0
+_MOST_WAIT_S: Final = 30
 _TOO_MANY_REQUESTS: Final = 429
 _RETRY_STATUS: Final = frozenset({_TOO_MANY_REQUESTS, 502, 503, 504})
 
@@ -59,7 +64,8 @@ _MAX_LINE: Final = 1 << 20
 _MAX_BATCH: Final = 1 << 20
 
 _PATHS: Final = {
-    **{kind: kind for kind in ("amend", "close", "pause", "resume")},
+    **{kind: kind for kind in ("amend", "close", "pause", "resume", "resolve")},
+    **{step: f"reservations/{step}" for step in ("begin", "settle", "void")},
     "member": "members",
     "limit": "limits",
 }
@@ -86,11 +92,31 @@ class _Line(msgspec.Struct):
     status: int | str = 0
 
 
+class PendingAnswer(msgspec.Struct):
+    """A question is granted, and has no answer yet."""
+
+    status: Literal["pending"]
+
+
+class AnswerPage(msgspec.Struct):
+    """Answers of a dataset, and the number after which the next page begins."""
+
+    answers: list[NoisyAnswer]
+    next: int
+
+
+class _RawAnswers(msgspec.Struct):
+    answers: list[msgspec.Raw]
+    next: int
+
+
 class _Page(msgspec.Struct):
     decisions: list[msgspec.Raw]
     next: int | None = None
 
 
+_decode_pending = msgspec.json.Decoder(PendingAnswer).decode
+_decode_raw_answers = msgspec.json.Decoder(_RawAnswers).decode
 _decode_page = msgspec.json.Decoder(_Page).decode
 _decode_line = msgspec.json.Decoder(_Line).decode
 _decode_problem = msgspec.json.Decoder(Problem).decode
@@ -105,7 +131,7 @@ class HttpService:
         bearer: the token to send to this gateway; None for none.
     """
 
-    def __init__(self, url: str, bearer: Bearer | None = None) -> None:
+    def __init__(self, url: str, bearer: TokenAuth | None = None) -> None:
         self._url = url
         self._bearer = bearer
         self._trouble: str | None = None
@@ -118,12 +144,13 @@ class HttpService:
             trust_env=not is_this_machine(url),
             timeout=_MARGIN_S,
             follow_redirects=False,
+            event_hooks={"request": [add_trace]},
         )
 
     @property
-    def has_token(self) -> bool:
-        """Whether it sends a token."""
-        return self._bearer is not None
+    def token_source(self) -> str | None:
+        """Where the token that it sends comes from, None if it sends none."""
+        return None if self._bearer is None else self._bearer.source
 
     async def me(self) -> Me:
         """Return the caller that the gateway authenticates this client as."""
@@ -285,6 +312,17 @@ class HttpService:
     async def levels(self, dataset: str) -> list[LevelView]:
         return await self._list(dataset, "limits", decode_level_views) or []
 
+    async def reservations(
+        self, dataset: str, *, after: int, limit: int, holder: str | None = None
+    ) -> ReservationPage:
+        assert holder is None, "the server uses the token"
+        what = f"reservations?after={after}&limit={limit}"
+        page = await self._list(dataset, what, decode_reservation_page)
+        if page is None:
+            return ReservationPage((), after)
+        check_names(self._url, page.reservations, dataset=dataset)
+        return page
+
     async def budget_for(self, dataset: str, analyst: str) -> AnalystBudget | None:
         path = f"{_path(dataset)}/budgets/{quote(analyst, safe='')}"
         found = self._body_or_none(await self._send("GET", path), dataset)
@@ -337,6 +375,51 @@ class HttpService:
     async def _page(self, dataset: str, after: int, limit: int) -> _Page:
         what = f"requests?after={after}&limit={limit}"
         return await self._list(dataset, what, _decode_page) or _Page([])
+
+    async def answer(
+        self, dataset: str, analyst: str, request_id: str, *, wait: float
+    ) -> NoisyAnswer | PendingAnswer | None:
+        """Return the answer to a question; None to any other request that is not granted.
+
+        Args:
+            wait: seconds for which the server waits for an answer that will come, at most 30.
+        Raises: NoAnswers: the server has none.
+        """
+        seconds = min(int(wait), _MOST_WAIT_S)
+        response = await self._send(
+            "GET",
+            f"/answers/{quote(request_id, safe='')}",
+            params={"dataset": dataset, "analyst": analyst},
+            headers={"Prefer": f"wait={seconds}"},
+            timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
+        )
+        if response.status_code == 202:
+            return self._decode(response.content, _decode_pending)
+        found = self._answers_or_none(response, dataset, request_id)
+        if found is None:
+            return None
+        asked = {"dataset": dataset, "analyst": analyst, "request_id": request_id}
+        return self._decode_named(found, _decode_answer, **asked)
+
+    async def answers(self, dataset: str, *, after: int, limit: int) -> AnswerPage | None:
+        """Return a page of the answers that the caller may see, None of an unknown dataset.
+
+        Raises: NoAnswers: the server has none.
+        """
+        what = f"answers?after={after}&limit={limit}"
+        response = await self._send("GET", f"{_path(dataset)}/{what}")
+        found = self._answers_or_none(response, dataset)
+        if found is None:
+            return None
+        page = self._decode(found, _decode_answers)
+        check_location(self._url, response, f"/datasets/{dataset}/{what}")
+        check_names(self._url, page.answers, dataset=dataset)
+        return page
+
+    def _answers_or_none(self, response: httpx.Response, *names: str) -> bytes | None:
+        if response.status_code == 404 and (found := problem_of(response)).error == "no_answers":
+            raise NoAnswers(found.message)
+        return self._body_or_none(response, *names)
 
     async def members(self, dataset: str) -> list[Member]:
         return await self._list(dataset, "members", _decode_members) or []
@@ -433,7 +516,8 @@ class HttpService:
         return logged, decision
 
     def _to_exception(self, status: int, problem: Problem) -> BudgetError:
-        return to_exception(status, problem, self._url, has_token=self.has_token)
+        remedy = None if self._bearer is None else self._bearer.remedy
+        return to_exception(status, problem, self._url, remedy=remedy)
 
     def _not_a_gateway(self, what: str) -> Unreadable:
         return not_a_gateway(self._url, what)
@@ -478,6 +562,18 @@ class HttpService:
             f"{self._url} does not answer: {error_text(error)}. Check that the server runs"
         )
         return Unavailable(self._trouble)
+
+
+def _decode_answer(content: bytes) -> NoisyAnswer:
+    try:
+        return decode_answer(content)
+    except ValueError as error:
+        raise msgspec.ValidationError(str(error)) from None
+
+
+def _decode_answers(content: bytes) -> AnswerPage:
+    page = _decode_raw_answers(content)
+    return AnswerPage([_decode_answer(bytes(each)) for each in page.answers], page.next)
 
 
 def _in_batches(bodies: Sequence[bytes]) -> Iterator[list[bytes]]:

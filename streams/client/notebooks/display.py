@@ -7,28 +7,24 @@ from decimal import Decimal
 from typing import Any, Final
 
 from accountant.advice.preview import Preview
-from accountant.advice.room import tightest
-from accountant.display.datasets import about_end, guarantee, more_words
-from accountant.display.limits import left_at_words, limit_sentence, room_words, waiting_words
+from accountant.display.datasets import more_words, present_guarantee
+from accountant.display.endings import ending_words
+from accountant.display.limits import left_at_words, limit_sentence
+from accountant.display.may_use import may_use, state_of
 from accountant.display.members import member_sentence
 from accountant.display.numbers import (
     counting_amounts,
     counting_cost,
     line,
     odometer_amounts,
-    part_of,
     percents,
-    remaining_amount,
     remaining_headline,
     remaining_line,
-    remaining_percent,
     spent_line,
-    spent_percent,
-    symbol,
-    unspent_percent,
 )
 from accountant.display.odometers import odometers_of
 from accountant.display.refusals import refusal_words
+from accountant.display.spending import reserved_words, spending_of
 from accountant.display.times import moment
 from accountant.records import Decision
 from accountant.views.datasets import DatasetView
@@ -49,8 +45,8 @@ def client_html(url: str, datasets: Sequence[DatasetView]) -> str:
 def _row(view: DatasetView) -> tuple[str, ...]:
     return (
         view.dataset,
-        f"{guarantee(view.policy)}, for each {view.policy.unit}",
-        spent_percent(view.spent_ratio),
+        f"{present_guarantee(view)}, for each {view.policy.unit}",
+        spending_of(view).spent_and_reserved,
         _left_of_view(view),
         view.state,
     )
@@ -72,7 +68,7 @@ def reply_html(reply: Any) -> str:
         ("cost", _cost(_texts(reply.cost), reply.decision)),
         ("asked", _cost(_texts(reply.asked), reply.decision)),
         ("fits", reply.fits or ""),
-        ("ends", ends_words(reply.decision)),
+        ("ends", ending_words(reply.decision)),
         ("thresholds reached", percents(reply.crossed)),
         ("request id", reply.request_id),
     )
@@ -90,7 +86,7 @@ def remaining_words(decision: Decision) -> str:
 
 
 def _left_of_view(view: DatasetView) -> str:
-    return _remaining(f"{unspent_percent(view.spent_ratio)} left", view.left, view.totals)
+    return _remaining(f"{spending_of(view).left} left", view.left, view.totals)
 
 
 def _remaining(
@@ -98,13 +94,6 @@ def _remaining(
 ) -> str:
     amounts = remaining_line(counting_amounts(left, totals))
     return f"{headline} ({amounts})" if headline and amounts else headline or amounts
-
-
-def ends_words(decision: Decision) -> str:
-    """Return which filter a decision ends for good, "" for none."""
-    if decision.ends is None:
-        return ""
-    return about_end(decision.ends, granted=decision.granted)
 
 
 def _cost(amounts: Mapping[str, str] | None, decision: Decision) -> str:
@@ -127,7 +116,7 @@ def decision_html(decision: Decision) -> str:
         ("cost", _cost(decision.cost, decision)),
         ("asked", _cost(decision.asked, decision)),
         ("fits", decision.fits or ""),
-        ("ends", ends_words(decision)),
+        ("ends", ending_words(decision)),
         ("left", remaining_words(decision)),
         ("left at", "; ".join(left_at_words(decision.left_at, decision.left, decision.asked))),
         ("odometers", line(odometer_amounts(decision.odometers or {}))),
@@ -150,9 +139,10 @@ def dataset_html(view: DatasetView) -> str:
     rows = (
         ("dataset", view.dataset),
         ("state", view.state),
-        ("guarantee", f"{guarantee(view.policy)}, for each {view.policy.unit}"),
+        ("guarantee", f"{present_guarantee(view)}, for each {view.policy.unit}"),
         ("policy", format_value(view.policy)),
-        ("spent", spent_percent(view.spent_ratio)),
+        ("spent", spending_of(view).spent),
+        ("reserved", reserved_words(view)),
         ("budget", remaining_line(view.budget)),
         ("left", _left_of_view(view)),
         ("odometers", line(odometers_of(view))),
@@ -179,22 +169,23 @@ def preview_html(preview: Preview) -> str:
             remaining_line(counting_amounts(preview.left)),
         ),
         ("then", more_words(preview.more) if preview.granted else ""),
+        ("ends", ending_words(preview)),
     )
     return table("Preview", rows)
 
 
 def budget_html(budget: AnalystBudget) -> str:
     """Return a table of an analyst's remaining budget, without empty rows."""
-    found = tightest(budget)
-    percent = remaining_percent(part_of(found.left, budget.budget[found.unit]))
-    amount = f"{symbol(found.unit)} {remaining_amount(found.left)}"
+    found = may_use(budget, state_of(budget))
+    amount = f" ({found.amount})" if found.amount else ""
     rows = (
         ("dataset", budget.dataset),
         ("analyst", budget.analyst),
         ("team", budget.team or ""),
-        ("may still use", f"{percent} of the budget ({amount})"),
-        ("decided by", room_words(found.room)),
-        ("more comes at", moment(found.more_at) or waiting_words(found)),
+        ("paused", "nothing is granted until an owner resumes it" if found.is_paused else ""),
+        ("may still use", f"{found.percent} of the budget{amount}"),
+        ("decided by", found.by),
+        ("more comes at", moment(found.more_at) or found.waiting),
     )
     return table("AnalystBudget", rows)
 

@@ -20,7 +20,7 @@ from accountant.views.usage import UsageView
 _AMOUNTS: Final = frozenset({"budget", "totals", "left", "odometers", "spent"})
 _POLICY: Final = ("filter", "unit", "neighbours", "horizon")
 _COUNTS: Final = ("outcomes_", "reasons_")
-_HIDDEN: Final = frozenset({"partition_sequence", "joint_guarantee"})
+_HIDDEN: Final = frozenset({"partition_sequence", "joint_guarantee", "schema"})
 
 
 def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
@@ -28,8 +28,7 @@ def to_pandas(views: Iterable[DatasetView | UsageView]) -> Any:
 
     Raises: ImportError: pandas is not installed.
     """
-    pandas = _module("pandas", "to_pandas")
-    return pandas.DataFrame(_columns_of(rows_of(views, Decimal)))
+    return pandas_frame(_columns_of(rows_of(views, Decimal)))
 
 
 def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
@@ -39,8 +38,23 @@ def to_arrow(views: Iterable[DatasetView | UsageView]) -> Any:
 
     Raises: ImportError: pyarrow is not installed.
     """
-    arrow = _module("pyarrow", "to_arrow")
-    return arrow.table(_columns_of(rows_of(views, str)))
+    return arrow_table(_columns_of(rows_of(views, str)))
+
+
+def pandas_frame(columns: dict[str, list[Any]]) -> Any:
+    """Return a `pandas.DataFrame` of columns.
+
+    Raises: ImportError: pandas is not installed.
+    """
+    return _module("pandas", "to_pandas").DataFrame(columns)
+
+
+def arrow_table(columns: dict[str, list[Any]]) -> Any:
+    """Return a `pyarrow.Table` of columns.
+
+    Raises: ImportError: pyarrow is not installed.
+    """
+    return _module("pyarrow", "to_arrow").table(columns)
 
 
 def rows_of(

@@ -41,6 +41,21 @@ def has_ended(process: str) -> bool:
     return started is not None and now is not None and now != started
 
 
+def process_words(process: str) -> str:
+    """Return where a process runs, for people: `this process (pid 7)`, `process 7 on HOST`.
+
+    Args:
+        process: what `this_process` returned in that process.
+    """
+    try:
+        host, _, _, pid, _ = json.loads(process)
+    except ValueError:
+        return "another process"
+    if process == this_process():
+        return f"this process (pid {pid})"
+    return f"process {pid} on {'this machine' if host == socket.gethostname() else host}"
+
+
 def _machine() -> tuple[str, str | None, str | None]:
     return socket.gethostname(), _read_text("/proc/sys/kernel/random/boot_id"), _pid_namespace()
 

@@ -16,6 +16,8 @@ release by that name sends the same bytes, which are charged once. A refusal fre
 ledger's random id is stored with the name if it is known: a file may be removed, and another
 ledger created at its path.
 
+Sessions have tables of their own: `session_rows`.
+
 Never restore an old copy of the file: it does not know which results were returned since.
 """
 
@@ -33,10 +35,12 @@ from accountant.errors import BudgetError
 from streams.client.results.process_identity import has_ended, this_process
 from streams.clock import SystemClock
 from streams.errors import Refused
+from streams.private_files import check_private
 
 PATH_VARIABLE: Final = "ACCOUNTANT_ANSWERS"
 _BUSY_S: Final = 10.0
-_FORMAT: Final = 4
+_FORMAT: Final = 5
+_WITHOUT_SESSIONS: Final = 4
 _WITHOUT_LEDGER_IDS: Final = 3
 _SCHEMA: Final = f"""
 CREATE TABLE IF NOT EXISTS answers (
@@ -71,6 +75,24 @@ CREATE TABLE IF NOT EXISTS names (
     body BLOB NOT NULL,
     ledger_id TEXT NOT NULL DEFAULT '',
     PRIMARY KEY (ledger, dataset, analyst, name)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS sessions (
+    request TEXT NOT NULL PRIMARY KEY,
+    state TEXT NOT NULL CHECK (
+        state IN ('asked', 'reserved', 'beginning', 'running', 'closing', 'over')
+    ),
+    decision TEXT NOT NULL DEFAULT '',
+    step BLOB,
+    process TEXT NOT NULL,
+    run TEXT NOT NULL,
+    since REAL NOT NULL
+) STRICT, WITHOUT ROWID;
+CREATE TABLE IF NOT EXISTS shown (
+    request TEXT NOT NULL,
+    number INTEGER NOT NULL,
+    level TEXT NOT NULL,
+    answer BLOB NOT NULL,
+    PRIMARY KEY (request, number)
 ) STRICT, WITHOUT ROWID;
 PRAGMA user_version = {_FORMAT};
 """
@@ -162,7 +184,7 @@ class ResultStore:
         Args:
             own: `release` made the id itself, so its grant is for this run.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             _insert_request(db, asked, own=own)
 
     def bind_name(self, name: str, asked: SentRequest, body: bytes, ledger_id: str = "") -> bytes:
@@ -176,7 +198,7 @@ class ResultStore:
         Raises: NameTaken: the name has another claim or another ledger.
         """
         key = (asked.ledger, asked.dataset, asked.analyst, name)
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "SELECT claim, body, ledger_id FROM names"
                 " WHERE ledger = ? AND dataset = ? AND analyst = ? AND name = ?",
@@ -209,18 +231,17 @@ class ResultStore:
 
     def unbind_name(self, request: str) -> None:
         """Free the name of a request: the next release by that name is a new request."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute("DELETE FROM names WHERE request = ?", (request,))
 
     def discard_request(self, request: str) -> None:
         """Delete a request that was not granted, and free its name."""
-        with self._transaction() as db:
-            db.execute("DELETE FROM requests WHERE request = ?", (request,))
-            db.execute("DELETE FROM names WHERE request = ?", (request,))
+        with self.transaction() as db:
+            delete_request(db, request)
 
     def is_repeated(self, asked: SentRequest) -> bool:
         """Whether the same claim was released before on the dataset for the same purpose."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "SELECT 1 FROM requests"
                 " WHERE dataset = ? AND claim = ? AND purpose = ? AND request <> ?",
@@ -229,11 +250,15 @@ class ResultStore:
         return row is not None
 
     def open_requests(self) -> list[OpenRequest]:
-        """Return the requests that may be charged and have no stored result, oldest first."""
-        with self._transaction() as db:
+        """Return the requests that may be charged and have no stored result, oldest first.
+
+        Reservations are left out: the ledger lists the open ones.
+        """
+        with self.transaction() as db:
             rows = db.execute(
                 "SELECT r.*, max(a.decision IS NOT NULL) FROM requests r LEFT JOIN answers a"
-                " ON a.request = r.request GROUP BY r.request"
+                " ON a.request = r.request"
+                " WHERE r.request NOT IN (SELECT request FROM sessions) GROUP BY r.request"
                 " HAVING NOT max(coalesce(a.state IN ('done', 'unstored'), 0)) ORDER BY r.since"
             ).fetchall()
         return [OpenRequest(SentRequest(*row[:7]), row[7], bool(row[9])) for row in rows]
@@ -243,7 +268,7 @@ class ResultStore:
 
         Raises: ResultMissing: it was returned once, but could not be stored.
         """
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "SELECT state, answer FROM answers"
                 " WHERE request = ? AND state IN ('done', 'unstored')",
@@ -258,7 +283,7 @@ class ResultStore:
 
     def grant_hash(self, request: str) -> str | None:
         """Return the hash of the decision that granted a request, None if unknown."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "SELECT decision FROM answers WHERE request = ? ORDER BY state = 'done' DESC",
                 (request,),
@@ -278,7 +303,7 @@ class ResultStore:
         """
         decision, request, run = turn
         process, now = this_process(), SystemClock().now() / 1000
-        with self._transaction() as db:
+        with self.transaction() as db:
             row = db.execute(
                 "SELECT state, process, since, answer FROM answers"
                 " WHERE decision = ? AND request = ?",
@@ -334,7 +359,7 @@ class ResultStore:
 
     def mark_failed(self, request: str, run: str) -> None:
         """Record that a run ended without a result, if it had started: it may run again."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             db.execute(
                 "UPDATE answers SET state = 'failed' WHERE request = ? AND run = ?"
                 " AND state = 'running'",
@@ -342,7 +367,7 @@ class ResultStore:
             )
 
     def _finish_run(self, turn: Turn, state: str, answer: bytes | None) -> None:
-        with self._transaction() as db:
+        with self.transaction() as db:
             changed = db.execute(
                 "UPDATE answers SET state = ?, answer = ? WHERE decision = ? AND request = ?"
                 " AND state = 'running' AND run = ?",
@@ -354,12 +379,12 @@ class ResultStore:
 
     def receipts(self) -> list[str]:
         """Return the receipts of the grants in this store, as JSON, oldest first."""
-        with self._transaction() as db:
+        with self.transaction() as db:
             rows = db.execute("SELECT receipt FROM answers WHERE receipt <> '' ORDER BY since")
             return [receipt for (receipt,) in rows]
 
     @contextlib.contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
+    def transaction(self) -> Iterator[sqlite3.Connection]:
         """Open the file for one transaction, synced to disk."""
         self._create_file()
         db = sqlite3.connect(self.path, timeout=_BUSY_S, isolation_level=None)
@@ -386,10 +411,9 @@ class ResultStore:
             )
         if made_by == _WITHOUT_LEDGER_IDS:
             db.execute("ALTER TABLE names ADD COLUMN ledger_id TEXT NOT NULL DEFAULT ''")
-            db.execute(f"PRAGMA user_version = {_FORMAT}")
-        elif made_by < _FORMAT:
+        if made_by < _FORMAT:
             (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
-            if tables:
+            if tables and made_by not in (_WITHOUT_LEDGER_IDS, _WITHOUT_SESSIONS):
                 what = "is a database of an earlier development version or of another program"
                 raise Refused(f"{self.path} {what}. Choose another file")
             for statement in _SCHEMA.split(";"):
@@ -419,8 +443,7 @@ class ResultStore:
             raise Refused(
                 f"the result store {self.path} belongs to another user. Choose another file"
             )
-        if status.st_mode & 0o077:
-            raise Refused(f"{self.path} is accessible to other users. Run `chmod 600 {self.path}`")
+        check_private(self.path, status)
 
 
 def ledger_name(address: str) -> str:
@@ -451,6 +474,12 @@ _UNSTORED: Final = (
     "this request was granted before, and its result was returned then but could not be stored. "
     "It does not run again. Ask with a new id, which is charged again"
 )
+
+
+def delete_request(db: sqlite3.Connection, request: str) -> None:
+    """Delete a request, and free its name."""
+    db.execute("DELETE FROM requests WHERE request = ?", (request,))
+    db.execute("DELETE FROM names WHERE request = ?", (request,))
 
 
 def _insert_request(db: sqlite3.Connection, asked: SentRequest, *, own: bool) -> None:

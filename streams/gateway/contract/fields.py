@@ -12,7 +12,7 @@ from typing import Any, Final, get_args
 
 from accountant.amounts import LARGEST, SMALLEST, WIRE_PATTERN
 from accountant.claims.claims import MAX_CLAIMS, MAX_TIMES
-from accountant.claims.fields import MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO
+from accountant.claims.fields import GRANT_PATTERN, MAX_EPSILON, MAX_RHO, MIN_EPSILON, MIN_RHO
 from accountant.filters import FILTERS
 from accountant.filters.beside import BESIDE
 from accountant.filters.renyi import MAX_ORDER, MIN_ORDER
@@ -25,21 +25,41 @@ from accountant.odometers.advanced_2016_n import MAX_N, MIN_N
 from accountant.odometers.base import MIN_PARAMETER
 from accountant.odometers.combined import MAX_PARTS
 from accountant.policy.policy import HORIZON_PATTERN, MAX_ALERTS, MAX_ODOMETERS, UNIT_PATTERN
+from accountant.questions.decimals import MAX_PLACES, SIGNED_PATTERN
+from accountant.questions.noise import MAX_CONFIDENCE, MIN_CONFIDENCE
+from accountant.questions.question import MAX_GROUPED, Question
+from accountant.questions.schema import (
+    MAX_CATEGORIES,
+    MAX_CATEGORY,
+    MAX_COLUMNS,
+    MAX_ROWS,
+    WORD_PATTERN,
+)
+from accountant.questions.tokens import MAX_TEXT
 from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.members import MAX_OWNERS_NAMED
 from accountant.records.names import NAME_PATTERN
+from accountant.records.parts import MAX_OTHERS
 from accountant.times import ID_PATTERN
 from accountant.views.usage import OTHERS
 from streams.gateway.contract.why_schemas import OF_WHY
 
 JsonSchema = dict[str, Any]
-_NULL: Final = {"type": "null"}
+NULL: Final = {"type": "null"}
 TEMPLATE: Final = "#/components/schemas/{name}"
 
 
 def reference(name: str) -> JsonSchema:
     """Return the reference to a component."""
     return {"$ref": TEMPLATE.format(name=name)}
+
+
+def lines_of(name: str, description: str) -> JsonSchema:
+    """Return the schema of NDJSON whose lines are a component each.
+
+    OpenAPI 3.1 cannot describe lines. The extension has the name that OpenAPI 3.2 gives to it.
+    """
+    return {"type": "string", "description": description, "x-itemSchema": reference(name)}
 
 
 def _whole(pattern: str) -> str:
@@ -114,8 +134,9 @@ PRIMITIVES: Final[dict[str, JsonSchema]] = {
     "OdometerDelta": _amount("odometer-delta", "1e-7", SMALLEST, _ONE, below=True),
     "OdometerParameter": _amount("odometer-parameter", "0.01", MIN_PARAMETER, LARGEST),
     "Ratio": _amount("ratio", "0.5", SMALLEST, _ONE),
+    "Confidence": _amount("confidence", "0.95", MIN_CONFIDENCE, MAX_CONFIDENCE),
     "Rate": _amount("rate", "0.01", MIN_EPSILON, _ONE),
-    "Noise": _amount("noise", "10", SMALLEST, LARGEST),
+    "NoiseAmount": _amount("noise", "10", SMALLEST, LARGEST),
     "Sensitivity": _amount("sensitivity", "1", SMALLEST, LARGEST, zero=True),
     "Order": _amount("order", "22", MIN_ORDER, MAX_ORDER),
     "LedgerAmount": text(r"inf|[0-9]+(?:\.[0-9]{1,40})?", "a sum of the ledger"),
@@ -136,6 +157,16 @@ _PLAIN: Final[JsonSchema] = {"type": "string", "pattern": _whole(PLAIN_PATTERN)}
 _NOTE: Final[JsonSchema] = _PLAIN | {"maxLength": MAX_PURPOSE}
 _SUMS: Final[JsonSchema] = {"type": "object", "additionalProperties": reference("LedgerAmount")}
 _OWNERS: Final[JsonSchema] = _listed("Name", MAX_OWNERS_NAMED, 1) | {"uniqueItems": True}
+_WORD: Final = text(WORD_PATTERN, "a name in questions, no word of their grammar")
+_SIGNED: Final = text(SIGNED_PATTERN, "a decimal, which may be below 0") | {"not": {"const": "-0"}}
+_FRACTION: Final = text(r"[0-9]+(?:/[0-9]+)?", "an integer, or a quotient of two")
+_CATEGORY: Final[JsonSchema] = _PLAIN | {"minLength": 1, "maxLength": MAX_CATEGORY}
+_QUESTION: Final[dict[str, JsonSchema]] = {
+    "where": _PLAIN | {"maxLength": MAX_TEXT},
+    "by": {"type": "array", "items": _PLAIN, "maxItems": MAX_GROUPED},
+    # What a dataset's schema does not allow is refused by its decision, whatever its letters.
+    **dict.fromkeys(("column", "fraction"), _PLAIN),
+}
 _MEMBER: Final[dict[str, JsonSchema]] = {
     **dict.fromkeys(("member", "team"), reference("Name")),
     "roles": {"uniqueItems": True},
@@ -154,11 +185,16 @@ _TOTALS: Final[JsonSchema] = {
 _RATIO: Final[JsonSchema] = {"type": "number", "minimum": 0, "maximum": 1}
 _COUNT: Final[JsonSchema] = {"type": "integer", "minimum": 0}
 
+_UNTIL: Final = f"P(?:(?:{_counted(30)})D|T(?:{_counted(720)})H|T(?:{_counted(43_200)})M)"
+
 # By name, for every field of that name.
 _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     **{name: reference("Name") for name in ("dataset", "analyst", "by", "via", "population")},
     **{name: reference("Epsilon") for name in ("epsilon", "eta", "mu")},
-    **{name: reference("Noise") for name in ("scale", "sigma", "variance", "previous")},
+    **{
+        name: reference("NoiseAmount")
+        for name in ("scale", "sigma", "variance", "previous", "first", "least", "shown")
+    },
     **{name: reference("OdometerParameter") for name in ("r", "y", "v0", "beta")},
     **dict.fromkeys(("sequence", "generation", "offset", "partition"), _COUNT),
     **dict.fromkeys(("cost", "asked", "left", "budget"), _SUMS),
@@ -181,7 +217,11 @@ _EVERYWHERE: Final[dict[str, JsonSchema]] = {
     "totals": _TOTALS,
     "rounded_up": _EXCESS,
     "spent_ratio": _RATIO,
+    "held": _SUMS,
+    "held_ratio": _RATIO,
     "hash": reference("Hash"),
+    "grant": text(GRANT_PATTERN, "the hash of the decision `reserved`"),
+    "continues": text(GRANT_PATTERN, "the hash of the decision `reserved` of the session before"),
 }
 # By component, before those; `Odometer` is each of the odometers.
 _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
@@ -215,8 +255,39 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "Membership": _MEMBER,
     "Me": {"name": reference("Name"), "kind": {"enum": ["oidc", "token"]}},
     "Open": {"owners": _OWNERS},
+    "Schema": {"columns": {"minItems": 1, "maxItems": MAX_COLUMNS}},
+    "DataSource": {"name": _WORD},
+    "UnitColumn": {"column": _WORD, "rows": _between(1, MAX_ROWS)},
+    "NumberColumn": {"name": _WORD, "places": _between(0, MAX_PLACES)}
+    | dict.fromkeys(("lower", "upper", "step", "missing"), _SIGNED),
+    "CategoryColumn": {
+        "name": _WORD,
+        "categories": {
+            "minItems": 1,
+            "maxItems": MAX_CATEGORIES,
+            "uniqueItems": True,
+            "items": _CATEGORY,
+        },
+        "missing": _CATEGORY,
+    },
+    "BooleanColumn": {"name": _WORD},
+    **{kind.__name__: _QUESTION for kind in get_args(Question)},
+    "Noise": {
+        "epsilon": reference("EpsilonBudget"),
+        "rho": reference("RhoBudget"),
+        **dict.fromkeys(("sigma", "error", "first"), reference("NoiseAmount")),
+        "confidence": reference("Confidence"),
+    },
+    "Stop": {
+        "relative_error": reference("Ratio"),
+        "error": reference("NoiseAmount"),
+        "confidence": reference("Confidence"),
+    },
     # Which unit a dataset has is its policy's: another one is refused, whatever its letters.
-    "MechanismRequest": {"unit": _PLAIN},
+    "MechanismRequest": {
+        "unit": _PLAIN,
+        "other_datasets": _listed("Name", MAX_OTHERS, 1) | {"uniqueItems": True},
+    },
     "PreviewRequest": {"unit": _PLAIN},
     "SetLimit": {
         **_LEVEL,
@@ -224,6 +295,16 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
         "policy": reference("LimitPolicy"),
     },
     **dict.fromkeys(("Pace", "PaceRecord"), _PACE),
+    "Reserve": {"until": text(_UNTIL, "at most 30 days")},
+    "Resolve": {"mistaken": _NOTE | {"minLength": 1}},
+    "ReservationUpdate": {
+        **dict.fromkeys(("until", "reserved_at"), reference("Time")),
+        "returned": _SUMS,
+    },
+    "HeldRow": {
+        **dict.fromkeys(("count", "broken", "latest_at", "settled"), _COUNT),
+        "totals": _SUMS,
+    },
     "LimitRecord": {
         **_LEVEL,
         "version": _COUNT,
@@ -256,11 +337,15 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "ShareView": {"part": reference("Ratio"), "team": reference("Name")},
     "AnalystBudget": {"team": reference("Name")},
     "Decision": {
+        "refused_by": reference("Name"),
+        "part_of": reference("Hash"),
+        "held": {},
         "previous": reference("Hash"),
         "floor": reference("Time"),
         "reason": {},
         "partition_sequence": _COUNT,
         "request": {"description": "the input, verbatim; an invalid one with escapes"},
+        "first": {},
     },
     "Problem": {
         "type": {"format": "uri-reference"},
@@ -269,6 +354,12 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     },
     "Preview": {"reason": {}, "more": _COUNT},
     "DecisionPage": {"next": _COUNT},
+    "AnswerPage": {"next": _COUNT},
+    "NoisyAnswer": dict.fromkeys(("reserved_cost", "fixed_cost"), _SUMS)
+    | {"confidence": reference("Confidence")},
+    "StatisticNoise": dict.fromkeys(("scale", "variance"), _FRACTION),
+    "ReservationPage": {"next": _COUNT},
+    "ReservationView": {name: reference("Time") for name in ("until", "reserved_at", "final_at")},
     "Overview": {"dataset": reference("DatasetView"), "budget": reference("AnalystBudget")},
     "RecentRequests": {"read": _COUNT},
     "Head": {"partition_sequence": _COUNT, "branch": _COUNT, "head": reference("Hash")},
@@ -283,9 +374,9 @@ def narrowed(component: str, field: str, schema: JsonSchema) -> JsonSchema:
     own = _WITHIN.get("Odometer" if component in _ODOMETERS - {"Combined"} else component, {})
     rule = own.get(field, _EVERYWHERE.get(field, {}))
     default = {"default": schema["default"]} if "default" in schema else {}
-    if _NULL in schema.get("anyOf", ()):
-        (inner,) = [each for each in schema["anyOf"] if each != _NULL]
-        return default | {"anyOf": [_ruled(inner, rule), _NULL]}
+    if NULL in schema.get("anyOf", ()):
+        (inner,) = [each for each in schema["anyOf"] if each != NULL]
+        return default | {"anyOf": [_ruled(inner, rule), NULL]}
     return _ruled(schema, rule) | default
 
 
@@ -297,7 +388,7 @@ def _ruled(schema: JsonSchema, rule: JsonSchema) -> JsonSchema:
 def never_null(schema: JsonSchema) -> JsonSchema:
     """Return the schema of a field that is left out where it would be null."""
     schema = {key: value for key, value in schema.items() if key != "default"}
-    if _NULL not in schema.get("anyOf", ()):
+    if NULL not in schema.get("anyOf", ()):
         return schema
-    inner: JsonSchema = next(each for each in schema["anyOf"] if each != _NULL)
+    inner: JsonSchema = next(each for each in schema["anyOf"] if each != NULL)
     return inner

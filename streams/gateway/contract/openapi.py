@@ -9,10 +9,10 @@ from litestar import Request
 from litestar.handlers import HTTPRouteHandler
 from litestar.openapi import OpenAPIConfig
 from litestar.openapi.plugins import JsonRenderPlugin
-from litestar.openapi.spec import OpenAPIMediaType, OpenAPIType, Operation, RequestBody, Schema
+from litestar.openapi.spec import OpenAPIMediaType, Operation, RequestBody, Schema
 
 from accountant.records import encode
-from streams.gateway.contract.fields import reference
+from streams.gateway.contract.fields import lines_of, reference
 from streams.gateway.contract.responses import described
 from streams.http.problems import JSON, NDJSON
 
@@ -40,8 +40,8 @@ class BatchOperation(Operation):
     """POST /requests/batch."""
 
     def __post_init__(self) -> None:
-        schema = Schema(type=OpenAPIType.STRING, min_length=1, description=_LINES)
-        content = {NDJSON: OpenAPIMediaType(schema=schema)}
+        schema = lines_of("MechanismRequest", _LINES) | {"minLength": 1}
+        content = {NDJSON: OpenAPIMediaType(schema=cast(Schema, schema))}
         self.request_body = RequestBody(content=content, required=True)
 
 
@@ -85,6 +85,30 @@ class LimitOperation(_Submission):
     """POST /datasets/{dataset}/limits."""
 
     takes = "SetLimit"
+
+
+class BeginOperation(_Submission):
+    """POST /datasets/{dataset}/reservations/begin."""
+
+    takes = "Begin"
+
+
+class SettleOperation(_Submission):
+    """POST /datasets/{dataset}/reservations/settle."""
+
+    takes = "Settle"
+
+
+class VoidOperation(_Submission):
+    """POST /datasets/{dataset}/reservations/void."""
+
+    takes = "Void"
+
+
+class ResolveOperation(_Submission):
+    """POST /datasets/{dataset}/resolve."""
+
+    takes = "Resolve"
 
 
 class PreviewOperation(_Submission):

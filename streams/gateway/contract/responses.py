@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any, Final, NamedTuple
 
-from streams.gateway.contract.fields import JsonSchema, reference
+from streams.gateway.contract.fields import JsonSchema, lines_of, reference
 from streams.gateway.contract.schemas import USAGE_BY, components
 from streams.gateway.events import LAST_EVENT_ID
 from streams.http.problems import JSON, NDJSON, PROBLEM_JSON
@@ -39,11 +39,16 @@ def _problem(description: str, **headers: str) -> ResponseSpec:
 
 
 _AGAIN: Final = "seconds to wait before the next try"
+_ON_EVERY: Final = {
+    "X-Request-Id": "the id of this exchange in logs: the request's, if it is valid. Not the "
+    "`request_id` of a record"
+}
 _WHERE: Final = "the decision's address, for as long as its id is remembered"
 _LISTED: Final = "the list's address: the requested path with its parameters"
 _BUSY: Final = _problem("the ledger cannot be reached, or is overloaded", Retry_After=_AGAIN)
 _BROKEN: Final = _problem("a field breaks its rule")
 _UNKNOWN: Final = _problem("the dataset was never opened, or the caller may not see it")
+_NO_ANSWERS: Final = "this server has no answers, since nobody runs questions here"
 _QUERY: Final = _problem("a parameter is missing, malformed, or repeated")
 
 # For every operation.
@@ -163,6 +168,15 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         "422": _BROKEN,
         "503": _BUSY,
     },
+    "list_reservations": {
+        "200": _with_location(
+            _found("a page of open reservations, in their decisions' order", "ReservationPage")
+        ),
+        "400": _QUERY,
+        "404": _UNKNOWN,
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
     "show_head": {
         "200": _list_of("the last decision of each partition", "Head"),
         "503": _BUSY,
@@ -171,8 +185,48 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
         "200": _found("the decision", "Decision"),
         "400": _QUERY,
         "404": _problem(
-            "the dataset was never opened, the request is not among its recent decisions, or the "
-            "caller may not see it"
+            "the dataset was never opened; the request is not decided yet, or its decision is not "
+            "remembered; or the caller may not see it"
+        ),
+        "503": _BUSY,
+    },
+    "show_answer": {
+        "200": _found("the answer", "NoisyAnswer"),
+        "202": ResponseSpec(
+            "the question was granted, and has no answer yet: ask again",
+            reference("Pending"),
+            {"Location": "the answer's address", "Retry-After": _AGAIN},
+        ),
+        "400": _QUERY,
+        "404": _problem(
+            "the dataset was never opened; the request is no granted question; the caller may not "
+            f"see its answer; or {_NO_ANSWERS}"
+        ),
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "list_answers": {
+        "200": _with_location(
+            _found("a page of answers, in the order of their storage", "AnswerPage")
+        ),
+        "400": _QUERY,
+        "404": _problem(
+            f"the dataset was never opened, or the caller may not see it; or {_NO_ANSWERS}"
+        ),
+        "422": _BROKEN,
+        "503": _BUSY,
+    },
+    "stream_answers": {
+        "200": ResponseSpec("server-sent events", _TEXT, media_types=("text/event-stream",)),
+        "400": _QUERY,
+        "404": _problem(
+            f"the dataset was never opened, or the caller may not see it; or {_NO_ANSWERS}"
+        ),
+        "422": _BROKEN,
+        "429": _problem(
+            "the caller or this address has sent too many requests, or the caller has too many "
+            "open streams",
+            Retry_After=_AGAIN,
         ),
         "503": _BUSY,
     },
@@ -198,8 +252,9 @@ RESPONSES: Final[dict[str, dict[str, ResponseSpec]]] = {
     "submit_batch": {
         "200": ResponseSpec(
             "one line for each line of the body, in order: a Decision; a Problem, with "
-            "`retry_after` where a request of its own would get Retry-After; or Pending",
-            _TEXT,
+            "`retry_after` where a request of its own would get Retry-After; or Pending. Together "
+            "they are the schema BatchLine",
+            lines_of("BatchLine", "one BatchLine a line, each as JSON on one line"),
             media_types=(NDJSON,),
         ),
         "400": _problem("the body is empty"),
@@ -281,6 +336,7 @@ _PREFER: Final = {
     "schema": {"type": "string", "examples": ["wait=5"]},
 }
 
+_PREFER_ANSWER: Final = {**_PREFER, "description": "seconds to wait for the answer: wait=5"}
 _PREFER_REPLAY: Final = {
     **_PREFER,
     "description": "seconds to wait for the decision: wait=5; and replay=original for the first "
@@ -328,11 +384,15 @@ def _describe(operation: dict[str, Any], *, authenticates: bool) -> None:
         schema = _PARAMETERS.get((parameter["in"], parameter["name"]))
         if schema is not None:
             parameter["schema"] = schema
-    if name == "stream_events":
+        if (name, parameter["name"]) == ("show_answer", "analyst") and not authenticates:
+            parameter["required"] = True  # there is no caller whose name would take its place
+    if name in {"stream_events", "stream_answers"}:
         operation.setdefault("parameters", []).append(_LAST_EVENT_ID)
     responses = RESPONSES.get(name)
     if name == "submit_batch":
         operation.setdefault("parameters", []).append(_PREFER)
+    if name == "show_answer":
+        operation.setdefault("parameters", []).append(_PREFER_ANSWER)
     if responses is None and "requestBody" in operation:
         prefer = _PREFER_REPLAY if name == "submit_request" else _PREFER
         operation.setdefault("parameters", []).append(prefer)
@@ -363,9 +423,8 @@ def _response(answer: ResponseSpec) -> dict[str, Any]:
             **{media_type: {"schema": body} for media_type, body in answer.also.items()},
         },
     }
-    if answer.headers:
-        response["headers"] = {
-            name: {"description": what, "required": True, "schema": _TEXT}
-            for name, what in answer.headers.items()
-        }
+    response["headers"] = {
+        name: {"description": what, "required": True, "schema": _TEXT}
+        for name, what in {**answer.headers, **_ON_EVERY}.items()
+    }
     return response

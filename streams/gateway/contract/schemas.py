@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Sequence
 from typing import Any, Final, get_args
 
 import msgspec
 
 from accountant.advice.preview import Preview
+from accountant.answers import NoisyAnswer
 from accountant.limits.wire import (
     LimitName,
     LimitRecord,
@@ -20,25 +22,29 @@ from accountant.records import (
     AdminRecord,
     Decision,
     MechanismRequest,
+    ReservationStep,
 )
 from accountant.records.http_bodies import Me, Problem
 from accountant.records.inputs import MAX_PURPOSE
 from accountant.records.limit_fields import BUDGET_FIELDS
 from accountant.records.members import Member
 from accountant.records.previews import PreviewRequest
-from accountant.records.records import First
+from accountant.records.records import First, HeldRow, ReservationUpdate
 from accountant.views.datasets import Alert, DatasetView
 from accountant.views.heads import Head
 from accountant.views.limit_views import AnalystBudget, LevelView, PaceView, ShareView
 from accountant.views.overview import Overview, RecentRequests
+from accountant.views.reservations import ReservationPage, ReservationView
 from accountant.views.usage import UsageView
 from accountant.views.why import Why
 from streams.gateway.contract.fields import (
+    NULL,
     PRIMITIVES,
     TEMPLATE,
     JsonSchema,
     narrowed,
     never_null,
+    reference,
     text,
 )
 from streams.service import Readiness
@@ -92,10 +98,18 @@ _PAGE: Final = msgspec.defstruct(
     namespace={"__doc__": "Decisions of a dataset in their order; the next page is after `next`."},
 )
 _RECENT: Final = _served_type(RecentRequests, decisions=list[_DECISION])  # type: ignore[valid-type]
-_ANSWERS: Final = (
+_ANSWER_PAGE: Final = msgspec.defstruct(
+    "AnswerPage",
+    [("answers", list[NoisyAnswer]), ("next", int)],
+    namespace={"__doc__": "Answers of a dataset in their order; the next page is after `next`."},
+)
+_BODIES: Final = (
     _DECISION,
     _PAGE,
+    ReservationPage,
     _served_type(Overview, requests=_RECENT),
+    NoisyAnswer,
+    _ANSWER_PAGE,
     Preview,
     Alert,
     DatasetView,
@@ -122,10 +136,54 @@ USAGE_BY: Final[dict[str, JsonSchema]] = {
 # Responses leave out absent values of these types instead of sending null.
 _OF_LEVELS: Final = (
     *(LimitRecord, PaceRecord, ReservedRecord, LimitName, LimitUpdate, LimitRemaining),
-    *(LevelView, PaceView, ShareView, AnalystBudget),
+    *(LevelView, PaceView, ShareView, AnalystBudget, ReservationView),
 )
 
 
+_RETRY_AFTER: Final[JsonSchema] = {
+    "type": "object",
+    "properties": {
+        "retry_after": {
+            "type": "integer",
+            "minimum": 0,
+            "description": "seconds to wait before this line is sent again",
+        }
+    },
+}
+_BATCH_LINE: Final[JsonSchema] = {
+    "title": "BatchLine",
+    "description": "The response to one line of a batch: a decision has `outcome`, a problem "
+    "`error`, and a line that is not decided in time has `status` pending.",
+    "anyOf": [
+        reference("Decision"),
+        {"allOf": [reference("Problem"), _RETRY_AFTER]},
+        reference("Pending"),
+    ],
+}
+_TERMS: Final = ("claim", "unit", "neighbours")
+
+
+def _given(needed: Sequence[str], *excluded: str) -> JsonSchema:
+    """Return the schema of records that have all the needed fields, and none of the excluded."""
+    return {
+        "required": [*needed],
+        "not": {"anyOf": [{"required": [name]} for name in excluded]},
+    }
+
+
+# `oneOf` would be shorter, but generators of clients then make no class of the record.
+_CLAIM_OR_QUESTION: Final[JsonSchema] = {
+    "if": {"required": ["question"]},
+    "then": _given(["noise"], *_TERMS, "other_datasets"),
+    "else": _given(_TERMS, "noise", "stop"),
+}
+"""A claim with its terms, or a question in its place."""
+_CLAIM_OR_MISTAKEN: Final[JsonSchema] = {
+    "if": {"required": ["claim"], "properties": {"claim": {"type": "object"}}},
+    "then": {"properties": {"mistaken": NULL}},
+    "else": {"required": ["mistaken"], "properties": {"mistaken": {"type": "string"}}},
+}
+"""Exactly one of two fields that may be null."""
 _ANALYST_IF_VIA: Final[JsonSchema] = {
     "via": {"required": ["analyst"], "properties": {"analyst": {"type": "string"}}}
 }
@@ -133,19 +191,24 @@ _ANALYST_IF_VIA: Final[JsonSchema] = {
 
 def components() -> dict[str, JsonSchema]:
     """Return the schemas of the document by name."""
-    types = (MechanismRequest, PreviewRequest, *get_args(AdminRecord), *_ANSWERS)
+    records = (MechanismRequest, *get_args(ReservationStep), *get_args(AdminRecord))
+    types = (*records, PreviewRequest, *_BODIES)
     _, found = msgspec.json.schema_components(types, ref_template=TEMPLATE)
     for name, component in found.items():
         component["description"] = inspect.cleandoc(component.get("description", name))
         fields = component.get("properties", {})
         for field, schema in fields.items():
             fields[field] = narrowed(name, field, schema)
-    for kind in (_DECISION, _FIRST, _PROBLEM, *_OF_LEVELS):
+    for kind in (_DECISION, _FIRST, _PROBLEM, ReservationUpdate, HeldRow, *_OF_LEVELS):
         fields = found[kind.__name__]["properties"]
         for field, schema in fields.items():
             fields[field] = never_null(schema)
     found["LimitPolicy"] = _budget_of(found["Policy"])
     found["PreviewRequest"]["dependentSchemas"] = _ANALYST_IF_VIA
+    for name in ("MechanismRequest", "PreviewRequest"):
+        found[name] |= _CLAIM_OR_QUESTION
+    found["BatchLine"] = _BATCH_LINE
+    found["Resolve"] |= _CLAIM_OR_MISTAKEN
     for by, rule in USAGE_BY.items():
         found[f"UsageBy{by.title()}"] = _usage_by(found["UsageView"], by, rule)
     return PRIMITIVES | found

@@ -36,7 +36,7 @@ OF_WHY: Final[dict[str, dict[str, _Schema]]] = {
         "spent": _AMOUNT,
         "left": _AMOUNT,
         "at": _TIME,
-        "state": {"enum": ["open", "exhausted", "halted", "paused", "closed"]},
+        "state": {"enum": ["open", "exhausted", "halted", "paused", "suspended", "closed"]},
         "by_analyst": {"maxItems": MAX_SHOWN + 2},
         "by_purpose": {"maxItems": MAX_SHOWN + 1},
         "since": _COUNT,

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Mapping
 from typing import NamedTuple
 
 from accountant.partition.ids import decode_identity
 from accountant.records import DECODE_ERRORS, check_maker, decode_decision, encode
-from accountant.records.header import decode_header
+from accountant.records.header import DecisionHeader, decode_header
+from accountant.records.parts import lines_by_dataset
 from accountant.views.alerts import (
     alerts_of_decision,
     limit_alerts_of_decision,
@@ -50,7 +52,10 @@ class LogEvent:
         before, after: the stream's position before and after it.
     """
 
-    __slots__ = ("_alerts", "_encoded", "_line", "_value", "after", "before", "number", "partition")
+    __slots__ = (
+        *("_alerts", "_encoded", "_line", "_parts", "_value"),
+        *("after", "before", "number", "partition"),
+    )
 
     def __init__(self, partition: int, value: bytes, before: Position) -> None:
         try:
@@ -66,6 +71,7 @@ class LogEvent:
         self.before = before
         self._line = line
         self._value = value
+        self._parts = lines_by_dataset(line, value)
         self._alerts: tuple[Alert, ...] = ()
         self._encoded: bytes | None = None
 
@@ -82,63 +88,81 @@ class LogEvent:
             raise Unavailable(
                 f"partition {partition}: decision {made.number} follows {before.numbers[partition]}"
             )
-        line = made._line
-        if line.dataset is None:
-            return made
-        at_levels = may_alert_of_limits(line.outcome, line.levels)
-        if at_levels or may_alert(line.outcome, line.crossed):
-            view = await service.dataset(line.dataset)
-            if view is None:
-                raise Unavailable(f"dataset {line.dataset} is not shown yet")
-            decision = decode_decision(value)
-            made._alerts = alerts_of_decision(decision, view)
-            if at_levels:
-                levels = await service.levels(line.dataset)
-                made._alerts += tuple(limit_alerts_of_decision(decision, view, levels))
+        for line, own in made._parts:
+            if line.dataset is not None:
+                made._alerts += await _alerts_of(service, line.dataset, line, own)
         return made
 
     @property
-    def dataset(self) -> str | None:
-        """The decision's dataset, None without one."""
-        return self._line.dataset
+    def datasets(self) -> tuple[str | None, ...]:
+        """The decision's datasets; None alone where it has none."""
+        return tuple([line.dataset for line, _ in self._parts])
 
     def encoded(
-        self, wanted: EventFilter, *, sent: int = 0, access: DatasetAccess | None = WHOLE
+        self,
+        wanted: EventFilter,
+        *,
+        sent: int = 0,
+        access_of: Callable[[str | None], DatasetAccess | None] = lambda _: WHOLE,
     ) -> bytes:
         """Return the events for a client, without the first `sent`.
 
         Clients without a filter who see all share one encoding.
 
         Args:
-            access: the client's access to the dataset; None without any.
+            access_of: returns the client's access to a dataset; None without any.
         """
-        if access is None:
-            return b""
-        if wanted != EVERYTHING or sent or not access.sees_all:
-            return b"".join(self._events(wanted, sent, access))
+        accesses = {name: access_of(name) for name in self.datasets}
+        if wanted.dataset is not None:
+            accesses = {wanted.dataset: accesses.get(wanted.dataset)}
+        seen = {name: access for name, access in accesses.items() if access is not None}
+        if wanted != EVERYTHING or sent or not all(each.sees_all for each in seen.values()):
+            return b"".join(self._events(wanted, sent, seen))
+        if len(seen) < len(self.datasets):
+            return b"".join(self._events(wanted, 0, seen))
         if self._encoded is None:
-            self._encoded = b"".join(self._events(wanted, 0, access))
+            self._encoded = b"".join(self._events(wanted, 0, seen))
         return self._encoded
 
-    def _events(self, wanted: EventFilter, sent: int, access: DatasetAccess) -> list[bytes]:
-        if wanted.dataset is not None and wanted.dataset != self._line.dataset:
-            return []
+    def _events(
+        self, wanted: EventFilter, sent: int, seen: Mapping[str | None, DatasetAccess]
+    ) -> list[bytes]:
+        """Return the events for a client who sees these datasets.
+
+        A decision is one event where all of its datasets are shown, else one for each that is.
+        """
+        events = [*self._decision_events(wanted, seen)]
+        for alert in self._alerts:
+            access = seen.get(alert.dataset)
+            is_shown = access is not None and sees_alert(access, alert)
+            events.append((b"alert", encode(alert)) if is_shown else None)
         found = list[bytes]()
-        is_shown = sees_decision(access, self._line) and self._is_of(wanted.analyst)
-        for number, event in enumerate((None, *self._alerts), 1):
-            if number <= sent:
+        for number, event in enumerate(events, 1):
+            if event is None or number <= sent:
                 continue
-            if not (is_shown if event is None else sees_alert(access, event)):
-                continue
-            is_last = number > len(self._alerts)
+            is_last = number == len(events)
             place = self.after if is_last else self.before.within(self.partition, number)
-            if event is None:
-                found.append(
-                    _event(b"decision", redact_decision(access, self._line, self._value), place)
-                )
-            else:
-                found.append(_event(b"alert", encode(event), place))
+            found.append(_event(*event, place))
         return found
+
+    def _decision_events(
+        self, wanted: EventFilter, seen: Mapping[str | None, DatasetAccess]
+    ) -> Iterator[tuple[bytes, bytes] | None]:
+        shown = [
+            access is not None and sees_decision(access, line) and self._is_of(wanted.analyst)
+            for line, _ in self._parts
+            for access in (seen.get(line.dataset),)
+        ]
+        if all(shown):
+            access = seen[self.datasets[0]]
+            yield b"decision", redact_decision(access, self._line, self._value)
+            yield from [None] * (len(shown) - 1)
+            return
+        for (line, own), is_shown in zip(self._parts, shown, strict=True):
+            event = (
+                (b"decision", redact_decision(seen[line.dataset], line, own)) if is_shown else None
+            )
+            yield event
 
     def _is_of(self, analyst: str | None) -> bool:
         if analyst is None:
@@ -147,6 +171,23 @@ class LogEvent:
             return decode_identity(self._line.request).caller == analyst
         except DECODE_ERRORS:  # what was asked is no request
             return False
+
+
+async def _alerts_of(
+    service: LedgerService, dataset: str, line: DecisionHeader, value: bytes
+) -> tuple[Alert, ...]:
+    """Return the alerts of a decision as one dataset sees it."""
+    at_levels = may_alert_of_limits(line.outcome, line.levels)
+    if not at_levels and not may_alert(line.outcome, line.crossed):
+        return ()
+    view = await service.dataset(dataset)
+    if view is None:
+        raise Unavailable(f"dataset {dataset} is not shown yet")
+    decision = decode_decision(value)
+    found = alerts_of_decision(decision, view)
+    if at_levels:
+        found += tuple(limit_alerts_of_decision(decision, view, await service.levels(dataset)))
+    return found
 
 
 def _event(kind: bytes, data: bytes, place: Position) -> bytes:

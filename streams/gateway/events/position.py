@@ -17,7 +17,7 @@ _BYTES: Final = 6
 _HEX: Final = 2 * _BYTES
 _PREFIX: Final = len("sha256:")
 _FORM: Final = re.compile(
-    rf"1-([0-9a-f]{{{_HEX}}})-([0-9]{{1,15}}(?:\.[0-9]{{1,15}})*)(?:-([0-9]{{1,5}})\.([0-9]{{1,3}}))?"
+    rf"1-([0-9a-f]{{{_HEX}}})-([0-9]{{1,15}}(?:\.[0-9]{{1,15}})*)(?:-([0-9]{{1,5}})\.([0-9]{{1,4}}))?"
 )
 _MOST: Final = 200_000  # characters, checked before parsing; no header is this long
 

@@ -37,7 +37,7 @@ FOR_NEW_NAMES: Final = MAX_STREAMS // 10
 LAST_EVENT_ID: Final = "Last-Event-ID"
 
 _MEDIA_TYPE: Final = "text/event-stream"
-_DESCRIBED: Final = ResponseSpec(
+DESCRIBED: Final = ResponseSpec(
     str, generate_examples=False, media_type=_MEDIA_TYPE, description="server-sent events"
 )
 _RETRY_AFTER_S: Final = 5
@@ -49,7 +49,7 @@ _PAGE: Final = (
 )
 
 
-@get("/events", tags=["requests"], responses={200: _DESCRIBED})
+@get("/events", tags=["requests"], responses={200: DESCRIBED})
 async def stream_events(
     request: HttpRequest,
     crossed: Annotated[
@@ -73,7 +73,6 @@ async def stream_events(
     `Last-Event-ID`. 503 when the server has too many open streams, 429 when the caller has: close
     one, or connect again after Retry-After seconds.
     """
-    context = context_of(request)
     wanted = EventFilter(_name("dataset", dataset), _name("analyst", analyst))
     text = request.headers.get(LAST_EVENT_ID, "")
     position = Position.parse(text) if text else None
@@ -81,9 +80,7 @@ async def stream_events(
         raise _unknown_event_id(text, "it is not an event id of this version")
     if dataset is not None and await visibility_of(request).dataset(dataset) is None:
         raise HTTPProblem(await unknown_dataset(request, dataset))
-    streams: Streams = request.app.state.setdefault("streams", Streams())
-    caller = principal_of(request)
-    reading = streams.begin(context, None if caller is None else caller.name)
+    reading = begin_stream(request)
     try:
         return await _start_stream(request, reading, wanted, position, crossed=crossed)
     except PositionNotInLog as error:
@@ -95,6 +92,16 @@ async def stream_events(
     except BaseException:
         reading.close()
         raise
+
+
+def begin_stream(request: HttpRequest) -> OpenStream:
+    """Register a stream of a request's caller.
+
+    Raises: as `Streams.begin`.
+    """
+    streams: Streams = request.app.state.setdefault("streams", Streams())
+    caller = principal_of(request)
+    return streams.begin(context_of(request), None if caller is None else caller.name)
 
 
 def _name(field: str, text: str | None) -> str | None:
@@ -158,7 +165,7 @@ async def _start_stream(
     stream = EventStream(context.service, reading.buffer, wanted, position, visibility)
     # Read after subscribing: a threshold reached in between comes twice rather than never.
     before = await context.service.datasets() if crossed and position is None else []
-    return _StreamResponse(reading, stream.pieces(before))
+    return StreamResponse(reading, stream.pieces(before))
 
 
 class Streams:
@@ -209,7 +216,7 @@ class OpenStream:
         self._streams.end(self)
 
 
-class _StreamResponse(ASGIStreamingResponse):
+class StreamResponse(ASGIStreamingResponse):
     """The response to one client; it unregisters the stream however the response ends.
 
     The generator cannot do that. Its `finally` does not exist yet if the server stops before the

@@ -197,10 +197,10 @@ class EventStream:
         accesses = dict[str | None, DatasetAccess | None]()
         for log_event in found:
             _, sent = self._position.begun or (0, 0)
-            if log_event.dataset not in accesses:
-                accesses[log_event.dataset] = self._access(log_event.dataset)
-            access = accesses[log_event.dataset]
-            event = log_event.encoded(self._wanted, sent=sent, access=access)
+            for dataset in log_event.datasets:
+                if dataset not in accesses:
+                    accesses[dataset] = self._access(dataset)
+            event = log_event.encoded(self._wanted, sent=sent, access_of=accesses.get)
             self._position = log_event.after
             self._unsent += 1
             if event:

@@ -19,7 +19,7 @@ from streams.kafka.acls.bindings import (
     Operation,
     every_binding,
 )
-from streams.kafka.acls.roles import ROLES
+from streams.kafka.acls.roles import ANSWER_IDS, ROLES
 from streams.kafka.deployment import Deployment
 from streams.kafka.topics import SETTINGS
 
@@ -142,7 +142,11 @@ def compare(
 
 def rights(deployment: Deployment, bindings: Iterable[Binding]) -> dict[str, frozenset[Right]]:
     """Return each principal's operations on the ledger, of those in `_MATTERS`."""
-    ids = (f"{deployment.application}-{number}" for number in range(deployment.partitions))
+    ids = [
+        f"{deployment.application}-{kind}{number}"
+        for kind in ("", ANSWER_IDS)
+        for number in range(deployment.partitions)
+    ]
     groups = (f"{deployment.application}{end}" for end in ("", "-webhook"))
     resources = [
         *((Kind.TOPIC, deployment.topics.of(topic)) for topic in SETTINGS),

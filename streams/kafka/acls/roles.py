@@ -16,6 +16,8 @@ from streams.kafka.deployment import Deployment
 _READ: Final = (Operation.READ,)
 _WRITE: Final = (Operation.WRITE,)
 _DESCRIBE: Final = (Operation.DESCRIBE,)
+ANSWER_IDS: Final = "answers-"
+"""What precedes the partition in a curator's transactional ids, after the application."""
 _MAINTAIN: Final = (
     Operation.READ,
     Operation.WRITE,
@@ -35,6 +37,7 @@ class Role:
         meaning: the processes, in words.
         topics: operations by topic; the keys are those of `topics.SETTINGS`.
         transactional_ids: operations on the application's transactional ids.
+        ids_of: which of them, by what follows the application's name; "" for all.
         groups: operations by the suffix of a group's name, after the application.
         cluster: operations on the cluster.
     """
@@ -42,6 +45,7 @@ class Role:
     meaning: str
     topics: Mapping[str, _Operations] = field(default_factory=dict)
     transactional_ids: _Operations = ()
+    ids_of: str = ""
     groups: Mapping[str, _Operations] = field(default_factory=dict)
     cluster: _Operations = ()
 
@@ -56,7 +60,7 @@ class Role:
                 principal=principal,
                 operation=each,
                 kind=Kind.TRANSACTIONAL_ID,
-                name=f"{deployment.application}-",
+                name=f"{deployment.application}-{self.ids_of}",
                 prefixed=True,
             )
         for end, operations in self.groups.items():
@@ -81,8 +85,25 @@ ROLES: Final[Mapping[str, Role]] = {
         topics={"requests": _WRITE, "decisions": _READ, "state": _READ},
     ),
     "gateway": Role(
-        meaning="`gateway`: writes authenticated requests, reads the ledger",
-        topics={"requests": _WRITE, "admin": _WRITE, "decisions": _READ, "state": _READ},
+        meaning="`gateway`: writes authenticated requests, reads the ledger and the answers",
+        topics={
+            "requests": _WRITE,
+            "admin": _WRITE,
+            "decisions": _READ,
+            "state": _READ,
+            "answers": _READ,
+        },
+    ),
+    "curator": Role(
+        meaning="`curator`: runs questions, and is the only writer of the answers",
+        topics={
+            "requests": _WRITE,
+            "decisions": _READ,
+            "state": _READ,
+            "answers": (*_READ, *_WRITE),
+        },
+        transactional_ids=_WRITE,
+        ids_of=ANSWER_IDS,
     ),
     "worker": Role(
         meaning="`worker`: decides, and is the only writer of the ledger",
@@ -94,6 +115,7 @@ ROLES: Final[Mapping[str, Role]] = {
             "state": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
             "dead_letters": (*_WRITE, Operation.DESCRIBE_CONFIGS),
             "alerts": (*_READ, *_WRITE, Operation.DESCRIBE_CONFIGS),
+            "answers": (*_DESCRIBE, Operation.DESCRIBE_CONFIGS),
         },
         transactional_ids=_WRITE,
         groups={"": _READ, "-webhook": _READ},
@@ -102,7 +124,8 @@ ROLES: Final[Mapping[str, Role]] = {
         meaning="`topics`, `log restore`, `clock reset`, `key rotate`, `accept-rollback`: may "
         "write everything, so use it by hand and only while needed",
         topics=dict.fromkeys(
-            ("requests", "admin", "decisions", "state", "dead_letters", "alerts"), _MAINTAIN
+            ("requests", "admin", "decisions", "state", "dead_letters", "alerts", "answers"),
+            _MAINTAIN,
         ),
         transactional_ids=_WRITE,
         groups={"": _DESCRIBE},

@@ -8,11 +8,15 @@ from functools import partial
 from accountant.advice.preview import Preview, preview
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.wire import LevelRow
-from accountant.partition.key_hash import partition_of
-from accountant.records import PartitionRow, decode_decision
+from accountant.partition import hash_of
+from accountant.partition.key_hash import home_of
+from accountant.records import DECODE_ERRORS, PartitionRow, decode_decision
 from accountant.records.header import DecisionHeader
 from accountant.records.outcomes import Outcome
+from accountant.records.placement import Placement
 from accountant.records.previews import PreviewRequest
+from accountant.records.reservation_rows import ReservationRow
+from accountant.reservations.reservation import Reservation
 from accountant.times import from_iso
 from accountant.views.alerts import limit_alerts_of_decision, may_alert_of_limits
 from accountant.views.datasets import Alert, DatasetView
@@ -27,6 +31,8 @@ from accountant.views.limit_views import (
 )
 from accountant.views.members import MemberViews
 from accountant.views.population import ordered_before
+from accountant.views.reservation_follower import ReservationFollower
+from accountant.views.reservations import OpenReservations
 from streams.clock import Clock
 from streams.logs import get_logger
 
@@ -34,17 +40,21 @@ _log = get_logger(__name__)
 
 
 class FollowerLimits:
-    """The limits of every dataset, and the budget that remains under them.
+    """The limits and open reservations of every dataset, and the budget that remains.
 
     Args:
-        partitions: how many the ledger has.
+        partitions, placement: of the ledger.
     """
 
-    def __init__(self, members: MemberViews, clock: Clock, partitions: int) -> None:
+    def __init__(
+        self, members: MemberViews, clock: Clock, partitions: int, placement: Placement
+    ) -> None:
         self._members = members
         self._clock = clock
         self._partitions = partitions
+        self._placement = placement
         self._levels = LevelFollower()
+        self._reservations = ReservationFollower()
         self._decided: dict[int, tuple[int, int]] = {}  # by partition: last decision and its time
 
     def take_row(self, row: LevelRow) -> None:
@@ -54,6 +64,13 @@ class FollowerLimits:
         """
         self._levels.take_row(row)
 
+    def take_reservation_row(self, row: ReservationRow) -> None:
+        """Apply a reservation's row.
+
+        Raises: ValueError: an amount in it is not a number.
+        """
+        self._reservations.take_row(row)
+
     def take_partition_row(self, row: PartitionRow) -> None:
         """Apply a partition's own row: its clock, and the resets of that clock."""
         partition = row.genesis.partition
@@ -61,19 +78,36 @@ class FollowerLimits:
         self._take_time(partition, row.partition_sequence, row.decided_at)
 
     def take_lines(
-        self, partition: int, lines: Sequence[DecisionHeader], views: Mapping[str, DatasetView]
+        self,
+        partition: int,
+        lines: Sequence[DecisionHeader],
+        values: Sequence[bytes],
+        views: Mapping[str, DatasetView],
     ) -> None:
-        """Apply one or more decisions in the log's order; `views` are the state after them."""
+        """Apply one or more decisions in the log's order.
+
+        Args:
+            values: the decisions' bytes.
+            views: the state after them.
+        """
         last = lines[-1]
         self._take_time(partition, last.partition_sequence, from_iso(last.decided_at))
-        for line in lines:
-            if line.limit is None and not line.levels and line.outcome is not Outcome.CLOCK_RESET:
+        for line, value in zip(lines, values, strict=True):
+            moves = line.limit is not None or line.levels or line.outcome is Outcome.CLOCK_RESET
+            reserves = line.reservation is not None or self._reservations.has(line.dataset)
+            if not moves and not reserves:
                 continue
             view = None if line.dataset is None else views.get(line.dataset)
             plan = None if view is None else plan_of(view)
             try:
+                charges = self._levels.charges(partition, line, plan)
                 self._levels.take_line(partition, line, plan)
-            except ValueError as error:  # the partition's owner halts at it and reports it
+                if reserves:
+                    grants = line.outcome is Outcome.RESERVED
+                    digest = (line.part_of or hash_of(value)) if grants else ""
+                    self._reservations.take_line(line, value, digest, charges)
+            except (*DECODE_ERRORS, ValueError) as error:
+                # The partition's owner halts at it and reports it.
                 _log.warning("level_unreadable", partition=partition, why=str(error))
 
     def alerts(
@@ -101,6 +135,19 @@ class FollowerLimits:
         """As `Service.ordered_before`."""
         return ordered_before([self._levels.resets(number) for number in range(self._partitions)])
 
+    def reservations(self, view: DatasetView) -> OpenReservations:
+        """As `LedgerService.open_reservations`."""
+        name = view.dataset
+        partition = home_of(name, self._placement, self._partitions)
+        _, decided_at = self._decided.get(partition, (-1, 0))
+        at = max(decided_at, self._reservations.latest_at(name))
+        found = self._reservations.of(name)
+        return OpenReservations(found, at, self._reservations.request_ids(name))
+
+    def reservation(self, dataset: str, grant: str) -> Reservation | None:
+        """As `LedgerService.open_reservation`."""
+        return self._reservations.get(dataset, grant)
+
     def levels(self, view: DatasetView) -> list[LevelView]:
         """As `Service.levels`."""
         return level_views(self._dataset_limits(view))
@@ -117,16 +164,21 @@ class FollowerLimits:
         team = team_of(rows[analyst], divided.at)
         levels = divided.levels.for_analyst(view.dataset, analyst, team)
         divided = divided._replace(levels=levels)
-        return partial(preview, view, asked, divided, lambda _, name: rows.get(name))
+        roster = self._members.of
+        return partial(preview, view, asked, divided, lambda _, name: rows.get(name), roster)
 
     def _dataset_limits(self, view: DatasetView) -> DatasetLimits:
-        partition = partition_of(view.dataset.encode(), self._partitions)
+        partition = home_of(view.dataset, self._placement, self._partitions)
         # Use the partition's last decision: after a clock reset, a dataset's own last decision
         # may lie in the future.
         _, decided_at = self._decided.get(partition, (-1, 0))
         at = max(self._clock.now(), decided_at)
         return DatasetLimits(
-            ledger_of(view), self._levels.table, at, self._levels.resets(partition)
+            ledger_of(view),
+            self._levels.table,
+            at,
+            self._levels.resets(partition),
+            self._reservations.of(view.dataset),
         )
 
     def _team_of(self, view: DatasetView, analyst: str, at: int) -> str:

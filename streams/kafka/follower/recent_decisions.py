@@ -7,7 +7,7 @@ from typing import Final
 
 from accountant.partition.ids import decode_identity
 from accountant.records.header import DecisionHeader
-from accountant.records.outcomes import PAUSES, SETS_MEMBERS, Outcome
+from accountant.records.outcomes import GRANTS, PAUSES, SETS_MEMBERS, STEPS, Outcome
 from accountant.times import issued_at
 from streams.clock import Clock
 
@@ -15,8 +15,8 @@ _MAX_RECENT: Final = 20_000
 _MAX_INDEXED: Final = 200_000
 _FINAL: Final = frozenset(
     {
-        *(Outcome.GRANTED, Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED),
-        *(*SETS_MEMBERS, *PAUSES),
+        *(Outcome.REFUSED, Outcome.AMENDED, Outcome.CLOSED, Outcome.RESOLVED),
+        *(*GRANTS, *STEPS, *SETS_MEMBERS, *PAUSES),
     }
 )
 InputPosition = tuple[int, str, int]

@@ -103,7 +103,10 @@ class Tail:
                     if isinstance(error, Refused) and not self._caught_up.is_set():
                         raise
                     why = f"{type(error).__name__}: {error}"
-                    self.trouble = f"decisions cannot be read: {why}"
+                    self.trouble = (
+                        f"decisions cannot be read: {why}. Check the brokers and the network; this "
+                        "process tries again by itself"
+                    )
                     _log.warning("tail_interrupted", why=why)
                     await asyncio.sleep(_RETRY_S)
         finally:

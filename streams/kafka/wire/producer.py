@@ -26,6 +26,7 @@ from aiokafka.protocol.transaction import (
 from streams.errors import CommitUnknown, JournalFault, Refused
 from streams.kafka.wire.batches import Batch, Fields, ProducerId, batches
 from streams.kafka.wire.brokers import AWAY_S, Brokers
+from streams.kafka.wire.describe_transactions import DescribeTransactionsRequest
 from streams.kafka.wire.errors import translate_errors
 from streams.kafka.wire.security import Cluster
 
@@ -133,13 +134,45 @@ class TransactionalProducer:
                         # 3. All replicas must have every batch before the end makes them visible.
                         await self._write(pending)
                         # 4. Sent once: a second EndTxn could end the next transaction instead.
-                        await self._end()
+                        await self._end(commit=True)
             except BaseException as error:
                 # The transaction may still be open: this producer must add nothing to it.
                 self._over = True
                 if isinstance(error, TimeoutError):
                     raise CommitUnknown("the broker did not answer in time") from None
                 raise
+
+    async def broker_time(self, tp: TopicPartition) -> int:
+        """Return the time of the broker that coordinates this producer's transactions.
+
+        No request of the protocol returns a broker's time as such. The coordinator records by its
+        own clock when a transaction begins, so this begins one, describes it and aborts it. The
+        only trace is the abort's marker in the partition.
+
+        Args:
+            tp: a partition that this producer may write to.
+        Returns: milliseconds since 1970.
+        Raises: JournalFault, Refused: it is not known; this producer can no longer be used.
+        """
+        self._check_not_over()
+        with translate_errors():
+            try:
+                async with asyncio.timeout(_PATIENCE_S):
+                    await self._add([tp])
+                    began = await self._began_at()
+                    await self._end(commit=False)
+            except BaseException:
+                self._over = True
+                raise
+        return began
+
+    async def _began_at(self) -> int:
+        answer = await self._brokers.ask_coordinator(DescribeTransactionsRequest(self._id))
+        ((code, _, _, _, began, *_),) = answer.transaction_states
+        error = kafka.for_code(code)
+        if error is not kafka.NoError:
+            raise error(self._id)
+        return int(began)
 
     def _batches(
         self, partition: int, records: dict[str, Iterable[Fields]]
@@ -236,8 +269,8 @@ class TransactionalProducer:
             for partition, code, offset, *_ in partitions
         ]
 
-    async def _end(self) -> None:
-        request = EndTxnRequest(self._id, *self._producer, True)
+    async def _end(self, *, commit: bool) -> None:
+        request = EndTxnRequest(self._id, *self._producer, commit)
         answer = await self._brokers.ask_coordinator(request)
         error = kafka.for_code(answer.error_code)
         if error is not kafka.NoError:

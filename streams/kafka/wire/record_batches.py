@@ -21,6 +21,7 @@ _HEAD: Final = struct.Struct(">qiibIhiqqqhii")
 _LENGTH: Final = struct.Struct(">8xi")
 _CHECKED_FROM: Final = struct.calcsize(">qiibI")
 _FORMAT: Final = 2
+_MAX_HEADERS: Final = 100  # of a record that is worth reading
 _CODEC, _LOG_APPEND_TIME, _CONTROL = 0x07, 0x08, 0x20
 
 _UNPACK: Final[dict[int, Callable[[bytes], bytes]]] = {
@@ -36,7 +37,8 @@ class BatchContents(NamedTuple):
     """The contents of some batches.
 
     Attributes:
-        records: the records without their headers, which no reader needs.
+        records: the records; headers that cannot be read are left out, since no decision needs
+            them.
         next: the offset after the last batch, which may hold markers; None without a batch.
     """
 
@@ -94,6 +96,7 @@ def _records(batch: bytes, head: tuple[int, ...], tp: TopicPartition) -> Iterato
         value, at = _field(body, at)
         if at > end:
             raise IndexError(at)
+        headers = _headers(body[at:end])
         at = end
         yield ConsumerRecord(
             tp.topic,
@@ -108,8 +111,24 @@ def _records(batch: bytes, head: tuple[int, ...], tp: TopicPartition) -> Iterato
             None,
             -1 if key is None else len(key),
             -1 if value is None else len(value),
-            (),
+            headers,
         )
+
+
+def _headers(data: bytes) -> tuple[tuple[str, bytes | None], ...]:
+    """Return a record's headers, none if they are damaged or very many."""
+    found = []
+    try:
+        count, at = _varint(data, 0, 32)
+        if count > _MAX_HEADERS:
+            return ()
+        for _ in range(count):
+            name, at = _field(data, at)
+            value, at = _field(data, at)
+            found.append(((name or b"").decode("utf-8", "replace"), value))
+    except IndexError:
+        return ()
+    return tuple(found) if at <= len(data) else ()
 
 
 def _body(batch: bytes, attributes: int) -> bytes:

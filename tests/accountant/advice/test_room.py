@@ -24,6 +24,7 @@ def pace(left: str, ends_at: str, used: str = "0.1") -> LevelView:
         budget={"epsilon": "1"},
         used={"epsilon": used},
         left={"epsilon": left},
+        spent_ratio=float(used),
         begins_at="2026-11-23T00:00:00.000Z",
         ends_at=ends_at,
     )
@@ -55,5 +56,5 @@ def test_the_tightest_limit_is_named_with_a_time_only_if_waiting_helps(
         levels=levels,
     )
     found = tightest(budget)
-    assert (found.unit, found.left, found.room.what) == ("epsilon", Decimal(left), what)
+    assert (found.room.unit, found.room.left, found.room.what) == ("epsilon", Decimal(left), what)
     assert found.more_at == more_at

@@ -134,12 +134,12 @@ def test_the_text_of_a_refused_admin_request_names_its_subject(
         ),
         (
             record(Reason.LIMIT_NOT_POSSIBLE, "limit", scope="team", name="red", reserved="0.1"),
-            CurrentDataset(view(filter="gdp")),
-            ("filter gdp", "10 %", "team red", "--epsilon"),
+            CurrentDataset(view(filter="advanced_2016", delta="1e-6")),
+            ("filter advanced_2016", "10 %", "team red", "--epsilon"),
         ),
         (
             record(Reason.LIMIT_NOT_POSSIBLE, "limit", scope="team", name="red", reserved="0.1"),
-            CurrentDataset(view(beside="basic")),
+            CurrentDataset(view(filter="zcdp_tight", beside="basic")),
             ("`beside: basic`", "10 %"),
         ),
         (

@@ -25,6 +25,7 @@ def views(part: str = "0.05", budget: str = "0.05") -> tuple[LevelView, ...]:
         budget={"epsilon": budget},
         used={},
         left={},
+        spent_ratio=0.0,
         begins_at="2026-12-01T00:00:00.000Z",
         ends_at=ENDS,
     )

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from accountant.display.numbers import (
     counting_amounts,
     counting_cost,
+    counting_line,
     exact_percent,
     part_of,
     percents,
@@ -110,7 +111,8 @@ def test_owners_words_are_exact() -> None:
 def test_sums_have_their_signs() -> None:
     assert spent_line({"rho": "0.5", "loss_epsilon": "2", "delta": "0"}) == "ρ 0.5, loss epsilon 2"
     assert remaining_line({"epsilon": "0.5", "delta": "0"}) == "ε 0.5, δ 0"
-    assert remaining_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
+    assert counting_line({"epsilon": "0", "delta": "0"}, {"epsilon": "1", "delta": "0"}) == "ε 0"
+    assert counting_line({"rho": "0.1", "epsilon": "0"}, {"rho": "1", "epsilon": "1"}) == "ρ 0.1"
     assert spent_line(None) == remaining_line(None) == ""
 
 

@@ -51,7 +51,7 @@ def refused(**given: Any) -> Decision:
         (
             LimitName("team", "blue", "pace"),
             "The period limit of team blue",
-            "a whole period is too small",
+            "a whole period of the period limit of team blue is too small",
         ),
     ],
 )
@@ -108,7 +108,7 @@ def test_a_claim_for_another_unit_is_shown_beside_the_policy() -> None:
         ({"analyst": "ana"}, "ana is not an analyst of dataset census."),
         (
             {"analyst": "ana", "via": "tumult"},
-            "ana is not an analyst of dataset census, or tumult not its engine.",
+            "ana is not an analyst of dataset census, or tumult not its engine or curator.",
         ),
         ({}, REASONS[Reason.NOT_PERMITTED].meaning),
     ],

@@ -17,7 +17,6 @@ from accountant.errors import RequestInvalid
 from accountant.filters import FILTERS
 from accountant.filters.beside import ENDED, WITHOUT
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.settlement import Ruling, settle_ex_post, void
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
 from accountant.records import Decision
@@ -25,6 +24,7 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from tests.accountant.filters.policies import POLICIES, opened
+from tests.accountant.returned import by_paying, by_voiding
 from tests.accountant.world import World
 
 BUDGET: dict[str, Any] = {"epsilon": "1", "delta": "1e-6"}
@@ -240,24 +240,19 @@ class TestReservations:
     def test_voiding_the_claim_that_ended_the_filter_returns_only_epsilon(self, name: str) -> None:
         plan, added = self.charged(name, "pure:0.5", "pure:0.1")
         for text, charged in zip(("pure:0.5", "pure:0.1"), added, strict=True):
-            settled = void(plan, check_claim(parse_claim(text)), charged, has_begun=False)
-            returned = self.named(plan, settled.returned)
-            assert settled.ruling is Ruling.VOIDED
+            back = by_voiding(plan, check_claim(parse_claim(text)), charged)
+            returned = self.named(plan, back)
             assert returned == {"epsilon": int(float(text[5:]) * 10) * UNIT // 10}
 
     def test_voiding_a_claim_without_an_epsilon_lowers_their_count(self) -> None:
         text = "gaussian:sigma=100,sensitivity=1"
         plan, added = self.charged("zcdp_tight", text, text)
-        returned = void(plan, check_claim(parse_claim(text)), added[1], has_begun=False).returned
+        returned = by_voiding(plan, check_claim(parse_claim(text)), added[1])
         assert self.named(plan, returned) == {"rho": added[1][0], WITHOUT: UNIT}
 
     def test_a_settlement_ex_post_lowers_the_sum_of_epsilons_and_no_other_filter_s(self) -> None:
         claim = ExPost("0.3")
         for name, own in (("zcdp_tight", set()), ("split", {"ex_post_epsilon"})):
             plan, _ = self.charged(name, "ex_post:0.3")
-            settled = settle_ex_post(plan, claim, paid=Decimal("0.1"), has_begun=True)
-            assert set(self.named(plan, settled.returned)) == {"epsilon", *own}
-            alone = settle_ex_post(
-                plan, claim, paid=Decimal("0.1"), has_begun=True, by_basic_alone=True
-            )
-            assert self.named(plan, alone.returned) == {"epsilon": UNIT // 5}
+            returned = by_paying(plan, claim, Decimal("0.1"))
+            assert set(self.named(plan, returned)) == {"epsilon", *own}

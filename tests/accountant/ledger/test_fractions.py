@@ -21,7 +21,6 @@ from accountant.claims.text import claim_text, parse_claim
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.settlement import settle_brownian, settle_ex_post, void
 from accountant.ledger.snapshots import ledger_of_row, snapshot
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import CompiledPolicy, open_plan
@@ -31,6 +30,7 @@ from accountant.records.previews import PreviewRequest
 from accountant.replay.audit import audit
 from accountant.replay.replay import state_rows
 from accountant.views.datasets import view_of_ledger
+from tests.accountant.returned import by_paying, by_showing, by_voiding
 from tests.accountant.world import World
 from tests.nightly import rounds
 
@@ -172,8 +172,8 @@ def test_a_settled_claim_stays_charged_exactly_the_amount_paid() -> None:
         assert (charged is None) == (times == 3)
         if charged is None:
             break
-        settled = settle_ex_post(plan, reserved, paid=Fraction(1, 3), has_begun=True)
-        spent = tuple(a - b for a, b in zip(charged, settled.returned, strict=True))
+        returned = by_paying(plan, reserved, Fraction(1, 3))
+        spent = tuple(a - b for a, b in zip(charged, returned, strict=True))
         assert Fraction(parts_of(spent[0]), PARTS) == Fraction(times * 10**40, 3)
     # The third could not reserve a unit more than is left; it pays a third all the same.
     last = c.ExPost("0.3333333333333333333333333333333333333333")
@@ -184,10 +184,9 @@ def test_an_early_settlement_and_a_void_return_the_exact_unused_fraction() -> No
     plan = plan_of(ZCDP)
     reserved = c.Brownian("3", "1", "6")
     charged = price(check_claim(reserved), plan.priced).amounts
-    settled = settle_brownian(plan, reserved, shown="4", has_begun=True)
-    kept = charged[0] - settled.returned[0]
+    kept = charged[0] - by_showing(plan, reserved, "4")[0]
     assert Fraction(parts_of(kept), PARTS) == Fraction(10**40, 24)
-    assert void(plan, check_claim(reserved), charged, has_begun=False).returned == charged
+    assert by_voiding(plan, check_claim(reserved), charged) == charged
 
 
 @pytest.mark.parametrize(

@@ -13,31 +13,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from accountant import claims as c
-from accountant.amounts import UNIT, Units, parse_units
+from accountant.amounts import UNIT, Units
 from accountant.claims import check_claim
 from accountant.claims.price import price
-from accountant.claims.text import parse_claim
 from accountant.conversions.gdp import mu_of_pure
 from accountant.filters import FILTERS
 from accountant.fractional import PARTS, parts_of
 from accountant.ledger.adjudicate import adjudicate
-from accountant.ledger.settlement import (
-    Ruling,
-    Settlement,
-    noise_reduction_cost,
-    settle_brownian,
-    settle_ex_post,
-    settle_in_full,
-    void,
-    voidable_price,
-)
+from accountant.ledger.settlement import noise_reduction_cost, voidable_price
 from accountant.policy import Policy
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import decode_policy
 from accountant.records.outcomes import Outcome
 from tests.accountant import exact
 from tests.accountant.filters.policies import POLICIES, opened, plan_of
-from tests.accountant.world import World
+from tests.accountant.returned import by_paying, by_showing, by_voiding
 
 EVERY_ODOMETER = (
     {"type": "basic"},
@@ -56,8 +46,8 @@ def charge_of(policy: Policy, claim: c.Claim) -> tuple[CompiledPolicy, tuple[Uni
     return ledger.plan, ledger.totals
 
 
-def by_name(plan: CompiledPolicy, settlement: Settlement) -> dict[str, Units]:
-    return {n: a for n, a in zip(plan.sums, settlement.returned, strict=True) if a}
+def by_name(plan: CompiledPolicy, returned: tuple[Units, ...]) -> dict[str, Units]:
+    return {n: a for n, a in zip(plan.sums, returned, strict=True) if a}
 
 
 class TestExPost:
@@ -73,23 +63,22 @@ class TestExPost:
         self, name: str, sums: set[str]
     ) -> None:
         plan, _ = charge_of(POLICIES[name], SHOWN)
-        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
-        assert settled.ruling is Ruling.SETTLED
+        settled = by_paying(plan, SHOWN, Decimal("0.1"))
         assert by_name(plan, settled) == dict.fromkeys(sums, 15 * UNIT // 100)
 
     @pytest.mark.parametrize("name", sorted(set(FILTERS) - {"basic", "ex_post", "split"}))
     def test_filters_without_settlement_return_nothing(self, name: str) -> None:
         plan = plan_of(POLICIES[name])
-        settled = settle_ex_post(plan, SHOWN, paid=Decimal("0.1"), has_begun=True)
-        assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
+        settled = by_paying(plan, SHOWN, Decimal("0.1"))
+        assert by_name(plan, settled) == {}
 
     def test_odometers_get_the_unpaid_epsilon_back_but_no_delta(self) -> None:
         wire = {"filter": "basic", "epsilon": "1", "delta": "1e-6", "odometers": EVERY_ODOMETER}
         policy = decode_policy(msgspec.json.encode(wire))
         plan, totals = charge_of(policy, SHOWN)
-        settled = settle_ex_post(plan, SHOWN, paid=Fraction(1, 10), has_begun=True)
+        settled = by_paying(plan, SHOWN, Fraction(1, 10))
         assert set(by_name(plan, settled)) == {"epsilon", "loss_epsilon", "loss_ex_post"}
-        after = tuple(a - b for a, b in zip(totals, settled.returned, strict=True))
+        after = tuple(a - b for a, b in zip(totals, settled, strict=True))
         basic, mixture = plan.readings(after)
         assert basic == pytest.approx(0.1, rel=1e-12)
         before = plan.readings(totals)[1]
@@ -101,22 +90,9 @@ class TestExPost:
     @given(st.fractions(0, Fraction("0.25")))
     def test_a_settled_claim_stays_charged_its_payment_rounded_up(self, paid: Fraction) -> None:
         plan, totals = charge_of(POLICIES["ex_post"], SHOWN)
-        returned = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True).returned[0]
+        returned = by_paying(plan, SHOWN, paid)[0]
         kept = Fraction(parts_of(int(totals[0]) - returned), PARTS)
         assert paid <= kept / UNIT <= paid * (1 + Fraction(1, 10**12)) + Fraction(1, UNIT)
-
-    @pytest.mark.parametrize("paid", [Fraction("0.25") + Fraction(1, 10**30), Fraction(-1, 10**30)])
-    def test_more_than_the_maximum_is_refused_and_closes_the_dataset(self, paid: Fraction) -> None:
-        plan = plan_of(POLICIES["basic"])
-        settled = settle_ex_post(plan, SHOWN, paid=paid, has_begun=True)
-        assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
-        assert settled.why is not None
-
-    def test_a_claim_that_never_began_is_not_settled(self) -> None:
-        plan = plan_of(POLICIES["basic"])
-        assert (
-            settle_ex_post(plan, SHOWN, paid=Fraction(0), has_begun=False).ruling is Ruling.REFUSED
-        )
 
     def test_noise_reduction_pays_for_the_last_scale_shown(self) -> None:
         assert noise_reduction_cost(sensitivity=Fraction(2), scale=Fraction(16)) == Fraction(1, 8)
@@ -126,56 +102,41 @@ class TestBrownian:
     @pytest.mark.parametrize("name", ["zcdp", "zcdp_tight", "unified_brownian", "split"])
     def test_a_session_returns_the_rho_of_the_answers_it_did_not_show(self, name: str) -> None:
         plan, totals = charge_of(POLICIES[name], SESSION)
-        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
-        assert settled.ruling is Ruling.SETTLED
-        assert settled.returned[0] == (Fraction(1, 800) - Fraction(1, 2000)) * UNIT
-        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        settled = by_showing(plan, SESSION, "1000")
+        assert settled[0] == (Fraction(1, 800) - Fraction(1, 2000)) * UNIT
+        kept = Fraction(int(totals[0]) - int(settled[0]), UNIT)
         assert kept == Fraction(1, 2000) - Fraction(1, 5000)
 
     def test_fully_adaptive_returns_twice_that(self) -> None:
         plan = plan_of(POLICIES["fully_adaptive"])
-        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
-        assert settled.returned[0] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
+        settled = by_showing(plan, SESSION, "1000")
+        assert settled[0] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
 
     def test_gdp_residue_returns_mu_squared(self) -> None:
         plan, totals = charge_of(RESIDUE, SESSION)
-        settled = settle_brownian(plan, SESSION, shown="1000", has_begun=True)
+        settled = by_showing(plan, SESSION, "1000")
         assert by_name(plan, settled)["mu_squared"] == (Fraction(1, 400) - Fraction(1, 1000)) * UNIT
-        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        kept = Fraction(int(totals[0]) - int(settled[0]), UNIT)
         assert kept == Fraction(1, 1000) - Fraction(1, 2500)
 
     def test_a_session_stopped_just_after_its_start_pays_only_the_difference(self) -> None:
         plan, totals = charge_of(POLICIES["zcdp_tight"], SESSION)
         shown = "2499.999999999999999999999999999999"
-        settled = settle_brownian(plan, SESSION, shown=shown, has_begun=True)
-        assert settled.ruling is Ruling.SETTLED
+        settled = by_showing(plan, SESSION, shown)
         due = (1 / Fraction(shown) - Fraction(1, 2500)) / 2
-        kept = Fraction(int(totals[0]) - int(settled.returned[0]), UNIT)
+        kept = Fraction(int(totals[0]) - int(settled[0]), UNIT)
         assert due <= kept < due + Fraction(1, UNIT)
 
     def test_to_the_end_nothing_comes_back(self) -> None:
         plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown="400", has_begun=True)
-        assert (settled.ruling, by_name(plan, settled)) == (Ruling.SETTLED, {})
-
-    def test_less_noise_than_reserved_is_refused_and_closes_the_dataset(self) -> None:
-        plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown="399.999", has_begun=True)
-        assert (settled.ruling, by_name(plan, settled)) == (Ruling.CLOSE, {})
-
-    @pytest.mark.parametrize(("shown", "begun"), [("2500", True), ("9000", True), ("1000", False)])
-    def test_a_variance_that_the_session_cannot_have_shown_is_refused(
-        self, shown: str, begun: bool
-    ) -> None:
-        plan = plan_of(POLICIES["zcdp_tight"])
-        settled = settle_brownian(plan, SESSION, shown=shown, has_begun=begun)
-        assert (settled.ruling, by_name(plan, settled)) == (Ruling.REFUSED, {})
+        settled = by_showing(plan, SESSION, "400")
+        assert by_name(plan, settled) == {}
 
     def test_consecutive_sessions_cost_as_much_as_one_whole_session(self) -> None:
         """From nothing to 2500, reserved to 400 and stopped at 1000, on to 400."""
         plan, first = charge_of(POLICIES["zcdp"], c.Brownian("2500", "1"))
         _, second = charge_of(POLICIES["zcdp"], SESSION)
-        back = settle_brownian(plan, SESSION, shown="1000", has_begun=True).returned
+        back = by_showing(plan, SESSION, "1000")
         _, third = charge_of(POLICIES["zcdp"], c.Brownian("400", "1", "1000"))
         total = int(first[0]) + int(second[0]) - int(back[0]) + int(third[0])
         assert total == Fraction(1, 800) * UNIT
@@ -186,44 +147,29 @@ class TestVoiding:
     def test_voiding_a_claim_before_it_began_returns_its_whole_charge(self, name: str) -> None:
         claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
         plan, totals = charge_of(POLICIES[name], claim)
-        voided = void(plan, check_claim(claim), totals, has_begun=False)
-        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
-        assert voidable_price(plan, check_claim(claim)) is price(check_claim(claim), plan.priced)
-
-    @pytest.mark.parametrize("name", sorted(FILTERS))
-    def test_after_a_look_nothing_does(self, name: str) -> None:
-        claim = c.ExPost("0.01") if name == "ex_post" else c.Pure("0.01")
-        plan, totals = charge_of(POLICIES[name], claim)
-        voided = void(plan, check_claim(claim), totals, has_begun=True)
-        assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
-
-    def test_voiding_by_a_rounded_record_never_returns_more_than_a_third(self) -> None:
-        """The first of three costs a part of a unit more than a third, the others less."""
-        world = World()
-        world.open(filter="basic", epsilon="1", odometers=())
-        reported = [world.ask("laplace:scale=3,sensitivity=1").cost or {} for _ in range(3)]
-        ledger, claim = world.ledger(), check_claim(parse_claim("laplace:scale=3,sensitivity=1"))
-        for number, cost in enumerate(reported):
-            charged = tuple(map(parse_units, cost.values()))
-            voided = void(ledger.plan, claim, charged, has_begun=False)
-            kept = Fraction(parts_of(ledger.totals[0] - voided.returned[0]), PARTS * UNIT)
-            assert kept == Fraction(2, 3) if number == 0 else kept > Fraction(2, 3)
+        voided = by_voiding(plan, check_claim(claim), totals)
+        assert voided == totals
+        assert voidable_price(plan.kind, plan.priced, check_claim(claim)) is price(
+            check_claim(claim), plan.priced
+        )
 
     def test_gdp_residue_returns_a_gaussian(self) -> None:
         plan, totals = charge_of(RESIDUE, SESSION)
-        voided = void(plan, check_claim(SESSION), totals, has_begun=False)
-        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, totals)
+        voided = by_voiding(plan, check_claim(SESSION), totals)
+        assert voided == totals
 
-    def test_gdp_residue_refuses_to_void_a_pure_claim_charged_to_its_state(self) -> None:
+    def test_gdp_residue_returns_a_cost_of_its_state_to_that_state_alone(self) -> None:
         claim = c.Pure("0.01")
         plan, totals = charge_of(RESIDUE, claim)
-        voided = void(plan, check_claim(claim), totals, has_begun=False)
-        assert (voided.ruling, by_name(plan, voided)) == (Ruling.REFUSED, {})
+        voided = by_voiding(plan, check_claim(claim), totals)
+        assert "mu_squared" not in by_name(plan, voided)
+        same = by_voiding(plan, check_claim(claim), totals, same_state=True)
+        assert same == totals
 
     def test_gdp_residue_returns_a_pure_claim_that_was_charged_as_a_gaussian(self) -> None:
         claim = check_claim(c.Pure("0.01"))
         plan = plan_of(RESIDUE)
-        asked = voidable_price(plan, claim)
+        asked = voidable_price(plan.kind, plan.priced, claim)
         nothing = (0,) * plan.width
         spent = plan.kind.charge(plan.capacity, nothing, asked)
         assert spent is not None
@@ -233,12 +179,8 @@ class TestVoiding:
         assert at_cost is not None
         assert at_cost[0] < spent[0]
         charged = spent + asked.amounts[plan.needed :]
-        voided = void(plan, claim, charged, has_begun=False)
-        assert (voided.ruling, voided.returned) == (Ruling.VOIDED, charged)
-
-    def test_an_expired_claim_returns_nothing(self) -> None:
-        plan = plan_of(POLICIES["zcdp_tight"])
-        assert by_name(plan, settle_in_full(plan)) == {}
+        voided = by_voiding(plan, claim, charged)
+        assert voided == charged
 
 
 def hockey_stick_of_settling_by_outcome() -> mpmath.mpf:
@@ -271,12 +213,6 @@ def test_settling_rho_by_outcome_would_give_away_a_fifth() -> None:
     assert hockey_stick_of_settling_by_outcome() == pytest.approx(0.21, abs=0.005)
 
 
-@pytest.mark.parametrize("name", sorted(FILTERS))
-def test_a_settlement_in_full_of_pure_or_zcdp_returns_nothing(name: str) -> None:
-    plan = plan_of(POLICIES[name])
-    assert set(settle_in_full(plan).returned) == {0}
-
-
 def normal_hockey_stick(mu: mpmath.mpf, x: mpmath.mpf) -> mpmath.mpf:
     return mpmath.ncdf(mu / 2 - x / mu) - mpmath.exp(x) * mpmath.ncdf(-mu / 2 - x / mu)
 
@@ -298,7 +234,7 @@ def test_returning_the_residue_cost_would_cost_1_08_delta(returned: str) -> None
     plan = plan_of(Policy(filter="gdp_residue", epsilon="1", delta="1e-6"))
     claim = check_claim(c.Pure(epsilon))
     by_state = returned == "residue cost"
-    asked = price(claim, plan.priced) if by_state else voidable_price(plan, claim)
+    asked = price(claim, plan.priced) if by_state else voidable_price(plan.kind, plan.priced, claim)
     spent = plan.kind.charge(plan.capacity, (0, 0), asked)
     assert spent is not None
     with mpmath.workdps(25):
@@ -323,6 +259,5 @@ def test_a_payment_rounded_up_above_the_reservation_returns_nothing() -> None:
     maximum = "0.1000000000000000000000000000000000000001"
     plan = plan_of(Policy(filter="basic", epsilon=maximum))
     paid = Fraction(1, 10) + Fraction(1, 101 * 10**40)
-    settled = settle_ex_post(plan, c.ExPost(maximum), paid=paid, has_begun=True)
-    assert settled.ruling is Ruling.SETTLED
-    assert set(settled.returned) == {0}
+    settled = by_paying(plan, c.ExPost(maximum), paid)
+    assert set(settled) == {0}

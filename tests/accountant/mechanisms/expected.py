@@ -1,13 +1,11 @@
-"""What the experiment answers on average, computed from its laws and not by running it.
+"""The law of the step at which each count of the experiment stops, with noise that is not rounded.
 
-An answer's stopping step depends on its own noise alone, and what is left only on the costs
-so far: first the law of the step for each count, then a recursion over what is spent.
+By the masses of cells, and for ladders of ratio 2: `research.stopping_laws` has another method.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,14 +16,6 @@ from scipy.stats import laplace
 Floats = NDArray[np.float64]
 FIRST = 3000.0
 STEPS = 24
-
-
-@dataclass(frozen=True)
-class Answered:
-    """Mean and standard deviation of how many counts a run answers."""
-
-    mean: float
-    deviation: float
 
 
 def standardised(counts: Sequence[int], factor: float) -> Floats:
@@ -92,57 +82,3 @@ def _spread(h: Floats, width: float) -> Floats:
         return np.asarray(lfilter([1.0], [1.0, -keep], values, zi=start)[0])
 
     return np.asarray(share * (behind(h) + behind(h[::-1])[::-1] - h))
-
-
-def answered_gaussian(law: Floats, costs: Sequence[int], capacity: int) -> Answered:
-    """Return how many counts are answered within `capacity`, both in units of 1/(2 t_1)."""
-
-    def alive() -> Iterator[float]:
-        state = np.zeros(capacity + 1)
-        state[0] = 1.0
-        for row in law:
-            after = np.zeros_like(state)
-            for probability, cost in zip(row, costs, strict=True):
-                if probability > 1e-15 and cost <= capacity:
-                    after[cost:] += probability * state[: capacity + 1 - cost]
-            state = after
-            yield float(state.sum())
-
-    return _moments(alive())
-
-
-def answered_laplace(law: Floats, capacity: float) -> Answered:
-    """Return the same for costs 2^(k/2): what is spent is a + b sqrt(2)."""
-    rows, columns = int(capacity) + 1, int(capacity / np.sqrt(2)) + 1
-    fits = np.arange(rows)[:, None] + np.sqrt(2) * np.arange(columns) <= capacity
-
-    def alive() -> Iterator[float]:
-        state = np.zeros((rows, columns))
-        state[0, 0] = 1.0
-        for row in law:
-            after = np.zeros_like(state)
-            for k, probability in enumerate(row):
-                step = 2 ** (k // 2)
-                if probability <= 1e-9 or step >= (columns if k % 2 else rows):
-                    continue
-                if k % 2:
-                    after[:, step:] += probability * state[:, :-step]
-                else:
-                    after[step:] += probability * state[:-step]
-            state = after * fits
-            yield float(state.sum())
-
-    return _moments(alive())
-
-
-def _moments(alive: Iterator[float]) -> Answered:
-    """Return the moments of N from P(N >= j), j = 1, 2, ..."""
-    first = second = 0.0
-    for j, probability in enumerate(alive, start=1):
-        first += probability
-        second += (2 * j - 1) * probability
-        if probability < 1e-9:
-            break
-    else:
-        raise ValueError("more counts are needed")
-    return Answered(first, float(np.sqrt(second - first**2)))

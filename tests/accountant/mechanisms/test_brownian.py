@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from accountant.claims import Brownian
-from accountant.ledger.settlement import Ruling, settle_brownian
 from accountant.mechanisms.brownian import BrownianSession, bridge
 from accountant.policy import Policy, resolve
 from accountant.policy.compiled_policy import open_plan
 from research.games.ledgers import FilterLedger
+from tests.accountant.returned import by_showing
 
 LADDER = ("9", "5", "4.5", "1", "0.25")
 falling = st.lists(st.integers(1, 10**6), min_size=1, max_size=6, unique=True).map(
@@ -111,9 +111,8 @@ def test_claims_step_by_step_cost_as_much_as_a_settled_reservation(name):
     reserved = Brownian("300", "1")
     maximum = ledger.charge(ledger.start, reserved)
     assert maximum is not None
-    settled = settle_brownian(open_plan(policy), reserved, shown="700", has_begun=True)
-    assert settled.ruling is Ruling.SETTLED
-    kept = [a - b for a, b in zip(maximum, settled.returned, strict=True)]
+    returned = by_showing(open_plan(policy), reserved, "700")
+    kept = [a - b for a, b in zip(maximum, returned, strict=True)]
     # Each step is rounded up on its own, to 20 digits.
     assert [int(a) for a in spent] == pytest.approx([int(a) for a in kept], rel=1e-18)
     assert 0 < int(spent[0]) < int(maximum[0]) / 2

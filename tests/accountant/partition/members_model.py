@@ -15,7 +15,7 @@ from typing import Any, Final
 Body = dict[str, Any]
 Fields = dict[str, Any]
 
-ROLES: Final = ("owner", "analyst", "engine", "auditor")
+ROLES: Final = ("owner", "analyst", "engine", "auditor", "curator")
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 
 

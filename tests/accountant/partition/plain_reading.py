@@ -357,9 +357,15 @@ class Plain:
         def only(outcome: str, **fields: object) -> bytes:
             return self.record(origin, outcome, {**fields, "dataset": dataset}, body)
 
-        here = partition_of(dataset.encode(), self.genesis.partitions)
-        if ledger is None and here != self.genesis.partition:
-            return only("invalid", reason="wrong_partition")
+        grouped = self.genesis.placement == "group"
+        key = dataset.split("::", 1)[0] if grouped else dataset
+        home = partition_of(key.encode(), self.genesis.partitions)
+        if ledger is None and home != self.genesis.partition:
+            count, ours = self.genesis.partitions, self.genesis.partition
+            rule = f"belongs to partition {home} of {count}, not {ours}"
+            rule += f": the record's key must be {key}" if grouped else ""
+            error = {"field": "dataset", "rule": rule, "value": dataset}
+            return only("invalid", reason="wrong_partition", error=error)
         if source == "requests":
             self.floor = max(self.floor, self.decided_at - self.genesis.window_ms)
         issued = int(found["request_id"].replace("-", "")[:12], 16)

@@ -10,7 +10,7 @@ import pytest
 from accountant.partition.decide import decide, decide_internal_error
 from accountant.partition.draft import Draft
 from accountant.partition.key_hash import partition_of
-from accountant.records import decode_decision
+from accountant.records import FieldError, decode_decision
 from accountant.records.inputs import Input, canonical, check
 from accountant.records.outcomes import Outcome, Reason
 from accountant.replay.replay import state_rows
@@ -157,8 +157,23 @@ def test_a_dataset_of_another_partition_is_refused_before_its_id_is_checked() ->
     late = world.new_id(world.now - 2 * WINDOW)
     decision = world.ask(request_id=late)
     assert (decision.outcome, code(decision)) == (Outcome.INVALID, "wrong_partition")
+    rule = f"belongs to partition {home} of 4, not {(home + 1) % 4}"
+    assert decision.error == FieldError("dataset", rule, "census")
     assert code(world.open(**BASIC)) == "wrong_partition"
     assert world.state.ledgers == {}
+
+
+def test_a_dataset_belongs_to_the_partition_of_its_group_where_the_genesis_says_so() -> None:
+    home = partition_of(b"survey", 4)
+    here = World(partitions=4, partition=home, placement="group")
+    names = [f"survey::{i}" for i in range(8)]
+    assert {code(here.open(name, **BASIC)) for name in ["survey", *names]} == {"opened"}
+    other = (home + 1) % 4
+    elsewhere = World(partitions=4, partition=other, placement="group")
+    decision = elsewhere.open(names[0], **BASIC)
+    rule = f"belongs to partition {home} of 4, not {other}: the record's key must be survey"
+    assert code(decision) == "wrong_partition"
+    assert decision.error == FieldError("dataset", rule, names[0])
 
 
 def test_expiry_is_checked_after_the_fields_and_before_the_dataset() -> None:

@@ -105,7 +105,7 @@ def test_a_member_row_equals_the_reference_byte_for_byte() -> None:
     )
     assert rows[b'{"dataset":"census","member":"a:b@c.d_e-f"}'] == (
         b'{"type":"member","version":2,"dataset":"census","member":"a:b@c.d_e-f",'
-        b'"roles":["owner","analyst","engine","auditor"],"sequence":3}'
+        b'"roles":["owner","analyst","engine","auditor","curator"],"sequence":3}'
     )
     assert json.loads(rows[b"census"])["members"] == 3
     assert json.loads(rows[b"census"])["owners"] == 2

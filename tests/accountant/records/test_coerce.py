@@ -101,7 +101,7 @@ def test_a_claim_that_is_not_exact_or_unknown_is_refused_by_its_field(
 
 @pytest.mark.parametrize("kind", ATOMS)
 def test_every_amount_of_every_claim_may_be_a_number(kind: Any) -> None:
-    names = [field.name for field in msgspec.structs.fields(kind)]
+    names = [field.name for field in msgspec.structs.fields(kind) if field.name != "sampler"]
     found = coerce_claim(kind(**dict.fromkeys(names, 0.5)))
     assert found == kind(**dict.fromkeys(names, "0.5"))
 

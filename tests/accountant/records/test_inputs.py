@@ -157,7 +157,7 @@ def test_a_request_without_a_required_field_is_refused(field: str) -> None:
     assert code(decision) == "invalid_field"
     assert decision.error is not None
     assert decision.error.field == field
-    assert decision.error.rule == "must be given"
+    assert decision.error.rule.startswith("must be given")
 
 
 def test_the_reason_of_an_admin_request_has_at_most_200_characters() -> None:
@@ -173,3 +173,36 @@ def test_json_in_another_encoding_is_no_json(text: str) -> None:
     body = text.encode("utf-16-le")
     with pytest.raises(Undecodable):
         check("requests", body)
+
+
+def step_body(**changes: str) -> bytes:
+    """Return the body of a settle with a colon in each name."""
+    fields = {
+        "version": 1,
+        "type": "settle",
+        "request_id": "01890a5d-ac96-774b-bcce-b302099a8057",
+        "analyst": "ana:1",
+        "dataset": "group::census",
+        "grant": "sha256:" + "0" * 64,
+        **changes,
+    }
+    return json.dumps(fields, separators=(",", ":")).encode()
+
+
+@pytest.mark.parametrize(
+    "more", [{}, {"shown": "1000"}, {"via": "engine:1"}, {"shown": "1000", "via": "engine"}]
+)
+def test_a_step_with_a_duplicate_key_is_undecodable(more: dict[str, str]) -> None:
+    body = step_body(**more)
+    assert check("requests", body).caller == "ana:1"
+    for key in json.loads(body):
+        field = json.dumps({key: json.loads(body)[key]}, separators=(",", ":"))[1:-1].encode()
+        # An escape in the second key, or in a name, must not hide it.
+        escaped = field.replace(key.encode(), b"\\u%04x" % ord(key[0]) + key[1:].encode(), 1)
+        for again in (field, escaped):
+            with pytest.raises(Undecodable):
+                check("requests", body[:-1] + b"," + again + b"}")
+        hidden = body.replace(b"ana:1", b"ana\\u003a1")
+        assert check("requests", hidden).caller == "ana:1"
+        with pytest.raises(Undecodable):
+            check("requests", hidden[:-1] + b"," + field + b"}")

@@ -7,6 +7,7 @@ names may hold, and on random ones over the whole grammar.
 
 from __future__ import annotations
 
+import base64
 import itertools
 import json
 from typing import Any, Final
@@ -153,12 +154,37 @@ def test_a_text_unlike_any_name_gets_no_suggestion(text: str) -> None:
 @given(st.text(max_size=120))
 def test_a_suggested_name_is_valid_and_a_valid_name_is_accepted(text: str) -> None:
     if is_name(text):
-        check_name("by", text)
+        check_name("dataset", text)
         return
     with pytest.raises(RequestInvalid) as caught:
-        check_name("by", text)
+        check_name("dataset", text)
     hint = caught.value.hint
     assert not hint or is_name(hint.removeprefix("use "))
+
+
+PEOPLE = ["member", "by", "analyst", "via", "name", "owners[0]"]
+
+
+@pytest.mark.parametrize("field", PEOPLE)
+@given(text=st.text(max_size=120))
+def test_no_other_name_is_suggested_for_a_person(field: str, text: str) -> None:
+    if is_name(text):
+        return
+    with pytest.raises(RequestInvalid) as caught:
+        check_name(field, text)
+    name = "b32." + base64.b32encode(text.encode()).decode().rstrip("=").lower()
+    is_shown = bool(text) and is_name(name)
+    named = f"if it is a subject of your provider, it is named {name} here"
+    assert caught.value.hint.startswith(named) if is_shown else caught.value.hint == ""
+
+
+@pytest.mark.parametrize("field", PEOPLE)
+def test_a_subject_that_is_no_name_gets_its_escaped_name(field: str) -> None:
+    with pytest.raises(RequestInvalid) as caught:
+        check_name(field, "lab|ana")
+    message = str(caught.value)
+    assert "lab_ana" not in message
+    assert "it is named b32.nrqwe7dbnzqq here (docs/how-to/oidc-sign-in.md" in message
 
 
 def body(**more: Any) -> bytes:

@@ -24,6 +24,8 @@ ID = uuid7(1_795_255_200_000, b"\0" * 10)
 BUDGET = {"filter": "zcdp", "rho": "0.1", "delta": "1e-6", "delta_for_claims": "1e-7"}
 COMMON = {"version": 1, "request_id": ID, "dataset": "census"}
 OWNED = {**COMMON, "by": "olga", "reason": "for a test"}
+GRANT = "sha256:" + "0" * 64
+STEP = {**COMMON, "analyst": "ana", "via": "engine", "grant": GRANT}
 POLICY = {**BUDGET, "epsilon": "1", "unit": "person", "neighbours": "replace", "horizon": "P9D"}
 POLICY |= {"alert_at": ["0.5"], "most_per_request": "0.1", "access": "members"}
 POLICY |= {"visibility": "own", "population": "people", "beside": "basic", "order": "2"}
@@ -33,6 +35,12 @@ POLICY |= {
     "odometers": [{"type": "one_sided_mixture", "delta": "1e-7", "r": "1"}],
 }
 POLICY |= {"halt_on_refusal": True}
+SCHEMA = {
+    "source": {"kind": "parquet", "name": "census"},
+    "columns": [{"type": "category", "name": "region", "categories": ["north", "south"]}],
+    "neighbours": "replace",
+    "unit": {"column": "person", "rows": 2},
+}
 WHOLE: list[dict[str, Any]] = [
     {
         "type": "request",
@@ -43,8 +51,38 @@ WHOLE: list[dict[str, Any]] = [
         "claim": {"type": "repeat", "times": 2, "claim": {"type": "pure", "epsilon": "0.1"}},
         "unit": "person",
         "neighbours": "replace",
+        "reserve": {"until": "P1D"},
     },
-    {"type": "open", **OWNED, "owners": ["olga"], "policy": POLICY},
+    {
+        "type": "request",
+        **COMMON,
+        "other_datasets": ["returns"],
+        "analyst": "ana",
+        "claim": {"type": "pure", "epsilon": "0.1"},
+        "unit": "person",
+        "neighbours": "replace",
+    },
+    {
+        "type": "request",
+        **COMMON,
+        "analyst": "ana",
+        "question": {"ask": "count", "where": "age > 65", "by": ["region"]},
+        "noise": {"error": "50", "confidence": "0.95", "law": "laplace_reduction"},
+        "stop": {"error": "50", "confidence": "0.95"},
+        "reserve": {"until": "P1D"},
+    },
+    {"type": "begin", **STEP},
+    {"type": "settle", **STEP, "shown": "0.1"},
+    {"type": "void", **STEP},
+    {
+        "type": "resolve",
+        **OWNED,
+        "grant": GRANT,
+        "claim": {"type": "pure", "epsilon": "0.1"},
+        "mistaken": "a mistyped level",
+        "follows": 1,
+    },
+    {"type": "open", **OWNED, "owners": ["olga"], "policy": POLICY, "schema": SCHEMA},
     {
         "type": "amend",
         **OWNED,
@@ -81,7 +119,7 @@ WHOLE: list[dict[str, Any]] = [
         "follows": 1,
     },
 ]
-"""A record of each kind with every field that it can have."""
+"""Records of each kind with every field that they can have."""
 
 
 def kinds() -> dict[str, type[msgspec.Struct]]:
@@ -90,9 +128,10 @@ def kinds() -> dict[str, type[msgspec.Struct]]:
 
 def test_there_is_a_record_of_each_kind_with_every_field() -> None:
     assert {each["type"] for each in WHOLE} == kinds().keys()
-    for each in WHOLE:
-        fields = {field.encode_name for field in msgspec.structs.fields(kinds()[each["type"]])}
-        assert each.keys() - {"type"} == fields
+    for kind, record in kinds().items():
+        fields = {field.encode_name for field in msgspec.structs.fields(record)}
+        given = [each.keys() for each in WHOLE if each["type"] == kind]
+        assert set().union(*given) - {"type"} == fields
     policy = next(each["policy"] for each in WHOLE if each["type"] == "open")
     (field,) = (f for f in msgspec.structs.fields(kinds()["open"]) if f.name == "policy")
     assert policy.keys() == {f.name for f in msgspec.structs.fields(field.type)}
@@ -141,7 +180,7 @@ def is_word(kind: Type, keys: tuple[Any, ...]) -> bool:
 
 @pytest.mark.parametrize("record", WHOLE, ids=lambda each: each["type"])
 def test_a_hidden_character_in_any_text_of_a_record_is_refused(record: dict[str, Any]) -> None:
-    source = "requests" if record["type"] == "request" else "admin"
+    source = "admin" if "by" in record else "requests"
     kind = type_info(kinds()[record["type"]])
     found = 0
     for path, keys in texts(record):

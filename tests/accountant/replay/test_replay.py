@@ -18,6 +18,7 @@ from accountant.records import (
     partition_row_key,
 )
 from accountant.records.inputs import Input
+from accountant.records.placement import Placement
 from accountant.replay.check_rows import RowContradictsLog
 from accountant.replay.replay import GenesisDiffers, Replay, StateMismatch, state_rows
 from accountant.times import from_iso
@@ -275,6 +276,26 @@ def test_settings_that_differ_from_the_genesis_are_named_with_their_fix() -> Non
         f"and with window_ms {began.window_ms}, but the setting is 1: "
         f"set ACCOUNTANT_WINDOW_MS={began.window_ms}"
     )
+
+
+@pytest.mark.parametrize(("was", "now"), [("name", "group"), ("group", "name")])
+def test_a_placement_is_never_switched(was: Placement, now: Placement) -> None:
+    world = World(placement=was)
+    world.open()
+    for rows in [], world.rows():
+        world.genesis = msgspec.structs.replace(world.genesis, placement=now)
+        replay = Replay(world.genesis)
+        if rows:
+            for key, value in rows:
+                replay.take_row(key, value)
+            with pytest.raises(StateMismatch, match="state belongs to"):
+                _ = replay.start
+        with pytest.raises(GenesisDiffers) as raised:
+            world.replayed()
+        assert str(raised.value) == (
+            f"the log began as one with placement {was}, but the setting is {now}: "
+            f"set ACCOUNTANT_PLACEMENT={was}"
+        )
 
 
 def test_the_log_of_another_partition_is_no_matter_of_settings() -> None:

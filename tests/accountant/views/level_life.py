@@ -205,6 +205,8 @@ class Watched(Life):
 def as_reported(view: LevelView) -> Fields:
     """Return a view as the model tells it: the part that is used is looked at here."""
     reported: Fields = msgspec.json.decode(msgspec.json.encode(view))
+    if "pace" in reported:
+        assert 0.0 <= reported["pace"].pop("spent_ratio") <= 1.0
     ratio = reported.pop("spent_ratio", None)
     assert (ratio is None) == (view.used is None)
     if ratio is not None:

@@ -23,9 +23,12 @@ from tests.faults.oracle.fits import Fits
 from tests.faults.oracle.levels import Levels, as_json
 from tests.faults.oracle.limits import Clock
 from tests.faults.oracle.members import Members
-from tests.faults.oracle.meter import Meter
+from tests.faults.oracle.meter import STATE, Meter
 from tests.faults.oracle.policies import PARAMETERS, promises_more, resolved
-from tests.faults.oracle.wire import mechanisms
+from tests.faults.oracle.reservation_rows import held_fields
+from tests.faults.oracle.reservations import MOST_OPEN, Reservation, Reservations, growth, length_of
+from tests.faults.oracle.steps import STEPS, decide_resolve, decide_step, granted
+from tests.faults.oracle.wire import mechanisms, refinements
 from tests.faults.oracle.worth import atoms, is_sampled, price
 
 Totals = tuple[Any, ...]
@@ -55,6 +58,7 @@ class Dataset:
         self.granted_at: int | None = None
         self.closed_at: int | None = None
         self.members = Members()
+        self.reservations = Reservations()
         self.written = policy
         self.take_policy(resolved(policy), said)
 
@@ -74,6 +78,11 @@ class Dataset:
         self.totals: dict[str, Any] = dict.fromkeys((*halves.state(policy), *self.names), 0)
         self.division = Division(Meter(policy, self.capacity))
 
+    @property
+    def access(self) -> str:
+        """Who may ask."""
+        return str(self.policy.get("access", "anyone"))
+
     def spent_part(self) -> Fraction:
         """Return the spent part of the additive budget."""
         return halves.spent_part(self.policy, self.capacity, self.totals)
@@ -87,6 +96,7 @@ class Dataset:
     def standing(self) -> Fields:
         """Return the fields that every decision of the dataset has, after it."""
         room = halves.left(self.policy, self.capacity, self.totals)
+        guarantee = self.reservations.stated_guarantee
         left = {name: as_text(whole_down(each)) for name, each in room.items()}
         return {
             "dataset": self.name,
@@ -95,6 +105,8 @@ class Dataset:
             **self.spending(),
             "left": left,
             "odometers": Readings(self.readings()),
+            **held_fields(self.reservations, self.totals, self.changed_at),
+            **({"guarantee": guarantee} if guarantee else {}),
         }
 
     def spending(self) -> Fields:
@@ -106,6 +118,8 @@ class Dataset:
 
     def readings(self) -> Fields:
         """Return each odometer's exact reading of the written totals."""
+        if self.reservations.is_void:
+            return dict.fromkeys((each["type"] for each in self.policy["odometers"]), INFINITE)
         totals = {name: whole_up(total) for name, total in self.totals.items()}
         return {
             each["type"]: odometers.reading(each, self.policy, totals)
@@ -119,10 +133,12 @@ class Dataset:
             return "refused", "already_opened", {}
         if not self.members.may_govern(record, clock.at):
             return "refused", "not_permitted", {}
-        if self.closed and kind != "member":
+        if self.closed and kind not in {"member", "resolve"}:
             return "refused", "closed", {}
         if record.get("follows") not in (None, self.sequence):
             return "refused", "out_of_date", {}
+        if kind == "resolve":
+            return decide_resolve(self, record, said, clock.at)
         if kind == "member":
             return self._member(record)
         if kind == "limit":
@@ -135,8 +151,9 @@ class Dataset:
         if record.get("policy") is not None:
             return self._lower(resolved(record["policy"]), said)
         changed = {name: record[name] for name in _AMENDED if record.get(name) is not None}
+        same_alerts = changed.get("alert_at") in (None, self.policy["alert_at"])
         self.policy = {**self.policy, **changed}
-        self.crossed = self.crossed_now()
+        self.crossed = max(self.crossed_now(), self.crossed if same_alerts else 0)
         return "amended", None, self.terms()
 
     def _brake(self, record: Fields) -> Verdict:
@@ -202,17 +219,44 @@ class Dataset:
         self.crossed = self.crossed_now()
         return "amended", None, self.terms()
 
-    def asked(self, request: Fields, said: Fields, clock: Clock) -> Verdict:
-        """Decide a request, with the ledger's cost if it is a permitted one."""
+    def is_for_others(self, claim: Fields) -> bool:
+        """Return whether a claim holds for other neighbours only."""
+        return is_sampled(claim) and self.policy["neighbours"] != "add_remove"
+
+    def _stopped(self, *, reserve: bool) -> str | None:
+        """Return why nothing is granted, whatever is asked."""
+        many = reserve and len(self.reservations.open) >= MOST_OPEN
+        states = {
+            "closed": self.closed,
+            "suspended": self.reservations.broken > 0,
+            "paused": self.paused,
+            "halted": self.halted,
+            "too_many_open": many,
+        }
+        return next((name for name, is_so in states.items() if is_so), None)
+
+    def asked(
+        self, request: Fields, said: Fields, clock: Clock, place: tuple[str, int] = ("", 0)
+    ) -> Verdict:
+        """Decide a request or a step, with the ledger's cost if it is a permitted one.
+
+        Args:
+            place: hash and number of the decision.
+        """
+        if request["type"] in STEPS:
+            return decide_step(self, request, said, clock)
         claim, policy = request["claim"], self.policy
-        if not self.members.may_ask(request, policy.get("access", "anyone"), clock.at):
+        reserve = "reserve" in request
+        if not self.members.may_ask(request, self.access, clock.at):
             return "refused", "not_permitted", {}
-        if self.closed or self.paused or self.halted:
-            ended = "closed" if self.closed else "paused" if self.paused else "halted"
-            return "refused", ended, {}
+        if not self.reservations.may_continue(refinements(claim), request["analyst"], clock.at):
+            return "refused", "not_settled", {}
+        stopped = self._stopped(reserve=reserve)
+        if stopped is not None:
+            return "refused", stopped, {}
         if (request["unit"], request["neighbours"]) != (policy["unit"], policy["neighbours"]):
             return "refused", "unit_mismatch", {}
-        if is_sampled(claim) and policy["neighbours"] != "add_remove":
+        if self.is_for_others(claim):
             return "refused", "claim_not_accepted", {}
         needs = halves.needs(policy)
         cost = price(claim, (*needs, *self.names))
@@ -225,7 +269,9 @@ class Dataset:
         fits = Fits(policy, self.capacity, self.totals, claim, levels)
         if fits.is_above_cap(claim, cost):
             return "refused", "above_cap", {**asked, **fits.offered(said)}
-        charged = self._charged(claim, cost, said)
+        charged = self._voidable(claim, cost) if reserve else None
+        by_state = charged is None and self.division.meter.is_by_state
+        charged = self._charged(claim, cost, said) if charged is None else charged
         if charged is None:
             more = {**asked, **levels.left_at()}
             return "refused", "exhausted", {**more, **self._exhaust(fits, said)}
@@ -236,8 +282,53 @@ class Dataset:
             return "refused", reason, {**asked, **more, **offer}
         if self.granted_at is None:
             self.granted_at = clock.at
-        fields = levels.charge(text, said.get("levels", []), policy["alert_at"], self.sequence + 1)
-        return "granted", None, {**self._grant(claim, charged, said), **fields}
+        alerts, entries = policy["alert_at"], said.get("levels", [])
+        fields = levels.charge(text, entries, alerts, self.sequence + 1, reserve=reserve)
+        before = self.totals
+        self.totals = dict(before)
+        fields = {**self._grant(claim, charged, said), **fields}
+        if not reserve:
+            return "granted", None, fields
+        now = self.reservations.time(clock.at)
+        new = Reservation(
+            grant=place[0],
+            number=place[1],
+            sequence=self.sequence + 1,
+            request=request,
+            reserved_at=now,
+            deadline=now + length_of(request["reserve"]["until"]),
+            charged=growth(before, self.totals),
+            after=self.totals.get(STATE),
+            by_state=by_state,
+            charges=levels.charges,
+        )
+        self.reservations.add(new)
+        return "reserved", None, {**fields, "reservation": granted(new)}
+
+    def charge_outside(self, claim: Fields, said: Fields) -> Fields | None:
+        """Charge what was released beyond a maximum; return None if it does not fit.
+
+        Under gdp_residue it never does: its cost depends on the grants that came after it.
+        """
+        if self.division.meter.is_by_state:
+            return None
+        cost = price(claim, (*halves.needs(self.policy), *self.names))
+        charged = self._charged(claim, cost, said)
+        if charged is None:
+            return None
+        after = {n: plus(total, charged[n][0]) for n, total in self.totals.items()}
+        withheld = self.division.all_withheld()
+        if any(after[n] + withheld[n] > most for n, most in self.capacity.items()):
+            return None
+        fields = self._grant(claim, charged, said)
+        return {name: fields[name] for name in ("cost", "crossed") if name in fields}
+
+    def _voidable(self, claim: Fields, cost: dict[str, Range]) -> dict[str, Range] | None:
+        """Return what a reservation is charged under gdp_residue, where all of it fits."""
+        charged = self.division.meter.voidable(self.capacity, self.totals, as_json(claim))
+        if charged is None:
+            return None
+        return {**charged, **{name: cost[name] for name in self.names}}
 
     def _charged(
         self, claim: Fields, cost: dict[str, Range], said: Fields
@@ -282,9 +373,10 @@ class Dataset:
         crossed = self.policy["alert_at"][before : self.crossed]
         return {"crossed": crossed} if crossed else {}
 
-    def _grown(self, name: str, span: Range) -> Range:
+    def _grown(self, name: str, span: Range, said: Fields) -> Range:
         before = self.totals[name]
-        if before == INFINITE and not is_priced(self.policy):
+        priced = is_priced(self.policy) and said.get("outcome") != "resolved"
+        if before == INFINITE and not priced:
             return INFINITE, INFINITE
         if INFINITE in (before, span[0]):
             return span
@@ -295,9 +387,9 @@ class Dataset:
         # Near a refusal the residue's root is taken with all its digits.
         is_single = mechanisms(claim) == 1 and self.policy["filter"] != "gdp_residue"
         # A cost is written as what the total, as it is written, grows by.
-        grown = {name: self._grown(name, span) for name, span in charged.items()}
+        grown = {name: self._grown(name, span, said) for name, span in charged.items()}
         predicted = AmountRanges(grown, single=is_single)
-        if said.get("outcome") == "granted":
+        if said.get("outcome") in {"granted", "reserved", "resolved"}:
             if not predicted == said.get("cost"):
                 raise Disagreement("cost", said.get("cost"), predicted, self.name)
             for name, text in said["cost"].items():

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
+
+import apsw
 
 from tests.faults.oracle.disagreement import Disagreement
 from tests.faults.oracle.partition import INPUTS, InputAsSent, Partition, request_of
@@ -23,9 +25,9 @@ class Contents(NamedTuple):
 
 
 def contents(file: Path) -> Contents:
-    """Return the content of a file, read by Python's own SQLite; it may change the file."""
-    db = sqlite3.connect(file)
-    try:
+    """Return the content of a file, which reading may change."""
+    # The same library as the ledger's, whose file may be open in this very process.
+    with closing(apsw.Connection(str(file))) as db:
         decisions = [v for (v,) in db.execute("SELECT value FROM decisions ORDER BY sequence")]
         rows = dict(db.execute("SELECT key, value FROM state"))
         letters = [
@@ -34,8 +36,6 @@ def contents(file: Path) -> Contents:
                 "SELECT source, offset, reason, value FROM dead_letters ORDER BY rowid"
             )
         ]
-    finally:
-        db.close()
     return Contents(decisions, rows, letters)
 
 

@@ -34,9 +34,19 @@ _FIELDS: Final = {
     "laplace": ("scale", "sensitivity"),
     "gaussian": ("sigma", "sensitivity"),
     "subsampled_gaussian": ("sigma", "sensitivity", "rate"),
-    "brownian": ("variance", "sensitivity", "previous"),
+    "brownian": ("variance", "sensitivity", "previous", "first", "sampler", "continues"),
+    "ex_post": ("epsilon", "delta", "sensitivity", "first", "least"),
 }
 _DIGITS: Final = 4
+
+
+def plain(claim: Claim) -> Claim:
+    """Return the claim that an offer is like: a session is offered as one answer of it."""
+    of_sessions = {
+        "brownian": {"first"},
+        "ex_post": {"sensitivity", "first", "least"},
+    }.get(claim["type"], set())
+    return {name: value for name, value in claim.items() if name not in of_sessions}
 
 
 class Fits:
@@ -57,7 +67,7 @@ class Fits:
         self._policy = policy
         self._capacity = capacity
         self._spent = spent
-        self._claim = claim
+        self._claim = plain(claim)
         self._levels = levels
         ratio = policy.get("most_per_request", "1")
         self._cap = Fraction(ratio) if Fraction(ratio) < 1 else None
@@ -210,14 +220,24 @@ def as_text(claim: Claim) -> str:
         return parts + "+" * (len(claim["claims"]) == 1)
     if kind == "interactive":
         return f"{kind}:{as_text(claim['claim'])}"
-    order = _FIELDS.get(kind, ("epsilon", "rho", "mu", "eta", "delta"))
-    full = {**claim}
-    if kind in {"randomized_response", "ex_post"}:
-        full.setdefault("delta", "0")
-    fields = [(name, full[name]) for name in order if name in full]
+    fields = [*written(claim).items()][1:]
     if len(fields) == 1:
         return f"{kind}:{fields[0][1]}"
     return f"{kind}:" + ",".join(f"{name}={value}" for name, value in fields)
+
+
+def written(claim: Claim) -> Claim:
+    """Return a claim with its fields in the order in which the ledger writes them."""
+    kind = claim["type"]
+    if kind == "repeat":
+        return {"type": kind, "claim": written(claim["claim"]), "times": claim["times"]}
+    if kind == "all_of":
+        return {"type": kind, "claims": [written(each) for each in claim["claims"]]}
+    if kind == "interactive":
+        return {"type": kind, "claim": written(claim["claim"])}
+    order = _FIELDS.get(kind, ("epsilon", "rho", "mu", "eta", "delta"))
+    full = {"delta": "0", **claim} if kind in {"randomized_response", "ex_post"} else claim
+    return {"type": kind, **{name: full[name] for name in order if name in full}}
 
 
 def _grouped(claim: Claim) -> str:

@@ -12,7 +12,8 @@ from tests.faults.oracle.amounts import Range
 from tests.faults.oracle.division import Division
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.limits import Clock, Limit, Use
-from tests.faults.oracle.meter import Amounts, amount_fields, down, grown
+from tests.faults.oracle.meter import STATE, Amounts, amount_fields, down, grown
+from tests.faults.oracle.reservations import Charge, growth
 from tests.faults.oracle.texts import at_text
 
 _NOTHING: Fields = {}
@@ -27,6 +28,7 @@ class Levels:
 
     Attributes:
         reserved: the amounts in reserved shares of which the analyst may use nothing.
+        charges: what the grant has charged to each limit.
     """
 
     def __init__(
@@ -38,6 +40,7 @@ class Levels:
         self._analyst, self._team, self._clock = analyst, team, clock
         self._applying = list(division.applying(analyst, team))
         self.reserved = division.kept_back(analyst, team)
+        self.charges: list[Charge] = []
 
     @property
     def filters(self) -> set[str]:
@@ -117,12 +120,21 @@ class Levels:
                 found.append({**limit.head, **more})
         return {"left_at": found} if found else {}
 
-    def charge(self, claim: str, said: list[Fields], alerts: list[str], sequence: int) -> Fields:
+    def charge(
+        self,
+        claim: str,
+        said: list[Fields],
+        alerts: list[str],
+        sequence: int,
+        *,
+        reserve: bool = False,
+    ) -> Fields:
         """Charge a granted claim to each limit; return the field about it.
 
         Args:
             said: what the ledger tells, of which amounts within the rounding are taken.
             sequence: of the decision.
+            reserve: the claim may be voided later.
         """
         entries = []
         price = self._meter.price(claim)
@@ -135,43 +147,67 @@ class Levels:
                 limit.uses[self._analyst] = use
             right = _entry(said, limit)
             entry: Fields = {**limit.head, "version": limit.version}
+            charge = Charge(limit, self._analyst)
             if limit.meter is not None:
-                entry |= self._count(limit, use, claim, right, alerts)
+                entry |= self._count(charge, use, claim, right, alerts, reserve=reserve)
             if limit.pace is not None:
-                entry |= self._hasten(limit, use, claim, right)
+                entry |= self._hasten(charge, use, claim, right)
             if limit.share is not None:
-                entry |= _draw(limit, use, cost, right)
+                entry |= _draw(charge, use, cost, right)
             entries.append(entry)
+            self.charges.append(charge)
         booked = own.booked if own is not None else None
         pot = self._division.share_of("team", booked) if booked is not None else None
         if pot is not None and booked != self._team:
             pot.use.sequence = sequence
             drawn = {n: (min(cost[n][0], spare[n]), min(cost[n][1], spare[n])) for n in cost}
-            moved = _draw(pot, pot.use, drawn, _entry(said, pot))
+            charge = Charge(pot, self._analyst)
+            moved = _draw(charge, pot.use, drawn, _entry(said, pot))
             place = sum(each["scope"] in {"dataset", "team"} for each in entries)
             entries.insert(place, {**pot.head, "version": pot.version, **moved})
+            self.charges.insert(place, charge)
         return {"levels": entries} if entries else {}
 
     def _count(
-        self, limit: Limit, use: Use, claim: str, right: Fields, alerts: list[str]
+        self,
+        charge: Charge,
+        use: Use,
+        claim: str,
+        right: Fields,
+        alerts: list[str],
+        *,
+        reserve: bool,
     ) -> Fields:
-        assert limit.meter is not None
+        limit, meter = charge.limit, charge.limit.meter
+        assert meter is not None
         before = limit.counted(use)
-        after = limit.meter.charged(limit.capacity, before, claim, right.get("totals"))
+        said = right.get("totals")
+        after = meter.charged(limit.capacity, before, claim, said, reserve=reserve)
         if after is None:  # another decision than the ledger's, whose outcome is known
             return {}
+        charge.counted, charge.since, charge.meter = (
+            growth(before, after),
+            limit.counted_since,
+            meter,
+        )
+        charge.after = after.get(STATE)
+        charge.by_state = (
+            meter.is_by_state and meter.voidable(limit.capacity, before, claim) is None
+        )
         use.counted = limit.counted_since, after
-        was, now = (limit.meter.part(limit.capacity, each) for each in (before, after))
+        was, now = (meter.part(limit.capacity, each) for each in (before, after))
         crossed = [ratio for ratio in alerts if was < Fraction(ratio) <= now]
         return amount_fields("totals", after) | ({"crossed": crossed} if crossed else {})
 
-    def _hasten(self, limit: Limit, use: Use, claim: str, right: Fields) -> Fields:
+    def _hasten(self, charge: Charge, use: Use, claim: str, right: Fields) -> Fields:
+        limit = charge.limit
         assert limit.pace is not None
         begin, paced = limit.paced(use, self._meter, self._clock)
         after = self._meter.charged(limit.pace, paced, claim, right.get("paced"))
         if after is None:
             return {}
         use.paced, use.resets = (begin, after), self._clock.resets
+        charge.paced, charge.begin, charge.resets = growth(paced, after), begin, use.resets
         return {"window": limit.periods.number(begin), **amount_fields("paced", after)}
 
 
@@ -182,10 +218,12 @@ def _entry(said: list[Fields], limit: Limit) -> Fields:
     return next(found, _NOTHING)
 
 
-def _draw(limit: Limit, use: Use, cost: dict[str, Range], right: Fields) -> Fields:
-    entries = right.get("used", {})
-    used = {name: grown(was, cost[name], entries.get(name)) for name, was in limit.used().items()}
+def _draw(charge: Charge, use: Use, cost: dict[str, Range], right: Fields) -> Fields:
+    limit, entries = charge.limit, right.get("used", {})
+    before = limit.used()
+    used = {name: grown(was, cost[name], entries.get(name)) for name, was in before.items()}
     use.used = limit.shared_since, used
+    charge.used, charge.shared = growth(before, used), limit.shared_since
     return amount_fields("used", used)
 
 

@@ -7,7 +7,7 @@ from typing import Any, Final, NamedTuple
 from tests.faults.oracle.expected import Fields
 from tests.faults.oracle.texts import is_name, is_time, millis
 
-ROLES: Final = ("owner", "analyst", "engine", "auditor")
+ROLES: Final = ("owner", "analyst", "engine", "auditor", "curator")
 """The order of the roles in a decision."""
 MOST: Final = 10_000
 MOST_OWNERS: Final = 100

@@ -21,6 +21,9 @@ Amounts = dict[str, Any]
 """In units by the name of the sum: exact, or the float `INFINITE`."""
 Texts = dict[str, str]
 _STEPS: Final = 10**8
+_NOTHING: Final = (0, 0)
+STATE: Final = "mu_squared"
+"""The sum of gdp_residue in which a cost depends on what was spent before."""
 
 
 class Meter:
@@ -65,20 +68,72 @@ class Meter:
         return halves.accepts(self.policy, json.loads(claim), self.price(claim))
 
     def charged(
-        self, capacity: Amounts, spent: Amounts, claim: str, said: Texts | None = None
+        self,
+        capacity: Amounts,
+        spent: Amounts,
+        claim: str,
+        said: Texts | None = None,
+        *,
+        reserve: bool = False,
     ) -> Amounts | None:
         """Return the spending after a claim; None if it does not fit.
 
         Args:
             said: the totals that the ledger tells, which are taken where they are right ones.
+            reserve: the claim may be voided later.
         """
-        price = self.price(claim)
-        own = self._by_filter(capacity, spent, claim, price)
-        found = halves.charged(self.policy, capacity, spent, own, price)
+        found = self.voidable(capacity, spent, claim) if reserve else None
+        if found is None:
+            price = self.price(claim)
+            own = self._by_filter(capacity, spent, claim, price)
+            found = halves.charged(self.policy, capacity, spent, own, price)
         if found is None:
             return None
         said = said or {}
         return {name: grown(spent[name], found[name], said.get(name)) for name in self.state}
+
+    @property
+    def is_by_state(self) -> bool:
+        """Whether a cost may depend on what was spent before."""
+        return self.policy["filter"] == "gdp_residue"
+
+    def voidable(self, capacity: Amounts, spent: Amounts, claim: str) -> dict[str, Range] | None:
+        """Return the cost of a claim of which all comes back if it is voided.
+
+        Returns: None if it does not fit, and under a filter that charges every claim so.
+        """
+        if not self.is_by_state:
+            return None
+        price = self.price(claim)
+        cost = residue.voidable(list(atoms(json.loads(claim))))
+        own = {name: price[name] for name in self.own} | {STATE: cost}
+        after = {name: grown(spent[name], own[name]) for name in self.own}
+        if not self._admits(capacity, after):
+            return None
+        found = halves.charged(self.policy, capacity, spent, own, price)
+        return None if found is None or found.get(halves.ENDED, _NOTHING)[0] else found
+
+    def begun(
+        self, capacity: Amounts, spent: Amounts, charged: Amounts, claim: str, said: str | None
+    ) -> Any:
+        """Return the state once a mechanism that was charged as a Gaussian pays its own cost.
+
+        Returns: None where nothing is charged again.
+        """
+        if not self.is_by_state or not charged[STATE] or spent.get(halves.ENDED):
+            return None
+        price = self.price(claim)
+        if price[STATE][0] != INFINITE:
+            return None
+        before = {name: spent[name] - charged[name] for name in self.state}
+        if any(before[name] > capacity[name] for name in self.own):
+            return None
+        own = self._by_filter(capacity, before, claim, price)
+        found = halves.charged(self.policy, capacity, before, own, price)
+        if found is None or found.get(halves.ENDED, _NOTHING)[0]:
+            return None
+        after = grown(before[STATE], found[STATE], said)
+        return after if after < spent[STATE] else None
 
     def _by_filter(
         self, capacity: Amounts, spent: Amounts, claim: str, price: dict[str, Range]

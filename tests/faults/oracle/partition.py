@@ -237,9 +237,15 @@ class Partition:
     ) -> tuple[str, str | None, Fields]:
         """Return outcome, reason and fields of a sound body, in the order of the documents."""
         fields, name = body.fields, body.fields["dataset"]
-        here = partition_of(name.encode(), self.genesis["partitions"]) == self.partition
-        if name not in self.datasets and not here:
-            return "invalid", "wrong_partition", {}
+        grouped = self.genesis.get("placement") == "group"
+        key = name.split("::", 1)[0] if grouped else name
+        home = partition_of(key.encode(), self.genesis["partitions"])
+        if name not in self.datasets and home != self.partition:
+            count = self.genesis["partitions"]
+            rule = f"belongs to partition {home} of {count}, not {self.partition}"
+            rule += f": the record's key must be {key}" if grouped else ""
+            error = {"field": "dataset", "rule": rule, "value": name}
+            return "invalid", "wrong_partition", {"error": error}
         if source == "requests":
             self.floor = max(self.floor, self.at - self.genesis["window_ms"])
         at = issued(fields["request_id"])
@@ -271,10 +277,13 @@ class Partition:
             named = fields.get("owners", [fields["by"]])
             dataset.members.open(named)
             more = {**dataset.terms(), "owners": named}
-        elif source == "requests":
-            outcome, reason, more = dataset.asked(fields, said, self.clock)
         else:
-            outcome, reason, more = dataset.governed(fields, said, self.clock)
+            dataset.reservations.drop_final(self.at)
+            if source == "requests":
+                place = self.head, self.number
+                outcome, reason, more = dataset.asked(fields, said, self.clock, place)
+            else:
+                outcome, reason, more = dataset.governed(fields, said, self.clock)
         dataset.sequence += 1
         dataset.changed_at = self.at
         dataset.written = said.get("policy", dataset.written)

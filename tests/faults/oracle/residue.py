@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 from functools import lru_cache
-from typing import Final
+from typing import Any, Final
 
-from tests.faults.oracle.amounts import UNIT, Range, Real, fraction, mp, real
+from tests.faults.oracle.amounts import UNIT, Range, Real, cost_range, fraction, mp, real
 from tests.faults.oracle.worth import Atom, adds, exact, response
 
 SLACK: Final = Fraction(1, 10**12)
@@ -15,6 +15,10 @@ SLACK: Final = Fraction(1, 10**12)
 _STEPS: Final = 60
 MOST_SINGLY: Final = 1_000
 """A batch of more mechanisms is charged many at a time: see `NoExactPrice`."""
+
+
+_MOST_EPSILON: Final = 100
+"""Above it 60 digits do not tell the total variation from 1; no budget of a load has such room."""
 
 
 class NoExactPrice(Exception):
@@ -50,7 +54,7 @@ def pure_cost(state: int, atom_epsilon: Fraction) -> Range | None:
     e, s = real(atom_epsilon), real(Fraction(state, UNIT))
     if not e:
         return 0, 0
-    if not state:
+    if state <= 0:  # below: a limit was lowered under what was used
         return None
     m = mp.sqrt(s)
     goal = (1 + mp.exp(e)) * mp.ncdf(m / 2) - mp.exp(e)
@@ -71,6 +75,33 @@ def pure_cost(state: int, atom_epsilon: Fraction) -> Range | None:
         x = moved
     cost = fraction(s - x * x) * UNIT
     return math.ceil(cost * (1 - Fraction(1, 10**25))), math.floor(cost * (1 + SLACK)) + 1
+
+
+def voidable(parts: list[tuple[Atom, int]]) -> Range:
+    """Return the possible cost of a claim that may be voided: of pure mechanisms as of Gaussians.
+
+    The Gaussian that dominates an epsilon-DP mechanism has the same total variation:
+    2 Phi(mu/2) - 1 = tanh(epsilon/2).
+    """
+    low: Any = 0
+    high: Any = 0
+    for atom, times in parts:
+        least, most = adds(atom, "mu_squared")
+        bound = response(dict(atom))
+        if least == math.inf and bound is not None:
+            least, most = _as_gaussian(bound)
+        if math.inf in (low, least):
+            return math.inf, math.inf
+        low, high = low + least * times, high + most * times
+    return low, high
+
+
+@lru_cache(maxsize=65_536)
+def _as_gaussian(bound: Fraction) -> Range:
+    if bound > _MOST_EPSILON:
+        return math.inf, math.inf
+    mu = 2 * mp.sqrt(2) * mp.erfinv(mp.tanh(real(bound) / 2))
+    return cost_range(mu**2 if bound else Fraction(0))
 
 
 def charge(parts: list[tuple[Atom, int]], room: int | Fraction) -> Range | None:

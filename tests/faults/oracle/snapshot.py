@@ -10,6 +10,7 @@ from typing import Any, Final, Protocol
 from tests.faults.oracle.dataset import Dataset
 from tests.faults.oracle.expected import Fields, Readings
 from tests.faults.oracle.limit_rows import level_rows
+from tests.faults.oracle.reservation_rows import held_fields, reservation_rows
 
 RULES: Final = 1
 
@@ -60,7 +61,12 @@ def dataset_row(dataset: Dataset) -> Fields:
         row["closed_at"] = dataset.closed_at
     if dataset.paused:
         row["paused"] = True
-    return row
+    row |= held_fields(dataset.reservations, dataset.totals, dataset.changed_at)
+    about = {
+        "guarantee": dataset.reservations.guarantee,
+        "note": dataset.reservations.note,
+    }
+    return row | {name: text for name, text in about.items() if text}
 
 
 def partition_row(partition: RowFields) -> Fields:
@@ -83,19 +89,26 @@ def partition_row(partition: RowFields) -> Fields:
         row["key"] = partition.key
     members = sum(len(dataset.members.all) for dataset in partition.datasets.values())
     levels = sum(len(level_rows(name, each.division)) for name, each in partition.datasets.items())
-    more = {"members": members, "levels": levels, "resets": partition.resets}
+    count = sum(len(each.reservations.rows) for each in partition.datasets.values())
+    more = {"members": members, "levels": levels, "reservations": count}
+    more |= {"resets": partition.resets}
     more["reset_at"] = partition.reset_at
     return row | {name: count for name, count in more.items() if count}
 
 
 def other_rows(partition: RowFields) -> dict[bytes, Fields]:
-    """Return the rows of all members, then of all limits, by their keys, in their order."""
+    """Return the rows of all members, then of all limits and reservations, by their keys."""
     members: dict[bytes, Fields] = {}
     levels: dict[bytes, Fields] = {}
+    reservations: dict[bytes, Fields] = {}
     for dataset in partition.datasets.values():
         members |= dataset.members.rows(dataset.name)
         levels |= level_rows(dataset.name, dataset.division)
-    return dict(sorted(members.items())) | dict(sorted(levels.items()))
+        reservations |= reservation_rows(dataset.name, dataset.reservations)
+    found: dict[bytes, Fields] = {}
+    for rows in (members, levels, reservations):
+        found |= dict(sorted(rows.items()))
+    return found
 
 
 def sealed_state(partition: RowFields) -> str:

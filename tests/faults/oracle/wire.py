@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from fractions import Fraction
 from typing import Any, Final, NamedTuple
 
+from tests.faults.oracle.amounts import UNIT
 from tests.faults.oracle.limit_fields import LIMIT_RULES, MAY_BE_IN_A_LIMIT, at_odds
 from tests.faults.oracle.members import (
     MEMBER_RULES,
@@ -16,6 +18,7 @@ from tests.faults.oracle.members import (
     is_visibility,
 )
 from tests.faults.oracle.policies import broken_policy, is_horizon, is_ratio, ratios_are_broken
+from tests.faults.oracle.reservations import is_grant, is_reserve
 from tests.faults.oracle.texts import amount, is_delta, is_hidden, is_name, within
 
 MAX_BYTES: Final = 65_536
@@ -26,7 +29,10 @@ _SPACE: Final = b" \t\r\n"
 _ALL: Final = {"version", "type", "request_id", "dataset"}
 _AMENDED: Final = {"alert_at", "horizon", "most_per_request", "access", "visibility"}
 _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
-    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose", "via"}),
+    "request": (_ALL | {"analyst", "claim", "unit", "neighbours"}, {"purpose", "via", "reserve"}),
+    "begin": (_ALL | {"analyst", "grant"}, {"via"}),
+    "settle": (_ALL | {"analyst", "grant"}, {"via", "shown"}),
+    "void": (_ALL | {"analyst", "grant"}, {"via"}),
     "open": (_ALL | {"by", "policy"}, {"reason", "owners"}),
     "amend": (
         _ALL | {"by"},
@@ -35,6 +41,7 @@ _FIELDS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "close": (_ALL | {"by"}, {"reason", "follows"}),
     "pause": (_ALL | {"by"}, {"reason", "follows", "as"}),
     "resume": (_ALL | {"by"}, {"reason", "follows", "as"}),
+    "resolve": (_ALL | {"by", "grant"}, {"reason", "follows", "claim", "mistaken"}),
     "member": (_ALL | {"by", "member", "roles"}, {"reason", "follows", "team", "until", "as"}),
     "limit": (_ALL | {"by", "scope"}, MAY_BE_IN_A_LIMIT),
 }
@@ -51,8 +58,8 @@ _CLAIMS: Final[dict[str, tuple[set[str], set[str]]]] = {
     "laplace": ({"scale", "sensitivity"}, set()),
     "gaussian": ({"sigma", "sensitivity"}, set()),
     "subsampled_gaussian": ({"sigma", "sensitivity", "rate"}, set()),
-    "brownian": ({"variance", "sensitivity"}, {"previous"}),
-    "ex_post": ({"epsilon"}, {"delta"}),
+    "brownian": ({"variance", "sensitivity"}, {"previous", "first", "sampler", "continues"}),
+    "ex_post": ({"epsilon"}, {"delta", "sensitivity", "first", "least"}),
     "interactive": ({"claim"}, set()),
     "repeat": ({"claim", "times"}, set()),
     "all_of": ({"claims"}, set()),
@@ -63,6 +70,12 @@ _MAY_BE_INTERACTIVE: Final = {
 }
 _EPSILON: Final = Fraction("1e-12"), Fraction(1000)
 _RHO: Final = Fraction("1e-25"), Fraction(10**6)
+_NOISE: Final = {"scale", "sigma", "variance", "previous", "first", "least"}
+_OF_A_SESSION: Final = {"sensitivity", "first", "least"}
+"""The fields of an ex-post claim of several answers: all of them, or none."""
+_NO_AMOUNTS: Final = {"sampler", "continues"}
+_REQUESTS: Final = {"request", "begin", "settle", "void"}
+MAX_RESERVING: Final = 8_192
 _MOST_TIMES: Final = 1_000_000
 _MOST_CLAIMS: Final = 100
 _MOST_NESTED: Final = 3
@@ -100,6 +113,8 @@ def read(source: str, value: bytes | None) -> Read:
     except (_InvalidBody, ValueError, RecursionError):
         return Read("undecodable")
     broken = _broken(source, found)
+    if not broken and "reserve" in found:
+        broken = _unfit_to_reserve(found, text)
     if broken:
         shown = "".join(map(_escaped, text.decode())).encode()
         # What outgrows a body is not repeated.
@@ -154,20 +169,35 @@ def _broken(source: str, found: Any) -> set[str]:
     if (
         not isinstance(kind, str)
         or kind not in _FIELDS
-        or (kind == "request") != (source == "requests")
+        or (kind in _REQUESTS) != (source == "requests")
     ):
         return {"type"}
     needed, allowed = _FIELDS[kind]
     broken = (needed - found.keys()) | (found.keys() - needed - allowed)
     broken |= {name for name, value in found.items() if any(map(is_hidden, _texts(value)))}
     present = found.keys() - broken
-    rules = _request_rules if kind == "request" else _owner_rules
+    rules = _request_rules if kind in _REQUESTS else _owner_rules
     checks = {**_common_rules(), **rules(kind)}
+    if kind == "resolve" and (found.get("claim") is None) == (found.get("mistaken") is None):
+        broken |= {"claim"}
     if kind == "member":
         broken |= contradicted(found)
     if kind == "limit":
         broken |= at_odds(found)
     return broken | {name for name in present if name in checks and not checks[name](found[name])}
+
+
+def _unfit_to_reserve(request: dict[str, Any], text: bytes) -> set[str]:
+    """Return the fields of a sound request that a reservation may not have so."""
+    known = all("continues" in each for each in refinements(request["claim"]))
+    return ({"reserve"} if len(text) > MAX_RESERVING else set()) | (set() if known else {"claim"})
+
+
+def refinements(claim: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the parts of a claim that refine an answer shown before."""
+    inside = [*claim.get("claims", []), *filter(None, [claim.get("claim")])]
+    own = [claim] if claim["type"] == "brownian" and "previous" in claim else []
+    return own + [found for each in inside for found in refinements(each)]
 
 
 def _escaped(character: str) -> str:
@@ -200,7 +230,10 @@ def _request_rules(_: str) -> dict[str, Any]:
         "unit": lambda v: isinstance(v, str),
         "neighbours": lambda v: v in ("add_remove", "replace"),
         "purpose": _is_short,
-        "claim": lambda v: is_claim(v, 0) and mechanisms(v) <= _MOST_MECHANISMS,
+        "claim": _is_whole_claim,
+        "reserve": is_reserve,
+        "grant": is_grant,
+        "shown": _is_level,
     }
 
 
@@ -219,6 +252,9 @@ def _owner_rules(kind: str) -> dict[str, Any]:
         "access": optional(is_access),
         "visibility": optional(is_visibility),
         "owners": are_owners,
+        "grant": is_grant,
+        "claim": lambda v: v is None or _is_whole_claim(v),
+        "mistaken": lambda v: v is None or (_is_short(v) and bool(v)),
         **MEMBER_RULES,
         **(LIMIT_RULES if kind == "limit" else {}),
     }
@@ -226,6 +262,14 @@ def _owner_rules(kind: str) -> dict[str, Any]:
 
 def _is_short(value: object) -> bool:
     return isinstance(value, str) and len(value) <= 200
+
+
+def _is_whole_claim(value: Any) -> bool:
+    return is_claim(value, 0) and mechanisms(value) <= _MOST_MECHANISMS
+
+
+def _is_level(value: Any) -> bool:
+    return bool(amount(value))
 
 
 def mechanisms(claim: dict[str, Any]) -> int:
@@ -250,7 +294,11 @@ def is_claim(claim: Any, nested: int) -> bool:
         return _is_interactive(claim["claim"])
     if kind in {"repeat", "all_of"}:
         return nested < _MOST_NESTED and _is_batch(claim, nested)
-    return _is_atom(kind, {name: amount(claim[name]) for name in present})
+    if claim.get("sampler", "normal") not in ("normal", "discrete"):
+        return False
+    if "continues" in claim and ("previous" not in claim or not is_grant(claim["continues"])):
+        return False
+    return _is_atom(kind, {name: amount(claim[name]) for name in present - _NO_AMOUNTS})
 
 
 def _is_interactive(inner: Any) -> bool:
@@ -283,7 +331,7 @@ def _is_atom(kind: str, of: dict[str, Fraction | None]) -> bool:
             return False
         if name == "delta" and not is_delta(value):
             return False
-        if name in {"scale", "sigma", "variance", "previous"} and not value:
+        if name in _NOISE and not value:
             return False
         if name == "rate" and not _EPSILON[0] <= value <= 1:
             return False
@@ -300,5 +348,20 @@ def _follows_soundly(kind: str, present: dict[str, Fraction]) -> bool:
         precision = 1 / present["variance"]
         if "previous" in present:
             precision -= 1 / present["previous"]
+        first = present.get("first", present["variance"])
+        if first < present["variance"] or first >= present.get("previous", first + 1):
+            return False
         return precision > 0 and within(present["sensitivity"] ** 2 / 2 * precision, *_RHO)
+    if kind == "ex_post" and _OF_A_SESSION & present.keys():
+        return _is_session(present)
     return True
+
+
+def _is_session(present: dict[str, Fraction]) -> bool:
+    """Return whether an ex-post claim of several answers has the levels of its maximum."""
+    if not present.keys() >= _OF_A_SESSION or present.get("delta"):
+        return False
+    if present["first"] < present["least"]:
+        return False
+    bound = present["sensitivity"] / present["least"] * UNIT
+    return present["epsilon"] * UNIT in (bound, math.ceil(bound))

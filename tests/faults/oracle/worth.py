@@ -105,6 +105,11 @@ def response(claim: dict[str, str]) -> Fraction | None:
     return found / 2 if found is not None and claim["type"] == "bounded_range" else found
 
 
+def _is_gaussian(claim: dict[str, str]) -> bool:
+    """Return whether Gaussian noise is added; a discrete Gaussian is none, and obeys zCDP."""
+    return claim["type"] in GAUSSIAN and claim.get("sampler") != "discrete"
+
+
 def _or_infinite(value: Exact) -> Exact:
     return INFINITE if value is None else value
 
@@ -150,7 +155,7 @@ _SUMS: Final[dict[str, Callable[[dict[str, str]], Exact]]] = {
     "intrinsic_time": _time,
     "epsilon_squared": _square,
     "kl_mean": lambda claim: _mean(_or_infinite(epsilon(claim))),
-    "mu_squared": lambda claim: 2 * rho(claim) if claim["type"] in GAUSSIAN else INFINITE,
+    "mu_squared": lambda claim: 2 * rho(claim) if _is_gaussian(claim) else INFINITE,
     "loss_time": _of_loss("time"),
     "loss_epsilon": _of_loss("epsilon"),
     "loss_epsilon_squared": _of_loss("epsilon_squared"),

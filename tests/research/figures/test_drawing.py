@@ -14,7 +14,7 @@ from research.figures import PICTURES, Picture
 from research.figures.drawing import digest, draw, save
 
 DRAWN = Path(__file__).parents[3] / "docs" / "figures"
-LONG = {"admitted", "experiment", "filters", "lecture", "residue"}  # seconds each
+LONG = {"accuracy_first", "admitted", "experiment", "filters", "lecture", "residue"}  # seconds each
 NAMES = [pytest.param(name, marks=pytest.mark.slow) if name in LONG else name for name in PICTURES]
 
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, Final
+
+from scipy.optimize import minimize_scalar
 
 from accountant import claims as c
 from accountant.filters import FILTERS
@@ -76,6 +79,27 @@ class Attack:
             hockey_stick(self.epsilon, lambda spent: self.last(ledger, spent)),
             depth=self.depth,
         )
+
+
+def tight_delta(rho: float, epsilon: float) -> float:
+    """Return delta'(rho, epsilon) of docs/theory.md section 1, as a float."""
+
+    def log_delta(log_less: float) -> float:
+        less = math.exp(log_less)  # alpha - 1
+        alpha = 1 + less
+        return less * (alpha * rho - epsilon) + alpha * math.log(less / alpha) - log_less
+
+    found = minimize_scalar(log_delta, bounds=(-12, 14), method="bounded")
+    return min(1.0, math.exp(float(found.fun)))
+
+
+def promised(policy: Policy, epsilon: float) -> float:
+    """Return the delta that the policy's guarantee gives at epsilon."""
+    guarantee = FilterLedger(policy).guarantee
+    delta = float(guarantee.delta)
+    if guarantee.name == "rho":
+        return delta + (1 - delta) * tight_delta(float(guarantee.amount), epsilon)
+    return delta if epsilon >= float(guarantee.amount) else 1.0
 
 
 MIXED: Final = (

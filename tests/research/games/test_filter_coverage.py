@@ -9,7 +9,6 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from msgspec import structs
-from scipy.optimize import minimize_scalar
 
 from accountant.filters import FILTERS
 from accountant.policy import Policy
@@ -18,7 +17,7 @@ from research.games.ledgers import FilterLedger, Totals
 from research.games.optimal_stopping import Solution, solve
 from research.games.payoffs import crossing, hockey_stick, moment
 from tests.research.games import menus as m
-from tests.research.games.coverage import ATTACKS, Attack
+from tests.research.games.coverage import ATTACKS, Attack, promised
 from tests.research.games.exact_interval import interval
 
 RUNS = 100_000
@@ -38,31 +37,10 @@ def test_every_filter_is_attacked() -> None:
         assert {attack.policy.filter for attack in attacks} == {name}
 
 
-def tight_delta(rho: float, epsilon: float) -> float:
-    """Return delta'(rho, epsilon) of docs/theory.md section 1, as a float."""
-
-    def log_delta(log_less: float) -> float:
-        less = math.exp(log_less)  # alpha - 1
-        alpha = 1 + less
-        return less * (alpha * rho - epsilon) + alpha * math.log(less / alpha) - log_less
-
-    found = minimize_scalar(log_delta, bounds=(-12, 14), method="bounded")
-    return min(1.0, math.exp(float(found.fun)))
-
-
-def promised(attack: Attack, epsilon: float) -> float:
-    """Return the delta that the policy's guarantee gives at epsilon."""
-    guarantee = FilterLedger(attack.policy).guarantee
-    delta = float(guarantee.delta)
-    if guarantee.name == "rho":
-        return delta + (1 - delta) * tight_delta(float(guarantee.amount), epsilon)
-    return delta if epsilon >= float(guarantee.amount) else 1.0
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("attack", CASES)
 def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
-    maximum = promised(attack, attack.epsilon)
+    maximum = promised(attack.policy, attack.epsilon)
     solution = attack.solve()
     assert attack.near * maximum <= solution.value <= maximum * (1 + 1e-12)
     if maximum > LEAST_SEEN:
@@ -73,7 +51,7 @@ def test_no_adversary_gets_beyond_the_guarantee(attack: Attack) -> None:
 def test_swapped_neighbours_gain_an_adversary_no_more_than_the_filters_delta(
     attack: Attack,
 ) -> None:
-    maximum = promised(attack, attack.epsilon)
+    maximum = promised(attack.policy, attack.epsilon)
     assert attack.solve(swapped=True).value <= maximum * (1 + 1e-12)
 
 
@@ -90,7 +68,7 @@ def test_a_cap_never_increases_the_gain_of_an_adversary(attack: Attack) -> None:
         assert less is None or (maximum is not None and less < maximum)
     value = capped.solve().value
     assert 0 <= value <= attack.solve().value * (1 + 1e-12)
-    assert value <= promised(attack, attack.epsilon) * (1 + 1e-12)
+    assert value <= promised(attack.policy, attack.epsilon) * (1 + 1e-12)
 
 
 def check_by_simulation(solution: Solution[Totals], maximum: float) -> None:

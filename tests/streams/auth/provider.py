@@ -9,10 +9,12 @@ import json
 import threading
 import time
 import zlib
+from email.message import Message
 from functools import cache
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from types import TracebackType
 from typing import Any, Self
+from urllib.parse import parse_qsl
 
 import jwt
 from cryptography.hazmat.primitives import serialization
@@ -20,6 +22,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from jwt.algorithms import ECAlgorithm, OKPAlgorithm, RSAAlgorithm
 
 AUDIENCE = "accountant"
+Answer = tuple[int, bytes, dict[str, str]]
 RSA_KEY = rsa.generate_private_key(public_exponent=65_537, key_size=2_048)
 """Takes long to make: one for all tests."""
 
@@ -89,7 +92,15 @@ class LocalProvider:
             def do_GET(self) -> None:
                 provider.asked.append(self.path)
                 provider.encodings.append(self.headers.get("Accept-Encoding"))
-                status, body, headers = provider._answer(self.path)
+                self._send(*provider.answer(self.path))
+
+            def do_POST(self) -> None:
+                provider.asked.append(self.path)
+                body = self.rfile.read(int(self.headers["Content-Length"])).decode()
+                form = dict(parse_qsl(body, keep_blank_values=True))
+                self._send(*provider.answer_form(self.path, form, self.headers))
+
+            def _send(self, status: int, body: bytes, headers: dict[str, str]) -> None:
                 self.send_response(status)
                 for name, value in headers.items():
                     self.send_header(name, value)
@@ -102,7 +113,8 @@ class LocalProvider:
 
         return Handler
 
-    def _answer(self, path: str) -> tuple[int, bytes, dict[str, str]]:
+    def answer(self, path: str) -> Answer:
+        """Return status, body and headers for a path."""
         if self.broken == "error":
             return 500, b"", {}
         if self.broken == "garbage":
@@ -119,12 +131,19 @@ class LocalProvider:
             where = {"issuer": self.issuer, "jwks_uri": "http://192.0.2.1/keys"}
             return 200, json.dumps(where).encode(), {}
         if path.endswith("/openid-configuration"):
-            where = {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
-            return 200, json.dumps(where).encode(), {}
+            return 200, json.dumps(self.discovery()).encode(), {}
         keys = self.jwks
         if keys is None:
             keys = [jwk_of(self.keys[kid], kid, use="sig") for kid in self.published]
         return 200, json.dumps({"keys": keys}).encode(), {}
+
+    def answer_form(self, path: str, form: dict[str, str], headers: Message) -> Answer:
+        """Return the same for a form."""
+        return 404, b"", {}
+
+    def discovery(self) -> dict[str, Any]:
+        """Return the document in which the provider names its endpoints."""
+        return {"issuer": self.issuer, "jwks_uri": f"{self.issuer}/keys"}
 
     def rotate(self, kid: str, *, keep: tuple[str, ...] = ()) -> None:
         """Sign by a new key from now on, and tell it and those that are kept."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +11,7 @@ import msgspec
 from accountant.times import iso
 from streams.auth import token_file
 from streams.settings import Settings
+from tests.ledger_file import connected
 from tests.streams.auth.token_server import wall
 from tests.streams.gateway.local_server import (
     NOON,
@@ -108,6 +108,22 @@ class RolesServer(LocalServer):
         self.done(via or analyst, "/requests", body, "granted")
         return body
 
+    def reserved(self, dataset: str, analyst: str, *, via: str | None = None, **more: Any) -> Body:
+        """Have something reserved; return its decision."""
+        more = {"reserve": {"until": "PT1H"}, **more, **({} if via is None else {"via": via})}
+        body = request(self.clock, dataset=dataset, analyst=analyst, **more)
+        return self.done(via or analyst, "/requests", body, "reserved")
+
+    def step(self, kind: str, grant: Body, **more: Any) -> httpx.Response:
+        """Send a step of a reservation, by its analyst or by the engine that asked for it."""
+        asked = grant["request"]
+        body = {"version": 1, "type": kind, "analyst": asked["analyst"], "grant": grant["hash"]}
+        body |= {"dataset": grant["dataset"]}
+        body |= {"via": asked["via"]} if "via" in asked else {}
+        body |= more
+        path = f"/datasets/{grant['dataset']}/reservations/{kind}"
+        return self.send(body.get("via", body["analyst"]), path, body)
+
     def done(self, name: str, path: str, body: Body, outcome: str) -> Body:
         """Send a body, and return its decision."""
         answer = self.send(name, path, body)
@@ -132,7 +148,7 @@ class RolesServer(LocalServer):
 
     def stored_rows(self) -> tuple[int, list[tuple[bytes, bytes]]]:
         """Return the length of the log and every row of `state`, as the file has them."""
-        with sqlite3.connect(f"file:{self.path}?mode=ro", uri=True) as file:
+        with connected(self.path, read_only=True) as file:
             ((last,),) = file.execute("SELECT max(sequence) FROM decisions")
             return last, file.execute("SELECT key, value FROM state ORDER BY key").fetchall()
 

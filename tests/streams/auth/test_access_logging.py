@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import logging
-import sqlite3
 import subprocess
 import sys
 
 import pytest
 
+from tests.ledger_file import connected
 from tests.streams.auth.roles_server import RolesServer, setting
 from tests.streams.gateway.local_server import opening, pausing, request
 
@@ -71,8 +71,12 @@ def test_administrator_records_are_counted_and_printed_by_an_audit(census: Roles
         census.done("root", f"/datasets/census/{kind}", body, f"{kind}d")
     assert f"{series} 4.0" in census.see("root", "/metrics").text.splitlines()
     copy = census.path.with_name("copy.db")
-    with sqlite3.connect(census.path) as file, sqlite3.connect(copy) as other:
-        file.backup(other)
+    with (
+        connected(census.path) as file,
+        connected(copy) as other,
+        other.backup("main", file, "main") as backup,
+    ):
+        backup.step()
     printed, result = (
         subprocess.run(
             [sys.executable, "-m", "streams.cli", "audit", str(copy), *more],

@@ -76,7 +76,7 @@ def test_one_caller_cannot_open_every_event_stream(tmp_path: Path) -> None:
         (content,) = stated["content"].values()
         schema = {**content["schema"], "components": document["components"]}
         jsonschema_rs.validator_for(schema, validate_formats=True).validate(result)
-        assert set(stated["headers"]) == {"Retry-After"}
+        assert set(stated["headers"]) == {"Retry-After", "X-Request-Id"}
         assert begun("olga", streams) == 200
         first.close()  # and its place is free again
         eventually(lambda: begun("zoe", streams) == 200)

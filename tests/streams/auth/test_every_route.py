@@ -62,6 +62,8 @@ def test_health_routes_show_unauthenticated_callers_only_the_state(
         assert token_server.get("/healthz", token).json() == {"alive": True}
         ready = token_server.get("/readyz", token)
         assert (ready.status_code, ready.json()) == (200, {"ready": True})
+    # Reasons may name datasets, so a token alone is not enough.
+    assert token_server.get("/readyz", token_server.make("local:ana")).json() == {"ready": True}
     assert "reasons" in token_server.get("/readyz", token_server.administrator).json()
     assert token_server.http.head("/healthz").status_code == 200
 

@@ -14,8 +14,9 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from streams.auth import oidc
 from streams.auth.oidc import Provider, TokenRequirements
 from streams.auth.principal import Principal
-from streams.auth.provider_keys import BETWEEN_S, REFRESH_S, ProviderKeys, ProviderUnavailable
+from streams.auth.provider_keys import BETWEEN_S, REFRESH_S, ProviderKeys
 from streams.http.refusal import Refusal
+from streams.oauth.provider_http import ProviderUnavailable
 from tests.streams.auth.provider import AUDIENCE, RSA_KEY, LocalProvider, bomb, jwk_of
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.gateway.local_server import TestClock, eventually, request

@@ -16,6 +16,8 @@ from tests.streams.auth.certificates import certificate
 from tests.streams.auth.token_server import wall
 
 ISSUER = "https://provider.example.org"
+PROVIDER = {"oidc_issuer": ISSUER, "oidc_audience": "x"}
+CALLBACK = "https://accountant.example.org/sign-in/callback"
 
 
 @pytest.fixture
@@ -54,6 +56,43 @@ def test_an_incomplete_set_of_settings_refuses_the_start(tokens: Path, tmp_path:
         (
             {"oidc_issuer": ISSUER, "oidc_audience": "x", "tokens": tokens},
             "ACCOUNTANT_TOKEN_PREFIX",
+        ),
+        ({"oidc_client_id": "x"}, "ACCOUNTANT_OIDC_CLIENT_ID needs ACCOUNTANT_OIDC_ISSUER"),
+        *(
+            ({**PROVIDER, **more}, named)
+            for more, named in (
+                ({"oidc_client_id": "x"}, "OIDC_CLIENT_ID needs ACCOUNTANT_OIDC_REDIRECT_URL"),
+                ({"oidc_redirect_url": CALLBACK}, "REDIRECT_URL needs ACCOUNTANT_OIDC_CLIENT_ID"),
+                ({"oidc_scopes": "openid"}, "OIDC_SCOPES needs ACCOUNTANT_OIDC_CLIENT_ID"),
+                (
+                    {"oidc_client_secret_file": tokens},
+                    "OIDC_CLIENT_SECRET_FILE needs ACCOUNTANT_OIDC_CLIENT_ID",
+                ),
+                (
+                    {"oidc_sign_in_parameters": "a=b"},
+                    "OIDC_SIGN_IN_PARAMETERS needs ACCOUNTANT_OIDC_CLIENT_ID",
+                ),
+                (
+                    {"oidc_client_id": "x", "oidc_redirect_url": "https://a.example/callback"},
+                    "OIDC_REDIRECT_URL must be this server's address and /sign-in/callback",
+                ),
+                (
+                    {
+                        "oidc_client_id": "x",
+                        "oidc_redirect_url": "http://127.0.0.1:8000/sign-in/callback",
+                        "trusted_proxy": "10.0.0.7",
+                    },
+                    "OIDC_REDIRECT_URL must begin with https://",
+                ),
+                (
+                    {
+                        "oidc_client_id": "x",
+                        "oidc_redirect_url": CALLBACK,
+                        "oidc_client_secret_file": tmp_path / "none",
+                    },
+                    "none does not exist. Write the client's secret into it",
+                ),
+            )
         ),
         ({"tls_certificate": files.certificate}, "ACCOUNTANT_TLS_KEY"),
         ({"tls_key": files.key}, "ACCOUNTANT_TLS_CERTIFICATE"),
@@ -137,3 +176,48 @@ def test_a_blank_trusted_proxy_is_refused(
     monkeypatch.setenv("ACCOUNTANT_TRUSTED_PROXY", blank)
     with pytest.raises(Refused, match="ACCOUNTANT_TRUSTED_PROXY"):
         load()
+
+
+@pytest.mark.parametrize(
+    ("content", "mode", "words"),
+    [
+        ("", 0o600, "must contain the client's secret alone"),
+        ("two words", 0o600, "must contain the client's secret alone"),
+        ("x" * 1_025, 0o600, "must contain the client's secret alone"),
+        ("a-secret", 0o640, "is accessible to other users"),
+    ],
+)
+def test_an_unsafe_file_with_the_client_s_secret_refuses_the_start(
+    tmp_path: Path, content: str, mode: int, words: str
+) -> None:
+    file = tmp_path / "secret"
+    file.write_text(content)
+    file.chmod(mode)
+    more = {"oidc_client_id": "x", "oidc_redirect_url": CALLBACK, "oidc_client_secret_file": file}
+    said = refusal(**PROVIDER, **more)
+    assert words in said
+    assert "a-secret" not in said
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("oidc_redirect_url", "http://accountant.example.org/sign-in/callback"),
+        ("oidc_redirect_url", f"{CALLBACK}?a=b"),
+        ("oidc_redirect_url", f"{CALLBACK}#a"),
+        ("oidc_redirect_url", "https://user@accountant.example.org/sign-in/callback"),
+        ("oidc_redirect_url", "/sign-in/callback"),
+        ("oidc_redirect_url", "https://[::1/sign-in/callback"),
+        ("oidc_scopes", "profile"),
+        ("oidc_scopes", 'openid "'),
+        ("oidc_sign_in_parameters", "audience"),
+        ("oidc_sign_in_parameters", "state=x"),
+        ("oidc_sign_in_parameters", "a=b&a=c"),
+        ("oidc_client_id", ""),
+        ("oidc_client_id", "a b"),
+        ("oidc_client_secret_file", ""),
+    ],
+)
+def test_a_wrong_setting_of_the_sign_in_is_named(name: str, value: str) -> None:
+    with pytest.raises(Refused, match=f"{name}: "):
+        load(**{name: value})

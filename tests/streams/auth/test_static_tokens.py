@@ -116,7 +116,7 @@ def test_an_unusable_token_file_rejects_everybody_until_repaired(
         assert ready.status_code == 503
         assert not ready.json()["ready"]
         (why,) = ready.json()["reasons"]
-        assert why.startswith("every token is rejected")
+        assert why.startswith("every token of the file of tokens is rejected")
         assert str(tmp_path) not in ready.text
     assert own.status(None, "/healthz") == 200
     assert own.last_sequence() == before
@@ -143,7 +143,9 @@ def test_a_server_with_a_provider_stays_ready_with_an_unusable_token_file(
         server.tokens.unlink()
         assert server.status(server.administrator) == 503
         assert server.status(provider.token("ana")) == 200
-        assert server.get("/readyz", None).json() == {"ready": True}
+        ready = server.get("/readyz", None).json()
+        assert (ready["ready"], "reasons" in ready) == (True, False)
+        assert ready["notes"][0].startswith("every token of the file of tokens is rejected")
 
 
 def test_creating_and_revoking_tokens_fails_no_concurrent_request(own: TokenServer) -> None:

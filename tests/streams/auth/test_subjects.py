@@ -8,24 +8,24 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from accountant.records.names import NAME_PATTERN, is_name
-from streams.auth.oidc import MARK, name_of
+from accountant.records.names import ESCAPE_MARK, NAME_PATTERN, is_name
+from streams.auth.oidc import name_of
 from streams.http.refusal import Refusal
 
 _names = st.from_regex(NAME_PATTERN, fullmatch=True)
 _subjects = st.one_of(
     st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=120),
     _names,
-    _names.map(lambda name: MARK + name[:90]),
+    _names.map(lambda name: ESCAPE_MARK + name[:90]),
     _names.map(lambda name: str(name_of(f"|{name[:50]}"))),
 )
 
 
 def _back(name: str) -> str:
     """Return the subject of a name, as whoever reads a log finds it."""
-    if not name.startswith(MARK):
+    if not name.startswith(ESCAPE_MARK):
         return name
-    text = name.removeprefix(MARK).upper()
+    text = name.removeprefix(ESCAPE_MARK).upper()
     return base64.b32decode(text + "=" * (-len(text) % 8)).decode()
 
 
@@ -35,12 +35,12 @@ def _back(name: str) -> str:
 def test_each_subject_can_be_recovered_from_its_name(subject: str) -> None:
     name = name_of(subject)
     if isinstance(name, Refusal):
-        assert len(MARK) + -(-len(subject.encode()) * 8 // 5) > 100
+        assert len(ESCAPE_MARK) + -(-len(subject.encode()) * 8 // 5) > 100
         assert name.field == "subject"
         return
     assert is_name(name)
     assert _back(name) == subject  # so no two subjects have one name
-    is_plain = is_name(subject) and not subject.startswith(MARK)
+    is_plain = is_name(subject) and not subject.startswith(ESCAPE_MARK)
     assert (name == subject) is is_plain
 
 
@@ -71,7 +71,7 @@ def test_subjects_of_common_providers_get_the_expected_names(
 ) -> None:
     found = name_of(subject)
     assert isinstance(found, str)
-    assert found.startswith(MARK) if name is None else found == name
+    assert found.startswith(ESCAPE_MARK) if name is None else found == name
 
 
 @pytest.mark.parametrize("subject", [None, 7, ["ana"], "", "\ud800"])

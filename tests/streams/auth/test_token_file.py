@@ -13,6 +13,7 @@ from accountant.errors import RequestInvalid
 from streams.auth import token_file
 from streams.auth.token_file import Row, create, read, revoke
 from streams.errors import Refused
+from streams.private_files import lock_against_writers
 
 NOW = 1_795_262_400_000
 
@@ -80,7 +81,7 @@ def test_a_symbolic_link_to_the_token_file_shares_its_lock(file: Path, tmp_path:
     create(file, "ana", now=NOW)
     link = tmp_path / "link.json"
     link.symlink_to(file)
-    with token_file._locked(link):
+    with lock_against_writers(link):
         lock = os.open(file.with_name(f"{file.name}.lock"), os.O_RDWR)
         with pytest.raises(BlockingIOError):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)

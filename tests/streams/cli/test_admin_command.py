@@ -12,7 +12,7 @@ from streams.cli import dataset, limit, member
 from streams.cli.admin_command import AdminOptions, admin_command
 
 OF_OWNERS = {
-    dataset.app: {"open", "amend", "pause", "resume", "close"},
+    dataset.app: {"open", "amend", "pause", "resume", "close", "resolve"},
     member.app: {"set", "remove", "sync"},
     limit.app: {"set", "remove"},
 }

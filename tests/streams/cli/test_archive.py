@@ -123,7 +123,7 @@ def test_the_archive_command_refuses_invalid_arguments(accountant, used, before)
 
     late = iso(latest(used) + 1)
     assert "may still be repeated" in error("a.gz", "--before", late, *WHY)
-    assert "must be a day or a time" in error("a.gz", "--before", "yesterday", *WHY)
+    assert "must be P90D, PT8H, a day" in error("a.gz", "--before", "yesterday", *WHY)
     assert "after the first decision" in error("a.gz", "--before", "2001-01-01", *WHY)
     assert "reason must be 1 to 200" in error("a.gz", "--before", before, "--reason", "")
     kafka = ("--url", "kafka://127.0.0.1:9")

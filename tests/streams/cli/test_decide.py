@@ -156,6 +156,7 @@ def test_every_kind_of_record_is_decided(decide):
         "limit": owners("limit", 3, scope="team", name="blue", part="0.1"),
         "pause": owners("pause", 4),
         "resume": owners("resume", 5),
+        "resolve": owners("resolve", 6, grant=f"sha256:{0:064d}", mistaken="a mistyped level"),
         "close": owners("close", 9_000),
     }
     assert records.keys() == {kind.__struct_config__.tag for kind in get_args(AdminRecord)}
@@ -163,9 +164,10 @@ def test_every_kind_of_record_is_decided(decide):
     done = decide(*records.values(), request(1), request(2), close)
     assert done.code == 0
     counts = "1 amended, 1 closed, 1 granted, 1 limit_set, 1 member_set, 1 opened, 1 paused"
-    assert done.err == f"decided 9 records: {counts}, 1 refused, 1 resumed\n"
+    assert done.err == f"decided 10 records: {counts}, 2 refused, 1 resumed\n"
     assert [outcome for outcome, _ in outcomes(done)[1:]] == [
         *("opened", "amended", "member_set", "limit_set", "paused", "resumed"),
+        "refused",
         *("granted", "refused", "closed"),
     ]
 

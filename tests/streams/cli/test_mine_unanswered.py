@@ -21,7 +21,7 @@ def fails() -> int:
 
 def begin_release(ledger: Accountant, store: ResultStore, claim: str) -> PreparedRequest:
     """Begin a release as a process does that ends before it hears the answer."""
-    call = ledger._prepare(ledger._draft("census", claim), 5)
+    call = ledger._sender.prepare(ledger._draft("census", claim), 5)
     Release(store, call, CODEC, ledger.url, 5).record_request()
     return call
 

@@ -41,3 +41,12 @@ def test_a_program_and_a_command_open_the_same_policy(accountant: Command) -> No
     )
     assert "another name" not in other.out
     assert "Nothing was changed. Use the open dataset (" in " ".join(other.out.split())
+
+
+def test_a_misspelt_name_opens_a_second_budget_only_if_it_is_meant(opened: Command) -> None:
+    policy = ("--epsilon", "1", "--delta", "1e-6")
+    done = opened("dataset", "open", "Census", *policy)
+    assert done.code == 2
+    assert "dataset Census was not opened: census is open already" in " ".join(done.err.split())
+    assert "dataset open --new" in " ".join(done.err.split())
+    assert opened("dataset", "open", "Census", "--new", *policy).code == 0

@@ -29,6 +29,8 @@ HOSTILE = "\x1b[2J\u202e\u2028\x7f é"
 FORMULAS = ("=cmd|' /C calc'!A0", "+1+1", "-1+1", "@SUM(A1)", "\t=1+1", " =1+1", 'a,"b";=1')
 OPENING = ("--epsilon", "1", "--delta", "1e-6")
 RUNS: dict[str, tuple[str, ...]] = {
+    "login": (f"foo://{HOSTILE}",),
+    "logout": ("--all",),
     "me": (),
     "mine": ("--analyst", "ana"),
     "ask": ("census", "approximate_zcdp:1e-6,1e-9", "--analyst", "ana"),
@@ -47,12 +49,15 @@ RUNS: dict[str, tuple[str, ...]] = {
     "serve": ("--url", f"foo://{HOSTILE}"),
     "gateway": ("--url", f"foo://{HOSTILE}"),
     "worker": ("--url", f"foo://{HOSTILE}"),
+    "curator": ("--url", f"foo://{HOSTILE}"),
+    "ready": ("--url", f"foo://{HOSTILE}"),
     "accept-rollback": ("--lost", "1-2", "--reason", HOSTILE),
     "dataset open": ("survey", *OPENING),
     "dataset amend": ("census", "--horizon", "P9D"),
     "dataset pause": ("census", "--reason", HOSTILE),
     "dataset resume": ("census", "--reason", HOSTILE),
     "dataset close": ("census", "--reason", HOSTILE),
+    "dataset resolve": ("census", "sha256:" + "0" * 64, "--mistaken", HOSTILE),
     "dataset show": ("census",),
     "dataset list": (),
     "member set": ("census", "ana", "--role", "analyst"),
@@ -62,6 +67,10 @@ RUNS: dict[str, tuple[str, ...]] = {
     "limit set": ("census", "--analyst", "ana", "--part", "0.1"),
     "limit remove": ("census", "--analyst", HOSTILE),
     "limit list": ("census",),
+    "reservation list": ("census",),
+    "reservation begin": ("census", "sha256:" + "0" * 64, "--analyst", "ana"),
+    "reservation settle": ("census", "sha256:" + "0" * 64, "--analyst", "ana", "--shown", HOSTILE),
+    "reservation void": ("census", HOSTILE, "--analyst", "ana"),
     "log archive": ("old.jsonl.gz", "--before", "2026-01-01", "--reason", "old"),
     "log export": ("--id", "01a1fd8c-6900-7000-8000-000000000000"),
     "log restore": ("members.csv", "--url", f"foo://{HOSTILE}"),
@@ -97,6 +106,8 @@ MORE = [
     ("dataset", "show", HOSTILE),
     ("dataset", "open", "survey", "--epsilon", HOSTILE),
     ("log", "export", "--id", HOSTILE),
+    ("log", "export", "--dataset", HOSTILE),
+    ("log", "export", "--since", HOSTILE),
 ]
 
 

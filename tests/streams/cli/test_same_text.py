@@ -158,7 +158,7 @@ async def limits_at(url: str) -> list[TeamLimit]:
 
 
 NO_ROOM = "The limit of team research has too little left"
-NO_WAIT = "Waiting will not help: an owner would have to raise the limit."
+NO_WAIT = "Waiting will not help: an owner would have to raise the limit of team research."
 OVER = "% of the budget cannot be reserved for team "
 CLOSED = "closed: An owner has closed it: nothing more is granted."
 EVERYWHERE = ("page, {}", "pages", "show, {}", "list", "notebook, {}", "notebook, client", "demo")
@@ -168,8 +168,8 @@ CASES = {
     "a percentage that is left": ("census", "87.6 %", ("page, {}", "form, wrong")),
     "nearly nothing": ("vast", "0.1 %", EVERYWHERE),
     "an amount that is spent": ("census", "0.1235", ("page, {}", "show, {}", "why, {}")),
-    "an amount that is left": ("census", "0.8765", (*EVERYWHERE, "why, {}", "form, wrong")),
-    "no more than there is": ("vast", "199.9", (*EVERYWHERE, "why, {}")),
+    "an amount that is left": ("census", "0.8765", (*EVERYWHERE, "form, wrong")),
+    "no more than there is": ("vast", "199.9", EVERYWHERE),
     "a state": ("shut", "closed", EVERYWHERE),
     "a limit": (
         "census",
@@ -197,7 +197,6 @@ CASES = {
         OVER,
         ("form, refused", "limit set", "notebook, reserved"),
     ),
-    "a forecast": ("vast", "not known", ("page, {}", "why, {}")),
     "why there is no forecast": (
         "vast",
         "there is less than a day of history",

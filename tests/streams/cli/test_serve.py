@@ -11,11 +11,12 @@ from collections.abc import Iterator
 import pytest
 
 from tests.streams.cli.authenticated_server import authenticated_server
+from tests.streams.cli.conftest import environment
 
 
 @contextlib.contextmanager
-def serving(command) -> Iterator[tuple[str, subprocess.Popen[str]]]:
-    process = command.start("serve", "--port", "0")
+def serving(command, **settings: str) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    process = command.start("serve", "--port", "0", env=environment(**settings))
     try:
         assert process.stdout is not None
         line = process.stdout.readline()

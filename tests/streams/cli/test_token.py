@@ -54,10 +54,19 @@ def test_the_file_may_come_from_the_environment(accountant: Command) -> None:
     assert "ACCOUNTANT_TOKENS" in missing.err
 
 
+def test_a_file_that_is_made_says_that_it_has_one_token_alone(accountant: Command) -> None:
+    first = accountant("token", "create", "--name", "ana", "--tokens", FILE)
+    assert f"{FILE} is new: it has this token alone. Keep a copy of it." in " ".join(
+        first.err.split()
+    )
+    assert "is new" not in accountant("token", "create", "--name", "ben", "--tokens", FILE).err
+
+
 def test_a_mistyped_file_is_not_there_afterwards(accountant: Command) -> None:
     done = accountant("token", "revoke", "ana", "--tokens", "tokns.json")
     assert done.code == 4
     assert "does not exist" in done.err
+    assert "restore the file from its copy" in " ".join(done.err.split())
     assert not list(accountant.directory.glob("tokns.json*"))
 
 

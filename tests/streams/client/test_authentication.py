@@ -8,6 +8,7 @@ import logging
 import ssl
 import traceback
 from collections.abc import Iterator
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from streams.client import (
     Accountant,
     AsyncAccountant,
     NotPermitted,
+    OutOfOrder,
     RequestInvalid,
     Unauthenticated,
 )
@@ -84,6 +86,37 @@ def test_an_engine_asks_on_behalf_of_an_analyst(server: RolesServer) -> None:
         assert ledger.ask("closed-own", CLAIM, analyst="ben", via="eng").granted
         with pytest.raises(NotPermitted, match="must be eng, the name of your token"):
             ledger.ask("closed-own", CLAIM, analyst="ben")
+
+
+def test_sessions_take_their_steps_with_a_token(
+    server: RolesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
+    with client(server, "ana") as ledger, client(server, "eng", via="eng") as engine:
+        with ledger.reserve("closed-own", CLAIM, until="P1D") as session:
+            assert session.run(lambda: 7) == 7
+        with engine.reserve("closed-own", CLAIM, until="P1D", analyst="ana") as session:
+            assert session.run(lambda: 8) == 8
+        with ledger.reserve("closed-own", CLAIM, until="P1D"):
+            pass
+        found = [str(each.outcome) for each in ledger.requests("closed-own")]
+        assert found[-8:] == [*["reserved", "begun", "settled"] * 2, "reserved", "voided"]
+
+
+def test_the_session_of_a_removed_member_settles_in_full(
+    server: RolesServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("ACCOUNTANT_ANSWERS", str(tmp_path / "answers.db"))
+    with client(server, "ana") as ledger, client(server, "olga") as owner:
+        before = owner.dataset("closed-own").totals["epsilon"]
+        with ledger.reserve("closed-own", CLAIM, until="P1D") as session:
+            session.run(lambda: 7)
+            owner.remove_member("closed-own", "ana")
+        assert owner.reservations("closed-own") == []
+        spent = Decimal(str(owner.dataset("closed-own").totals["epsilon"])) - Decimal(str(before))
+        assert spent == Decimal("0.1")
+        with pytest.raises(OutOfOrder):
+            session.run(lambda: 8)
 
 
 def test_owners_set_roles(server: RolesServer) -> None:

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from streams.client import Accountant, AsyncAccountant
+from streams.client import Accountant, AsyncAccountant, AsyncMechanismSession, MechanismSession
 from streams.client.connection import AsyncConnection, Connection
 from streams.client.reply import Call
 
@@ -29,7 +29,11 @@ def script() -> ModuleType:
 
 def test_the_sync_files_are_up_to_date() -> None:
     unasync = script()
-    assert [source.name for source in unasync.SOURCES] == ["async_accountant.py", "async_sender.py"]
+    sources = [
+        f"async_{each}.py"
+        for each in ("accountant", "ledger_reader", "questions", "sender", "session")
+    ]
+    assert [source.name for source in unasync.SOURCES] == sources
     for source in unasync.SOURCES:
         text = unasync.target_of(source).read_text("utf-8")
         assert text == unasync.generated(source), "run `make client`"
@@ -48,7 +52,8 @@ def test_an_unused_rule_is_found() -> None:
 def surface(kind: type) -> dict[str, tuple[list[str], str | None]]:
     """Return parameters and documentation of each public name, and of what a `with` calls."""
     found = {}
-    for name, each in vars(kind).items():
+    every = [pair for base in kind.__mro__[-2::-1] for pair in vars(base).items()]
+    for name, each in every:
         if name.startswith("_") and not name.startswith("__"):
             continue
         if isinstance(each, property):
@@ -67,15 +72,17 @@ def _parameters(function: object) -> list[inspect.Parameter]:
 def test_both_clients_have_one_surface() -> None:
     ours, theirs = surface(Accountant), surface(AsyncAccountant)
     assert ours == theirs
+    assert surface(MechanismSession).keys() == surface(AsyncMechanismSession).keys()
     assert {"ask", "grant", "release", "released", "open", "set_limit", "events"} <= ours.keys()
 
 
 def test_both_connections_have_one_surface() -> None:
-    ours, theirs = surface(Connection), surface(AsyncConnection)
-    assert {name: parameters for name, (parameters, _) in theirs.items()} == {
-        "connect": ["self"],  # the other one is connected when it is made
-        **{name: parameters for name, (parameters, _) in ours.items() if name != "__init__"},
-    }
+    ours, theirs = (
+        {name: parameters for name, (parameters, _) in surface(kind).items() if name != "__init__"}
+        for kind in (Connection, AsyncConnection)
+    )
+    # The other one is connected when it is made.
+    assert theirs == {"connect": ["self"], **ours}
 
 
 def test_an_invalid_call_raises_before_it_is_awaited() -> None:

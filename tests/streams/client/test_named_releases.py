@@ -166,7 +166,7 @@ def test_where_warnings_are_errors_a_result_that_cannot_be_stored_is_drawn_again
 def test_an_undecided_name_is_free_once_its_id_has_expired(
     ledger: Accountant, clock: TestClock, draws: Draws, answers: ResultStore
 ) -> None:
-    call = ledger._prepare(ledger._draft("census", CLAIM), 5)
+    call = ledger._sender.prepare(ledger._draft("census", CLAIM), 5)
     from streams.client.grants import TAGGED_JSON, Release
 
     Release(
@@ -232,7 +232,7 @@ def test_the_same_release_without_a_name_warns(ledger: Accountant, draws: Draws)
         warnings.simplefilter("always")
         ledger.release("census", CLAIM, draws)
     assert [(each.category, each.filename) for each in warned] == [(AccountantWarning, __file__)]
-    assert 'release(..., once="NAME")' in str(warned[0].message)
+    assert 'pass once="NAME"' in str(warned[0].message)
     assert (before, spent(ledger)) == ("0.04", "0.05")
 
 

@@ -30,7 +30,7 @@ from streams.client import (
     ResultStore,
     StillRunning,
 )
-from streams.client.results.process_identity import has_ended, this_process
+from streams.client.results.process_identity import has_ended, process_words, this_process
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -247,7 +247,7 @@ def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(
 ) -> None:
     from streams.client.grants import TAGGED_JSON, Release
 
-    call = ledger._prepare(ledger._draft("census", HALF), 5)
+    call = ledger._sender.prepare(ledger._draft("census", HALF), 5)
     Release(ResultStore(), call, TAGGED_JSON, ledger.url, 5).record_request()
     assert ledger._sender.reply_to(call, 5).granted  # and the process ends here
     assert ledger.release("census", HALF, draws, request_id=call.request_id) == 1001
@@ -346,6 +346,10 @@ def test_two_processes_with_one_pid_are_distinguished() -> None:
     assert not has_ended(json.dumps(["elsewhere", *place[1:4], "1"]))
     assert has_ended(json.dumps([place[0], "another boot", *place[2:]]))
     assert not has_ended("?")
+    assert process_words(mine) == f"this process (pid {os.getpid()})"
+    assert process_words(json.dumps([*place[:3], 7, "1"])) == "process 7 on this machine"
+    assert process_words(json.dumps(["elsewhere", *place[1:3], 7, "1"])) == "process 7 on elsewhere"
+    assert process_words("?") == "another process"
     child = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
     started = Path(f"/proc/{child.pid}/stat").read_text().rpartition(")")[2].split()[19]
     other = json.dumps([*place[:3], child.pid, started])

@@ -240,7 +240,7 @@ async def test_a_note_of_an_error_says_charged_only_if_the_charge_is_certain(
 
     async with AsyncAccountant(f"sqlite:///{file}", analyst="ana") as ledger:
         await ledger.open("census", ONE, by="owner", as_given=True)
-        call = await ledger._prepare(ledger._draft("census", CLAIM), 1)
+        call = await ledger._sender.prepare(ledger._draft("census", CLAIM), 1)
         service = ledger._connection.get_service()
         ledger._connection.attach(Silent(answers))  # type: ignore[arg-type]
         with pytest.raises(BaseException) as raised:  # noqa: PT011

@@ -32,7 +32,7 @@ CALLS: Final[dict[str, Callable[[Any, str], Any]]] = {
     "ask": lambda led, i: led.ask("census", "pure:0.01", analyst="ana", request_id=i),
     "release": lambda led, i: led.release("census", "pure:0.01", _ran, analyst="ana", request_id=i),
     "submit": lambda led, i: led.submit(_body(i)),
-    "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i, as_given=True),
+    "open": lambda led, i: led.open("new", _ONE, by="owner", request_id=i, as_given=True, new=True),
     "amend": lambda led, i: led.amend("census", horizon="P9D", by="owner", request_id=i),
     "pause": lambda led, i: led.pause_dataset("census", by="owner", request_id=i),
     "resume": lambda led, i: led.resume_dataset("census", by="owner", request_id=i),

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Final, get_args, get_origin
 
 import numpy as np
+import opendp.prelude as dp
 import pytest
 
 from accountant.errors import RequestInvalid
@@ -34,11 +35,21 @@ NO_TEXTS: Final[list[Any]] = [
     ["ana"],
     "\ud800",
 ]
+dp.enable_features("contrib")
+_RECORDS: Final = dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()
+MEASUREMENT: Final = dp.t.make_count(*_RECORDS) >> dp.m.then_laplace(scale=1000.0)
 VALID: Final[dict[str, Any]] = {
     "dataset": "census",
     "name": "census",
     "claim": "pure:0.001",
+    "question": "count",
+    "column": "age",
+    "fraction": "0.5",
+    "most": 1,
     "run": lambda: 1,
+    "measurement": MEASUREMENT,
+    "data": [0] * 10,
+    "d_in": 1,
     "analyst": "ana",
     "purpose": "counts",
     "unit": "person",
@@ -60,12 +71,14 @@ MORE: Final[dict[tuple[str, str], Any]] = {
     ("set_limit", "name"): "ana",
     ("set_limit", "policy"): None,
     ("set_member", "until"): "2027-01-01",
+    ("reserve", "until"): "P1D",
     ("amend", "policy"): None,
     ("amend", "horizon"): "P365D",
     ("amend", "access"): "members",
     ("amend", "visibility"): "own",
 }
 TAKES: Final[dict[str, tuple[type, ...]]] = {
+    "dataset": (list,),  # of several names
     "until": (dt.date,),
     "owners": (list,),
     "roles": (list,),

@@ -7,6 +7,7 @@ import json
 import re
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -17,7 +18,7 @@ from accountant.records.outcomes import Outcome
 from accountant.replay.audit import audit
 from accountant.times import iso
 from streams.client import Accountant, Refused, Unavailable
-from streams.clock import DAY_MS
+from streams.clock import DAY_MS, SystemClock
 from streams.embedded import ledger_file
 from streams.embedded.file_ownership import stopped_ledger
 from streams.embedded.service import EmbeddedService
@@ -76,6 +77,67 @@ def test_a_clock_far_ahead_decides_nothing_and_names_the_setting(
 def test_a_year_of_rest_is_no_wrong_clock(used: Path, clock: TestClock) -> None:
     clock.pass_(seconds=399 * DAY_S)
     assert ask(used, clock) is Outcome.GRANTED
+
+
+def test_thirty_days_of_rest_start_and_decide(used: Path, clock: TestClock) -> None:
+    clock.pass_(seconds=30 * DAY_S)
+    service = EmbeddedService.open(used, Settings(), clock=clock)
+    assert service.readiness().ready
+    service.close_sync()
+    assert ask(used, clock) is Outcome.GRANTED
+
+
+def test_a_laptop_that_slept_for_three_days_decides(used: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{used}", clock=clock, analyst="ana") as ledger:
+        clock.pass_(seconds=3 * DAY_S)  # both clocks: the monotonic one counts the time asleep
+        assert ledger.ask("census", "pure:0.1").granted
+
+
+def test_a_running_ledger_whose_clock_jumps_two_days_stops(used: Path, clock: TestClock) -> None:
+    with Accountant(f"sqlite:///{used}", clock=clock, analyst="ana") as ledger:
+        assert ledger.ask("census", "pure:0.1").granted
+        before = log(used)
+        clock.jump(seconds=2 * DAY_S)
+        with pytest.raises(Unavailable, match="the clock jumped by 172800 s"):
+            ledger.ask("census", "pure:0.1", wait=0.2)
+        assert log(used) == before
+        clock.jump(seconds=-2 * DAY_S)
+        assert ledger.ask("census", "pure:0.1").granted
+
+
+def test_a_clock_far_ahead_of_the_newest_checkpoint_is_a_warning(
+    file: Path, clock: TestClock, checkpoint_directory: Path
+) -> None:
+    with Accountant(f"sqlite:///{file}", clock=clock, analyst="ana") as ledger:
+        ledger.open("census", ONE, by="owner", as_given=True)
+    began = iso(clock.now())
+    clock.pass_(seconds=6 * DAY_S)
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    assert service.readiness().notes == []
+    service.close_sync()  # a checkpoint of the same decision does not make the first one newer
+
+    clock.pass_(seconds=4 * DAY_S)
+    service = EmbeddedService.open(file, Settings(), clock=clock)
+    readiness = service.readiness()
+    (note,) = readiness.notes
+    assert readiness.ready
+    assert note.startswith("this machine's clock is 10.0 days ahead of the newest checkpoint: ")
+    assert f"{iso(clock.now())} now, {began} then" in note
+    assert "otherwise set the clock" in note
+    time.sleep(0.5)  # the checkpoints' interval passes several times
+    assert service.readiness().notes == [note]
+    decided = service.submit_sync("requests", asking("census", clock.now(), 1), 10).decision
+    assert decode_decision(decided or b"").granted
+    while service.readiness().notes:  # until its checkpoint is stored
+        time.sleep(0.02)
+    service.close_sync()
+
+
+def test_the_systems_monotonic_clock_counts_the_time_asleep() -> None:
+    """On Linux only CLOCK_BOOTTIME does; on macOS CLOCK_MONOTONIC, but not `time.monotonic`."""
+    name = "CLOCK_BOOTTIME" if sys.platform == "linux" else "CLOCK_MONOTONIC"
+    counted = time.clock_gettime(getattr(time, name))
+    assert counted <= SystemClock().monotonic() <= counted + 60
 
 
 def test_a_running_ledger_stops_when_its_clock_is_ahead(used: Path, clock: TestClock) -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import sqlite3
 import subprocess
 import sys
 from collections.abc import Callable
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +17,7 @@ from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
 from streams.settings import Settings
 from tests.faults.forged_rows import forged, put, replaced, rows_of, with_right_checksum
+from tests.ledger_file import connected
 from tests.streams.embedded.archived import archive_file, fill, latest
 from tests.streams.gateway.local_server import TestClock
 
@@ -230,7 +229,7 @@ def test_a_file_with_a_foreign_or_missing_part_is_refused_and_the_part_named(
         ("owner. must hold one epoch", "UPDATE owner SET epoch = 9223372036854775807"),
     ):  # fmt: skip
         spent.write_bytes(sound)
-        with closing(sqlite3.connect(spent)) as db, db:
+        with connected(spent) as db:
             for statement in statements:
                 db.execute(statement)
         with pytest.raises(Refused, match=f"is damaged: .*{said}"):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from pathlib import Path
 
 import pytest
@@ -15,6 +14,7 @@ from streams.cli.reading.log_reader import SqliteLog
 from streams.client import Accountant
 from streams.embedded.service import EmbeddedService
 from streams.settings import Settings
+from tests.ledger_file import connected
 from tests.streams.gateway.local_server import TestClock
 
 OFF = Settings(checkpoints="off")
@@ -28,19 +28,18 @@ def holed(file: Path, clock: TestClock) -> Path:
         ledger.ask("census", "pure:0.1")
         ledger.ask("nowhere", "pure:0.1")
         ledger.ask("census", "pure:0.1")
-    db = sqlite3.connect(file)
-    values = [bytes(v) for (v,) in db.execute("SELECT value FROM decisions ORDER BY sequence")]
-    times = [at for (at,) in db.execute("SELECT decided_at FROM decisions ORDER BY sequence")]
+    with connected(file) as db:
+        values = [bytes(v) for (v,) in db.execute("SELECT value FROM decisions ORDER BY sequence")]
+        times = [at for (at,) in db.execute("SELECT decided_at FROM decisions ORDER BY sequence")]
     del values[3], times[3]
     last = values[3].replace(b'"partition_sequence":4', b'"partition_sequence":3')
     previous = json.loads(last)["previous"].encode()
     values[3] = last.replace(previous, hash_of(values[2]).encode())
-    with db:
+    with connected(file) as db:
         db.execute("DELETE FROM decisions")
         db.execute("DELETE FROM state")
         rows = zip(range(4), times, values, strict=True)
         db.executemany("INSERT INTO decisions VALUES (?, ?, ?)", rows)
-    db.close()
     return file
 
 

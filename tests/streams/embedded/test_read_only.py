@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
-import sqlite3
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ from streams.embedded.read_only import FileReader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Gone, Refused
 from streams.settings import Settings
+from tests.ledger_file import connected
 from tests.streams.auth.roles_server import KINDS, RolesServer
 from tests.streams.embedded.archived import archive_file, fill, ledger_of
 from tests.streams.gateway.local_server import TestClock
@@ -162,7 +162,7 @@ async def test_a_read_during_the_start_of_a_writer_raises_file_changed(tmp_path:
 
 async def test_damage_is_reported_each_time(tmp_path: Path) -> None:
     furnished = Furnished(tmp_path)
-    with sqlite3.connect(furnished.path) as file:
+    with connected(furnished.path) as file:
         file.execute("UPDATE decisions SET value = x'7b' WHERE sequence = 9")
     reader = FileReader(furnished.path, furnished.clock)
     for _ in range(3):

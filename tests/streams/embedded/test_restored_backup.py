@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import sqlite3
 import subprocess
 import sys
 from pathlib import Path
@@ -14,6 +12,7 @@ import pytest
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
+from tests.ledger_file import connected
 from tests.streams.bodies import asking, opening
 from tests.streams.embedded.ledger_files import BORN, ask, opened, serving
 
@@ -69,7 +68,7 @@ def test_a_different_log_of_the_same_length_is_refused(file: Path) -> None:
     other = EmbeddedService.open(copy, Settings())
     ask(other, 3)
     other.close_sync()
-    with contextlib.closing(sqlite3.connect(copy)) as db, db:
+    with connected(copy) as db:
         db.execute("UPDATE owner SET epoch = epoch - 1")
     copy_over(copy, file)
     refused(service, 4)

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -23,6 +21,7 @@ from streams.embedded.ledger_file import reader
 from streams.embedded.service import EmbeddedService
 from streams.errors import Refused, Unavailable
 from streams.settings import Settings
+from tests.ledger_file import connected
 from tests.streams.gateway.local_server import TestClock, eventually, opening, request
 
 
@@ -276,7 +275,7 @@ def test_an_old_row_of_a_dataset_idle_for_hours_is_detected(file: Path, clock: T
             clock.pass_(seconds=3600)
             ledger.ask("busy", "pure:0.01", analyst="ana")
     good = row_of_idle()
-    with contextlib.closing(sqlite3.connect(file)) as db, db:
+    with connected(file) as db:
         db.execute("INSERT OR REPLACE INTO state (key, value, crc) VALUES (?, ?, ?)", old)
     assert row_of_idle() == old
     with Accountant(url, clock=clock) as ledger:

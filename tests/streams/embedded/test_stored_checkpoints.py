@@ -266,7 +266,7 @@ def test_a_key_readable_by_other_users_signs_nothing(
     (checkpoint_directory / "key").chmod(0o640)
     service = opened(file)
     ask(service, 2)
-    assert "is readable by other users" in service.readiness().notes[0]
+    assert "is accessible to other users" in service.readiness().notes[0]
     service.close_sync()
     (checkpoint_directory / "key").chmod(0o600)
     assert notes(checkpoint_directory)[-1].sequence == 2

@@ -20,10 +20,10 @@ from accountant.errors import RequestInvalid
 from streams.engines.rounding import (
     float_down,
     pure_or_approximate,
-    scoped_claim,
     text_down,
     text_up,
 )
+from streams.engines.scoped_claim import scoped_claim
 
 ROOT = Path(__file__).parents[3]
 ENGINES = {"diffprivlib", "dp_accounting", "opendp", "snsql"}

@@ -125,7 +125,7 @@ def test_a_key_file_is_private_and_never_replaced(tmp_path: Path) -> None:
     with pytest.raises(Refused, match="a key is never replaced"):
         SigningKey.create(file, "census")
     file.chmod(0o640)
-    with pytest.raises(Refused, match="is readable by other users"):
+    with pytest.raises(Refused, match="is accessible to other users"):
         SigningKey.load(file)
 
 

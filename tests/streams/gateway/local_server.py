@@ -18,6 +18,7 @@ import msgspec
 
 from accountant.times import uuid7
 from streams.clock import Clock
+from streams.curator.start import answers_of_file
 from streams.embedded.service import EmbeddedService
 from streams.metrics import make_registry
 from streams.server.serve import GatewayServer, run_gateway
@@ -143,23 +144,25 @@ class LocalServer:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._listening = threading.Event()
         self.url = ""
-        self._thread = threading.Thread(target=self._run)
+        self._thread = threading.Thread(target=self._run, args=(path,))
         self._thread.start()
         assert self._listening.wait(20)
         self.http = httpx.Client(base_url=self.url, timeout=60, trust_env=False, verify=self.verify)
 
-    def _run(self) -> None:
+    def _run(self, path: Path) -> None:
         async def main() -> None:
             self._loop = asyncio.get_running_loop()
-            registry = make_registry(self.service.live_ledgers)
-            await run_gateway(
-                self.service,
-                self.settings,
-                registry=registry,
-                listening=listening,
-                made=made,
-                clock=self.clock,
-            )
+            async with answers_of_file(self.service, path, self.settings) as answered:
+                registry = make_registry(self.service.live_ledgers, *answered.collectors)
+                await run_gateway(
+                    self.service,
+                    self.settings,
+                    registry=registry,
+                    listening=listening,
+                    made=made,
+                    clock=self.clock,
+                    answers=answered.reader,
+                )
 
         def listening(url: str) -> None:
             self.url = url

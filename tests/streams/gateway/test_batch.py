@@ -18,6 +18,7 @@ from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
 from streams.gateway import batch
 from streams.settings import Settings
+from tests.streams.gateway.contract.test_document import document, schema_of
 from tests.streams.gateway.local_server import (
     LocalServer,
     TestClock,
@@ -339,3 +340,34 @@ def test_lines_count_in_the_limit_of_their_address(tmp_path: Path, clock: TestCl
         alone = server.post("/requests", tiny(server), X_Forwarded_For="203.0.113.7")
         assert alone.status_code == 429
         assert "retry_after" not in alone.json()
+
+
+def test_the_document_names_the_schema_of_each_line(tmp_path: Path, clock: TestClock) -> None:
+    settings = Settings(port=0, limit_per_second=1, limit_by="X-Forwarded-For")
+    with LocalServer(tmp_path / "ledger.db", clock, settings) as server:
+        server.open()
+        whole = document(server)
+        asked = tiny(server)
+        bad = [{**asked, "unit": "household"}, {**asked, "claim": 1}]
+        body = lines(asked, asked, *bad, *[b"no JSON"] * 10)
+        found = rows(send(server, body, X_Forwarded_For="203.0.113.7"))
+        limited = next(row for row in found if "retry_after" in row)
+        found += rows(send(server, lines(tiny(server)), prefer="wait=0"))
+    operation = whole["paths"]["/requests/batch"]["post"]
+    sent, received = (
+        schema_of(whole, content["application/x-ndjson"]["schema"]["x-itemSchema"])
+        for content in (
+            operation["requestBody"]["content"],
+            operation["responses"]["200"]["content"],
+        )
+    )
+    sent.validate(asked)
+    *decided, pending = found
+    assert {"granted", "repeated", "conflict", "undecodable", "too_many_requests"} <= {
+        kind(row) for row in decided
+    }
+    assert pending["status"] == "pending"
+    for row in found:
+        received.validate(row)
+    for wrong in ({}, {"status": "pending"}, {**limited, "retry_after": "1"}):
+        assert not received.is_valid(wrong)

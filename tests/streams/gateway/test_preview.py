@@ -37,6 +37,8 @@ def test_a_preview_shows_the_decision_and_writes_nothing(server: LocalServer) ->
         "ends": None,
         "level": None,
         "left_at": [],
+        "ends_basic": False,
+        "halts": False,
     }
     assert server.http.get("/datasets/census").json() == before
     assert server.ask().json()["left"] == shown.json()["left"]

@@ -41,7 +41,10 @@ def test_an_unknown_request_id_gets_404_with_the_command_to_search(
     path = f"/datasets/census/requests/{request_id}"
     response = server.http.get(path, params={"analyst": "ana"})
     assert response.status_code == 404
-    assert f"accountant log export --id {request_id}" in response.json()["message"]
+    message = response.json()["message"]
+    assert f"accountant log export --id {request_id}" in message
+    assert "not decided yet; or it was invalid, expired or overloaded" in message
+    assert "send the same bytes again" in message
     assert server.http.get(path).status_code == 400
     assert server.http.get("/datasets/census/requests/x?analyst=ana").status_code == 404
 

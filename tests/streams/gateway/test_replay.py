@@ -103,6 +103,19 @@ def test_admin_requests_and_batches_are_not_replayed(server: LocalServer, clock:
         assert found.json()["outcome"] == "repeated"
 
 
+def test_a_step_of_a_reservation_is_not_replayed(server: LocalServer, clock: TestClock) -> None:
+    server.post("/requests", request(clock, reserve={"until": "PT30M"}))
+    rows = server.http.get("/datasets/census/reservations").json()
+    (row,) = rows if isinstance(rows, list) else rows["reservations"]
+    begin: dict[str, Any] = {**request(clock), "type": "begin", "grant": row["grant"]}
+    names = ("version", "type", "request_id", "analyst", "dataset", "grant")
+    begin = {name: begin[name] for name in names}
+    path = "/datasets/census/reservations/begin"
+    found = [server.post(path, begin, prefer=ORIGINAL) for _ in range(2)]
+    assert [each.json()["outcome"] for each in found] == ["begun", "repeated"]
+    assert not any(map(is_replay, found))
+
+
 def test_no_response_may_be_cached(server: LocalServer, clock: TestClock) -> None:
     body = request(clock)
     responses = [

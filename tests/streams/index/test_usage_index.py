@@ -14,6 +14,7 @@ from accountant.views.tallies import LogDiffers, UnreadableDecision
 from accountant.views.usage import BYS, OTHERS
 from streams.index import UsageIndex
 from streams.index.usage_index import NOTHING, IndexMoved, IndexPosition, UnusableIndex
+from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import World
 from tests.streams.index.logs import (
     PURPOSES,
@@ -40,6 +41,20 @@ def test_an_index_equals_a_count_of_the_whole_log(path: Path, by: str, slices: i
         assert index_counts(rows_of(index), dataset, by) == recounted(log, dataset, by)
     assert rows_of(index).usage("nowhere") == []
     assert index.reached() == IndexPosition(len(log) - 1, hash_of(log[-1]), hash_of(log[0]))
+
+
+@pytest.mark.parametrize("slices", [1, 2, 100])
+def test_what_reservations_give_back_is_taken_off_wherever_batches_end(
+    path: Path, slices: int
+) -> None:
+    scene = Scene()
+    scene.ask("pure:0.5")
+    scene.do("reserve", "begin", "settle_lower", "reserve", "void", "reserve")
+    rows = rows_of(filled(path, scene.log, slices=slices))
+    for by in BYS:
+        (row,) = rows.usage("census", by)
+        assert (row.granted, row.refused) == (4, 0), by
+        assert Fraction(row.spent) == Fraction("0.625"), by
 
 
 def test_a_purpose_may_be_any_text_and_is_one_key(path: Path) -> None:

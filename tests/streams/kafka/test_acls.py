@@ -83,7 +83,7 @@ def test_each_principal_is_recognised_by_its_rules() -> None:
         ([rule("User:ANONYMOUS", "WRITE", "*")], "User:ANONYMOUS, which is everyone"),
         ([rule("User:x", "ALTER", CLUSTER, "CLUSTER")], "User:x may Alter the cluster"),
         ([rule("User:x", "DELETE", "state")], "User:x may Delete state"),
-        ([rule("User:gateway", "READ", "accountant", "GROUP")], "Read decisions/group accountant"),
+        ([rule("User:gateway", "READ", "accountant", "GROUP")], "decisions/group accountant"),
         (of_roles("operator"), "add `--principal operator=operator`"),
     ],
 )
@@ -98,7 +98,7 @@ def test_more_rights_than_a_role_are_a_problem(more: list[Binding], expected: st
 def test_a_principal_that_only_reads_is_a_warning() -> None:
     found = compare(WHERE, [rule("User:copy", "READ", "*")], {})
     assert found.problems == []
-    assert found.warnings[0].startswith("User:copy may Read admin/alerts/dead-letters/decisions")
+    assert found.warnings[0].startswith("User:copy may Read admin/alerts/answers/dead-letters")
 
 
 def test_a_denied_right_is_not_allowed() -> None:
@@ -106,7 +106,7 @@ def test_a_denied_right_is_not_allowed() -> None:
     denied = [
         rule("User:engine", operation, topic, allow=False)
         for operation in ("READ", "WRITE", "CREATE", "DELETE", "ALTER", "ALTER_CONFIGS")
-        for topic in ("admin", "decisions", "state", "dead-letters", "alerts")
+        for topic in ("admin", "decisions", "state", "dead-letters", "alerts", "answers")
     ]
     (problem,) = compare(WHERE, [allowed, *denied], {}).problems
     assert problem.startswith(

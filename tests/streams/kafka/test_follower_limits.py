@@ -2,66 +2,26 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import msgspec
 import pytest
 
 from accountant.claims.text import parse_claim
-from accountant.limits.wire import LevelRow
 from accountant.partition.key_hash import partition_of
-from accountant.records import decode_decision, decode_partition_row
 from accountant.records.header import decode_header
-from accountant.records.members import MemberRow
-from accountant.records.outcomes import SETS_MEMBERS
 from accountant.records.previews import PreviewRequest
-from accountant.records.state_rows import Row, decode_row
-from accountant.views.datasets import DatasetView
-from accountant.views.follow import ViewFolder, counted_decision, runs
-from accountant.views.members import MemberViews
 from streams.kafka.follower.limits import FollowerLimits
 from tests.accountant.partition.division import days, divide, divided, limit
 from tests.accountant.partition.test_pace import DAILY, set_back
 from tests.accountant.world import START, World, code
 from tests.streams.gateway.local_server import TestClock
+from tests.streams.kafka.followed_log import FollowedLog
 
-OWN: Final = b'{"partition":0}'
 
-
-class Gateway:
+class Gateway(FollowedLog):
     """A gateway's reading of a world's rows and decisions; its clock is the world's."""
 
     def __init__(self, world: World, *, clock: int | None = None) -> None:
-        self.views: dict[str, DatasetView] = {}
-        self.folder = ViewFolder(self.views, {})
-        self.members = MemberViews()
-        self.clock = TestClock(world.now if clock is None else clock)
-        self.limits = FollowerLimits(self.members, self.clock, 1)
-
-    def read_rows(self, world: World) -> None:
-        for key, value in world.rows():
-            if key == OWN:
-                self.limits.take_partition_row(decode_partition_row(value))
-                continue
-            self.take_row(decode_row(value))
-
-    def take_row(self, row: Row) -> None:
-        if isinstance(row, LevelRow):
-            self.limits.take_row(row)
-        elif isinstance(row, MemberRow):
-            self.members.take_row(row)
-        else:
-            self.folder.take_row(row)
-
-    def read(self, values: list[bytes]) -> None:
-        lines = [decode_header(value) for value in values]
-        for line, value in zip(lines, values, strict=True):
-            if line.outcome in SETS_MEMBERS:
-                self.members.take_decision(decode_decision(value))
-        decided = (counted_decision(*each, usage=False) for each in zip(lines, values, strict=True))
-        for dataset, run in runs(decided).items():
-            self.folder.take_run(dataset, run)
-        self.limits.take_lines(0, lines, self.views)
+        super().__init__(TestClock(world.now if clock is None else clock))
 
     def previewed(self, claim: str, analyst: str) -> dict[str, object]:
         asked = PreviewRequest(parse_claim(claim), "person", "add_remove", analyst)
@@ -78,7 +38,7 @@ def test_after_a_clock_reset_a_period_limit_follows_the_ledgers_clock(by: str) -
     set_back(world, START + days(2.5))  # the dataset's last decision is three days ahead now
     gateway = Gateway(world)
     if by != "decisions":
-        gateway.read_rows(world)
+        gateway.read_rows(world.rows())
     if by != "rows":
         gateway.read(world.log)
     shown = gateway.previewed("pure:0.03", "ana")
@@ -142,16 +102,16 @@ def test_a_membership_ends_by_the_ledgers_clock() -> None:
 def test_a_reset_of_any_partition_leaves_no_order_between_partitions() -> None:
     world = World()
     gateway = Gateway(world)
-    both = FollowerLimits(gateway.members, gateway.clock, 2)
+    both = FollowerLimits(gateway.members, gateway.clock, 2, "name")
     gateway.read(world.log)
     assert (gateway.limits.ordered_before(), both.ordered_before()) == (None, None)
     read = len(world.log)
     set_back(world, START - days(1))
     gateway.read(world.log[read:])
-    both.take_lines(0, [decode_header(world.log[-1])], {})
+    both.take_lines(0, [decode_header(world.log[-1])], world.log[-1:], {})
     assert (gateway.limits.ordered_before(), both.ordered_before()) == (START - days(1), 0)
     fresh = Gateway(world)
-    fresh.read_rows(world)
+    fresh.read_rows(world.rows())
     assert fresh.limits.ordered_before() == START - days(1)
     set_back(world, START - days(2))
     fresh.read(world.log[-1:])

@@ -44,10 +44,14 @@ def test_records_equal_those_of_the_client(
     theirs, reader = [], MemoryRecords(data)
     while reader.has_next():
         theirs += [
-            (r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in reader.next_batch()
+            (r.offset, r.timestamp, r.timestamp_type, r.key, r.value, tuple(r.headers))
+            for r in reader.next_batch()
         ]
     found = unpack_batches(data, TP, 0)
-    ours = [(r.offset, r.timestamp, r.timestamp_type, r.key, r.value) for r in found.records]
+    ours = [
+        (r.offset, r.timestamp, r.timestamp_type, r.key, r.value, tuple(r.headers))
+        for r in found.records
+    ]
     assert ours == theirs
     assert found.next == (len(batches[-1]) if batches else None)
     for record in found.records:

@@ -89,7 +89,7 @@ async def test_a_damaged_row_of_a_limit_hides_no_other_and_its_decision_replaces
     for name in ("ana", "ben"):
         assert code(world.ask("pure:0.1", analyst=name)) == "granted"
     whole = Gateway(world)
-    whole.read_rows(world)
+    whole.read_rows(world.rows())
     (key,) = [k for k, _ in world.rows() if b'"analyst","name":"ana"' in k]
     as_read = dict(world.rows())
     as_read[key] = damaged(as_read[key], how)

@@ -15,6 +15,7 @@ from streams.metrics.registry import exposition, make_registry
 from streams.settings import Settings
 from tests.streams.auth.token_server import TokenServer
 from tests.streams.bodies import limiting
+from tests.streams.gateway.asking import data_settings
 from tests.streams.gateway.local_server import LocalServer, TestClock
 
 PAGES = sorted((Path(__file__).parents[3] / "docs" / "reference" / "metrics").glob("*.md"))
@@ -42,6 +43,7 @@ def live(file: Path, clock: TestClock) -> Families:
     """Return (type, labels) by name, of a ledger with every kind of decision."""
     elsewhere = SecretStr(str(file.with_name("elsewhere")))
     shown = {"metrics_analysts": 1, "metrics_levels": 1}
+    shown |= data_settings(file.parent)
     settings = Settings(port=0, **shown, limit_by="peer", checkpoint_places=elsewhere)
     with LocalServer(file, clock, settings) as server:
         server.open(horizon="P365D", delta="1e-6", filter="zcdp_tight")
@@ -51,6 +53,7 @@ def live(file: Path, clock: TestClock) -> Families:
             server.service.submit_sync("admin", made, 5)
         server.ask()
         server.ask(analyst="bea")
+        server.ask(reserve={"until": "PT1H"})
         server.service.submit_sync("requests", b"{", 5)
         own_collectors = server.service.alert_counts, *server.service.checkpoint_collectors
         registry = make_registry(server.service.live_ledgers, *own_collectors)

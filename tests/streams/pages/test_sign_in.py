@@ -11,8 +11,9 @@ import pytest
 from streams.auth import token_file
 from streams.pages.paths import local
 from streams.pages.sessions import IDLE_S, LIFETIME_S
+from streams.settings import Settings
 from tests.streams.auth.certificates import certificate
-from tests.streams.auth.provider import LocalProvider
+from tests.streams.auth.provider import AUDIENCE, LocalProvider
 from tests.streams.auth.roles_server import RolesServer
 from tests.streams.auth.token_server import TokenServer, wall
 from tests.streams.gateway.local_server import LocalServer, TestClock, eventually
@@ -106,8 +107,11 @@ def test_the_session_cookie_does_not_authenticate_api_requests(
 def test_signing_out_ends_every_copy_of_the_cookie(census: RolesServer, ana: Person) -> None:
     copied = {"accountant-session": ana.session or ""}
     done = ana.sign_out()
-    assert (done.status_code, done.headers["location"]) == (303, "/sign-in")
+    assert (done.status_code, done.headers["location"]) == (303, "/sign-in?signed-out=yes")
     assert ana.session is None
+    page = ana.look("/sign-in?signed-out=yes").text
+    assert "You are signed out." in page
+    assert "organisation" not in page  # this server has no provider
     with Person(census) as thief:
         thief.http.cookies.update(copied)
         assert thief.look("/").status_code == 303
@@ -252,6 +256,37 @@ def test_the_log_contains_no_token_and_no_session_id(
         assert event in written
     for secret in (wrong, census.tokens["ana"], session):
         assert secret not in written
+
+
+def test_a_visit_without_a_token_is_no_warning_and_a_wrong_token_is_one(
+    anybody: Person, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    anybody.look("/")
+    anybody.sign_in("spa_" + "w" * 43)
+    events = [
+        (each.levelname, "why=none" in each.getMessage().replace("'", ""))
+        for each in caplog.records
+        if "authentication_refused" in each.getMessage()
+    ]
+    assert events == [("INFO", True), ("WARNING", False)]
+
+
+def test_the_form_names_the_kinds_of_tokens_that_the_server_accepts(
+    tmp_path: Path, anybody: Person
+) -> None:
+    own = anybody.look("/sign-in").text
+    assert "accountant token create" in own
+    assert "access token from" not in own
+    with LocalProvider() as provider:
+        accepts = Settings(port=0, oidc_issuer=provider.issuer, oidc_audience=AUDIENCE)
+        with (
+            LocalServer(tmp_path / "own.db", TestClock(), accepts) as server,
+            Person(server) as person,
+        ):
+            page = person.look("/sign-in").text
+    assert "accountant token create" not in page
+    assert f"An access token from {provider.issuer}." in page
 
 
 def test_without_authentication_sign_in_redirects_to_the_list(server: LocalServer) -> None:

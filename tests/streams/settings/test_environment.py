@@ -174,6 +174,18 @@ def test_clients_ignore_invalid_values_of_server_settings(
         load_client()
 
 
+@pytest.mark.parametrize("setting", ["ADMINISTRATORS", "OPENERS", "METRICS_READERS"])
+def test_a_subject_that_is_no_name_gets_its_escaped_name(
+    monkeypatch: pytest.MonkeyPatch, setting: str
+) -> None:
+    monkeypatch.setenv(f"{PREFIX}{setting}", "root,auth0|5f7c8")
+    with pytest.raises(Refused) as refused:
+        load_server()
+    said = str(refused.value)
+    assert "'auth0|5f7c8' is no name" in said
+    assert "it is named b32.mf2xi2bqpq2wmn3dha here (docs/how-to/oidc-sign-in.md" in said
+
+
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("value", ["", "another"])
 def test_two_spellings_of_a_setting_with_two_values_are_refused_and_both_are_named(

@@ -126,4 +126,4 @@ async def test_with_authentication_only_health_is_open(
         tokens.unlink()  # which keeps people out, and no request from being decided
         ready = await client.get("/readyz")
         assert ready.status_code == 200
-        assert ready.json()["notes"][0].startswith("every token is rejected")
+        assert ready.json()["notes"][0].startswith("every token of the file of")

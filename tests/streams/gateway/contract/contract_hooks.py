@@ -6,9 +6,10 @@ each format (`x-minimum` and its kin), and values are made from there.
 One hook, of requests that ought to be accepted, sees to
 1. the time in an id (`issued_now`);
 2. the caller and the dataset (`in_name_of`), with authentication;
-3. rules between fields (`mended`), each in a function of its own. A rule that is not here is
+3. a request that there is (`about_a_known_request`), since nobody can guess an id;
+4. rules between fields (`mended`), each in a function of its own. A rule that is not here is
    found as a failure, since the server refuses what the document allows;
-4. whole numbers: for JSON Schema 3.0 is an integer, the server takes 3 alone (`whole`).
+5. whole numbers: for JSON Schema 3.0 is an integer, the server takes 3 alone (`whole`).
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from schemathesis import GenerationMode
 from schemathesis.hooks import HookContext
 
 from accountant.filters import FILTERS
+from accountant.questions.noise import ACCURACY_FIRST, FORMS
 from accountant.times import uuid7
 
 Fields = dict[str, Any]
@@ -39,9 +41,15 @@ IS_ENGINE = "CONTRACT_ENGINE" in os.environ
 """Whether requests are for an analyst."""
 DATASETS = os.environ.get("CONTRACT_DATASETS", "").split()
 """What bodies are about, where the server tells what is whose."""
+KNOWN = json.loads(os.environ.get("CONTRACT_KNOWN", "{}"))
+"""Operations about one request, each with the parameters of a request that there is."""
 
 _IN_A_POLICY = ("alert_at", "horizon", "most_per_request", "access", "visibility")
 """The fields of an amendment that are left out where it gives a whole policy."""
+SCHEMA: Fields = {
+    "source": {"kind": "csv", "name": "people"},
+    "columns": [{"type": "number", "name": "age", "lower": "0", "upper": "120"}],
+}
 _SCOPES = {
     "name": ("team", "analyst", "each"),
     "part": ("team", "analyst", "each"),
@@ -56,9 +64,12 @@ def decimals(schema: Fields) -> st.SearchStrategy[str]:
     least = Decimal(schema["x-minimum"])
     most = Decimal(schema.get("x-maximum", schema.get("x-exclusive-maximum")))
     fixed = [least] + ([most] if "x-maximum" in schema else []) + [Decimal(0)] * schema["x-zero"]
-    exponents = st.integers(least.adjusted() + 1, most.adjusted() - 1)
-    digits = st.integers(1, 99)
-    between = st.builds(lambda d, e: Decimal(d).scaleb(e - 1), digits, exponents)
+    digits, lowest, highest = st.integers(1, 99), least.adjusted() + 1, most.adjusted() - 1
+    if lowest <= highest:
+        exponents = st.integers(lowest, highest)
+        between = st.builds(lambda d, e: Decimal(d).scaleb(e - 1), digits, exponents)
+    else:  # all between the bounds have the same number of digits
+        between = digits.map(lambda d: least + (most - least) * d / 100)
     return (st.sampled_from(fixed) | between).flatmap(lambda value: st.sampled_from(_forms(value)))
 
 
@@ -88,6 +99,7 @@ def issued_now(body: Fields) -> None:
 def mend_claim(claim: Fields, *, levels: int = 3) -> None:
     """Mend a claim and those within it, three levels of batches at most."""
     noise_near_sensitivity(claim)
+    levels_of_a_session(claim)
     if claim["type"] == "interactive":
         claim["claim"] = {"type": "pure", "epsilon": "0.1"}
     if "times" in claim:
@@ -106,6 +118,18 @@ def noise_near_sensitivity(claim: Fields) -> None:
         claim["sensitivity"] = "0.25" if Decimal(claim["sensitivity"]) else "0"
     if "previous" in claim:
         claim["previous"] = "0.75"  # above the variance after it
+        claim.setdefault("continues", "sha256:" + "0" * 64)  # a reservation must have it
+    else:
+        claim.pop("continues", None)
+
+
+def levels_of_a_session(claim: Fields) -> None:
+    """Give a session all its levels, and the maximum that they come to."""
+    if claim["type"] == "brownian" and "first" in claim:
+        claim["first"] = "0.6"  # from the variance up to the one before
+    elif claim["type"] == "ex_post" and {"sensitivity", "first", "least"} & set(claim):
+        claim |= {"epsilon": "0.5", "sensitivity": "0.25", "first": "1", "least": "0.5"}
+        claim.pop("delta", None)
 
 
 def increasing(texts: list[str]) -> list[str]:
@@ -197,6 +221,36 @@ def fields_of_a_limit(body: Fields) -> None:
         said += [] if scope == "dataset" else [{"part": "0.5"}, {"policy": {"filter": "basic"}}]
         said += [{"reserved": "0.001"}] if scope in _SCOPES["reserved"] else []
         body |= said[drawn % len(said)]
+        if "part" in body and body["part"] is not None:
+            body.pop("policy", None)  # one that says nothing is a budget, too
+
+
+def fields_of_a_question(body: Fields) -> None:
+    """Make a session of a question that has all that sessions need; of another one, none of it."""
+    is_preview = "request_id" not in body
+    is_session = "reserve" in body and (is_preview or "stop" in body)
+    if not is_session:
+        body.pop("reserve", None)
+        body.pop("stop", None)
+    body["noise"] = noise_of_one_form(body["noise"], is_session=is_session)
+    stop = body.get("stop")
+    if stop is not None and ("error" in stop) is ("relative_error" in stop):
+        stop.pop("error", None)
+        stop.setdefault("relative_error", "0.1")
+
+
+def noise_of_one_form(noise: Fields, *, is_session: bool) -> Fields:
+    """Return noise of the first form that is given, with a law of this form."""
+    form = next((form for form in FORMS if form in noise), "epsilon")
+    laws = [law for law in FORMS[form] if (law in ACCURACY_FIRST) is is_session]
+    mended = {form: noise.get(form, "0.5")}
+    if form == "error":
+        mended["confidence"] = noise.get("confidence", "0.95")
+    if is_session or "law" in noise:
+        mended["law"] = noise["law"] if noise.get("law") in laws else laws[0]
+    if is_session and "first" in noise:
+        mended["first"] = noise["first"]
+    return mended
 
 
 def whole(value: Any) -> Any:
@@ -214,8 +268,17 @@ def mended(given: Fields) -> Fields:
     if "request_id" in body:
         issued_now(body)
     alerts_increase(body)
-    if "claim" in body:
+    if body.get("other_datasets") is not None:
+        others = [name for name in body["other_datasets"] if name != body["dataset"]]
+        body["other_datasets"] = list(dict.fromkeys(others))
+        if not others:
+            del body["other_datasets"]
+    if body.get("claim") is not None:
         mend_claim(body["claim"])
+    if "noise" in body:
+        fields_of_a_question(body)
+    if body.get("schema") is not None:
+        body["schema"] = SCHEMA | {"neighbours": body["policy"].get("neighbours", "add_remove")}
     if body.get("type") == "amend" and body.get("policy") is not None:
         for name in _IN_A_POLICY:
             body.pop(name, None)
@@ -238,15 +301,28 @@ def in_name_of(who: str, body: Fields) -> None:
     """Have a body say of itself whose it is, and be about a dataset that there is."""
     for field in {"analyst", "by"} & set(body):
         body[field] = who
-    if body.get("type") == "request":
+    if body.get("type") in {"request", "begin", "settle", "void"}:
         body.pop("via", None)
         if IS_ENGINE:
             body |= {"via": who, "analyst": "ana"}
     if "dataset" in body and body.get("type") != "open":
         drawn = hashlib.sha256(json.dumps(body).encode()).digest()[0]
         body["dataset"] = DATASETS[drawn % len(DATASETS)]
+    if body.get("other_datasets") is not None:
+        others = [name for name in DATASETS if name != body["dataset"]]
+        body["other_datasets"] = others[: len(body["other_datasets"])]
+        if not others:
+            del body["other_datasets"]
     if "request_id" in body:
         issued_now(body)
+
+
+def about_a_known_request(case: schemathesis.Case) -> None:
+    """Have half of the calls about one request be about a request that there is."""
+    known: Fields = KNOWN.get(case.operation.label, {})
+    if known and hashlib.sha256(repr(case.path_parameters).encode()).digest()[0] % 2:
+        case.path_parameters |= known["path"]
+        case.query |= known["query"]
 
 
 @schemathesis.serializer("application/x-ndjson")
@@ -268,6 +344,7 @@ def before_call(_context: HookContext, case: schemathesis.Case, _kwargs: Fields)
     """Mend what ought to be accepted; what ought to be refused stays as it is."""
     if case.meta is None or case.meta.generation.mode is not GenerationMode.POSITIVE:
         return
+    about_a_known_request(case)
     if isinstance(case.body, dict):
         case.body = mended(case.body)
         if WHO is not None:

@@ -21,13 +21,16 @@ from accountant.filters.renyi import parse_order
 from accountant.limits.wire import Pace
 from accountant.odometers.base import checked_delta, parameter
 from accountant.policy import Policy, check_alerts, resolve
+from accountant.questions.decimals import SIGNED_PATTERN, parse_signed_decimal
+from accountant.questions.noise import check_confidence
 from accountant.records import SetLimit
+from accountant.records.inputs import check
 from accountant.records.limit_fields import check_limit
 from accountant.records.names import is_name
 from accountant.times import issued_at
 from streams.gateway.contract.responses import RESPONSES
 from streams.gateway.contract.schemas import components
-from tests.streams.gateway.local_server import LocalServer, TestClock, amending, new_id
+from tests.streams.gateway.local_server import LocalServer, TestClock, amending, new_id, request
 
 SCHEMAS = components()
 AMOUNTS = sorted(name for name, schema in SCHEMAS.items() if "x-minimum" in schema)
@@ -42,10 +45,11 @@ def _budget_rho(text: str) -> None:
 
 
 CHECKS: dict[str, Callable[[str], object]] = {
+    "Confidence": lambda text: check_confidence(text, field="confidence"),
     "Delta": lambda text: check_delta(text, "delta"),
     "Epsilon": lambda text: check_epsilon(text, "epsilon"),
     "EpsilonBudget": _budget,
-    "Noise": lambda text: check_noise(text, "scale"),
+    "NoiseAmount": lambda text: check_noise(text, "scale"),
     "OdometerDelta": checked_delta,
     "OdometerParameter": lambda text: parameter(text, "r"),
     "Order": lambda text: parse_order(text, field="order"),
@@ -98,9 +102,9 @@ def test_the_documented_bounds_of_an_amount_match_its_check(
 
 @given(st.from_regex(SCHEMAS["Name"]["pattern"]) | st.text(max_size=4))
 def test_the_documented_patterns_of_names_and_ids_match_the_processor(text: str) -> None:
-    for name, check in (("Name", is_name), ("RequestId", lambda t: issued_at(t) is not None)):
+    for name, of_ours in (("Name", is_name), ("RequestId", lambda t: issued_at(t) is not None)):
         is_valid = jsonschema_rs.validator_for(SCHEMAS[name]).is_valid(text)
-        assert is_valid == bool(check(text)), name
+        assert is_valid == bool(of_ours(text)), name
 
 
 @given(days=st.integers(0, 99_999) | st.integers(36_490, 36_510))
@@ -109,6 +113,61 @@ def test_the_documented_pattern_of_a_period_matches_the_processor(days: int) -> 
     limit = SetLimit(1, "id", "census", "olga", "dataset", pace=Pace("0.5", text))
     is_valid = jsonschema_rs.validator_for(SCHEMAS["Period"]).is_valid(text)
     assert is_valid == is_accepted(lambda _: check_limit(limit), text)
+
+
+@given(st.from_regex(SIGNED_PATTERN, fullmatch=True) | st.sampled_from(["-0", "0", "00", "1.0"]))
+def test_the_documented_signed_decimals_match_the_processor(text: str) -> None:
+    schema = SCHEMAS["NumberColumn"]["properties"]["lower"]
+    is_valid = jsonschema_rs.validator_for(schema).is_valid(text)
+    assert is_valid == is_accepted(lambda each: parse_signed_decimal(each, field="lower"), text)
+
+
+_CLAIM = {"claim": {"type": "pure", "epsilon": "1"}, "unit": "person", "neighbours": "replace"}
+_ASKED = {"question": {"ask": "sum", "column": "age"}, "noise": {"epsilon": "1"}}
+_STOP = {"stop": {"error": "50", "confidence": "0.9"}}
+
+
+@pytest.mark.parametrize(
+    ("fields", "accepted"),
+    [
+        (_CLAIM, True),
+        (_ASKED, True),
+        ({}, False),
+        (_CLAIM | _ASKED, False),
+        (_CLAIM | {"noise": _ASKED["noise"]}, False),
+        (_CLAIM | _STOP, False),
+        ({"claim": _CLAIM["claim"]}, False),
+        ({"question": _ASKED["question"]}, False),
+        ({"noise": _ASKED["noise"]}, False),
+        (_ASKED | {"unit": "person"}, False),
+        (_ASKED | {"other_datasets": ["returns"]}, False),
+        (_ASKED | {"question": {"ask": "sum", "column": "\x1d"}}, False),
+        (_ASKED | {"question": {"ask": "sum", "column": "no word"}}, True),
+        (_ASKED | {"question": {"ask": "quantile", "column": "age", "fraction": "\x7f"}}, False),
+        (_ASKED | {"question": {"ask": "quantile", "column": "age", "fraction": "-1"}}, True),
+        (_ASKED | {"question": {"ask": "count", "where": "x" * 2_000, "rows": -1}}, True),
+        (_ASKED | {"question": {"ask": "count", "where": "x" * 2_001}}, False),
+        (_ASKED | {"question": {"ask": "count", "by": ["", "a", "a"]}}, True),
+        (_ASKED | {"question": {"ask": "count", "by": ["a", "b", "c", "d"]}}, False),
+        (_ASKED | {"question": {"ask": "top", "column": "age", "most": 10**30}}, True),
+        (_ASKED | {"noise": {"error": "1", "confidence": "0.4"}}, False),
+        (_ASKED | {"noise": {"error": "1", "confidence": "0.9"}}, True),
+        (_ASKED | {"noise": {"sigma": "0"}}, False),
+    ],
+)
+def test_the_document_allows_the_questions_that_the_processor_accepts(
+    server: LocalServer, clock: TestClock, fields: dict[str, Any], accepted: bool
+) -> None:
+    body = request(clock) | fields
+    for name in set(_CLAIM) - set(fields):
+        del body[name]
+    documented = schema_of(document(server), {"$ref": "#/components/schemas/MechanismRequest"})
+    assert is_accepted(lambda text: check("requests", text.encode()), json.dumps(body)) is accepted
+    if accepted:
+        documented.validate(body)
+    # The pattern of an amount knows no bounds: they are beside it.
+    beside = {"0.4", "0"} & set(fields.get("noise", {}).values())
+    assert documented.is_valid(body) is (accepted or bool(beside))
 
 
 def test_every_reference_in_the_document_resolves(server: LocalServer) -> None:

@@ -308,7 +308,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     page = words(brake(paged, "olga", "pause", reason="a loop").text)
     assert "Done. The dataset is paused" in page
     assert "survey paused" in page
-    assert "An owner has paused it: nothing is granted until it is resumed." in page
+    assert "An owner, or an administrator, has paused it: nothing is granted until" in page
     record = last_decision(paged)
     assert (record["outcome"], record["request"]["reason"]) == ("paused", "a loop")
     assert "as" not in record["request"]
@@ -316,7 +316,7 @@ def test_an_owner_pauses_and_resumes_by_the_form(paged: PagesServer) -> None:
     mine = words(paged.page("zoe").text)
     assert "Nothing is granted now: the dataset is paused." in mine
     assert "After the pause you may use" in mine
-    assert "An owner has paused the dataset" in mine
+    assert "An owner, or an administrator, has paused the dataset" in mine
     assert "Pause the dataset" not in mine
     assert "Resume the dataset" not in mine
     assert "paused" in words(paged.see("zoe", "/").text)

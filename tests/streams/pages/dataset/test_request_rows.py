@@ -99,7 +99,9 @@ def test_a_request_above_a_whole_period_is_not_promised_more() -> None:
     named = LimitName("team", "red", "pace")
     result = refusal_of(refused(level=named, left_at=left), level("team", "red", pace=pace("0.1")))
     assert result.more is not None
-    assert result.more.text.startswith("Waiting will not help: a whole period is too small")
+    assert result.more.text.startswith(
+        "Waiting will not help: a whole period of the period limit of team red is too small"
+    )
     assert result.more.at is None
 
 

@@ -34,6 +34,7 @@ def pace(left: str, *, part: str = "0.1", ends_at: str = "2026-11-22T00:00:00.00
         budget={"epsilon": part},
         used={"epsilon": used},
         left={"epsilon": left},
+        spent_ratio=float(used) / float(part),
         begins_at="2026-11-21T00:00:00.000Z",
         ends_at=ends_at,
     )

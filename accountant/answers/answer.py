@@ -1,0 +1,191 @@
+"""Answers: the wire type of what a question's run shows, and its canonical bytes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.claims import Claim
+from accountant.questions import Noise, Question, Stop
+from accountant.questions.noise import NoiseLaw
+from accountant.questions.question import TopQuestion
+from accountant.questions.sensitivity import SelectionName, VectorName
+
+Version = Literal[1]
+Outcome = Literal["answered", "failed"]
+GroupValue = str | bool
+
+FAILED: Final = "the question could not be run; its cost stays charged"
+"""The one reason of an answer that failed, whatever the cause: a cause may depend on the data."""
+
+
+class _Fields(
+    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+):
+    """Base of what an answer is made of: a field at its default is left out."""
+
+
+class GroupColumn(_Fields, frozen=True):
+    """A column whose declared values set the answer's values apart.
+
+    Attributes:
+        values: those declared in the schema, in its order, whether or not there are such rows.
+    """
+
+    column: str
+    values: tuple[GroupValue, ...]
+
+
+class StatisticNoise(_Fields, frozen=True):
+    """The noise of one statistic that the answer is computed from.
+
+    Attributes:
+        law: as of the request's noise, or `gumbel`.
+        scale: of discrete Laplace and Gumbel noise, in the statistic's units (Gumbel: of its
+            scores): an integer or a quotient of two, such as `1250000/74141`.
+        variance: of Gaussian noise, in squared units, as `scale`.
+        values: the noisy statistic, one number for each group, where the answer's values are
+            computed from several.
+    """
+
+    statistic: VectorName | SelectionName
+    law: NoiseLaw | Literal["gumbel"]
+    scale: str | UnsetType = UNSET
+    variance: str | UnsetType = UNSET
+    values: tuple[str, ...] = ()
+
+
+class ShownLevel(_Fields, frozen=True):
+    """What a session showed at one level.
+
+    Attributes:
+        level: the scale or the variance of its noise, as a reservation settles at it.
+        values: one for each group.
+    """
+
+    level: str
+    values: tuple[str, ...]
+
+
+class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
+    """What an analyst gets for a question: noisy values, and what follows from them.
+
+    Attributes:
+        dataset, request_id, analyst: of the request.
+        grant: the hash of the decision that granted it.
+        question, noise, stop: as asked.
+        claim: as charged.
+        outcome: `failed` has no values.
+        cost: by the claim alone: an epsilon or a rho, rounded up.
+        reason: of a failure, always `FAILED`.
+        groups: columns of the groups, the last one changing fastest; () without groups.
+        values: the answer, group by group; a `top` has as many in each group as it asks for.
+        low, high: ends of an interval around each value, () of choices.
+        confidence: the probability with which an interval holds, if there are any.
+        statistics: the noise of each statistic that the values are computed from.
+        levels: of a session, all that it showed; the last one is the answer.
+        stopped: of a session, its rule was reached.
+        reserved_cost: of a session, what its finest level would have cost.
+        fixed_cost: of a session that stopped, what noise fixed in advance would have cost that
+            reaches the rule's error for these values; see `fixed_noise_cost`.
+    """
+
+    version: Version
+    dataset: str
+    request_id: str
+    analyst: str
+    grant: str
+    question: Question
+    noise: Noise
+    claim: Claim
+    outcome: Outcome
+    cost: dict[str, str]
+    stop: Stop | UnsetType = UNSET
+    reason: str | UnsetType = UNSET
+    groups: tuple[GroupColumn, ...] = ()
+    values: tuple[str, ...] = ()
+    low: tuple[str, ...] = ()
+    high: tuple[str, ...] = ()
+    confidence: str | UnsetType = UNSET
+    statistics: tuple[StatisticNoise, ...] = ()
+    levels: tuple[ShownLevel, ...] = ()
+    stopped: bool | UnsetType = UNSET
+    reserved_cost: dict[str, str] | UnsetType = UNSET
+    fixed_cost: dict[str, str] | UnsetType = UNSET
+
+    @property
+    def shown(self) -> str | None:
+        """The last level of a session, at which it is settled; None where it showed none."""
+        return self.levels[-1].level if self.levels else None
+
+    def rows(self) -> Iterator[AnswerRow]:
+        """Yield each value with its group."""
+        values, each = iter(range(len(self.values))), self.in_each_group
+        for group in product(*(column.values for column in self.groups)):
+            for rank in range(each):
+                i = next(values, None)
+                if i is None:
+                    return
+                ends = (self.low[i], self.high[i]) if self.low else (None, None)
+                yield AnswerRow(group, rank, self.values[i], *ends)
+
+    @property
+    def in_each_group(self) -> int:
+        """How many values each group has."""
+        return self.question.most if isinstance(self.question, TopQuestion) else 1
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerRow:
+    """One value of an answer.
+
+    Attributes:
+        group: its declared values, in the order of the answer's `groups`.
+        rank: of a `top`, 0 for the candidate that was chosen first; else 0.
+        value: a decimal, or a category.
+        low, high: ends of its interval, None without one.
+    """
+
+    group: tuple[GroupValue, ...]
+    rank: int
+    value: str
+    low: str | None
+    high: str | None
+
+
+_decoder = msgspec.json.Decoder(NoisyAnswer)
+
+
+def encode_answer(answer: NoisyAnswer) -> bytes:
+    """Return the canonical bytes of an answer: equal answers have equal bytes."""
+    return msgspec.json.encode(answer, order="deterministic")
+
+
+def decode_answer(data: bytes) -> NoisyAnswer:
+    """Return the answer of canonical bytes.
+
+    Raises: ValueError: they are not those of an answer, or of a newer version's.
+    """
+    try:
+        answer = _decoder.decode(data)
+    except msgspec.MsgspecError as error:
+        raise ValueError(f"not an answer: {error}") from None
+    if encode_answer(answer) != data:
+        raise ValueError("not the canonical bytes of an answer")
+    _check_sizes(answer)
+    return answer
+
+
+def _check_sizes(answer: NoisyAnswer) -> None:
+    cells = math.prod(len(column.values) for column in answer.groups)
+    number = cells * answer.in_each_group if answer.outcome == "answered" else 0
+    if len(answer.values) != number:
+        raise ValueError(f"an answer must have {number} values, got {len(answer.values)}")
+    if {len(answer.low), len(answer.high)} not in ({0}, {number}):
+        raise ValueError("an answer must have an interval for each value, or none")

@@ -1,0 +1,219 @@
+"""From a run to an answer: post-processing of noisy values, with schema and question."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
+from typing import Final
+
+from msgspec import UNSET
+from msgspec.structs import replace
+
+from accountant.answers.answer import (
+    FAILED,
+    GroupColumn,
+    NoisyAnswer,
+    ShownLevel,
+    StatisticNoise,
+)
+from accountant.answers.cost import cost_of, cost_text
+from accountant.answers.intervals import (
+    CONFIDENCE,
+    Interval,
+    half_width,
+    mean_interval,
+    outward_decimals,
+    variance_interval,
+)
+from accountant.answers.run import Noisy, Result, ShownSession
+from accountant.claims import Claim
+from accountant.questions import (
+    CheckedQuestion,
+    Draw,
+    Noise,
+    Question,
+    Stop,
+    fixed_noise_cost,
+    levels_of,
+    mean_value,
+    variance_value,
+)
+from accountant.questions.decimals import decimal_text, round_half_up
+from accountant.questions.error_at_confidence import confidence_of_each
+from accountant.questions.question import group_values
+from accountant.questions.schema import CategoryColumn, NumberColumn
+from accountant.questions.sensitivity import VectorStatistic
+
+QUOTIENT_PLACES: Final = 6
+"""How many more digits after the point a mean has than its column."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Granted:
+    """A granted question: what an answer says of it, whatever the run.
+
+    Attributes:
+        dataset, request_id, analyst, question, noise, stop: of the request.
+        grant: hash of the decision that granted it.
+        claim: which that decision charged.
+    """
+
+    dataset: str
+    request_id: str
+    analyst: str
+    grant: str
+    question: Question
+    noise: Noise
+    claim: Claim
+    stop: Stop | None = None
+
+
+def failed_answer(granted: Granted) -> NoisyAnswer:
+    """Return the answer of a question that could not be run: the same whatever the cause."""
+    return replace(_answer(granted), outcome="failed", reason=FAILED)
+
+
+def answer_of(granted: Granted, result: Result) -> NoisyAnswer:
+    """Return the answer of a run.
+
+    Args:
+        result: of `run_question`, with the same question, and a derivation of that claim.
+    """
+    checked = result.checked
+    values, intervals, places = _shown(checked, result)
+    ends = [outward_decimals(each, places) for each in intervals]
+    answer = _answer(granted)
+    if result.session is not None:
+        answer = _with_session(answer, result.session)
+    return replace(
+        answer,
+        groups=tuple([GroupColumn(column=c.name, values=group_values(c)) for c in checked.groups]),
+        values=values,
+        low=_texts([low for low, _ in ends], places),
+        high=_texts([high for _, high in ends], places),
+        confidence=CONFIDENCE if ends else UNSET,
+        statistics=tuple([_noise_of(each, len(result.noisy) > 1) for each in result.noisy]),
+    )
+
+
+def _with_session(answer: NoisyAnswer, session: ShownSession) -> NoisyAnswer:
+    """Return an answer with what its session showed, at the cost of its last level."""
+    places = _places(session.draw)
+    # Each level halves the variance, so that a refinement's mean has a binary digit more.
+    more = session.draw.law == "gaussian_refinement"
+    levels = [
+        ShownLevel(level=level.text, values=_texts(values, places + i * more))
+        for i, (level, values) in enumerate(session.shown)
+    ]
+    last, values = session.shown[-1]
+    fixed = fixed_noise_cost(session.stop, session.draw, last, values)
+    name = next(iter(answer.cost))
+    return replace(
+        answer,
+        levels=tuple(levels),
+        stopped=session.stopped,
+        cost={name: cost_text(last.cost)},
+        reserved_cost=answer.cost,
+        fixed_cost=UNSET if fixed is None else {name: cost_text(fixed)},
+    )
+
+
+def _answer(granted: Granted) -> NoisyAnswer:
+    return NoisyAnswer(
+        version=1,
+        dataset=granted.dataset,
+        request_id=granted.request_id,
+        analyst=granted.analyst,
+        grant=granted.grant,
+        question=granted.question,
+        noise=granted.noise,
+        claim=granted.claim,
+        stop=UNSET if granted.stop is None else granted.stop,
+        outcome="answered",
+        cost=cost_of(granted.claim, granted.noise),
+    )
+
+
+def _shown(checked: CheckedQuestion, result: Result) -> tuple[tuple[str, ...], list[Interval], int]:
+    """Return the values of the answer, their intervals, and how many digits both may have."""
+    column, parts = checked.column, result.noisy
+    if parts[0].places:
+        return _candidates(checked, parts[0]), [], 0
+    confidence = confidence_of_each(Decimal(CONFIDENCE), _at_once(result))
+    vectors = [each.values for each in parts]
+    bounds = [_intervals(each, confidence) for each in parts]
+    if len(parts) == 1:
+        places = _places(parts[0].draw)
+        if result.session is not None and parts[0].draw.law == "gaussian_refinement":
+            places += len(result.session.shown) - 1
+        return _texts(parts[0].values, places), bounds[0], places
+    assert isinstance(column, NumberColumn), "means and variances are of numbers"
+    if len(parts) == 2:
+        places = column.places + QUOTIENT_PLACES
+        quotients = [
+            mean_value(column, count=n, total=total) for n, total in zip(*vectors, strict=True)
+        ]
+        intervals = [
+            mean_interval(column, count=n, total=total) for n, total in zip(*bounds, strict=True)
+        ]
+    else:
+        places = 2 * column.places + QUOTIENT_PLACES
+        quotients = [
+            variance_value(column, count=n, total=total, squares=squares)
+            for n, total, squares in zip(*vectors, strict=True)
+        ]
+        intervals = [
+            variance_interval(column, count=n, total=total, squares=squares)
+            for n, total, squares in zip(*bounds, strict=True)
+        ]
+    unit = Fraction(1, 10**places)
+    return _texts([round_half_up(each, unit) for each in quotients], places), intervals, places
+
+
+def _at_once(result: Result) -> int:
+    """Return how many intervals must hold for an answer's: of its parts, or of all levels."""
+    session = result.session
+    if session is None:
+        return len(result.noisy)
+    # Values decide where a relative error stops, and the interval must hold wherever that is.
+    return len(levels_of(session.draw)) if session.stop.form == "relative_error" else 1
+
+
+def _candidates(checked: CheckedQuestion, noisy: Noisy) -> tuple[str, ...]:
+    """Return what was chosen, group by group."""
+    column = checked.column
+    chosen = [place for group in noisy.places for place in group]
+    if isinstance(column, CategoryColumn):
+        return tuple([column.categories[place] for place in chosen])
+    assert isinstance(column, NumberColumn), "candidates are numbers or categories"
+    lower = column.bounds[0]
+    return tuple([decimal_text(lower + place * column.step_size) for place in chosen])
+
+
+def _places(draw: Draw) -> int:
+    """Return how many digits after the point a number on this statistic's grid may have."""
+    assert isinstance(draw.statistic, VectorStatistic), "a choice has no grid"
+    grid = draw.statistic.grid
+    return len(str(grid.denominator)) - 1  # the grid is a power of 1/10
+
+
+def _texts(values: tuple[Fraction, ...] | list[Fraction], places: int) -> tuple[str, ...]:
+    return tuple([decimal_text(each, places) for each in values])
+
+
+def _intervals(noisy: Noisy, confidence: Decimal) -> list[Interval]:
+    """Return an interval for each noisy number."""
+    width = half_width(noisy.draw, confidence)
+    return [(each - width, each + width) for each in noisy.values]
+
+
+def _noise_of(noisy: Noisy, is_part: bool) -> StatisticNoise:
+    draw = noisy.draw
+    return StatisticNoise(
+        statistic=draw.statistic.name,
+        law=draw.law,
+        scale=UNSET if draw.scale is None else str(draw.scale),
+        variance=UNSET if draw.variance is None else str(draw.variance),
+        values=_texts(noisy.values, _places(draw)) if is_part else (),
+    )

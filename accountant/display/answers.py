@@ -1,0 +1,198 @@
+"""An answer to a question as text and as HTML: values, intervals and cost, rounded outward.
+
+Every text from a schema or a request is escaped. The HTML has no script, style or address, so that
+a page with a strict content policy may hold it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context, Decimal
+from html import escape
+from typing import Final
+
+from msgspec import UNSET
+
+from accountant.answers import AnswerRow, NoisyAnswer
+from accountant.display.numbers import spent_line
+from accountant.foreign_text import escape_text
+from accountant.questions import noise_text, question_text
+from accountant.questions.question import (
+    HistogramQuestion,
+    QuantileQuestion,
+    TopQuestion,
+)
+
+MAX_ROWS: Final = 200
+"""Rows of a table; an answer has up to 10,000."""
+MAX_BARS: Final = 60
+_EXACT: Final = Context(prec=200)
+_WIDTH_DIGITS: Final = 2
+"""Significant digits of an interval's half width."""
+_LABEL, _BARS, _ROW, _GAP = 160, 320, 18, 4  # of the chart, in pixels
+
+
+def answer_text(answer: NoisyAnswer) -> str:
+    """Return an answer as lines: what was asked, the values with their intervals, and the cost."""
+    title = _title(answer)
+    if answer.outcome == "failed":
+        return f"{title}: {answer.reason}\n{cost_line(answer)}"
+    rows = [_row_cells(answer, row) for row in _first_rows(answer)]
+    if len(rows) == 1 and len(rows[0]) == 1:
+        return f"{title}: {rows[0][0]}{_confidence(answer)}\n{cost_line(answer)}"
+    table = [_headings(answer), *rows]
+    widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+    lines = [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in table
+    ]
+    return "\n".join([f"{title}{_confidence(answer)}", *lines, *_rest(answer), cost_line(answer)])
+
+
+def answer_html(answer: NoisyAnswer) -> str:
+    """Return an answer as a fragment of HTML: a table, and bars with intervals for groups."""
+    title = f"<caption>{escape(_title(answer))}{_confidence(answer)}</caption>"
+    cost = f"<p>{escape(cost_line(answer))}</p>"
+    if answer.outcome == "failed":
+        return f"<table>{title}</table><p>{escape(str(answer.reason))}</p>{cost}"
+    head = "".join(f"<th>{escape(each)}</th>" for each in _headings(answer))
+    body = "".join(_html_row(answer, row) for row in _first_rows(answer))
+    rest = "".join(f"<p>{escape(each)}</p>" for each in _rest(answer))
+    table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return f"{table}{rest}{answer_chart(answer)}{cost}"
+
+
+def _html_row(answer: NoisyAnswer, row: AnswerRow) -> str:
+    *group, value = map(escape, _row_cells(answer, row))
+    cells = "".join(f"<td>{each}</td>" for each in group)
+    return f'<tr>{cells}<td title="{escape(escape_text(row.value))}">{value}</td></tr>'
+
+
+def answer_chart(answer: NoisyAnswer) -> str:
+    """Return bars with intervals as SVG; "" where an answer has one value, or no intervals.
+
+    The scale is that of the intervals, which are noisy, too.
+    """
+    rows = list(answer.rows())
+    if not 1 < len(rows) <= MAX_BARS or not answer.low:
+        return ""
+    ends = [(Decimal(str(row.low)), Decimal(row.value), Decimal(str(row.high))) for row in rows]
+    least = min(Decimal(0), *(low for low, _, _ in ends))
+    span = max(Decimal(0), *(high for _, _, high in ends)) - least or Decimal(1)
+
+    def x(value: Decimal) -> float:
+        return round(_LABEL + float((value - least) / span) * _BARS, 1)
+
+    drawn = []
+    for i, (row, (low, value, high)) in enumerate(zip(rows, ends, strict=True)):
+        top = i * (_ROW + _GAP)
+        middle = top + _ROW / 2
+        left, right = sorted((x(Decimal(0)), x(value)))
+        label = _group_label(row)
+        drawn.append(
+            f"<g><title>{escape(f'{label}: {interval_text(row)}')}</title>"
+            f'<text x="{_LABEL - 6}" y="{middle}" text-anchor="end" dominant-baseline="middle" '
+            f'font-size="12" fill="currentColor">{escape(_short(label))}</text>'
+            f'<rect x="{left}" y="{top}" width="{round(right - left, 1)}" height="{_ROW}" '
+            'fill="currentColor" fill-opacity="0.3"/>'
+            f'<path d="M{x(low)} {middle}H{x(high)}M{x(low)} {top + 5}v8M{x(high)} {top + 5}v8" '
+            'stroke="currentColor" fill="none"/></g>'
+        )
+    width, height = _LABEL + _BARS + 10, len(rows) * (_ROW + _GAP)
+    name = escape(_title(answer))
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" aria-label="{name}" '
+        f'width="{width}" height="{height}" viewBox="0 0 {width} {height}">{"".join(drawn)}</svg>'
+    )
+
+
+def interval_text(row: AnswerRow) -> str:
+    """Return a value with its interval: `4286 ± 18`, `48200 (41200 to 55700)`, or the value alone.
+
+    The half width has two digits, and the value as many places. Both are rounded so that the
+    interval only grows.
+    """
+    if row.low is None or row.high is None:
+        return escape_text(row.value)
+    low, value, high = Decimal(row.low), Decimal(row.value), Decimal(row.high)
+    width = _EXACT.subtract(high, low) / 2
+    digits = [-int(each.as_tuple().exponent) for each in (low, value, high)]
+    places = (
+        min(max(digits), max(0, _WIDTH_DIGITS - 1 - width.adjusted())) if width else max(digits)
+    )
+    unit = Decimal(1).scaleb(-places)
+    shown = value.quantize(unit, context=_EXACT)
+    if _EXACT.subtract(value, low) == _EXACT.subtract(high, value):
+        moved = abs(_EXACT.subtract(shown, value))
+        half = _EXACT.add(width, moved).quantize(unit, ROUND_CEILING, _EXACT)
+        return f"{shown:f} ± {half:f}"
+    return (
+        f"{shown:f} ({low.quantize(unit, ROUND_FLOOR, _EXACT):f} "
+        f"to {high.quantize(unit, ROUND_CEILING, _EXACT):f})"
+    )
+
+
+def cost_line(answer: NoisyAnswer) -> str:
+    """Return what an answer cost; of a session also what was reserved, and fixed noise's cost."""
+    line = f"cost {spent_line(answer.cost)} ({noise_text(answer.noise)})"
+    if answer.reserved_cost is not UNSET:
+        line += f", {spent_line(answer.reserved_cost)} reserved"
+    if answer.fixed_cost is not UNSET:
+        line += f"; noise fixed in advance for this error: {spent_line(answer.fixed_cost)}"
+    if answer.stopped is False:
+        line += "; the error was not reached"
+    return line
+
+
+def _title(answer: NoisyAnswer) -> str:
+    return escape_text(question_text(answer.question))
+
+
+def _confidence(answer: NoisyAnswer) -> str:
+    if answer.confidence is UNSET:
+        return ""
+    percent = Decimal(answer.confidence).scaleb(2).normalize()
+    return f", {percent:f} % interval{'s' if len(answer.values) > 1 else ''}"
+
+
+def _headings(answer: NoisyAnswer) -> list[str]:
+    rank = ["rank"] if isinstance(answer.question, TopQuestion) else []
+    columns = [column.column for column in answer.groups]
+    return [*map(escape_text, [*columns, *rank, _value_name(answer)])]
+
+
+def _value_name(answer: NoisyAnswer) -> str:
+    match answer.question:
+        case HistogramQuestion():
+            return "count"
+        case QuantileQuestion() | TopQuestion() as question:
+            return question.column
+        case question:
+            return str(question.__struct_config__.tag)
+
+
+def _first_rows(answer: NoisyAnswer) -> Iterator[AnswerRow]:
+    for _, row in zip(range(MAX_ROWS), answer.rows(), strict=False):
+        yield row
+
+
+def _rest(answer: NoisyAnswer) -> Sequence[str]:
+    more = len(answer.values) - MAX_ROWS
+    return [f"and {more} more rows"] if more > 0 else []
+
+
+def _row_cells(answer: NoisyAnswer, row: AnswerRow) -> list[str]:
+    rank = [str(row.rank + 1)] if isinstance(answer.question, TopQuestion) else []
+    return [*map(_group_text, row.group), *rank, interval_text(row)]
+
+
+def _group_text(value: str | bool) -> str:
+    return str(value).lower() if isinstance(value, bool) else escape_text(value)
+
+
+def _group_label(row: AnswerRow) -> str:
+    return ", ".join(map(_group_text, row.group))
+
+
+def _short(label: str) -> str:
+    return label if len(label) <= 24 else f"{label[:23]}…"

@@ -1,0 +1,163 @@
+"""From the text of a filter to an expression whose names and types the schema knows.
+
+expression = conjunction { "or" conjunction }
+conjunction = negation { "and" negation }
+negation = "not" negation | "(" expression ")" | test
+test = column sign literal
+     | column [ "not" ] "in" "(" literal { "," literal } ")"
+     | column "is" [ "not" ] "missing"
+sign = "=" | "!=" | "<" | "<=" | ">" | ">="
+literal = number | text | "true" | "false"
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from msgspec import UNSET
+
+from accountant.questions.filter_expression import (
+    SIGNS,
+    Conjunction,
+    Disjunction,
+    FilterExpression,
+    ListTest,
+    MissingTest,
+    Negation,
+    ValueTest,
+)
+from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn, Schema
+from accountant.questions.schema_values import SchemaValue
+from accountant.questions.tokens import Token, TokenReader
+from accountant.suggest import did_you_mean
+
+MAX_DEPTH: Final = 16
+MAX_TESTS: Final = 100
+MAX_LISTED: Final = 100
+
+_BEGINNING: Final = "a column, not or ("
+_TESTS: Final = f"one of {' '.join(SIGNS)}, in, not in or is"
+
+
+def parse_filter(text: str, schema: Schema, *, field: str) -> FilterExpression:
+    """Return the expression of a whole text.
+
+    Raises: RequestInvalid: naming the character and what is expected there.
+    """
+    reader = TokenReader(text, field=field)
+    expression = FilterParser(reader, schema).parse()
+    if reader.peek().kind != "end":
+        raise reader.error("and, or, or the end")
+    return expression
+
+
+class FilterParser:
+    """Reads one expression, and leaves what follows it to others."""
+
+    def __init__(self, reader: TokenReader, schema: Schema) -> None:
+        self._reader = reader
+        self._schema = schema
+        self._tests = 0
+
+    def parse(self, depth: int = 0) -> FilterExpression:
+        """Return the expression that begins at the next word.
+
+        Raises: RequestInvalid: naming the character and what is expected there.
+        """
+        parts = self._flat(self._conjunction(depth), Disjunction)
+        while self._reader.take_if("or"):
+            parts += self._flat(self._conjunction(depth), Disjunction)
+        return parts[0] if len(parts) == 1 else Disjunction(parts)
+
+    def _conjunction(self, depth: int) -> FilterExpression:
+        parts = self._flat(self._negation(depth), Conjunction)
+        while self._reader.take_if("and"):
+            parts += self._flat(self._negation(depth), Conjunction)
+        return parts[0] if len(parts) == 1 else Conjunction(parts)
+
+    @staticmethod
+    def _flat(
+        part: FilterExpression, kind: type[Conjunction | Disjunction]
+    ) -> tuple[FilterExpression, ...]:
+        """Return the parts of an equal expression, so that parentheses change no canonical text."""
+        return part.parts if isinstance(part, kind) else (part,)
+
+    def _negation(self, depth: int) -> FilterExpression:
+        if depth > MAX_DEPTH:
+            raise self._reader.error(f"at most {MAX_DEPTH} levels of not and (")
+        if self._reader.take_if("not"):
+            return Negation(self._negation(depth + 1))
+        if self._reader.take_if("("):
+            inner = self.parse(depth + 1)
+            if not self._reader.take_if(")"):
+                raise self._reader.error("and, or, or )")
+            return inner
+        return self._test()
+
+    def _test(self) -> FilterExpression:
+        name = self._reader.expect_name(_BEGINNING)
+        column = self._column(name)
+        self._tests += 1
+        if self._tests > MAX_TESTS:
+            raise self._reader.error(f"at most {MAX_TESTS} tests", name)
+        if self._reader.take_if("is"):
+            return self._missing_test(column, name)
+        negated = self._reader.take_if("not") is not None
+        if negated or self._reader.peek().written == "in":
+            return ListTest(column.name, self._listed(column), negated)
+        sign = self._reader.peek()
+        found = next((each for each in SIGNS if each == sign.written), None)
+        if sign.kind != "symbol" or found is None:
+            raise self._reader.error(_TESTS)
+        if found not in {"=", "!="} and not isinstance(column, NumberColumn):
+            kind = str(column.__struct_config__.tag)
+            raise self._reader.error(f"= or != (a {kind} column has no order)")
+        self._reader.take()
+        return ValueTest(column.name, found, self._literal(column))
+
+    def _column(self, name: Token) -> Column:
+        names = [column.name for column in self._schema.columns]
+        if name.written in names:
+            return self._schema.columns[names.index(name.written)]
+        hint = did_you_mean(name.written, names)
+        raise self._reader.error("a column of the schema", name, hint=hint)
+
+    def _missing_test(self, column: Column, name: Token) -> MissingTest:
+        negated = self._reader.take_if("not") is not None
+        self._reader.expect("missing")
+        if column.missing is not UNSET:
+            rule = "a column with missing values (the schema reads them as another value)"
+            raise self._reader.error(rule, name)
+        return MissingTest(column.name, negated)
+
+    def _listed(self, column: Column) -> tuple[SchemaValue, ...]:
+        self._reader.expect("in")
+        self._reader.expect("(")
+        values = [self._literal(column)]
+        while self._reader.take_if(","):
+            if len(values) == MAX_LISTED:
+                raise self._reader.error(f"at most {MAX_LISTED} values in a list")
+            values.append(self._literal(column))
+        if not self._reader.take_if(")"):
+            raise self._reader.error("a comma or )")
+        return tuple(values)
+
+    def _literal(self, column: Column) -> SchemaValue:
+        token = self._reader.peek()
+        match column:
+            case NumberColumn():
+                what = f"a number for {column.name}, such as 65 or -0.5"
+                return self._reader.take_number(what)
+            case CategoryColumn():
+                if token.kind != "text":
+                    wanted = f"a quoted category of {column.name}, such as '{column.categories[0]}'"
+                    raise self._reader.error(wanted)
+                if token.written not in column.categories:
+                    hint = did_you_mean(token.written, column.categories)
+                    raise self._reader.error(f"a declared category of {column.name}", hint=hint)
+                return self._reader.take().written
+            case BooleanColumn():
+                found = self._reader.take_if("true", "false")
+                if found is None:
+                    raise self._reader.error(f"true or false for {column.name}")
+                return found.written == "true"

@@ -1,0 +1,149 @@
+"""The words of the grammar of questions, and errors that name a position and what is expected."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final, Literal
+
+from accountant.errors import RequestInvalid
+from accountant.questions.decimals import MAX_PLACES
+from accountant.questions.schema import RESERVED
+
+TokenKind = Literal["word", "keyword", "number", "text", "symbol", "end"]
+
+MAX_TEXT: Final = 2_000
+_TOKEN = re.compile(
+    r"(?P<word>[A-Za-z_][A-Za-z0-9_]*)"
+    r"|(?P<number>-?[0-9][0-9A-Za-z_.]*)"
+    r"|(?P<text>'(?:[^']|'')*'|\"(?:[^\"]|\"\")*\")"
+    r"|(?P<symbol><=|>=|!=|<>|==|[=<>(),])"
+)
+_NUMBER = re.compile(rf"-?[0-9]{{1,15}}(?:\.[0-9]{{1,{MAX_PLACES}}})?")
+_OTHER_SPELLINGS: Final = {"==": "=", "<>": "!=", "&": "and", "|": "or", "!": "not"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Token:
+    """One word of a text.
+
+    Attributes:
+        written: as it is in the text; of a text, what stands between its quotes.
+        position: of its first character, from 1.
+    """
+
+    kind: TokenKind
+    written: str
+    position: int
+
+
+class TokenReader:
+    """Reads the words of a text one after another.
+
+    Args:
+        field: what errors call the text.
+    Raises: RequestInvalid: it is too long, or holds a character that begins no word.
+    """
+
+    def __init__(self, text: str, *, field: str) -> None:
+        self.text = text
+        self.field = field
+        if len(text) > MAX_TEXT:
+            raise RequestInvalid(field, f"must be at most {MAX_TEXT} characters", text)
+        self._tokens = self._split()
+        self._next = 0
+
+    def _split(self) -> list[Token]:
+        tokens, at = list[Token](), 0
+        while True:
+            while self.text[at : at + 1] == " ":
+                at += 1
+            if at == len(self.text):
+                tokens.append(Token(kind="end", written="", position=at + 1))
+                return tokens
+            found = _TOKEN.match(self.text, at)
+            if found is None:
+                raise self._unreadable(at)
+            tokens.append(_token(found, at + 1))
+            at = found.end()
+
+    def _unreadable(self, at: int) -> RequestInvalid:
+        character = self.text[at]
+        if character in "'\"":
+            rule = f"must close with {character} the text that begins at character {at + 1}"
+            return RequestInvalid(self.field, rule, self.text[at:])
+        rule = f"must have a word, a number, a quoted text or a sign at character {at + 1}"
+        return RequestInvalid(self.field, rule, character, hint=_spelling(character))
+
+    def peek(self) -> Token:
+        """Return the next word, which stays the next one."""
+        return self._tokens[self._next]
+
+    def take(self) -> Token:
+        """Return the next word, and go on behind it."""
+        token = self._tokens[self._next]
+        if token.kind != "end":
+            self._next += 1
+        return token
+
+    def take_if(self, *written: str) -> Token | None:
+        """Take the next word if it is one of some signs or words of the grammar."""
+        token = self.peek()
+        if token.kind in {"keyword", "symbol"} and token.written in written:
+            return self.take()
+        return None
+
+    def take_number(self, what: str) -> Fraction:
+        """Take a number. Raises: RequestInvalid: the next word is none, or has too many digits."""
+        token = self.peek()
+        if token.kind != "number" or _NUMBER.fullmatch(token.written) is None:
+            raise self.error(what)
+        return Fraction(self.take().written)
+
+    def expect(self, written: str) -> Token:
+        """Take a sign or a word of the grammar. Raises: RequestInvalid: the next one is another."""
+        token = self.take_if(written)
+        if token is None:
+            raise self.error(written)
+        return token
+
+    def expect_name(self, what: str) -> Token:
+        """Take a word that is none of the grammar's. Raises: RequestInvalid."""
+        if self.peek().kind != "word":
+            raise self.error(what)
+        return self.take()
+
+    def error(
+        self,
+        expected: str,
+        token: Token | None = None,
+        *,
+        hint: Callable[[], str] | None = None,
+    ) -> RequestInvalid:
+        """Return the error that something else is expected at a word, by default the next one."""
+        token = token or self.peek()
+        found = f"'{token.written}'" if token.kind == "text" else token.written or "the end"
+        rule = f"must have {expected} at character {token.position}"
+        return RequestInvalid(self.field, rule, found, hint=hint or _spelling(token.written))
+
+
+def _token(found: re.Match[str], position: int) -> Token:
+    written = found[0]
+    if found["text"]:
+        quote = written[0]
+        inner = written[1:-1].replace(quote * 2, quote)
+        return Token(kind="text", written=inner, position=position)
+    if found["number"]:
+        return Token(kind="number", written=written, position=position)
+    if found["symbol"]:
+        return Token(kind="symbol", written=written, position=position)
+    if written.lower() in RESERVED:
+        return Token(kind="keyword", written=written.lower(), position=position)
+    return Token(kind="word", written=written, position=position)
+
+
+def _spelling(written: str) -> Callable[[], str]:
+    meant = _OTHER_SPELLINGS.get(written)
+    return lambda: f"write {meant}" if meant else ""

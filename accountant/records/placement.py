@@ -1,0 +1,14 @@
+"""What decides the partition of a dataset: its whole name, or the group before `::`."""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+Placement = Literal["name", "group"]
+
+_END_OF_GROUP: Final = "::"
+
+
+def record_key(dataset: str, placement: Placement) -> str:
+    """Return the key whose hash is a dataset's partition: the group of a name, or the name."""
+    return dataset if placement == "name" else dataset.partition(_END_OF_GROUP)[0]

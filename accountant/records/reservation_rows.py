@@ -1,0 +1,158 @@
+"""Reservations on the wire: how a record names one, how long it lasts, and its row in `state`."""
+
+from __future__ import annotations
+
+import re
+from typing import Final, Literal
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+from accountant.claims import Claim
+from accountant.errors import RequestInvalid
+from accountant.limits.wire import Scope, Texts
+from accountant.versions import Format, reader
+
+MAX_OPEN: Final = 10_000
+"""The most open reservations of a dataset."""
+MAX_SETTLED: Final = 1_000
+"""The most settled sessions of a dataset that a claim may continue."""
+MAX_DROPPED: Final = 16
+"""The most final reservations that one decision drops."""
+_MAX_MS: Final = 30 * 86_400_000
+_UNTIL: Final = re.compile(r"P(?:([1-9][0-9]?)D|T([1-9][0-9]{0,2})H|T([1-9][0-9]{0,4})M)")
+_UNIT_MS: Final = (86_400_000, 3_600_000, 60_000)
+
+Stage = Literal["reserved", "begun", "broken", "settled"]
+"""How far a reservation has come: charged, its mechanism may run, it released beyond its maximum,
+or it is a settled session that a claim may continue. Whether its deadline has passed is computed
+from the decision's time."""
+
+GuaranteeState = Literal["", "explained", "if_bounded", "void"]
+"""What became of a guarantee, from best to worst: "" where no claim was ever found false; an
+owner says why a settlement above its maximum was a mistake; what was released beyond a maximum was
+charged, which counts only if its size was bounded in advance; it was not charged."""
+
+
+def check_until(text: str) -> None:
+    """Raise RequestInvalid unless a text is how long a reservation may last."""
+    if not 0 < length_ms(text) <= _MAX_MS:
+        rule = "must be a time such as PT30M, PT12H or P7D, from PT1M to P30D"
+        raise RequestInvalid("reserve.until", rule, text)
+
+
+def length_ms(text: str) -> int:
+    """Return the length of a reservation in milliseconds, 0 where the text is none."""
+    found = _UNTIL.fullmatch(text)
+    if found is None:
+        return 0
+    return sum(
+        int(part) * unit for part, unit in zip(found.groups(), _UNIT_MS, strict=True) if part
+    )
+
+
+class ChargeRow(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """What a reservation was charged at one limit: `limits.charge.LimitCharge` on the wire.
+
+    Attributes:
+        scope, team, name: the limit's, as in its row.
+        counted, paced, used: of the limit, its period and its share; `*_rounded_up` as of a
+            decision.
+        counted_since, begins_at, resets, shared_since: which count, period and share.
+        after: as of `ReservationRow`, of a limit with a filter of its own.
+    """
+
+    scope: Scope
+    team: str = ""
+    name: str = ""
+    counted: Texts | UnsetType = UNSET
+    counted_rounded_up: Texts | UnsetType = UNSET
+    counted_since: int = 0
+    paced: Texts | UnsetType = UNSET
+    paced_rounded_up: Texts | UnsetType = UNSET
+    begins_at: int = 0
+    resets: int = 0
+    used: Texts | UnsetType = UNSET
+    used_rounded_up: Texts | UnsetType = UNSET
+    shared_since: int = 0
+    after: Texts | UnsetType = UNSET
+    after_rounded_up: Texts | UnsetType = UNSET
+
+
+class ReservationRow(
+    msgspec.Struct, frozen=True, kw_only=True, tag_field="type", tag="reservation"
+):
+    """A reservation's row in `state`; it is dropped when the reservation is final.
+
+    Attributes:
+        grant: hash of the decision `reserved`.
+        sequence, partition_sequence: numbers of that decision in the dataset and the partition.
+        analyst, via, purpose: the holder, the engine that asked for the holder, and what for.
+        claim: what was reserved; of a settled session, at the variance that it settled at.
+        stage: how far it has come.
+        reserved_at, deadline: milliseconds since 1970.
+        totals, rounded_up: what each of the dataset's totals was charged, exactly, and still is.
+        after: under gdp_residue, the state that the grant left, where its cost depended on the
+            state: such a cost returns to this very state alone.
+        levels: what each limit was charged.
+        datasets: of one over several datasets, all of them in the order of the request.
+        is_question: true, or left out.
+    """
+
+    version: Format
+    dataset: str
+    grant: str
+    sequence: int
+    partition_sequence: int
+    analyst: str
+    via: str | UnsetType = UNSET
+    purpose: str | UnsetType = UNSET
+    claim: Claim
+    stage: Stage
+    reserved_at: int
+    deadline: int
+    totals: Texts
+    rounded_up: Texts | UnsetType = UNSET
+    after: Texts | UnsetType = UNSET
+    after_rounded_up: Texts | UnsetType = UNSET
+    levels: tuple[ChargeRow, ...] | UnsetType = UNSET
+    datasets: tuple[str, ...] | UnsetType = UNSET
+    is_question: bool | UnsetType = UNSET
+
+
+decode_reservation_row = reader(ReservationRow)
+_BEGIN: Final = b'{"dataset":"'
+_GRANTED: Final = b'","grant":"'
+
+
+def reservation_row_key(dataset: str, grant: str) -> bytes:
+    """Return the key of a reservation's row: no name of a dataset begins with a brace."""
+    return f'{{"dataset":"{dataset}","grant":"{grant}"}}'.encode()
+
+
+def reservation_row_keys(dataset: str) -> tuple[bytes, bytes]:
+    """Return two keys between which those of a dataset's reservations are, and no other."""
+    first = _BEGIN + dataset.encode() + _GRANTED
+    return first, first + b"\xff"
+
+
+def is_reservation_row_key(key: bytes) -> bool:
+    """Tell a reservation's key from those of datasets, members, levels and the partition."""
+    return key.startswith(_BEGIN) and _GRANTED in key
+
+
+class _ReservationKey(msgspec.Struct, forbid_unknown_fields=True):
+    dataset: str
+    grant: str
+
+
+_decode_key = msgspec.json.Decoder(_ReservationKey).decode
+
+
+def parse_reservation_key(key: bytes) -> tuple[str, str]:
+    """Return (dataset, grant) of a reservation's key.
+
+    Raises: msgspec.MsgspecError, UnicodeDecodeError: it is none.
+    """
+    parsed = _decode_key(key)
+    return parsed.dataset, parsed.grant

@@ -1,0 +1,1 @@
+"""Reservations: grants at a maximum, for mechanisms that run, and settle, later."""

@@ -1,0 +1,204 @@
+"""The tables of answers in SQLite: the store of a ledger in a file, and the index of a topic."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import apsw
+
+from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
+
+APPLICATION_ID: Final = 0x5042414E  # "PBAN"
+VERSION: Final = 1
+_COLUMNS: Final = "partition, number, grant_hash, dataset, analyst, request_id, value"
+_SCHEMA: Final = """
+CREATE TABLE answers (
+    partition INTEGER NOT NULL,
+    number INTEGER NOT NULL,
+    grant_hash TEXT NOT NULL UNIQUE,
+    dataset TEXT NOT NULL,
+    analyst TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    value BLOB NOT NULL,
+    UNIQUE (partition, number)
+) STRICT;
+CREATE INDEX answers_of_datasets ON answers (dataset, number);
+CREATE INDEX answers_to_requests ON answers (request_id, dataset, analyst);
+CREATE TABLE steps (
+    grant_hash TEXT NOT NULL,
+    kind TEXT NOT NULL,
+    body BLOB NOT NULL,
+    PRIMARY KEY (grant_hash, kind)
+) STRICT, WITHOUT ROWID;
+CREATE TABLE logs (
+    partition INTEGER PRIMARY KEY,
+    ledger TEXT NOT NULL,
+    begins INTEGER NOT NULL,
+    number INTEGER NOT NULL DEFAULT 0,
+    head TEXT NOT NULL DEFAULT ''
+) STRICT;
+"""
+
+
+class AnswerTables:
+    """The tables in one connection. Any thread may call it; calls wait for one another.
+
+    Raises of every method: apsw.Error.
+    """
+
+    def __init__(self, db: apsw.Connection) -> None:
+        self._db = db
+        self._one_at_a_time = threading.Lock()
+        with self._transaction():
+            if db.pragma("user_version") != VERSION:
+                db.execute(_SCHEMA)
+                db.pragma("user_version", VERSION)
+
+    def open_log(self, partition: int, ledger: str, begins: int) -> tuple[str, int]:
+        """Return the ledger that a partition is bound to, and where it begins; bind it if new."""
+        with self._transaction() as db:
+            insert = "INSERT OR IGNORE INTO logs (partition, ledger, begins) VALUES (?, ?, ?)"
+            db.execute(insert, (partition, ledger, begins))
+        bound = self.bound_log(partition)
+        assert bound is not None
+        return bound
+
+    def begin_again(self, partition: int, begins: int) -> None:
+        """Set where a partition that is bound begins."""
+        with self._transaction() as db:
+            db.execute("UPDATE logs SET begins = ? WHERE partition = ?", (begins, partition))
+
+    def bound_log(self, partition: int) -> tuple[str, int] | None:
+        """Return the ledger that a partition is bound to, and where it begins; None if new."""
+        with self._one_at_a_time:
+            query = "SELECT ledger, begins FROM logs WHERE partition = ?"
+            bound: Any = self._db.execute(query, (partition,)).fetchone()
+        return None if bound is None else (bound[0], bound[1])
+
+    def place(self, partition: int) -> LogPlace:
+        """As `AnswerStore.place`."""
+        with self._one_at_a_time:
+            query = "SELECT number, head FROM logs WHERE partition = ?"
+            found: Any = self._db.execute(query, (partition,)).fetchone()
+        return LogPlace(0, "") if found is None else LogPlace(*found)
+
+    def move(self, partition: int, place: LogPlace) -> None:
+        """As `AnswerStore.move`."""
+        with self._transaction() as db:
+            update = "UPDATE logs SET number = ?, head = ? WHERE partition = ?"
+            db.execute(update, (*place, partition))
+
+    def count(self) -> int:
+        """Return the number of all answers; none is ever removed."""
+        with self._one_at_a_time:
+            # Rows are numbered from 1 without gaps. Counting them would read all.
+            query = "SELECT coalesce(max(rowid), 0) FROM answers"
+            found: Any = self._db.execute(query).fetchone()
+        return int(found[0])
+
+    def put_first(
+        self, answers: Sequence[NewAnswer], *, number: int | None = None
+    ) -> tuple[list[StoredAnswer], list[StoredAnswer]]:
+        """Store answers whose grants have none.
+
+        Args:
+            number: of a single answer; None for the next free numbers.
+        Returns: what is stored for each grant, and which of them are new.
+        """
+        stored, new = list[StoredAnswer](), list[StoredAnswer]()
+        with self._transaction() as db:
+            for each in answers:
+                next_number = _next_number(db, each.partition) if number is None else number
+                row = (
+                    *(each.partition, next_number, each.grant),
+                    *(each.dataset, each.analyst, each.request_id, each.value),
+                )
+                db.execute("INSERT OR IGNORE INTO answers VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+                is_new = db.changes() > 0
+                stored += select_answers(db, "grant_hash = ?", (each.grant,))
+                if is_new:
+                    new.append(stored[-1])
+        return stored, new
+
+    def put_step(self, grant: str, kind: StepKind, body: bytes) -> bytes:
+        """As `AnswerStore.put_step`."""
+        with self._transaction() as db:
+            db.execute("INSERT OR IGNORE INTO steps VALUES (?, ?, ?)", (grant, kind, body))
+        stored = self.step(grant, kind)
+        assert stored is not None
+        return stored
+
+    def step(self, grant: str, kind: StepKind) -> bytes | None:
+        """Return the stored step of a grant, None without one."""
+        with self._one_at_a_time:
+            query = "SELECT body FROM steps WHERE grant_hash = ? AND kind = ?"
+            found: Any = self._db.execute(query, (grant, kind)).fetchone()
+        return None if found is None else bytes(found[0])
+
+    def get(self, grant: str) -> StoredAnswer | None:
+        """As `AnswerReader.get`."""
+        return self._first("grant_hash = ?", (grant,))
+
+    def find(self, dataset: str, analyst: str, request_id: str) -> StoredAnswer | None:
+        """As `AnswerReader.find`; of a request that was granted twice, the newer one."""
+        # A ledger that was restored from a backup may grant an id again.
+        where = "request_id = ? AND dataset = ? AND analyst = ? ORDER BY number DESC LIMIT 1"
+        return self._first(where, (request_id, dataset, analyst))
+
+    def page(self, dataset: str, *, after: int, limit: int) -> list[StoredAnswer]:
+        """As `AnswerReader.page`."""
+        with self._one_at_a_time:
+            where = "dataset = ? AND number > ? ORDER BY number LIMIT ?"
+            return list(select_answers(self._db, where, (dataset, after, limit)))
+
+    def close(self) -> None:
+        """Close the connection. Never raises."""
+        with self._one_at_a_time, contextlib.suppress(apsw.Error):
+            self._db.close()
+
+    def _first(self, where: str, values: tuple[object, ...]) -> StoredAnswer | None:
+        with self._one_at_a_time:
+            return next(select_answers(self._db, where, values), None)
+
+    @contextlib.contextmanager
+    def _transaction(self) -> Iterator[apsw.Connection]:
+        """Run a transaction that holds the right to write from its begin on."""
+        with self._one_at_a_time:
+            self._db.execute("BEGIN IMMEDIATE")
+            try:
+                yield self._db
+                self._db.execute("COMMIT")
+            except BaseException:
+                with contextlib.suppress(apsw.Error):
+                    if self._db.in_transaction:
+                        self._db.execute("ROLLBACK")
+                raise
+
+
+def _next_number(db: apsw.Connection, partition: int) -> int:
+    query = "SELECT coalesce(max(number), 0) + 1 FROM answers WHERE partition = ?"
+    found: Any = db.execute(query, (partition,)).fetchone()
+    return int(found[0])
+
+
+def select_answers(
+    db: apsw.Connection, where: str, values: tuple[Any, ...]
+) -> Iterator[StoredAnswer]:
+    """Yield the answers that a condition of SQL selects.
+
+    Raises: apsw.Error.
+    """
+    rows: Any = db.execute(f"SELECT {_COLUMNS} FROM answers WHERE {where}", values)  # noqa: S608
+    for partition, number, grant, dataset, analyst, request_id, value in rows.fetchall():
+        yield StoredAnswer(
+            number=number,
+            grant=grant,
+            partition=partition,
+            dataset=dataset,
+            analyst=analyst,
+            request_id=request_id,
+            value=bytes(value),
+        )

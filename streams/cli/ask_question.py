@@ -1,0 +1,201 @@
+"""`accountant ask` with a question: its answer, what it costs, and what is left."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn, cast
+
+import typer
+
+from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered
+
+if TYPE_CHECKING:
+    from accountant.advice.preview import Preview
+    from accountant.questions.noise import NoiseLaw
+    from accountant.views.datasets import DatasetView
+    from streams.client import Accountant, AskedQuestion, PrivateAnswer
+
+
+@dataclass(frozen=True)
+class WantedQuestion:
+    """What the command line says of a question, if it is one.
+
+    Attributes:
+        text: the question, or a claim.
+        error, relative_error: with or without ` at ` and a confidence.
+    """
+
+    dataset: str
+    text: str
+    epsilon: str | None
+    rho: str | None
+    sigma: str | None
+    error: str | None
+    relative_error: str | None
+    law: str | None
+
+    @property
+    def is_one(self) -> bool:
+        """Whether the text is a question: no claim begins with the word of a statistic."""
+        from accountant.questions.question_text import STATISTICS
+
+        word = re.match(r"\s*(\w*)", self.text)
+        return self._has_noise or (word is not None and word[1] in STATISTICS)
+
+    @property
+    def _has_noise(self) -> bool:
+        options = (self.epsilon, self.rho, self.sigma, self.error, self.relative_error, self.law)
+        return any(each is not None for each in options)
+
+    def checked(self, ledger: Accountant) -> AskedQuestion:
+        """Return the question with its noise, as the dataset's schema allows it.
+
+        Raises: RequestInvalid.
+        """
+        forms = {
+            "epsilon": self.epsilon,
+            "rho": self.rho,
+            "sigma": self.sigma,
+            "error": self.error,
+        }
+        if sum(each is not None for each in forms.values()) != 1:
+            what = "a question needs exactly one of --epsilon, --rho, --sigma and --error"
+            fail(Exit.USAGE, what, hint="such as --epsilon 0.1, or --error '50 at 0.95'")
+        error, confidence = _at(self.error)
+        part, sure = _at(self.relative_error)
+        if sure is not None and confidence is not None:
+            fail(Exit.USAGE, "--error and --relative-error name one confidence together")
+        return ledger.question(
+            self.dataset,
+            self.text,
+            epsilon=self.epsilon,
+            rho=self.rho,
+            sigma=self.sigma,
+            error=error,
+            confidence=confidence or sure,
+            relative_error=part,
+            law=cast("NoiseLaw | None", self.law),  # a wrong word is refused
+        )
+
+
+def _at(text: str | None) -> tuple[str | None, str | None]:
+    """Return an error and its confidence, None where there is none."""
+    if text is None:
+        return None, None
+    error, at, confidence = text.partition(" at ")
+    return error.strip(), confidence.strip() if at else None
+
+
+def ask_question(
+    wanted: WantedQuestion,
+    *,
+    analyst: str | None,
+    via: str | None,
+    purpose: str,
+    request_id: str | None,
+    dry_run: bool,
+    wait: float,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Ask a question, print its answer, and end the command."""
+    from streams.cli.printing.dry_run import more_after_grant
+    from streams.cli.printing.print_decision import print_decision
+    from streams.cli.printing.say import say
+    from streams.cli.reading.analysts import fail_without_analyst
+    from streams.cli.reading.connect import connect
+    from streams.client import Unanswered
+    from streams.client.grants import is_charged
+    from streams.client.requests import new_id
+    from streams.clock import SystemClock
+
+    with explain_errors():
+        if dry_run:
+            if request_id is not None:
+                fail(Exit.USAGE, "--dry-run excludes --id: it sends nothing")
+            _dry_run(wanted, analyst, via, url, token_file, json)
+        sent_id = request_id or new_id(SystemClock())
+        with connect(url, token_file, wait=wait) as ledger:
+            if analyst is None and not ledger.token_source:
+                fail_without_analyst(ledger)
+            asked = wanted.checked(ledger)
+            # A server without answers is noticed before anything is charged.
+            answer = ledger.find_answer(wanted.dataset, sent_id, analyst=analyst)
+            if answer is not None and asked.is_answered_by(answer.record):
+                _print_answer(answer, json=json)
+                raise typer.Exit(Exit.OK)
+            again = f"run the same command with --id {sent_id}; it is never charged twice"
+            try:
+                reply = ledger.ask(
+                    wanted.dataset,
+                    asked,
+                    analyst=analyst,
+                    purpose=purpose,
+                    request_id=sent_id,
+                    via=via,
+                    wait=wait,
+                )
+            except Unanswered as error:
+                fail_unanswered(error.why, again=again)
+            if not is_charged(reply):
+                why = reply.why.removesuffix(reply.hint).rstrip()
+                print_decision(reply.decision, as_json=json, why=why, hint=reply.hint or None)
+                raise typer.Exit(Exit.FAILED)
+            answer = ledger.find_answer(wanted.dataset, sent_id, analyst=analyst, wait=wait)
+            if answer is None:
+                what = f"the question is granted, and has no answer after {wait:g} s"
+                fail_unanswered(what, again=again)
+            _print_answer(answer, json=json)
+            if json:
+                pass
+            elif asked.until is None:
+                then = more_after_grant(lambda: ledger.cost(str(reply.dataset), asked))
+                print_decision(reply.decision, as_json=False, then=then)
+            else:  # its decision says what was reserved, which the answer says, too
+                say(f"  id    {sent_id}")
+    raise typer.Exit(Exit.OK)
+
+
+def _print_answer(answer: PrivateAnswer, *, json: bool) -> None:
+    from accountant.answers import encode_answer
+    from streams.cli.printing.output import write_lines
+    from streams.cli.printing.say import say
+
+    if json:
+        write_lines([encode_answer(answer.record)])
+    else:
+        say(str(answer))
+
+
+def _dry_run(
+    wanted: WantedQuestion,
+    analyst: str | None,
+    via: str | None,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Print the derived claim and what the decision would be, and end the command."""
+    from accountant.claims.text import claim_text
+    from streams.cli.printing.dry_run import dry_run
+
+    def cost(ledger: Accountant) -> Preview:
+        asked = wanted.checked(ledger)
+        return ledger.cost(wanted.dataset, asked, analyst=analyst, via=via)
+
+    def claim(shown: Preview, _: DatasetView) -> str | None:
+        return f"  claim {claim_text(shown.derived.claim)}" if shown.derived else None
+
+    dry_run(
+        wanted.dataset,
+        cost,
+        claim,
+        analyst=analyst,
+        via=via,
+        url=url,
+        token_file=token_file,
+        json=json,
+    )

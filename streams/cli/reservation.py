@@ -1,0 +1,231 @@
+"""`accountant reservation`: list reservations, and begin, settle and void them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, NoReturn
+
+import typer
+
+from streams.cli.printing.exits import Exit, explain_errors, fail, fail_unanswered
+from streams.cli.printing.say import say
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url, Wait
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+app = typer.Typer(help="List, begin, settle and void reservations.", no_args_is_help=True)
+
+Dataset = Annotated[str, typer.Argument(help="Name of the dataset.")]
+Grant = Annotated[
+    str,
+    typer.Argument(
+        help="The reservation: the hash of its decision `reserved`, or the hash's first digits, at "
+        "least six, as `accountant reservation list` prints them."
+    ),
+]
+Analyst = Annotated[
+    str | None,
+    typer.Option(
+        envvar="ACCOUNTANT_ANALYST",
+        help="Name of the analyst who reserved. Default with a token: its name.",
+    ),
+]
+Via = Annotated[
+    str | None,
+    typer.Option(help="Name of the engine that reserved for the analyst, as in its own token."),
+]
+RequestId = Annotated[
+    str | None,
+    typer.Option("--id", help="Id (UUIDv7) of an earlier attempt, to retry it."),
+]
+
+
+@app.command("list")
+def list_(
+    dataset: Dataset,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List a dataset's open reservations, with what they hold; with --json one object a line.
+
+    A server shows all of them to owners, auditors and administrators, and to analysts their own. A
+    ledger's file shows all.
+    """
+    from streams.cli.printing.output import print_json, stdout
+    from streams.cli.printing.reservations import reservation_table
+    from streams.cli.reading.dataset_reader import get_dataset, reader
+
+    with explain_errors(), reader(url, token_file) as ledger:
+        get_dataset(ledger, dataset)
+        found = ledger.reservations(dataset)
+    if json:
+        for each in found:
+            print_json(each)
+    elif found:
+        stdout().print(reservation_table(found))
+    else:
+        say(f"{dataset} has no open reservations that you may see")
+
+
+@app.command("begin")
+def begin(
+    dataset: Dataset,
+    grant: Grant,
+    analyst: Analyst = None,
+    via: Via = None,
+    request_id: RequestId = None,
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Begin a reservation: after exit code 0 its mechanism may run, once.
+
+    Exit code 1: refused, nothing may run. 5: this id has begun it before, so its mechanism may have
+    run already.
+    """
+    _send(
+        "begin",
+        dataset,
+        grant,
+        {},
+        analyst=analyst,
+        via=via,
+        request_id=request_id,
+        wait=wait,
+        url=url,
+        token_file=token_file,
+        json=json,
+    )
+
+
+@app.command("settle")
+def settle(
+    dataset: Dataset,
+    grant: Grant,
+    shown: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LEVEL",
+            help="Of a session: the variance or scale of the last answer that was released. "
+            "Without it, the whole maximum stays charged.",
+        ),
+    ] = None,
+    analyst: Analyst = None,
+    via: Via = None,
+    request_id: RequestId = None,
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Settle what has begun: it is over, and releases nothing more.
+
+    Exit code 1 if it is refused. A level below the claim's least one is refused, and suspends the
+    dataset.
+    """
+    _send(
+        "settle",
+        dataset,
+        grant,
+        {} if shown is None else {"shown": shown},
+        analyst=analyst,
+        via=via,
+        request_id=request_id,
+        wait=wait,
+        url=url,
+        token_file=token_file,
+        json=json,
+    )
+
+
+@app.command("void")
+def void(
+    dataset: Dataset,
+    grant: Grant,
+    analyst: Annotated[
+        str | None,
+        typer.Option(
+            envvar="ACCOUNTANT_ANALYST",
+            help="Name of the analyst who reserved, or of an owner. Default with a token: its "
+            "name.",
+        ),
+    ] = None,
+    via: Via = None,
+    request_id: RequestId = None,
+    wait: Wait = 10.0,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """Void a reservation that never began: exactly what it was charged comes back.
+
+    Exit code 1 if it is refused: what has begun can only be settled.
+    """
+    _send(
+        "void",
+        dataset,
+        grant,
+        {},
+        analyst=analyst,
+        via=via,
+        request_id=request_id,
+        wait=wait,
+        url=url,
+        token_file=token_file,
+        json=json,
+    )
+
+
+def _send(
+    kind: str,
+    dataset: str,
+    grant: str,
+    fields: dict[str, str],
+    *,
+    analyst: str | None,
+    via: str | None,
+    request_id: str | None,
+    wait: float,
+    url: str,
+    token_file: Path | None,
+    json: bool,
+) -> NoReturn:
+    """Send a step, print its decision, and end the command."""
+    from accountant.records import VERSION, encode
+    from accountant.records.outcomes import STEPS, Outcome
+    from streams.cli.printing.print_decision import print_decision
+    from streams.cli.printing.tables import verdict
+    from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import suggest_name
+    from streams.cli.reading.grants import whole_grant
+    from streams.client import Unanswered
+    from streams.client.requests import new_id
+    from streams.clock import SystemClock
+
+    with explain_errors():
+        sent_id = request_id or new_id(SystemClock())
+        with connect(url, token_file, wait=wait) as ledger:
+            name = analyst or (ledger.me().name if ledger.token_source and via is None else None)
+            if name is None:
+                fail(
+                    Exit.USAGE,
+                    f"the record `{kind}` names no analyst",
+                    hint="add --analyst NAME, or set ACCOUNTANT_ANALYST",
+                )
+            body = {"version": VERSION, "type": kind, "request_id": sent_id, "analyst": name}
+            body |= {"dataset": dataset, "grant": whole_grant(ledger, dataset, grant), **fields}
+            body |= {} if via is None else {"via": via}
+            try:
+                decision = ledger.submit(encode(body), wait=wait)
+            except Unanswered as error:
+                again = f"run the same command with --id {sent_id}; it is decided once"
+                fail_unanswered(error.why, again=again)
+            meant = None if json else suggest_name(ledger, decision)
+    print_decision(decision, as_json=json, hint=meant)
+    outcome, _ = verdict(decision)
+    if outcome not in STEPS:
+        raise typer.Exit(Exit.FAILED)
+    begun_before = kind == "begin" and decision.outcome is Outcome.REPEATED
+    raise typer.Exit(Exit.REPEATED if begun_before else Exit.OK)

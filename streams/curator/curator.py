@@ -1,0 +1,125 @@
+"""Follows the grants of a ledger, runs each question once, and publishes its answer.
+
+    the log              curator                                     the store
+    -------              -------                                     ---------
+    granted  --------->  draw, in a thread ---- at a tick ------->   the first answer wins
+    reserved --------->  begin, draw ---------- at a tick ------->   the first answer wins
+                         settle at what the stored answer shows
+
+It is a client of the ledger, and needs nothing after a crash but log and store: see
+docs/decisions/0084-the-first-stored-answer-wins.md.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+
+from streams.answers.store import AnswerStore
+from streams.clock import Clock, SystemClock
+from streams.curator.answering import Answering
+from streams.curator.counts import CuratorCounts
+from streams.curator.log_follower import LogFollower
+from streams.curator.publisher import AnswerPublisher
+from streams.curator.question_runner import QuestionRunner
+from streams.curator.sessions import SessionSteps
+from streams.service import LedgerService
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CuratorOptions:
+    """How a curator works.
+
+    Attributes:
+        name: of the member with the role `curator`.
+        tick: seconds between two moments at which answers become readable.
+        run_seconds: longest time of one question; a source's own limit is below it.
+        at_once: questions that run at the same time.
+    """
+
+    name: str = "curator"
+    tick: float = 1.0
+    run_seconds: float = 3_600.0
+    at_once: int = 2
+
+
+class Curator:
+    """Runs the questions of a ledger. Use it in one event loop; it runs once.
+
+    Args:
+        service: whose log it follows.
+        store: it alone decides what the answer of a grant is. It stays open.
+    """
+
+    def __init__(
+        self,
+        service: LedgerService,
+        store: AnswerStore,
+        answering: Answering,
+        options: CuratorOptions,
+        *,
+        clock: Clock | None = None,
+    ) -> None:
+        clock = clock or SystemClock()
+        self.counts = CuratorCounts()
+        self._stopping = asyncio.Event()
+        self._threads = ThreadPoolExecutor(options.at_once, "question")
+        self._publisher = AnswerPublisher(store, tick=options.tick, clock=clock)
+        runner = QuestionRunner(
+            service,
+            store,
+            answering,
+            self._publisher,
+            SessionSteps(service, store, options.name, clock),
+            self._threads,
+            at_once=options.at_once,
+            run_seconds=options.run_seconds,
+            counts=self.counts,
+            stopping=self._stopping,
+        )
+        self._followers = [
+            LogFollower(
+                service,
+                store,
+                number,
+                runner.finish,
+                counts=self.counts,
+                stopping=self._stopping,
+            )
+            for number in range(service.partitions)
+        ]
+
+    def stop(self) -> None:
+        """Have `run` return once the questions that run now have their answers; start no other."""
+        self._stopping.set()
+
+    async def open(self) -> None:
+        """Bind the store to the ledger. A new store never runs what was granted before.
+
+        Raises: Refused: the store belongs to another ledger. JournalFault.
+        """
+        for follower in self._followers:
+            await follower.open_log()
+
+    async def run(self) -> None:
+        """Run until `stop`, or until the task is cancelled. Call `open` first.
+
+        A reserved question that is interrupted fails, so prefer `stop`.
+
+        Raises: ExceptionGroup of Refused: another curator has taken the store over; of
+            BudgetError: the log cannot be read, or the ledger is closed.
+        """
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                publishing = tasks.create_task(self._publisher.run(), name="answers")
+                await self._follow()
+                publishing.cancel()
+        finally:
+            self.counts.is_running = False
+            self._threads.shutdown(wait=False, cancel_futures=True)
+
+    async def _follow(self) -> None:
+        async with asyncio.TaskGroup() as partitions:
+            for number, follower in enumerate(self._followers):
+                partitions.create_task(follower.run(), name=f"questions of partition {number}")

@@ -1,0 +1,62 @@
+"""Answers from real data: the derivation, the statistics, and noise from the operating system."""
+
+from __future__ import annotations
+
+import secrets
+from typing import Protocol
+
+from accountant.answers import (
+    answer_of,
+    decode_answer,
+    encode_answer,
+    failed_answer,
+    run_question,
+)
+from accountant.questions import CheckedQuestion, Schema, check_question, derive
+from accountant.questions.evaluate import Vector
+from streams.curator.answering import ClaimDiffers
+from streams.curator.granted import GrantedQuestion
+
+
+class Sources(Protocol):
+    """Where the data are: `streams.sources.DataSources`."""
+
+    def statistics(self, checked: CheckedQuestion, *, key: bytes) -> tuple[Vector, ...]:
+        """Return the exact statistics of a question, in the calling thread."""
+        ...
+
+
+class DataAnswering:
+    """An `Answering` for data that this machine can read.
+
+    Args:
+        key: of the hash that chooses which rows of a unit enter a statistic.
+    """
+
+    def __init__(self, sources: Sources, key: bytes) -> None:
+        self._sources = sources
+        self._key = key
+
+    def draw(self, question: GrantedQuestion, schema: Schema) -> bytes:
+        """As `Answering.draw`."""
+        granted = question.content
+        # The very derivation of the ledger. Its claim is charged, so no other noise may be drawn.
+        checked = check_question(granted.question, schema)
+        derivation = derive(checked, granted.noise)
+        if derivation.claim != question.claim:
+            raise ClaimDiffers
+        statistics = self._sources.statistics(checked, key=self._key)
+        result = run_question(checked, derivation, statistics, secrets.randbits, granted.stop)
+        return encode_answer(answer_of(granted, result))
+
+    def failed(self, question: GrantedQuestion) -> bytes:
+        """As `Answering.failed`; it needs neither schema nor data."""
+        return encode_answer(failed_answer(question.content))
+
+    def is_failed(self, answer: bytes) -> bool:
+        """As `Answering.is_failed`."""
+        return decode_answer(answer).outcome == "failed"
+
+    def shown(self, answer: bytes) -> str | None:
+        """As `Answering.shown`."""
+        return decode_answer(answer).shown

@@ -1,0 +1,215 @@
+"""Follows one partition's log, and has each of its questions finished."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import Awaitable, Sequence
+from typing import Final, Literal, Protocol
+
+from accountant.errors import BudgetError, LedgerFault
+from accountant.partition import hash_of
+from accountant.records import DECODE_ERRORS
+from accountant.views.heads import ledger_of
+from streams.answers.store import AnswerStore, LogPlace
+from streams.clock import steady
+from streams.curator.counts import CuratorCounts
+from streams.curator.granted import GrantedQuestion, granted_question
+from streams.curator.question_runner import Stopping
+from streams.errors import Gone, JournalFault, Refused
+from streams.logs import get_logger
+from streams.service import Appending, LedgerService
+
+_log = get_logger(__name__)
+_SLICE: Final = 1_000
+_MAX_OPEN: Final = 1_000
+"""Questions in work at most: the follower waits for one to end before it reads on."""
+_MOVE_S: Final = 30.0
+"""Between two stores of the place: a new start reads again what came after it."""
+_PAUSE_S: Final = 1.0
+_MAX_PAUSE_S: Final = 30.0
+
+
+class Finish(Protocol):
+    """`QuestionRunner.finish`."""
+
+    def __call__(self, question: GrantedQuestion, *, may_run: bool) -> Awaitable[None]: ...
+
+
+class LogFollower:
+    """Reads a partition's log from the stored place on, for ever.
+
+    Args:
+        finish: gives a grant its answer. It is called again until it returns, for each question
+            in a task of its own, so that none waits for another one.
+    """
+
+    def __init__(
+        self,
+        service: LedgerService,
+        store: AnswerStore,
+        partition: int,
+        finish: Finish,
+        *,
+        counts: CuratorCounts,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._partition = partition
+        self._finish = finish
+        self._counts = counts
+        self._stopping = stopping
+        self._begins = 0
+        self._next = self._moved = LogPlace(0, "")
+        self._moved_at = steady()
+        self._open: dict[int, LogPlace] = {}
+        self._room = asyncio.Semaphore(_MAX_OPEN)
+
+    async def run(self) -> None:
+        """Follow until the curator stops, and then wait for the questions that run.
+
+        Raises: Refused: another curator has taken the store over. BudgetError: the log cannot be
+            read by this version, or the ledger is closed.
+        """
+        appended = self._service.appended()
+        stopped = asyncio.create_task(self._stopping.wait())
+        try:
+            async with asyncio.TaskGroup() as questions:
+                while not self._stopping.is_set():
+                    try:
+                        values = await self._read()
+                    except JournalFault as error:
+                        _log.warning("log_not_read", partition=self._partition, why=str(error))
+                        await asyncio.sleep(_PAUSE_S)
+                        continue
+                    for value in values:
+                        await self._take(value, questions)
+                    await self._move()
+                    if not values:
+                        await self._wait(appended, stopped)
+        finally:
+            stopped.cancel()
+            appended.close()
+
+    async def _wait(self, appended: Appending, stopped: asyncio.Task[Literal[True]]) -> None:
+        """Wait until the log has grown, or until the curator stops."""
+        grown = asyncio.ensure_future(self._until_grown(appended))
+        try:
+            await asyncio.wait({grown, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            if grown.done():
+                grown.result()
+        finally:
+            grown.cancel()
+
+    async def _until_grown(self, appended: Appending) -> None:
+        async for each in appended:
+            if (
+                each.partition == self._partition
+                and each.first + len(each.values) > self._next.number
+            ):
+                return
+        raise LedgerFault("the ledger is closed")
+
+    async def open_log(self) -> None:
+        """Bind the store to the log. Questions that a new store finds granted are not run.
+
+        Raises: Refused: the store belongs to another ledger. JournalFault.
+        """
+        (first,) = await self._service.read_log(0, 0, 1)
+        last, _ = await self._service.last_decision(self._partition)
+        ledger = ledger_of(first) or hash_of(first)
+        self._begins = await self._store.open_log(self._partition, ledger, last + 1)
+        place = await self._store.place(self._partition)
+        if place.number and not await self._is_in_log(place):
+            # Decisions were lost and accepted as lost. The answers of those that are there again
+            # are stored under their hashes, so that the whole log can be read again.
+            _log.warning("log_has_another_branch", partition=self._partition, then="read again")
+            place = LogPlace(0, "")
+        self._next = self._moved = place
+
+    async def _is_in_log(self, place: LogPlace) -> bool:
+        try:
+            found = await self._service.read_log(self._partition, place.number - 1, 1)
+        except Gone:
+            return False
+        return bool(found) and hash_of(found[0]) == place.head
+
+    async def _read(self) -> Sequence[bytes]:
+        try:
+            return await self._service.read_log(self._partition, self._next.number, _SLICE)
+        except Gone:
+            # An archived grant had its time: a ledger is archived while it is stopped, and what
+            # had no answer by then gets none.
+            self._next = LogPlace(await self._first_there(), "")
+            return await self._service.read_log(self._partition, self._next.number, _SLICE)
+
+    async def _first_there(self) -> int:
+        """Return the number of the first decision that is not archived, after the next one."""
+        low, (high, _) = self._next.number, await self._service.last_decision(self._partition)
+        while low < high:
+            middle = (low + high) // 2
+            try:
+                await self._service.read_log(self._partition, middle, 1)
+            except Gone:
+                low = middle + 1
+            else:
+                high = middle
+        return low
+
+    async def _take(self, value: bytes, questions: asyncio.TaskGroup) -> None:
+        number = self._next.number
+        try:
+            question = granted_question(self._partition, value)
+        except (*DECODE_ERRORS, BudgetError) as error:
+            raise BudgetError(f"decision {number} cannot be read: {error}") from error
+        if question is not None:
+            await self._room.acquire()
+            self._open[number] = self._next
+            self._counts.waiting_since[question.grant] = question.decided_at
+            questions.create_task(self._until_finished(question))
+        self._next = LogPlace(number + 1, hash_of(value))
+
+    async def _until_finished(self, question: GrantedQuestion) -> None:
+        pause, why = _PAUSE_S, ""
+        while True:
+            try:
+                await self._finish(question, may_run=question.number >= self._begins)
+            except JournalFault as error:
+                if why != str(error):  # once: a dataset may be paused for days
+                    why = str(error)
+                    _log.warning("question_waits", grant=question.grant, why=why)
+            except Stopping:
+                return
+            except Refused:
+                raise  # such as another curator that has taken over the store
+            except Exception as error:
+                # A defect: it must not stop the others. Only the type, since a message may hold
+                # data.
+                _log.error("question_halted", grant=question.grant, error=type(error).__name__)
+                pause = _MAX_PAUSE_S
+            else:
+                break
+            if await self._stops_within(pause):
+                return
+            pause = min(2 * pause, _MAX_PAUSE_S)
+        del self._open[question.number], self._counts.waiting_since[question.grant]
+        self._room.release()
+
+    async def _stops_within(self, seconds: float) -> bool:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._stopping.wait()
+        return self._stopping.is_set()
+
+    async def _move(self) -> None:
+        """Store the place before which every question is finished, now and then."""
+        place = self._open[min(self._open)] if self._open else self._next
+        if place == self._moved or steady() < self._moved_at + _MOVE_S:
+            return
+        try:
+            await self._store.move(self._partition, place)
+        except JournalFault as error:
+            _log.warning("place_not_stored", partition=self._partition, why=str(error))
+            return
+        self._moved, self._moved_at = place, steady()

@@ -1,0 +1,51 @@
+"""Metrics of a curator."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from prometheus_client import Metric
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.registry import Collector
+
+from streams.clock import Clock
+from streams.curator.counts import CuratorCounts
+
+
+class CuratorMetrics(Collector):
+    """Tells how many answers a curator has published, and how long questions wait."""
+
+    def __init__(self, counts: CuratorCounts, clock: Clock) -> None:
+        self._counts = counts
+        self._clock = clock
+
+    def collect(self) -> Iterator[Metric]:
+        counts = self._counts
+        answers = CounterMetricFamily(
+            "privacy_answers",
+            "Answers that this curator has published since its start, by outcome.",
+            labels=["outcome"],
+        )
+        answers.add_metric(["answered"], counts.answered)
+        answers.add_metric(["failed"], counts.failed)
+        yield answers
+        yield CounterMetricFamily(
+            "privacy_question_claims_differ",
+            "Granted questions whose claim this curator does not derive: none of them has run.",
+            value=counts.claim_differs,
+        )
+        yield GaugeMetricFamily(
+            "privacy_curator_running",
+            "1 while the curator of this process runs questions; 0 once it has ended.",
+            value=int(counts.is_running),
+        )
+        yield GaugeMetricFamily(
+            "privacy_questions_waiting",
+            "Granted questions that have no answer yet, or whose reservation is not settled.",
+            value=len(counts.waiting_since),
+        )
+        yield GaugeMetricFamily(
+            "privacy_question_wait_seconds",
+            "Age of the oldest of them; 0 without any.",
+            value=counts.oldest_waiting_ms(self._clock.now()) / 1000,
+        )

@@ -1,0 +1,71 @@
+"""Stores answers, and so publishes them, at fixed ticks of the clock.
+
+An answer is readable from the moment at which it is stored. All answers that are ready at a tick
+are stored together, so a reader learns at which tick an answer was ready, and nothing finer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from typing import Final
+
+from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
+from streams.clock import Clock
+from streams.errors import JournalFault
+from streams.logs import get_logger
+
+_log = get_logger(__name__)
+_MAX_AT_ONCE: Final = 200  # answers of one transaction
+
+
+class AnswerPublisher:
+    """Stores answers at each tick; only its `run` writes them.
+
+    Args:
+        tick: seconds between two ticks, which are multiples of it on the wall clock.
+    """
+
+    def __init__(self, store: AnswerStore, *, tick: float, clock: Clock) -> None:
+        self._store = store
+        self._tick_ms = max(1, round(tick * 1000))
+        self._clock = clock
+        self._due: list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]] = []
+
+    async def publish(self, answer: NewAnswer) -> StoredAnswer:
+        """Store an answer at the next tick; return what is stored for its grant then.
+
+        Nobody may see the answer before that, and afterwards only what is returned.
+        """
+        stored: asyncio.Future[StoredAnswer] = asyncio.get_running_loop().create_future()
+        self._due.append((answer, stored))
+        return await stored
+
+    async def run(self) -> None:
+        """Store at each tick, until it is cancelled."""
+        while True:
+            await asyncio.sleep((self._tick_ms - self._clock.now() % self._tick_ms) / 1000)
+            # The order says nothing about the order in which the answers were ready.
+            due, self._due = sorted(self._due, key=lambda each: each[0].grant), []
+            by_partition = defaultdict[int, list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]]](
+                list
+            )
+            for each in due:
+                by_partition[each[0].partition].append(each)
+            for entries in by_partition.values():
+                for start in range(0, len(entries), _MAX_AT_ONCE):
+                    await self._store_entries(entries[start : start + _MAX_AT_ONCE])
+
+    async def _store_entries(
+        self, entries: list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]]
+    ) -> None:
+        try:
+            stored = await self._store.put_first([answer for answer, _ in entries])
+        except JournalFault as error:
+            # They may be stored or not: the next tick tries again, and the first one wins.
+            _log.warning("answers_not_stored", why=str(error), then="tried again at the next tick")
+            self._due += entries
+            return
+        for (_, waiting), each in zip(entries, stored, strict=True):
+            if not waiting.done():
+                waiting.set_result(each)

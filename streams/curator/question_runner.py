@@ -1,0 +1,124 @@
+"""Gives one grant its answer: runs the question, unless it has run, and settles."""
+
+from __future__ import annotations
+
+import asyncio
+from concurrent.futures import Executor
+
+from msgspec import UNSET
+
+from accountant.questions import Schema
+from streams.answers.store import AnswerStore, NewAnswer
+from streams.curator.answering import Answering, ClaimDiffers
+from streams.curator.attempts import Attempts
+from streams.curator.counts import CuratorCounts
+from streams.curator.granted import GrantedQuestion
+from streams.curator.publisher import AnswerPublisher
+from streams.curator.sessions import SessionSteps
+from streams.errors import Unavailable
+from streams.logs import get_logger
+from streams.service import LedgerService
+
+_log = get_logger(__name__)
+
+
+class Stopping(Exception):
+    """The curator stops: a grant gets its answer after the next start."""
+
+
+class QuestionRunner:
+    """Runs the questions of a curator, a few at a time.
+
+    Args:
+        threads: where the data are read.
+        at_once: questions that run at the same time.
+        run_seconds: longest time of one question.
+    """
+
+    def __init__(
+        self,
+        service: LedgerService,
+        store: AnswerStore,
+        answering: Answering,
+        publisher: AnswerPublisher,
+        steps: SessionSteps,
+        threads: Executor,
+        *,
+        at_once: int,
+        run_seconds: float,
+        counts: CuratorCounts,
+        stopping: asyncio.Event,
+    ) -> None:
+        self._service = service
+        self._store = store
+        self._answering = answering
+        self._publisher = publisher
+        self._steps = steps
+        self._attempts = Attempts(store)
+        self._threads = threads
+        self._free = asyncio.Semaphore(at_once)
+        self._run_seconds = run_seconds
+        self._counts = counts
+        self._stopping = stopping
+
+    async def finish(self, question: GrantedQuestion, *, may_run: bool) -> None:
+        """Give a grant its answer, unless it has one, and settle its reservation.
+
+        Args:
+            may_run: False of a grant that an earlier store may have answered.
+        Raises: JournalFault: the ledger or the store does not answer; call it again. Stopping.
+        """
+        stored = await self._store.get(question.grant)
+        if stored is None:
+            value = await self._answer(question) if may_run else None
+            if value is None:
+                value = self._answering.failed(question)
+            stored = await self._publisher.publish(_new_answer(question, value))
+            self._counts.count(failed=self._answering.is_failed(stored.value))
+        if question.is_reserved:
+            # By what is stored, and so shown: another life or another curator may have drawn it.
+            await self._steps.settle(question, self._answering.shown(stored.value))
+
+    async def _answer(self, question: GrantedQuestion) -> bytes | None:
+        """Return an answer that nobody has seen, None if there is none."""
+        view = await self._service.dataset(question.request.dataset)
+        schema = view.schema if view is not None else UNSET
+        if schema is UNSET:
+            raise Unavailable("the view of the dataset is behind its log")
+        await self._free.acquire()  # before the begin: a reservation that waits can still be voided
+        try:
+            if self._stopping.is_set():
+                raise Stopping
+            if question.is_reserved:  # its `begin` bounds it to one run
+                begun = await self._steps.begin(question)
+                return await self._draw(question, schema) if begun else None
+            async with self._attempts.attempt(question) as may_run:
+                return await self._draw(question, schema) if may_run else None
+        finally:
+            self._free.release()
+
+    async def _draw(self, question: GrantedQuestion, schema: Schema) -> bytes | None:
+        try:
+            loop = asyncio.get_running_loop()
+            draw = self._answering.draw
+            async with asyncio.timeout(self._run_seconds):
+                return await loop.run_in_executor(self._threads, draw, question, schema)
+        except ClaimDiffers:
+            self._counts.claim_differs += 1
+            _log.error("question_claim_differs", grant=question.grant, then="it is not run")
+        except Exception as error:
+            # Only the type: a message may hold data.
+            _log.error("question_failed", grant=question.grant, error=type(error).__name__)
+        return None
+
+
+def _new_answer(question: GrantedQuestion, value: bytes) -> NewAnswer:
+    request = question.request
+    return NewAnswer(
+        grant=question.grant,
+        partition=question.partition,
+        dataset=request.dataset,
+        analyst=request.analyst,
+        request_id=request.request_id,
+        value=value,
+    )

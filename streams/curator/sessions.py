@@ -1,0 +1,161 @@
+"""The steps of a reservation that a curator takes: begin before it draws, settle after it.
+
+A step is stored before it is sent, and sent again with the same bytes. So the ledger answers
+`repeated` to a curator that has crashed, and to a second one: somebody may have drawn, and nobody
+draws again. Only the life that made a `begin` knows, after `repeated`, that it has not drawn yet.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from typing import Final
+
+import msgspec
+from msgspec import UNSET
+
+from accountant.records import Begin, Decision, Settle, decode_decision
+from accountant.records.outcomes import Outcome, Reason
+from accountant.records.requests import VERSION
+from accountant.times import uuid7
+from streams.answers.store import AnswerStore
+from streams.clock import Clock
+from streams.curator.granted import GrantedQuestion
+from streams.errors import Unavailable
+from streams.logs import get_logger
+from streams.service import LedgerService
+
+_log = get_logger(__name__)
+_WAIT_S: Final = 60.0
+_PAUSE_S: Final = 1.0
+
+
+class SessionSteps:
+    """Begins and settles reservations for questions.
+
+    Args:
+        name: of the member with the role `curator`.
+    """
+
+    def __init__(self, service: LedgerService, store: AnswerStore, name: str, clock: Clock) -> None:
+        self._service = service
+        self._store = store
+        self._name = name
+        self._clock = clock
+        self._unrun: dict[str, bytes] = {}
+        """By grant, the `begin` that this life has made, until its question may run or never may.
+
+        A curator that restarts does not have it, nor does a second one.
+        """
+
+    async def begin(self, question: GrantedQuestion) -> bool:
+        """Begin a reservation; tell whether its question may be drawn: at most once a life.
+
+        Raises: Unavailable: among others, while the dataset is paused or suspended.
+        """
+        request, grant = question.request, question.grant
+        found = self._service.open_reservation(request.dataset, grant)
+        if found is None:
+            return False  # voided, or over by an earlier life of this curator
+        view = await self._service.dataset(request.dataset)
+        if view is not None and view.state in {"paused", "suspended"} and found.stage == "reserved":
+            if found.deadline <= self._clock.now():
+                return False
+            raise _waits(request.dataset)
+        own = self._unrun.setdefault(grant, self._new_begin(question))
+        body = await self._store.put_step(question.partition, grant, "begin", own)
+        decision = await self._decide(body)
+        if _is_refused_for_now(decision):
+            # An id has one decision, so another one asks again. It is not stored: a later life
+            # that sends one more is refused, since the reservation has begun then.
+            own = body = self._new_begin(question)
+            decision = await self._decide(body)
+            if _is_refused_for_now(decision):
+                raise _waits(request.dataset)
+        del self._unrun[grant]
+        if _has_begun(decision, is_own=body == own):
+            return True
+        reason = None if decision.reason is None else decision.reason.value
+        _log.warning(
+            "question_not_begun",
+            grant=grant,
+            dataset=request.dataset,
+            outcome=decision.outcome.value,
+            reason=reason,
+        )
+        return False
+
+    def _new_begin(self, question: GrantedQuestion) -> bytes:
+        request = question.request
+        begin = Begin(
+            VERSION, self._new_id(), request.analyst, request.dataset, question.grant, self._name
+        )
+        return msgspec.json.encode(begin)
+
+    async def settle(self, question: GrantedQuestion, shown: str | None) -> None:
+        """Settle a reservation that has begun, at the last level that its stored answer shows.
+
+        Args:
+            shown: that level; None settles in full.
+        Raises: Unavailable.
+        """
+        request = question.request
+        found = self._service.open_reservation(request.dataset, question.grant)
+        if found is None or found.stage != "begun":
+            return
+        settle = Settle(
+            VERSION,
+            self._new_id(),
+            request.analyst,
+            request.dataset,
+            question.grant,
+            self._name,
+            UNSET if shown is None else shown,
+        )
+        body = await self._store.put_step(
+            question.partition, question.grant, "settle", msgspec.json.encode(settle)
+        )
+        decision = await self._decide(body)
+        if decision.outcome is Outcome.EXPIRED:
+            # This life's id, for the same level. If the first one was decided, nothing is open.
+            decision = await self._decide(msgspec.json.encode(settle))
+        if decision.outcome not in {Outcome.SETTLED, Outcome.REPEATED}:
+            reason = None if decision.reason is None else decision.reason.value
+            _log.warning(
+                "question_not_settled",
+                grant=question.grant,
+                dataset=request.dataset,
+                outcome=decision.outcome.value,
+                reason=reason,
+            )
+
+    async def _decide(self, body: bytes) -> Decision:
+        """Send the same bytes until they are decided."""
+        while True:
+            try:
+                answer = await self._service.submit("requests", body, wait=_WAIT_S)
+            except Unavailable as error:
+                await asyncio.sleep(max(_PAUSE_S, error.after))
+                continue
+            if answer.decision is not None:
+                return decode_decision(answer.decision)
+
+    def _new_id(self) -> str:
+        return uuid7(self._clock.now(), os.urandom(10))
+
+
+def _has_begun(decision: Decision, *, is_own: bool) -> bool:
+    """Tell whether a decision lets this life draw; `is_own`: it has made the `begin`, and waits."""
+    if decision.outcome is Outcome.REPEATED and is_own:
+        return decision.first is not None and decision.first.outcome is Outcome.BEGUN
+    return decision.outcome is Outcome.BEGUN
+
+
+def _is_refused_for_now(decision: Decision) -> bool:
+    """Tell whether a `begin` was refused, now or at first, by what an owner can undo."""
+    refused = decision.first or decision
+    return refused.reason in {Reason.PAUSED, Reason.SUSPENDED}
+
+
+def _waits(dataset: str) -> Unavailable:
+    return Unavailable(f"dataset {dataset} is paused or suspended: the session waits")

@@ -1,0 +1,128 @@
+"""Makes the curator that the settings describe, and runs it beside a server."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+from accountant.errors import BudgetError
+from streams.answers import AnswerReader, AnswerStore, SqliteAnswers, answers_path
+from streams.clock import SystemClock
+from streams.curator.curator import Curator, CuratorOptions
+from streams.errors import Refused, name_missing_extra
+from streams.logs import get_logger
+from streams.service import LedgerService
+from streams.settings import PREFIX, Settings
+
+if TYPE_CHECKING:
+    from prometheus_client.registry import Collector
+
+_log = get_logger(__name__)
+_STOP_S: Final = 10.0
+"""The longest wait for questions that run at the end."""
+
+
+def make_curator(service: LedgerService, store: AnswerStore, settings: Settings) -> Curator:
+    """Return the curator that the settings describe.
+
+    Raises: Refused: there are no data sources, they or the key cannot be read, or the extra
+        `answers` is not installed.
+    """
+    if settings.data_sources is None:
+        raise Refused(f"set {PREFIX}DATA_SOURCES to the file that says where the data are")
+    with name_missing_extra():
+        from streams.curator.data_answering import DataAnswering
+        from streams.sources import default_key_path, load_contribution_key, read_data_sources
+
+        sources = read_data_sources(settings.data_sources)
+    key = settings.data_sources_key or default_key_path(settings.data_sources)
+    answering = DataAnswering(sources, load_contribution_key(key))
+    options = CuratorOptions(
+        name=settings.curator_name,
+        tick=settings.curator_tick_seconds,
+        at_once=settings.curator_parallel,
+    )
+    return Curator(service, store, answering, options)
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """What a server of a ledger in a file has of its answers.
+
+    Attributes:
+        reader: None where the ledger has no answers.
+        collectors: of the curator's metrics.
+    """
+
+    reader: AnswerReader | None = None
+    collectors: tuple[Collector, ...] = ()
+
+
+@contextlib.asynccontextmanager
+async def answers_of_file(
+    service: LedgerService, ledger: Path, settings: Settings
+) -> AsyncIterator[Answered]:
+    """Read the answers of a ledger's file, and run its questions if there are data sources.
+
+    Raises: Refused: as `make_curator`, or the store of answers cannot be opened.
+    """
+    path = answers_path(ledger, settings.curator_store)
+    if settings.data_sources is None and not path.exists():
+        yield Answered()
+        return
+    # Beside the ledger, so that a second store of one ledger is noticed, too.
+    store = SqliteAnswers.open(path, beside=answers_path(ledger, None))
+    try:
+        if settings.data_sources is None:
+            yield Answered(store)
+            return
+        curator = make_curator(service, store, settings)
+        await curator.open()  # before the server takes the first question
+        from streams.curator.metrics import CuratorMetrics
+
+        async with _running(curator, store):
+            yield Answered(store, (CuratorMetrics(curator.counts, SystemClock()),))
+    finally:
+        await store.close()
+
+
+@contextlib.asynccontextmanager
+async def _running(curator: Curator, store: AnswerStore) -> AsyncIterator[None]:
+    task = asyncio.create_task(run_curator(curator, store), name="curator")
+    try:
+        yield
+    finally:
+        curator.stop()
+        await asyncio.wait({task}, timeout=_STOP_S)
+        task.cancel()
+        await asyncio.wait({task})
+
+
+async def run_curator(curator: Curator, store: AnswerStore) -> None:
+    """Run a curator that is open until it stops.
+
+    The ledger decides on if this ends early: its questions wait for the next start, and `trouble`
+    of the store says so.
+    """
+    try:
+        await curator.run()
+    except* BudgetError as group:
+        _end(store, str(first_error(group)))
+    except* Exception as group:
+        # A defect. Only the type, since a message may hold data.
+        _end(store, type(first_error(group)).__name__)
+
+
+def _end(store: AnswerStore, why: str) -> None:
+    _log.error("curator_ended", why=why, then="questions wait until the server starts again")
+    store.trouble = f"questions get no answers until the server starts again: {why}"
+
+
+def first_error(group: BaseExceptionGroup[BaseException]) -> BaseException:
+    """Return the first error in a group, whose groups may be nested."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first

@@ -1,0 +1,379 @@
+"""The answers of a ledger on Kafka: a topic that the curator alone writes.
+
+    curator A                        the topic                       readers
+    ---------                        ---------                       -------
+    start: fence every predecessor
+    read to the end, committed
+    write what has no answer yet --> one transaction  -------------> committed records,
+    read it back                                                     the first of a grant wins
+
+A transactional id for each partition makes a second curator fence the first one: the first one
+cannot commit any more, and stops. What it had drawn is discarded, since nobody has read it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from typing import Any, Final, Self
+
+import apsw
+import msgspec
+from aiokafka import TopicPartition
+from aiokafka import errors as kafka
+
+from accountant.records import DECODE_ERRORS
+from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
+from streams.answers.tables import AnswerTables
+from streams.broadcast import Broadcast, Subscription
+from streams.errors import Fenced, JournalFault, Refused, Unavailable
+from streams.kafka.acls.roles import ANSWER_IDS
+from streams.kafka.deployment import Deployment
+from streams.kafka.wire.admin import admin_of
+from streams.kafka.wire.batches import Record
+from streams.kafka.wire.errors import translate_errors
+from streams.kafka.wire.producer import TransactionalProducer
+from streams.kafka.wire.reader import StableReader, consumer, stop
+from streams.logs import get_logger
+
+_log = get_logger(__name__)
+_CONNECT_S: Final = 10
+_POLL_MS: Final = 200
+_MAX_RECORDS: Final = 1_000
+_RETRY_S: Final = 1.0
+_READ_BACK_S: Final = 15.0
+
+
+class _Record(msgspec.Struct, frozen=True, tag_field="type"):
+    """Base of the topic's records."""
+
+
+class _AnswerRecord(_Record, frozen=True, tag="answer"):
+    grant: str
+    dataset: str
+    analyst: str
+    request_id: str
+    answer: msgspec.Raw
+
+
+class _StepRecord(_Record, frozen=True, tag="step"):
+    grant: str
+    kind: StepKind
+    body: msgspec.Raw
+
+
+class _LogRecord(_Record, frozen=True, tag="log"):
+    ledger: str
+    begins: int
+
+
+class _PlaceRecord(_Record, frozen=True, tag="place"):
+    number: int
+    head: str
+
+
+_TopicRecord = _AnswerRecord | _StepRecord | _LogRecord | _PlaceRecord
+_decode: Final = msgspec.json.Decoder(_TopicRecord).decode
+_encode: Final = msgspec.json.Encoder().encode
+
+
+class AnswerTopic:
+    """Reads the topic into tables of this process. An `AnswerReader`; use `start` to make one."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        self._deployment = deployment
+        self._tables = AnswerTables(apsw.Connection(""))  # SQLite spills it to a temporary file
+        self._new = Broadcast[StoredAnswer]()
+        self._offsets = dict.fromkeys(map(self._tp, range(deployment.partitions)), 0)
+        self._taken = dict.fromkeys(range(deployment.partitions), 0)  # records of each
+        self._moved = asyncio.Condition()
+        self._following: asyncio.Task[None] | None = None
+        self.trouble: str | None = None
+
+    @classmethod
+    async def start(cls, deployment: Deployment, *, wait: float = 30.0) -> Self:
+        """Return a reader that has read what was committed before the call.
+
+        Raises: Unavailable: the broker does not answer within `wait` seconds. Refused: there is no
+            such topic, or its records are not this version's.
+        """
+        topic = cls(deployment)
+        try:
+            async with asyncio.timeout(wait):
+                await topic._open()
+        except TimeoutError as error:
+            await topic.close()
+            raise Unavailable(f"{deployment.bootstrap} does not answer in time") from error
+        except BaseException:
+            await topic.close()
+            raise
+        return topic
+
+    async def _open(self) -> None:
+        async with StableReader(self._deployment.cluster, list(self._offsets)) as reader:
+            ends = {tp: span.end for tp, span in reader.spans.items()}
+        self._following = asyncio.create_task(self._follow(), name="answers")
+        await self._wait(lambda: all(self._offsets[tp] >= end for tp, end in ends.items()))
+
+    async def _wait(self, is_there: Callable[[], bool]) -> None:
+        """Wait until enough was read.
+
+        Raises: Refused: a record cannot be read.
+        """
+        async with self._moved:
+            while not is_there():
+                if self._following is not None and self._following.done():
+                    self._following.result()
+                await self._moved.wait()
+
+    async def _follow(self) -> None:
+        """Read committed records for ever; connect again when the brokers went away."""
+        try:
+            while True:
+                try:
+                    await self._read_on()
+                except Refused as error:
+                    self.trouble = str(error)
+                    raise
+                except (kafka.KafkaError, TimeoutError, OSError, JournalFault) as error:
+                    self.trouble = f"the answers cannot be read: {error}"
+                    _log.warning("answers_not_read", why=f"{type(error).__name__}: {error}")
+                    await asyncio.sleep(_RETRY_S)
+                except Exception as error:  # a defect: nobody reads on
+                    self.trouble = f"the answers are not read any more: {type(error).__name__}"
+                    _log.error("answers_not_read", why=type(error).__name__, then="start again")
+                    raise
+        finally:
+            async with self._moved:
+                self._moved.notify_all()
+
+    async def _read_on(self) -> None:
+        client: Any = consumer(self._deployment.cluster, committed=True)
+        try:
+            with translate_errors():
+                async with asyncio.timeout(_CONNECT_S):
+                    await client.start()
+                client.assign(list(self._offsets))
+                for tp, offset in self._offsets.items():
+                    client.seek(tp, offset)
+            self.trouble = None
+            while True:
+                with translate_errors():
+                    got = await client.getmany(timeout_ms=_POLL_MS, max_records=_MAX_RECORDS)
+                new = list[StoredAnswer]()
+                for tp, records in got.items():
+                    for record in records:
+                        new += self._take(tp, record.offset, record.value or b"")
+                    self._taken[tp.partition] += len(records)
+                # Beyond the last record there may be markers of transactions.
+                for tp in self._offsets:
+                    self._offsets[tp] = await client.position(tp)
+                async with self._moved:
+                    self._moved.notify_all()
+                self._new.send(new)
+        finally:
+            await stop(client)
+
+    def _tp(self, partition: int) -> TopicPartition:
+        return TopicPartition(self._deployment.topics.answers, partition)
+
+    def _take(self, tp: TopicPartition, offset: int, value: bytes) -> list[StoredAnswer]:
+        """Take in a record; return the answer in it if it is its grant's first.
+
+        Raises: Refused: it is none of this version's.
+        """
+        try:
+            record = _decode(value)
+        except DECODE_ERRORS as error:
+            where = f"{tp.topic}, partition {tp.partition}, offset {offset}"
+            raise Refused(
+                f"{where}: no record of this version: {type(error).__name__}. Run the version that "
+                "wrote it, and check who may write to the topic"
+            ) from None
+        match record:
+            case _AnswerRecord(grant, dataset, analyst, request_id, answer):
+                put = NewAnswer(
+                    grant=grant,
+                    partition=tp.partition,
+                    dataset=dataset,
+                    analyst=analyst,
+                    request_id=request_id,
+                    value=bytes(answer),
+                )
+                return self._tables.put_first([put], number=offset + 1)[1]
+            case _StepRecord(grant, kind, body):
+                self._tables.put_step(grant, kind, bytes(body))
+            case _LogRecord(ledger, begins):
+                self._tables.open_log(tp.partition, ledger, begins)
+            case _PlaceRecord(number, head):
+                self._tables.move(tp.partition, LogPlace(number, head))
+        return []
+
+    async def get(self, grant: str) -> StoredAnswer | None:
+        """As `AnswerReader.get`."""
+        return self._tables.get(grant)
+
+    async def find(self, dataset: str, analyst: str, request_id: str) -> StoredAnswer | None:
+        """As `AnswerReader.find`."""
+        return self._tables.find(dataset, analyst, request_id)
+
+    async def page(self, dataset: str, *, after: int, limit: int) -> list[StoredAnswer]:
+        """As `AnswerReader.page`."""
+        return self._tables.page(dataset, after=after, limit=limit)
+
+    def subscribe(self) -> Subscription[StoredAnswer]:
+        """As `AnswerReader.subscribe`."""
+        return self._new.subscribe()
+
+    async def close(self) -> None:
+        """Close everything."""
+        if self._following is not None:
+            self._following.cancel()
+            await asyncio.wait({self._following})
+        self._new.end()
+        self._tables.close()
+
+
+async def open_answers(deployment: Deployment) -> AnswerTopic | None:
+    """Return a reader of the answers, None where this process sees no such topic.
+
+    A ledger whose topics were made earlier has none, and neither has a principal without the right.
+    Raises: as `AnswerTopic.start`.
+    """
+    async with admin_of(deployment.cluster) as admin:
+        with translate_errors():
+            topics = await admin.list_topics()
+    if deployment.topics.answers not in topics:
+        return None
+    return await AnswerTopic.start(deployment)
+
+
+class KafkaAnswers(AnswerTopic):
+    """The `AnswerStore` of a curator: the topic's only writer, until another one starts."""
+
+    def __init__(self, deployment: Deployment) -> None:
+        super().__init__(deployment)
+        self._writers: dict[int, TransactionalProducer] = {}
+        self._writing = {number: asyncio.Lock() for number in range(deployment.partitions)}
+
+    async def open_log(self, partition: int, ledger: str, begins: int) -> int:
+        """As `AnswerStore.open_log`."""
+        async with self._written(partition) as records:
+            if self._tables.bound_log(partition) is None:
+                records.append(_LogRecord(ledger, begins))
+        bound = self._tables.bound_log(partition)
+        assert bound is not None
+        if bound[0] != ledger:
+            raise Refused(
+                f"{self._deployment.topics.answers} has the answers of ledger {bound[0]}, and this "
+                f"is ledger {ledger}. Give each ledger its own topics"
+            )
+        return bound[1]
+
+    async def place(self, partition: int) -> LogPlace:
+        """As `AnswerStore.place`."""
+        return self._tables.place(partition)
+
+    async def move(self, partition: int, place: LogPlace) -> None:
+        """As `AnswerStore.move`."""
+        async with self._written(partition) as records:
+            records.append(_PlaceRecord(*place))
+
+    async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
+        """As `AnswerStore.put_first`."""
+        if not answers:
+            return []
+        async with self._written(answers[0].partition) as records:
+            # This process has read every answer, and nobody else can write one.
+            new = [each for each in answers if self._tables.get(each.grant) is None]
+            records.extend(map(_record_of, new))
+        return [self._stored(each.grant) for each in answers]
+
+    def _stored(self, grant: str) -> StoredAnswer:
+        stored = self._tables.get(grant)
+        assert stored is not None, "it was written and read back"
+        return stored
+
+    async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
+        """As `AnswerStore.put_step`."""
+        async with self._written(partition) as records:
+            if self._tables.step(grant, kind) is None:
+                records.append(_StepRecord(grant, kind, msgspec.Raw(body)))
+        stored = self._tables.step(grant, kind)
+        assert stored is not None
+        return stored
+
+    async def close(self) -> None:
+        """As `AnswerStore.close`."""
+        for producer in self._writers.values():
+            producer.drop()
+        await super().close()
+
+    @contextlib.asynccontextmanager
+    async def _written(self, partition: int) -> AsyncIterator[list[_TopicRecord]]:
+        """Yield a list, write its records in one transaction, and read them back.
+
+        Raises: Unavailable: whether they are written is unknown. Refused: another curator writes.
+        """
+        records = list[_TopicRecord]()
+        async with self._writing[partition]:
+            with self._stopping_if_fenced(partition):
+                producer = await self._producer(partition)
+                yield records
+                if not records:
+                    return
+                topic = self._deployment.topics.answers
+                values = [Record(None, _encode(each)) for each in records]
+                taken = self._taken[partition] + len(records)
+                await producer.transact(partition, {topic: values})
+                await self._read_back(lambda: self._taken[partition] >= taken)
+
+    @contextlib.contextmanager
+    def _stopping_if_fenced(self, partition: int) -> Iterator[None]:
+        try:
+            yield
+        except Fenced as error:
+            raise Refused(
+                f"another curator has started, and writes the answers of partition {partition}. "
+                "This one has stopped; run one at a time"
+            ) from error
+        except JournalFault as error:
+            # The next call starts a producer that ends what this one left.
+            producer = self._writers.pop(partition, None)
+            if producer is not None:
+                producer.drop()
+            raise Unavailable(f"the answers cannot be written: {error}") from error
+
+    async def _producer(self, partition: int) -> TransactionalProducer:
+        """Return the producer of a partition, whose every earlier record this process has read."""
+        producer = self._writers.get(partition)
+        if producer is None:
+            application = self._deployment.application
+            producer = TransactionalProducer(
+                self._deployment.cluster, f"{application}-{ANSWER_IDS}{partition}"
+            )
+            await producer.start()  # from here on nobody else can commit
+            self._writers[partition] = producer
+            end = await self._catch_up(partition)
+            producer.expect_at(self._deployment.topics.answers, end)
+        return producer
+
+    async def _catch_up(self, partition: int) -> int:
+        async with StableReader(self._deployment.cluster, [self._tp(partition)]) as reader:
+            end = reader.spans[self._tp(partition)].end
+        await self._read_back(lambda: self._offsets[self._tp(partition)] >= end)
+        return end
+
+    async def _read_back(self, is_there: Callable[[], bool]) -> None:
+        try:
+            async with asyncio.timeout(_READ_BACK_S):
+                await self._wait(is_there)
+        except TimeoutError as error:
+            raise Unavailable(self.trouble or "the answers are not read in time") from error
+
+
+def _record_of(answer: NewAnswer) -> _AnswerRecord:
+    return _AnswerRecord(
+        answer.grant, answer.dataset, answer.analyst, answer.request_id, msgspec.Raw(answer.value)
+    )

@@ -1,0 +1,100 @@
+"""POST /pages/datasets/{dataset}/questions: asks a question of the dataset's page."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from typing import Any, Final
+from urllib.parse import urlencode
+
+from litestar import Response, post
+from litestar.params import FromPath
+from litestar.response import Redirect
+
+from accountant.errors import RequestInvalid
+from accountant.partition import hash_of
+from accountant.records import decode_decision
+from accountant.records.inputs import Undecodable
+from accountant.records.outcomes import GRANTS, Outcome
+from streams.answers.store import AnswerReader
+from streams.auth.authorization import check_may_know, check_may_send
+from streams.auth.visibility import visibility_of
+from streams.gateway.submit import DEFAULT_WAIT_S
+from streams.http.context import HttpRequest, context_of
+from streams.http.problems import HTTPProblem
+from streams.pages.csrf import read_form
+from streams.pages.dataset_page import dataset_not_found, dataset_page
+from streams.pages.flash import Message
+from streams.pages.page_data import viewer_of
+from streams.pages.paths import dataset_page as dataset_address
+from streams.pages.question_form import question_record
+from streams.pages.render import render_page
+
+_NOT_ASKED: Final = frozenset({Outcome.CONFLICT, Outcome.EXPIRED, Outcome.INVALID})
+_TOO_LATE: Final = "This form was open for too long. Nothing was asked. Preview the question again."
+
+
+@post("/pages/datasets/{dataset:str}/questions", include_in_schema=False, status_code=303)
+async def post_question(request: HttpRequest, dataset: FromPath[str]) -> Response[Any]:
+    """Ask the question that the page has previewed, and wait a moment for its answer."""
+    fields = await read_form(request)
+    visibility, context = visibility_of(request), context_of(request)
+    found = await visibility.dataset(dataset)
+    if found is None:
+        return await dataset_not_found(request, dataset)
+    view, access = found
+    viewer = viewer_of(visibility.caller, view, access, visibility.roles(dataset))
+    analyst = viewer.name or fields.get("asker", "")
+    try:
+        record = question_record(fields, dataset, analyst)
+    except (RequestInvalid, Undecodable) as error:
+        return await _page(request, dataset, 422, f"Nothing was asked: {error}.")
+    try:
+        await check_may_send(request, record.checked.body)
+    except HTTPProblem:
+        return _refused(request, dataset)
+    answer = await context.service.submit(
+        "requests", record.body, wait=DEFAULT_WAIT_S, checked=record.checked
+    )
+    if answer.decision is not None:
+        decision = decode_decision(answer.decision)
+        if decision.outcome in _NOT_ASKED:
+            return await _page(request, dataset, 409, _TOO_LATE)
+        try:
+            tells = decision.totals is not None
+            check_may_know(request, record.checked.body, decision.outcome, shows_totals=tells)
+        except HTTPProblem:
+            return _refused(request, dataset)
+        if decision.outcome in GRANTS and context.answers is not None:
+            await _wait(context.answers, hash_of(answer.decision))
+    query = "" if viewer.name else "?" + urlencode({"q_asker": analyst})
+    return Redirect(f"{dataset_address(dataset)}{query}#requests", status_code=303)
+
+
+async def _wait(reader: AnswerReader, grant: str) -> None:
+    """Wait a few seconds for the answer of a grant, so that the page has it at once."""
+    coming = reader.subscribe()  # before the look, so that nothing is missed in between
+    try:
+        if await reader.get(grant) is not None:
+            return
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(DEFAULT_WAIT_S):
+                async for each in coming:
+                    if each.grant == grant:
+                        return
+    finally:
+        coming.close()
+
+
+async def _page(request: HttpRequest, dataset: str, status: int, text: str) -> Response[Any]:
+    flash = Message("refused", "Not asked", text)
+    return await dataset_page(request, dataset, status=status, flash=flash)
+
+
+def _refused(request: HttpRequest, dataset: str) -> Response[Any]:
+    values: dict[str, Any] = {
+        "dataset": dataset,
+        "what": "ask questions about it",
+        "page_url": dataset_address(dataset),
+    }
+    return render_page(request, "dataset/not_permitted.html", status=403, **values)

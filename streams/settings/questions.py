@@ -1,0 +1,38 @@
+"""Settings of the curator: how questions are run, and where the answers are."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from pydantic import Field
+from pydantic_settings import BaseSettings
+
+from accountant.records.names import LONGEST_NAME
+
+
+class QuestionSettings(BaseSettings):
+    """The settings of `accountant curator`, and of a server that runs questions itself."""
+
+    curator_store: Path | None = Field(
+        None,
+        description="file of the answers to the questions of a ledger in a file [next to the "
+        "ledger's file]",
+    )
+    curator_name: str = Field(
+        "curator",
+        min_length=1,
+        max_length=LONGEST_NAME,
+        description="name of the curator, which owners give the role `curator`",
+    )
+    curator_tick_seconds: float = Field(
+        1.0,
+        ge=0.1,
+        le=3_600,
+        description="time between two moments at which answers become readable, in seconds",
+    )
+    curator_parallel: int = Field(
+        2, ge=1, le=64, description="largest number of questions that read data at the same time"
+    )
+
+
+QUESTION_FIELDS = frozenset(QuestionSettings.model_fields)

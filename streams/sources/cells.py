@@ -1,0 +1,263 @@
+"""SQL that reads a cell as `accountant.questions.schema_values.read_cell` does.
+
+A value is an integer in SQL: a number as a multiple of its last place, a category as its position
+in the schema, a boolean as 0 or 1. NULL is a missing value. No expression can fail on a cell.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Final
+
+from msgspec import UNSET
+
+from accountant.questions.schema import BooleanColumn, CategoryColumn, Column, NumberColumn
+from accountant.questions.schema_values import SchemaValue, read_cell
+from streams.sources.quoted import double_literal, integer_literal, text_literal
+
+CSV_TEXT: Final = "csv"
+"""The type of each cell of a CSV file, in place of DuckDB's: a text, never guessed from others."""
+
+_WHOLE: Final = frozenset(
+    ("tinyint", "smallint", "integer", "bigint", "utinyint", "usmallint", "uinteger")
+)
+_WIDE: Final = frozenset(("ubigint", "hugeint", "uhugeint"))
+_FLOATS: Final = frozenset(("float", "double"))
+_TEXTS: Final = frozenset(("varchar", "enum", "uuid", CSV_TEXT))
+_DIGITS: Final = 18
+"""The most places of a text that SQL reads, more than a column may have."""
+_NARROW_LIMIT: Final = 2**62
+_LARGEST_WHOLE: Final = 2**53
+"""Doubles below it in size are whole numbers exactly, as `identifier` has it."""
+
+
+@dataclass(frozen=True, slots=True)
+class SourceColumn:
+    """A column of a source.
+
+    Attributes:
+        reference: what SQL calls it.
+        type_id: DuckDB's name of its type, in lower case, or `CSV_TEXT`.
+        places: digits after the point of a DECIMAL.
+    """
+
+    reference: str
+    type_id: str
+    places: int = 0
+
+
+def schema_value(column: Column, value: int | None) -> SchemaValue | None:
+    """Return the schema's value of an integer in SQL."""
+    if value is None:
+        return None
+    match column:
+        case NumberColumn():
+            return value * column.grid
+        case CategoryColumn():
+            return column.categories[value]
+        case BooleanColumn():
+            return bool(value)
+
+
+def sql_value(column: Column, value: SchemaValue) -> int:
+    """Return the integer in SQL of a schema's value."""
+    match column:
+        case NumberColumn():
+            assert isinstance(value, Fraction)
+            scaled = value / column.grid
+            assert scaled.denominator == 1, "a value of a schema is on its grid"
+            return scaled.numerator
+        case CategoryColumn():
+            assert isinstance(value, str)
+            return column.categories.index(value)
+        case BooleanColumn():
+            return int(bool(value))
+
+
+def value_sql(column: Column, cell: SourceColumn | None, functions: str) -> str:
+    """Return the SQL of a column's value.
+
+    Args:
+        cell: None if the source lacks the column: each of its cells is missing.
+        functions: name of the column's pair of functions, which `exact_functions` defines.
+    """
+    match column:
+        case NumberColumn():
+            value = _number(column, cell, functions)
+        case CategoryColumn():
+            value = _category(column, cell)
+        case BooleanColumn():
+            value = _boolean(cell)
+    if column.missing is UNSET:
+        return value
+    missing = Fraction(column.missing) if isinstance(column, NumberColumn) else column.missing
+    return f"coalesce({value}, {integer_literal(sql_value(column, missing))})"
+
+
+def identifier_sql(cell: SourceColumn | None) -> str:
+    """Return the SQL of the text that a cell names something by; NULL if it names nothing."""
+    if cell is None:
+        return "NULL::VARCHAR"
+    x = cell.reference
+    if cell.type_id in _TEXTS:
+        return _text(x)
+    if is_whole(cell) or cell.type_id in _WIDE:
+        return f"({x}::VARCHAR)"
+    if cell.type_id in _FLOATS:
+        x = f"({x}::DOUBLE)"
+        is_whole_number = f"abs({x}) < {_LARGEST_WHOLE} AND {x} = floor({x})"
+        return f"(CASE WHEN {is_whole_number} THEN TRY_CAST({x} AS BIGINT)::VARCHAR END)"
+    return "NULL::VARCHAR"
+
+
+def is_whole(cell: SourceColumn | None) -> bool:
+    """Tell whether each cell is a whole number; a DECIMAL without places is one."""
+    return cell is not None and (
+        cell.type_id in _WHOLE or (cell.type_id == "decimal" and cell.places == 0)
+    )
+
+
+def is_bigint(cell: SourceColumn | None) -> bool:
+    """Tell whether each cell is a whole number of 64 bits."""
+    return cell is not None and cell.type_id in _WHOLE
+
+
+def number_type(column: NumberColumn) -> str:
+    """Return the type of a number's values in SQL."""
+    most = 10**column.places * math.ceil(max(map(abs, column.bounds)))
+    return "BIGINT" if most < _NARROW_LIMIT else "HUGEINT"
+
+
+def exact_functions(
+    column: NumberColumn,
+) -> tuple[Callable[[str | None], int | None], Callable[[float], int]]:
+    """Return what reads texts, and doubles near the middle of two values, by `read_cell`."""
+    plain = NumberColumn(
+        name=column.name, lower=column.lower, upper=column.upper, places=column.places
+    )
+
+    def of_text(text: str | None) -> int | None:
+        value = read_cell(plain, text)
+        return None if value is None else sql_value(plain, value)
+
+    def of_double(number: float) -> int:
+        value = read_cell(plain, number)
+        assert value is not None, "SQL sends no NaN"
+        return sql_value(plain, value)
+
+    return of_text, of_double
+
+
+def _number(column: NumberColumn, cell: SourceColumn | None, functions: str) -> str:
+    wide = number_type(column)
+    if cell is None:
+        return f"NULL::{wide}"
+    x = cell.reference
+    if is_whole(cell):
+        return _whole_number(column, x, f"{x}::{'HUGEINT' if cell.type_id == 'decimal' else wide}")
+    if cell.type_id in _WIDE:
+        # The largest UHUGEINT is no HUGEINT; from 10^38 on every number is clamped anyway.
+        capped = f"least({x}, {'9' * 38})" if cell.type_id == "uhugeint" else x
+        return _whole_number(column, x, f"{capped}::HUGEINT")
+    if cell.type_id in _FLOATS:
+        return _double(column, f"({x}::DOUBLE)", functions)
+    if cell.type_id in _TEXTS:
+        return _number_text(column, _text(x), functions)
+    if cell.type_id == "decimal":
+        return _number_text(column, f"({x}::VARCHAR)", functions)
+    return f"NULL::{wide}"
+
+
+def _whole_number(column: NumberColumn, cell: str, number: str) -> str:
+    lower, upper = column.bounds
+    # `greatest` and `least` ignore NULL, so it is decided first. The inner clamp is to whole
+    # numbers: what is multiplied is small enough for every cell.
+    low, high = integer_literal(math.floor(lower)), integer_literal(math.ceil(upper))
+    inner = f"greatest({low}, least({high}, {number}))::{number_type(column)}"
+    scaled = f"{inner} * {integer_literal(10**column.places)}"
+    return f"(CASE WHEN {cell} IS NOT NULL THEN {_clamp(column, scaled)} END)"
+
+
+def _clamp(column: NumberColumn, scaled: str) -> str:
+    low, high = (integer_literal(sql_value(column, bound)) for bound in column.bounds)
+    return f"greatest({low}, least({high}, {scaled}))::{number_type(column)}"
+
+
+def _double(column: NumberColumn, x: str, functions: str) -> str:
+    """Return the SQL of a double, whose exact value decides how it is rounded.
+
+    Between the bounds of a column without places, x - floor(x) is exact or far from 1/2. With
+    places, the product has a relative error of 2^-53 at most: only where the product is as near
+    to a middle as that can it decide wrongly, and there the exact function does.
+    """
+    wide = number_type(column)
+    lower, upper = column.bounds
+    low, high = (integer_literal(sql_value(column, bound)) for bound in (lower, upper))
+    is_above = f"{x} >= {double_literal(_least_double_from(upper))}"
+    is_below = f"{x} <= {double_literal(-_least_double_from(-lower))}"
+    clamped = (
+        f"WHEN {x} IS NULL OR isnan({x}) THEN NULL::{wide} "
+        f"WHEN {is_above} THEN {high}::{wide} WHEN {is_below} THEN {low}::{wide}"
+    )
+    y = x if column.places == 0 else f"({x} * {double_literal(float(10**column.places))})"
+    rounded = f"TRY_CAST(floor({y}) AS {wide}) + ({y} - floor({y}) >= 0.5::DOUBLE)::{wide}"
+    if column.places == 0:
+        return f"(CASE {clamped} ELSE {rounded} END)"
+    error = double_literal(2.0**-50)
+    is_clear = f"abs({y} - floor({y}) - 0.5::DOUBLE) > abs({y}) * {error}"
+    exact = f"{functions}_double({x})"
+    return f"(CASE {clamped} WHEN {is_clear} THEN {rounded} ELSE {exact} END)"
+
+
+def _least_double_from(bound: Fraction) -> float:
+    """Return the least double that is at least a bound."""
+    number = float(bound)
+    return number if Fraction(number) >= bound else math.nextafter(number, math.inf)
+
+
+def _number_text(column: NumberColumn, text: str, functions: str) -> str:
+    """Return the SQL of a text: SQL reads the common forms, the exact function all others."""
+    is_whole = f"regexp_full_match({text}, '[+-]?[0-9]{{1,18}}')"
+    whole = _whole_number(column, text, f"TRY_CAST({text} AS BIGINT)")
+    is_decimal = f"regexp_full_match({text}, '[+-]?[0-9]{{1,15}}[.][0-9]{{1,{_DIGITS}}}')"
+    parts = f"split_part({text}, '.', 1) || rpad(split_part({text}, '.', 2), {_DIGITS}, '0')"
+    # Of more places than a column may have, so half a last place is whole. `//` rounds to 0, and
+    # the offset, above every such number, makes it round down.
+    unit, offset = 10 ** (_DIGITS - column.places), 10 ** (16 + column.places)
+    shifted = f"TRY_CAST({parts} AS HUGEINT) + {integer_literal(unit // 2 + offset * unit)}"
+    rounded = f"({shifted}) // {integer_literal(unit)} - {integer_literal(offset)}"
+    return (
+        f"(CASE WHEN {is_whole} THEN {whole} WHEN {is_decimal} THEN {_clamp(column, rounded)} "
+        f"ELSE {functions}_text({text}) END)"
+    )
+
+
+def _text(reference: str) -> str:
+    """Return the SQL of a text that is compared byte by byte, whatever its column's collation."""
+    return f"({reference}::VARCHAR COLLATE C)"
+
+
+def _category(column: CategoryColumn, cell: SourceColumn | None) -> str:
+    categories = ", ".join(map(text_literal, column.categories))
+    return f"enum_code(TRY_CAST({identifier_sql(cell)} AS ENUM({categories})))::BIGINT"
+
+
+def _boolean(cell: SourceColumn | None) -> str:
+    if cell is None:
+        return "NULL::BIGINT"
+    x = cell.reference
+    if cell.type_id == "boolean":
+        return f"({x}::BIGINT)"
+    if cell.type_id == CSV_TEXT:
+        # Programs write TRUE, True or 1, and a text has no other form here.
+        text = f"lower({_text(x)})"
+        is_true, is_false = f"{text} IN ('true', '1')", f"{text} IN ('false', '0')"
+        return f"(CASE WHEN {is_true} THEN 1::BIGINT WHEN {is_false} THEN 0::BIGINT END)"
+    if cell.type_id in _TEXTS:
+        return f"(CASE {_text(x)} WHEN 'true' THEN 1::BIGINT WHEN 'false' THEN 0::BIGINT END)"
+    if is_whole(cell) or cell.type_id in _WIDE | _FLOATS:
+        return f"(CASE WHEN {x} = 1 THEN 1::BIGINT WHEN {x} = 0 THEN 0::BIGINT END)"
+    return "NULL::BIGINT"

@@ -1,0 +1,171 @@
+"""Intervals hold with their probability: by sums of the law, and by simulation with fixed seeds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from decimal import Decimal
+from fractions import Fraction
+
+import pytest
+from scipy.stats import norm
+
+from accountant.answers import answer_of
+from accountant.answers.intervals import (
+    half_width,
+    mean_interval,
+    outward_decimals,
+    variance_interval,
+)
+from accountant.questions import evaluate, mean_value, variance_value
+from accountant.questions.error_at_confidence import (
+    confidence_of_each,
+    discrete_gaussian_half_width,
+    laplace_half_width,
+    normal_quantile,
+    rounded_half_width,
+)
+from accountant.questions.schema import NumberColumn
+from tests.accountant.answers.runs import answer, ask, run
+from tests.accountant.noise import laws
+from tests.accountant.noise.laws import bits_of
+from tests.accountant.questions.schemas import small_schema
+from tests.nightly import rounds
+
+pytestmark = pytest.mark.timeout(1200)
+
+CONFIDENCES = [confidence_of_each(Decimal("0.95"), n) for n in (1, 2, 3, 192)]
+GRIDS = [Fraction(1), Fraction(1, 100)]
+COLUMN = NumberColumn(name="x", lower="-2", upper="3")
+
+
+def tail(law: Callable[[int], float], m: int) -> float:
+    """Return P(|K| > m), by a sum over the law."""
+    return 1 - math.fsum(law(k) for k in range(-m, m + 1))
+
+
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+def test_quantile_of_the_normal_is_rounded_up(confidence: Decimal) -> None:
+    z = float(normal_quantile(confidence))
+    exact = norm.isf(float(1 - confidence) / 2)
+    assert exact <= z <= exact * (1 + 1e-5)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize("scale", [Fraction(1, 50), Fraction(1), Fraction(22, 7), Fraction(100)])
+def test_laplace_noise_is_within_its_half_width_and_no_less(
+    scale: Fraction, confidence: Decimal, grid: Fraction
+) -> None:
+    def law(k: int) -> float:
+        return laws.laplace(float(scale), k)
+
+    m = laplace_half_width(scale=scale * grid, confidence=confidence, grid=grid) / grid
+    assert tail(law, int(m)) <= float(1 - confidence) + 1e-12
+    assert m == 0 or tail(law, int(m) - 1) > float(1 - confidence)
+
+
+def test_half_widths_at_extreme_scales() -> None:
+    one, confidence = Fraction(1), CONFIDENCES[0]
+    tiny, huge = Fraction(1, 10**30), Fraction(10**30)
+    assert laplace_half_width(scale=tiny, confidence=confidence, grid=one) == 0
+    assert rounded_half_width(variance=tiny, confidence=confidence, grid=one) == 0
+    laplace = laplace_half_width(scale=huge, confidence=confidence, grid=one)
+    assert math.isclose(laplace, 1e30 * math.log(20), rel_tol=1e-12)
+    for width in (rounded_half_width, discrete_gaussian_half_width):
+        found = width(variance=huge**2, confidence=confidence, grid=one)
+        assert math.isclose(found, 1e30 * norm.isf(0.025), rel_tol=1e-5)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)])
+def test_rounded_noise_is_within_its_half_width_and_no_less(
+    variance: Fraction, confidence: Decimal, grid: Fraction
+) -> None:
+    deviation = math.sqrt(variance)
+    m = rounded_half_width(variance=variance * grid**2, confidence=confidence, grid=grid) / grid
+    assert 2 * norm.sf((float(m) + 0.5) / deviation) <= float(1 - confidence)
+    assert m == 0 or 2 * norm.sf((float(m) - 0.5) / deviation) > float(1 - confidence)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize("confidence", CONFIDENCES)
+@pytest.mark.parametrize("variance", [Fraction(1, 50), Fraction(1), Fraction(31, 3), Fraction(900)])
+def test_the_half_width_of_discrete_gaussian_noise_is_at_most_one_step_too_wide(
+    variance: Fraction, confidence: Decimal, grid: Fraction
+) -> None:
+    def law(k: int) -> float:
+        return laws.discrete_gaussian(float(variance), k)
+
+    given = {"variance": variance * grid**2, "grid": grid}
+    m = int(discrete_gaussian_half_width(confidence=confidence, **given) / grid)
+    assert tail(law, m) <= float(1 - confidence)
+    assert m <= 1 or tail(law, m - 2) > float(1 - confidence)
+
+
+@pytest.mark.parametrize("count", [(-3, 2), (0, 0), (1, 4), (7, 9)])
+@pytest.mark.parametrize("total", [(-9, -4), (-5, 6), (0, 0), (3, 11)])
+def test_quotients_lie_in_their_intervals(count: tuple[int, int], total: tuple[int, int]) -> None:
+    squares = 2, 15
+    counts, totals, sums = (
+        (Fraction(low), Fraction(high)) for low, high in (count, total, squares)
+    )
+    mean = mean_interval(COLUMN, count=counts, total=totals)
+    variance = variance_interval(COLUMN, count=counts, total=totals, squares=sums)
+    means, variances = set[Fraction](), set[Fraction]()
+    for n in range(2 * count[0], 2 * count[1] + 1):
+        for s in range(2 * total[0], 2 * total[1] + 1):
+            half_n, half_s = Fraction(n, 2), Fraction(s, 2)
+            means.add(mean_value(COLUMN, count=half_n, total=half_s))
+            for q in range(squares[0], squares[1] + 1):
+                each = variance_value(COLUMN, count=half_n, total=half_s, squares=Fraction(q))
+                variances.add(each)
+    # The mean's interval is the least one; the variance's is not, but contains every value.
+    assert mean == (min(means), max(means))
+    assert variance[0] <= min(variances) <= max(variances) <= variance[1]
+
+
+def test_ends_are_rounded_outward() -> None:
+    ends = outward_decimals((Fraction(-1, 3), Fraction(2, 3)), 2)
+    assert ends == (Fraction(-34, 100), Fraction(67, 100))
+    assert outward_decimals((Fraction(-5), Fraction(5)), 0) == (Fraction(-5), Fraction(5))
+
+
+@pytest.mark.parametrize("noise", ["epsilon: 2", "rho: 0.5", "rho: 0.5, rounded_gaussian"])
+@pytest.mark.parametrize("text", ["count by c", "sum(x)", "mean(x)", "variance(x) by c"])
+def test_intervals_of_answers_hold(text: str, noise: str) -> None:
+    question = ask(text, noise, schema=small_schema(rows=1))
+    rows = [{"unit": str(i), "x": i % 6 - 2, "c": "aab"[i % 3]} for i in range(45)]
+    statistics = evaluate(question.checked, rows, key=b"key")
+    nearly_exact = ask(text, "epsilon: 1000", schema=small_schema(rows=1))
+    exact = [Fraction(each) for each in answer(nearly_exact, statistics, bits_of(1)).values]
+    bits, runs = bits_of(2), rounds(400, 10_000)
+    missed = [0] * len(exact)
+    for _ in range(runs):
+        found = answer(question, statistics, bits)
+        for i, value in enumerate(exact):
+            missed[i] += not Fraction(found.low[i]) <= value <= Fraction(found.high[i])
+    assert max(missed) <= 0.05 * runs + 4 * math.sqrt(0.05 * runs)
+
+
+def test_parts_of_a_quotient_share_the_probability_to_miss() -> None:
+    for text, parts in (("mean(x)", 2), ("variance(x)", 3)):
+        question = ask(text, "epsilon: 1", schema=small_schema(rows=1))
+        statistics = [[Fraction(each)] for each in (90, 30, 200)[:parts]]
+        result = run(question, statistics, bits_of(3))
+        confidence = confidence_of_each(Decimal("0.95"), parts)
+        ends = []
+        for noisy in result.noisy:
+            width = half_width(noisy.draw, confidence)
+            ends.append((noisy.values[0] - width, noisy.values[0] + width))
+        column = question.checked.column
+        assert isinstance(column, NumberColumn)
+        expected = (
+            mean_interval(column, count=ends[0], total=ends[1])
+            if parts == 2
+            else variance_interval(column, count=ends[0], total=ends[1], squares=ends[2])
+        )
+        found = answer_of(question.granted, result)
+        shown = Fraction(found.low[0]), Fraction(found.high[0])
+        assert shown == outward_decimals(expected, 6)

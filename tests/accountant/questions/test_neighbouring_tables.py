@@ -1,0 +1,279 @@
+"""Derived sensitivities and claims, against every small pair of neighbouring tables."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import combinations, permutations, product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from msgspec import UNSET
+
+from accountant.claims import BoundedRange, Gaussian, Pure, Repeat, Zcdp
+from accountant.policy import Neighbours
+from accountant.questions import (
+    CheckedQuestion,
+    SelectionStatistic,
+    VectorStatistic,
+    derive,
+    evaluate,
+    parse_noise,
+    parse_question,
+    statistics_of,
+)
+from accountant.questions.evaluate import Vector
+from tests.accountant.questions.schemas import (
+    Cells,
+    Table,
+    multisets,
+    of_unit,
+    replaced,
+    small_schema,
+)
+
+# Beyond both bounds, within them, and cells that the schema reads as missing.
+POOL: list[Cells] = [
+    {"x": -9, "c": "a"},
+    {"x": 9.5, "c": "a"},
+    {"x": "7e400", "c": "b"},
+    {"x": "-6", "c": "b"},
+    {"x": 0, "c": "b", "t": True},
+    {"x": math.nan, "c": "z"},
+]
+OTHERS = [(), *(of_unit("v", table) for table in [tuple(POOL), (POOL[0],) * 3, (POOL[4], POOL[1])])]
+BOUNDS = [("-2", "3"), ("1", "4"), ("-5", "-1")]
+VECTORS = [
+    *("count", "count where x > 0", "count by c", "histogram(c)", "sum(x)", "sum(x) by c"),
+    *("sum(x) where c = 'b' or not t = true", "mean(x)", "variance(x)", "variance(x) by c"),
+    *("mean(x) by c, t", "count where x is missing rows 1", "sum(x) by t rows 1"),
+]
+SELECTIONS = [
+    "median(x)",
+    "quantile(x, 0.1)",
+    "quantile(x, 0.9) by c",
+    "top(c, 1)",
+    "top(c, 2) by t",
+]
+
+
+@dataclass(frozen=True)
+class Change:
+    """The largest changes between neighbours of one statistic."""
+
+    l1: Fraction
+    l2_squared: Fraction
+    range_distance: Fraction
+
+
+def evaluations(checked: CheckedQuestion, rows: int) -> Iterator[tuple[tuple[Vector, ...], ...]]:
+    """Yield the statistics of pairs of neighbours."""
+    own = [of_unit("u", table) for table in multisets(POOL, rows + 1)]
+    for others in OTHERS:
+        found = [evaluate(checked, others + table, key=b"key") for table in own]
+        if checked.schema.neighbours == "add_remove":
+            empty = evaluate(checked, others, key=b"key")
+            yield from ((empty, each) for each in found)
+        else:
+            yield from combinations(set(found), 2)
+
+
+def change_between(
+    one: Vector, other: Vector, statistic: VectorStatistic | SelectionStatistic
+) -> Change:
+    moved = [b - a for a, b in zip(one, other, strict=True)]
+    distance = Fraction(0)
+    if isinstance(statistic, SelectionStatistic):
+        n = statistic.candidates
+        groups = [moved[i : i + n] for i in range(0, len(moved), n)]
+        distance = sum((max(group) - min(group) for group in groups), Fraction(0))
+    return Change(
+        l1=sum(map(abs, moved), Fraction(0)),
+        l2_squared=sum((each**2 for each in moved), Fraction(0)),
+        range_distance=distance,
+    )
+
+
+def largest_changes(checked: CheckedQuestion, rows: int) -> list[Change]:
+    """Return the largest changes of each statistic that a question reads."""
+    statistics = statistics_of(checked)
+    parts = (statistics,) if isinstance(statistics, SelectionStatistic) else statistics
+    largest = [Change(Fraction(0), Fraction(0), Fraction(0))] * len(parts)
+    for one, other in set(evaluations(checked, rows)):
+        for i, part in enumerate(parts):
+            change = change_between(one[i], other[i], part)
+            largest[i] = Change(
+                *(max(getattr(largest[i], f), getattr(change, f)) for f in Change.__annotations__)
+            )
+    return largest
+
+
+RELATIONS: list[Neighbours] = ["add_remove", "replace"]
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", VECTORS)
+def test_no_unit_changes_a_vector_by_more_and_one_changes_it_by_as_much(
+    text: str, relation: Neighbours, rows: int
+) -> None:
+    for lower, upper in BOUNDS:
+        schema = small_schema(lower=lower, upper=upper, rows=rows, neighbours=relation)
+        checked = parse_question(text, schema)
+        statistics = statistics_of(checked)
+        assert isinstance(statistics, tuple)
+        for statistic, change in zip(statistics, largest_changes(checked, rows), strict=True):
+            assert change.l1 <= statistic.l1
+            assert change.l2_squared <= statistic.l2_squared
+            if "where" not in text and "t" not in text.partition(" by ")[2]:
+                assert change.l1 == statistic.l1, "it charges more than any table needs"
+                assert change.l2_squared == statistic.l2_squared
+
+
+@pytest.mark.parametrize("rows", [1, 2])
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", SELECTIONS)
+def test_no_unit_changes_scores_by_more(text: str, relation: Neighbours, rows: int) -> None:
+    schema = small_schema(rows=rows, neighbours=relation)
+    checked = parse_question(text, schema)
+    statistic = statistics_of(checked)
+    assert isinstance(statistic, SelectionStatistic)
+    (change,) = largest_changes(checked, rows)
+    assert change.range_distance <= statistic.range_distance
+    assert change.range_distance >= statistic.range_distance / 2
+    if text.startswith("top(c, 1)"):
+        assert change.range_distance == statistic.range_distance
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", ["count by c", "sum(x)", "sum(x) by c", "variance(x)"])
+def test_where_no_column_names_units_each_row_is_one(text: str, relation: Neighbours) -> None:
+    schema = replaced(small_schema(neighbours=relation), unit=UNSET)
+    checked = parse_question(text, schema)
+    statistics = statistics_of(checked)
+    assert isinstance(statistics, tuple)
+    one_row = small_schema(rows=1, neighbours=relation)
+    assert statistics == statistics_of(parse_question(text, one_row))
+    befores: list[Table] = [()] if relation == "add_remove" else [(cells,) for cells in POOL]
+    for others, before, after in product(OTHERS, befores, POOL):
+        found = zip(
+            statistics,
+            evaluate(checked, (*others, *before), key=b""),
+            evaluate(checked, (*others, after), key=b""),
+            strict=True,
+        )
+        for statistic, one, other in found:
+            change = change_between(one, other, statistic)
+            assert change.l1 <= statistic.l1
+            assert change.l2_squared <= statistic.l2_squared
+
+
+@pytest.mark.parametrize(
+    "noise", ["epsilon: 0.7", "rho: 0.03", "sigma: 4", "rho: 0.3, rounded_gaussian"]
+)
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", ["count by c", "sum(x)", "sum(x) by c"])
+def test_the_claim_is_never_below_the_loss(text: str, relation: Neighbours, noise: str) -> None:
+    checked = parse_question(text, small_schema(neighbours=relation))
+    (draw,) = derive(checked, parse_noise(noise)).draws
+    (change,) = largest_changes(checked, 2)
+    match draw.claim:
+        case Pure(epsilon):
+            assert draw.scale is not None
+            assert change.l1 / draw.scale <= Fraction(epsilon)
+        case Zcdp(rho):
+            assert draw.variance is not None
+            assert change.l2_squared / (2 * draw.variance) <= Fraction(rho)
+        case Gaussian(sigma, sensitivity):
+            assert draw.variance == Fraction(sigma) ** 2
+            assert change.l2_squared <= Fraction(sensitivity) ** 2
+        case other:
+            pytest.fail(f"no claim of numbers: {other}")
+
+
+def chosen(scores: Vector, scale: float, times: int) -> dict[tuple[int, ...], float]:
+    """Return the probability of each outcome of exponential mechanisms, one after another."""
+    result = {}
+    for order in permutations(range(len(scores)), times):
+        probability, left = 1.0, set(range(len(scores)))
+        for choice in order:
+            weights = {i: math.exp(float(scores[i]) / scale) for i in left}
+            probability *= weights[choice] / sum(weights.values())
+            left.remove(choice)
+        result[order] = probability
+    return result
+
+
+@pytest.mark.parametrize("relation", RELATIONS)
+@pytest.mark.parametrize("text", ["median(x)", "quantile(x, 0.1)", "top(c, 1)", "top(c, 2)"])
+def test_the_claim_of_a_choice_is_never_below_its_range(text: str, relation: Neighbours) -> None:
+    checked = parse_question(text, small_schema(neighbours=relation))
+    derivation = derive(checked, parse_noise("epsilon: 1.5"))
+    (draw,) = derivation.draws
+    statistic = draw.statistic
+    assert isinstance(statistic, SelectionStatistic)
+    assert isinstance(draw.claim, BoundedRange)
+    assert draw.scale is not None
+    eta = float(draw.claim.eta)
+    total = eta * statistic.times
+    assert math.isclose(total, 1.5)
+    if statistic.times > 1:
+        assert derivation.claim == Repeat(draw.claim, statistic.times)
+    for (one,), (other,) in set(evaluations(checked, 2)):
+        p = chosen(one, float(draw.scale), statistic.times)
+        q = chosen(other, float(draw.scale), statistic.times)
+        losses = [math.log(p[outcome] / q[outcome]) for outcome in p]
+        assert max(map(abs, losses)) <= total + 1e-9
+        assert max(losses) - min(losses) <= total + 1e-9
+
+
+# Whatever a source may hold.
+CELLS = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(-(10**30), 10**30),
+    st.floats(),
+    st.decimals(),
+    st.sampled_from(["a", "b", "1e400", "-3.5", "true", "\ud800", "", "a'b"]),
+    st.text("0a'.-e ", max_size=5),
+    st.binary(max_size=3),
+    st.lists(st.integers(), max_size=2),
+)
+ROWS = st.fixed_dictionaries({"x": CELLS, "c": CELLS, "t": CELLS})
+TEXTS = st.sampled_from([*VECTORS, *SELECTIONS])
+
+
+@given(
+    st.lists(ROWS, max_size=4),
+    st.lists(ROWS, max_size=4),
+    st.lists(ROWS, max_size=4),
+    TEXTS,
+    st.sampled_from(RELATIONS),
+    st.binary(max_size=4),
+)
+def test_no_cell_whatever_it_holds_changes_more(
+    others: list[Cells],
+    one: list[Cells],
+    other: list[Cells],
+    text: str,
+    relation: Neighbours,
+    key: bytes,
+) -> None:
+    checked = parse_question(text, small_schema(neighbours=relation))
+    one = [] if relation == "add_remove" else one
+    kept = of_unit(7, tuple(others))
+    before = evaluate(checked, kept + of_unit("u", tuple(one)), key=key)
+    after = evaluate(checked, of_unit("u", tuple(other)) + kept, key=key)
+    statistics = statistics_of(checked)
+    parts = (statistics,) if isinstance(statistics, SelectionStatistic) else statistics
+    for part, a, b in zip(parts, before, after, strict=True):
+        change = change_between(a, b, part)
+        if isinstance(part, SelectionStatistic):
+            assert change.range_distance <= part.range_distance
+        else:
+            assert change.l1 <= part.l1
+            assert change.l2_squared <= part.l2_squared
+            assert all(value % part.grid == 0 for value in b)

@@ -1,0 +1,38 @@
+"""A server with roles, on whose datasets ana, ben, and eng for ana ask a question."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Final
+
+from tests.streams.auth.roles_server import RolesServer
+from tests.streams.gateway.asking import asking, data_settings, opening_with_schema
+
+_WAIT: Final = {"prefer": "wait=30"}
+
+
+class AnsweringRoles(RolesServer):
+    """A `RolesServer` whose datasets have a schema, and data.
+
+    Attributes:
+        asked: the id of each question, by dataset and sender.
+    """
+
+    def __init__(self, directory: Path) -> None:
+        super().__init__(directory, settings=data_settings(directory))
+        self.asked = dict[tuple[str, str], str]()
+
+    def open_for_olga(self, dataset: str, **policy: object) -> None:
+        body = opening_with_schema(self.clock, dataset, epsilon="100", **policy)
+        self.done("root", "/datasets", body | {"by": "root", "owners": ["olga"]}, "opened")
+
+    def ask_all(self, dataset: str) -> None:
+        """Ask, and wait for the answers."""
+        for sender, analyst in (("ana", "ana"), ("eng", "ana"), ("ben", "ben")):
+            more = {} if sender == analyst else {"via": sender}
+            body = asking(self.clock, dataset, analyst, **more)
+            self.done(sender, "/requests", body, "granted")
+            self.asked[dataset, sender] = body["request_id"]
+            path = f"/answers/{body['request_id']}?dataset={dataset}&analyst={analyst}"
+            answer = self.http.get(path, headers=self.auth_headers("olga") | _WAIT)
+            assert answer.status_code == 200, answer.text

@@ -1,0 +1,133 @@
+"""`accountant ask` with a question: its answer with interval and cost, or why there is none."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from accountant.answers import decode_answer
+from tests.streams.cli.conftest import Command, Done
+from tests.streams.cli.test_serve import serving
+from tests.streams.gateway.asking import SCHEMA, data_settings
+
+QUESTION = "count where age > 65"
+
+
+@pytest.fixture
+def ledger(accountant: Command) -> Command:
+    """A ledger in the default file with the dataset `survey`, which has a schema."""
+    schema = accountant.directory / "survey.schema.json"
+    schema.write_text(json.dumps(SCHEMA))
+    opening = ("--epsilon", "100", "--delta", "1e-6", "--schema", str(schema), "--by", "olga")
+    done = accountant("dataset", "open", "survey", *opening)
+    assert done.code == 0, done.err
+    curator = ("survey", "curator", "--role", "curator", "--by", "olga")
+    assert accountant("member", "set", *curator).code == 0
+    return accountant
+
+
+@pytest.fixture
+def served(ledger: Command) -> Iterator[Command]:
+    """The same ledger, with a server that reads the data."""
+    sources = data_settings(ledger.directory)["data_sources"]
+    settings = {"DATA_SOURCES": str(sources), "CURATOR_TICK_SECONDS": "0.1"}
+    with serving(ledger, **{f"ACCOUNTANT_{name}": value for name, value in settings.items()}):
+        yield ledger
+
+
+def ask(accountant: Command, *arguments: str) -> Done:
+    return accountant("ask", "survey", *arguments, "--analyst", "ana")
+
+
+def test_a_question_prints_answer_interval_cost_and_what_is_left(served: Command) -> None:
+    done = ask(served, QUESTION, "--epsilon", "0.5")
+    assert (done.code, done.err) == (0, "")
+    first, cost, *decision = done.out.splitlines()
+    assert re.fullmatch(r"count where age > 65: -?\d+ ± 6, 95 % interval", first)
+    assert cost == "cost ε 0.5 (epsilon: 0.5)"
+    assert decision[0].startswith("granted: ")
+    assert any(line.startswith("  left  ") for line in decision)
+    assert decision[-1].startswith("  then  ")
+
+
+def test_json_is_the_stored_answer_and_an_id_repeats_it(served: Command) -> None:
+    done = ask(served, "count by region", "--error", "10 at 0.9", "--json")
+    answer = decode_answer(done.out.strip().encode())
+    assert (answer.noise.error, answer.noise.confidence) == ("10", "0.9")
+    assert len(answer.values) == 2
+    again = ("count by region", "--error", "10 at 0.9", "--id", answer.request_id)
+    assert ask(served, *again, "--json").out == done.out
+    assert served("dataset", "show", "survey", "--json").json["outcomes"]["granted"] == 1
+    other = ask(served, "count", "--error", "10 at 0.9", "--id", answer.request_id)
+    assert other.code == 1
+    assert other.out.startswith("conflict")
+
+
+def test_accuracy_first_says_what_was_saved_and_reserved(served: Command) -> None:
+    done = ask(served, "count", "--epsilon", "5", "--relative-error", "0.2 at 0.9")
+    assert (done.code, done.err) == (0, "")
+    assert "ε 5 reserved; noise fixed in advance for this error: ε 0." in done.out
+    assert "mechanism" not in done.out
+
+
+def test_a_dry_run_shows_the_derived_claim(ledger: Command) -> None:
+    done = ask(ledger, "count by region", "--rho", "0.01", "--dry-run")
+    assert done.code == 6
+    assert done.out.startswith("would be granted; this was a dry run, nothing was recorded")
+    assert done.out.splitlines()[-1] == "  claim zcdp:0.01"
+    preview = ask(ledger, "count by region", "--rho", "0.01", "--dry-run", "--json").json
+    assert preview["derived"]["claim"] == {"type": "zcdp", "rho": "0.01"}
+    assert ledger("dataset", "show", "survey", "--json").json["sequence"] == 2
+
+
+def test_without_a_server_that_reads_the_data_nothing_is_charged(ledger: Command) -> None:
+    done = ask(ledger, QUESTION, "--epsilon", "0.5")
+    assert done.code == 4
+    assert "accountant serve" in done.err
+    with serving(ledger):
+        done = ask(ledger, QUESTION, "--epsilon", "0.5")
+    assert done.code == 4
+    assert "ACCOUNTANT_DATA_SOURCES" in done.err
+    assert ledger("dataset", "show", "survey", "--json").json["sequence"] == 2
+
+
+def test_a_question_that_cannot_be_run_says_that_it_is_charged(served: Command) -> None:
+    (served.directory / "people.csv").unlink()
+    done = ask(served, QUESTION, "--epsilon", "0.5")
+    assert (done.code, done.out) == (1, "")
+    assert "its cost stays charged" in done.err
+
+
+def test_a_refused_question_says_what_would_fit(served: Command) -> None:
+    done = ask(served, QUESTION, "--epsilon", "90")
+    assert done.code == 1
+    assert done.out.startswith("refused (above_cap)")
+    assert "fits  pure:" in done.out
+
+
+WRONG: list[tuple[tuple[str, ...], str]] = [
+    ((QUESTION,), "exactly one of --epsilon, --rho, --sigma and --error"),
+    ((QUESTION, "--epsilon", "1", "--rho", "1"), "exactly one of"),
+    ((QUESTION, "--law", "laplace_reduction"), "exactly one of"),
+    (("count where agee > 65", "--epsilon", "1"), "did you mean age?"),
+    (("cont", "--epsilon", "1"), "did you mean count?"),
+    (("pure:0.1", "--epsilon", "1"), "question must have a word"),
+    ((QUESTION, "--epsilon", "x"), "noise.epsilon must be"),
+    ((QUESTION, "--error", "50 at 2"), "confidence must be"),
+    ((QUESTION, "--error", "50 at 0.9", "--relative-error", "0.1 at 0.9"), "one confidence"),
+    ((QUESTION, "--epsilon", "1", "--unit", "person"), "left out of a question"),
+    ((QUESTION, "--epsilon", "1", "--other", "census"), "left out of a question"),
+    ((QUESTION, "--epsilon", "1", "--dry-run", "--id", "a"), "--dry-run excludes --id"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "why"), WRONG)
+def test_a_wrong_question_is_not_sent(
+    ledger: Command, arguments: tuple[str, ...], why: str
+) -> None:
+    done = ask(ledger, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert why in done.err

@@ -1,0 +1,246 @@
+"""What `accountant audit` says of a store of answers beside the log that it audits."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import apsw
+import pytest
+from msgspec.structs import replace
+
+from accountant.answers import NoisyAnswer, decode_answer, encode_answer
+from accountant.claims import Pure
+from accountant.questions.question import CountQuestion
+from streams.curator.granted import GrantedQuestion
+from tests.faults.ledger import new_id, until
+from tests.streams.cli.conftest import Command, Done
+from tests.streams.curator.curated import (
+    Counting,
+    CuratedLedger,
+    member,
+    opened,
+    question,
+    session,
+)
+
+STORE = "ledger.db.answers"
+NOTHING = "sha256:" + 64 * "a"
+Grants = dict[str, str]
+
+
+async def run(directory: Path) -> Grants:
+    """Ask questions of a ledger with a curator; return the grants by what became of them."""
+    ledger, grants = CuratedLedger(directory), Grants()
+
+    def breaks(question: GrantedQuestion) -> None:
+        if question.request.purpose == "break":
+            raise ArithmeticError
+
+    async with ledger.open():
+        await ledger.send(opened("census"), "admin")
+        await ledger.send(member("curator", "curator"), "admin")
+        await ledger.store.open_log(0, await ledger.id(), 0)
+        grants["voided"] = await ledger.ask(session())
+        body = {"version": 1, "type": "void", "request_id": new_id(), "analyst": "ana"}
+        await ledger.send(
+            json.dumps(body | {"dataset": "census", "grant": grants["voided"]}).encode()
+        )
+        broken = json.dumps(json.loads(session()) | {"purpose": "break"}).encode()
+        async with ledger.curated(Counting(ledger.answering, breaks)):
+            grants["plain"] = await ledger.ask(question())
+            grants["session"] = await ledger.ask(session())
+            grants["broken"] = await ledger.ask(broken)
+            outcomes = {name: (await ledger.answer(each)).outcome for name, each in grants.items()}
+            find = ledger.service.open_reservation
+            for each in grants.values():
+                await until(lambda each=each: find("census", each) is None, "it is settled")
+        assert outcomes == {
+            "voided": "failed",
+            "plain": "answered",
+            "session": "answered",
+            "broken": "failed",
+        }
+    return grants
+
+
+@pytest.fixture(scope="module")
+def original(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grants]:
+    directory = tmp_path_factory.mktemp("answered")
+    return directory, asyncio.run(run(directory))
+
+
+@pytest.fixture
+def ledger(accountant: Command, original: tuple[Path, Grants]) -> Command:
+    """A copy of the ledger and its answers."""
+    for each in original[0].glob("ledger.db*"):
+        shutil.copy(each, accountant.directory)
+    return accountant
+
+
+@pytest.fixture
+def grants(original: tuple[Path, Grants]) -> Grants:
+    return original[1]
+
+
+def execute(ledger: Command, sql: str, *values: object) -> list[tuple[Any, ...]]:
+    """Run SQL on the store of answers."""
+    db = apsw.Connection(str(ledger.directory / STORE))
+    try:
+        return list(db.execute(sql, values))
+    finally:
+        db.close()
+
+
+def forge(ledger: Command, grant: str, change: Callable[[NoisyAnswer], NoisyAnswer]) -> None:
+    ((value,),) = execute(ledger, "SELECT value FROM answers WHERE grant_hash = ?", grant)
+    forged = encode_answer(change(decode_answer(value)))
+    execute(ledger, "UPDATE answers SET value = ? WHERE grant_hash = ?", forged, grant)
+
+
+def failed_with(ledger: Command, what: str) -> dict[str, Any]:
+    """Audit, and return the disagreement of the answers, which is about one field."""
+    done = ledger("audit", "ledger.db", "--json")
+    assert (done.code, done.err) == (1, "")
+    assert done.json["audit"] == "failed"
+    assert done.json["partitions"][0]["report"]["ok"]
+    wrong: dict[str, Any] = done.json["answers"]["first_disagreement"]
+    assert wrong["what"] == what
+    text = ledger("audit", "ledger.db")
+    assert (text.code, text.err) == (1, "")
+    assert f"field {what}" in text.out
+    return wrong
+
+
+def agreed(done: Done) -> dict[str, Any]:
+    assert (done.code, done.err) == (0, "")
+    report: dict[str, Any] = done.json["answers"]
+    assert report["ok"]
+    return report
+
+
+def test_answers_beside_the_file_are_compared(ledger: Command) -> None:
+    report = agreed(ledger("audit", "ledger.db", "--json"))
+    assert (report["compared"], report["waiting"], report["lost"]) == (4, 0, 0)
+    done = ledger("audit", "ledger.db")
+    assert (done.code, done.err) == (0, "")
+    assert f"ok answers: 4 in {STORE} agree with the log\n" in done.out
+
+
+def test_an_exported_log_is_compared_with_the_answers_that_are_named(ledger: Command) -> None:
+    url = ("--url", "sqlite:///ledger.db")
+    (ledger.directory / "log.jsonl").write_text(ledger("log", "export", *url).out)
+    assert "answers" not in ledger("audit", "log.jsonl", "--json").json
+    assert agreed(ledger("audit", "log.jsonl", "--answers", STORE, "--json"))["compared"] == 4
+
+
+def test_an_answer_that_shows_a_coarser_level_than_was_settled(
+    ledger: Command, grants: Grants
+) -> None:
+    def coarser(answer: NoisyAnswer) -> NoisyAnswer:
+        last = answer.levels[-1]
+        level = replace(last, level=str(2 * int(last.level)))
+        return replace(answer, levels=(*answer.levels[:-1], level))
+
+    forge(ledger, grants["session"], coarser)
+    wrong = failed_with(ledger, "shown")
+    assert int(wrong["found"]) == 2 * int(wrong["expected"])
+
+
+def test_a_session_that_showed_more_than_was_settled(ledger: Command, grants: Grants) -> None:
+    def finer(answer: NoisyAnswer) -> NoisyAnswer:
+        level = replace(answer.levels[-1], level="1/7")
+        return replace(answer, levels=(*answer.levels, level))
+
+    forge(ledger, grants["session"], finer)
+    assert failed_with(ledger, "shown")["found"] == "1/7"
+
+
+def test_a_failed_session_must_be_settled_in_full(ledger: Command, grants: Grants) -> None:
+    failed = "SELECT value FROM answers WHERE grant_hash = ?"
+    ((value,),) = execute(ledger, failed, grants["broken"])
+    empty = decode_answer(value)
+    fields = ("request_id", "grant")
+    forge(
+        ledger,
+        grants["session"],
+        lambda answer: replace(empty, **{name: getattr(answer, name) for name in fields}),
+    )
+    assert failed_with(ledger, "shown")["found"] == "an answer that failed"
+
+
+def test_a_failed_answer_shows_nothing(ledger: Command, grants: Grants) -> None:
+    forge(ledger, grants["broken"], lambda answer: replace(answer, cost={"epsilon": "0"}))
+    failed_with(ledger, "cost")
+
+
+def test_an_answer_with_another_claim(ledger: Command, grants: Grants) -> None:
+    forge(ledger, grants["plain"], lambda answer: replace(answer, claim=Pure(epsilon="0.5")))
+    wrong = failed_with(ledger, "claim")
+    assert json.loads(wrong["found"])["epsilon"] == "0.5"
+    assert wrong["grant"] == grants["plain"]
+
+
+def test_an_answer_to_another_question(ledger: Command, grants: Grants) -> None:
+    other = CountQuestion(where="age > 65")
+    forge(ledger, grants["plain"], lambda answer: replace(answer, question=other))
+    failed_with(ledger, "question")
+
+
+def test_an_answer_that_another_request_finds(ledger: Command, grants: Grants) -> None:
+    change = "UPDATE answers SET analyst = 'zed' WHERE grant_hash = ?"
+    execute(ledger, change, grants["plain"])
+    assert failed_with(ledger, "analyst")["found"] == "zed"
+
+
+def test_a_session_that_was_voided_has_shown_nothing(ledger: Command, grants: Grants) -> None:
+    forge(
+        ledger, grants["voided"], lambda answer: replace(answer, outcome="answered", values=("7",))
+    )
+    failed_with(ledger, "outcome")
+
+
+def test_bytes_that_are_no_answer(ledger: Command, grants: Grants) -> None:
+    change = "UPDATE answers SET value = x'7b7d' WHERE grant_hash = ?"
+    execute(ledger, change, grants["plain"])
+    failed_with(ledger, "value")
+
+
+def test_an_answer_to_nothing(ledger: Command, grants: Grants) -> None:
+    copied = "INSERT INTO answers SELECT partition, 99, ?, dataset, analyst, request_id, value"
+    execute(ledger, f"{copied} FROM answers WHERE grant_hash = ?", NOTHING, grants["plain"])
+    wrong = failed_with(ledger, "grant")
+    assert wrong["grant"] == NOTHING
+    assert "partition_sequence" not in wrong or wrong["partition_sequence"] is None
+
+
+def test_the_answers_of_another_ledger(ledger: Command) -> None:
+    execute(ledger, "UPDATE logs SET ledger = ?", 32 * "0")
+    assert failed_with(ledger, "ledger")["found"] == 32 * "0"
+
+
+def test_a_question_without_an_answer_waits(ledger: Command, grants: Grants) -> None:
+    execute(ledger, "DELETE FROM answers WHERE grant_hash = ?", grants["plain"])
+    report = agreed(ledger("audit", "ledger.db", "--json"))
+    assert (report["compared"], report["waiting"]) == (3, 1)
+    assert "; 1 questions have no answer" in ledger("audit", "ledger.db").out
+
+
+def test_a_settled_session_has_an_answer_unless_a_store_was_lost(
+    ledger: Command, grants: Grants
+) -> None:
+    execute(ledger, "DELETE FROM answers WHERE grant_hash = ?", grants["session"])
+    assert failed_with(ledger, "shown")["found"] == "no answer"
+    execute(ledger, "UPDATE logs SET begins = 1000")
+    report = agreed(ledger("audit", "ledger.db", "--json"))
+    assert (report["compared"], report["lost"]) == (3, 1)
+
+
+def test_a_file_that_is_no_store_of_answers(ledger: Command) -> None:
+    done = ledger("audit", "ledger.db", "--answers", "ledger.db")
+    assert (done.code, done.out) == (4, "")
+    assert "ledger.db is no store of answers" in done.err

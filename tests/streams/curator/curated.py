@@ -1,0 +1,193 @@
+"""A ledger in a file with one dataset, its data in a CSV file, and a curator."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import json
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+from typing import Any, Final
+
+from accountant.answers import NoisyAnswer, decode_answer
+from accountant.partition import hash_of
+from accountant.questions import Schema
+from streams.answers import SqliteAnswers, StoredAnswer, answers_path
+from streams.curator.answering import Answering
+from streams.curator.curator import Curator, CuratorOptions
+from streams.curator.data_answering import DataAnswering
+from streams.curator.granted import GrantedQuestion
+from streams.embedded.service import EmbeddedService
+from streams.settings import Settings
+from streams.sources import DataSources
+from streams.sources.source_settings import CsvSource
+from tests.faults.ledger import new_id, opening
+
+ROWS: Final = 400
+SCHEMA: Final = {
+    "source": {"kind": "csv", "name": "census"},
+    "columns": [
+        {"type": "number", "name": "age", "lower": "0", "upper": "120"},
+        {"type": "category", "name": "region", "categories": ["north", "south"]},
+    ],
+    "neighbours": "add_remove",
+}
+_KEY: Final = b"k" * 32
+_OPTIONS: Final = CuratorOptions(tick=0.05)
+
+
+def write_data(path: Path, rows: int = ROWS) -> None:
+    """Write a CSV file of so many people, half of them in the north."""
+    lines = [f"{20 + i % 60},{'north' if i % 2 else 'south'}" for i in range(rows)]
+    path.write_text("age,region\n" + "\n".join(lines) + "\n")
+
+
+def opened(dataset: str, *, schema: object = SCHEMA) -> bytes:
+    """Return the opening of a dataset with a schema."""
+    body = json.loads(opening(dataset, epsilon="1000", filter="basic"))
+    return json.dumps(body | {"schema": schema}).encode()
+
+
+def question(dataset: str = "census", *, epsilon: str = "1", **more: Any) -> bytes:
+    """Return a request with a question, by default a count of all rows."""
+    body = {
+        "version": 1,
+        "type": "request",
+        "request_id": new_id(),
+        "analyst": "ana",
+        "dataset": dataset,
+        "question": {"ask": "count"},
+        "noise": {"epsilon": epsilon},
+        **more,
+    }
+    return json.dumps(body).encode()
+
+
+def session(dataset: str = "census", *, until: str = "PT1H") -> bytes:
+    """Return a request for a session that stops at a relative error."""
+    return question(
+        dataset,
+        noise={"epsilon": "1", "law": "laplace_reduction"},
+        stop={"relative_error": "0.5", "confidence": "0.95"},
+        reserve={"until": until},
+    )
+
+
+def member(name: str, *roles: str, dataset: str = "census") -> bytes:
+    """Return the record that makes somebody a member, or ends that without a role."""
+    body = {"version": 1, "type": "member", "request_id": new_id(), "dataset": dataset}
+    return json.dumps(body | {"by": "owner", "member": name, "roles": roles}).encode()
+
+
+class Counting:
+    """An `Answering` that counts the draws of each grant, and may break some.
+
+    Args:
+        breaks: called before each draw, in its thread.
+    """
+
+    def __init__(
+        self, answering: Answering, breaks: Callable[[GrantedQuestion], None] = lambda _: None
+    ) -> None:
+        self._answering = answering
+        self._breaks = breaks
+        self.draws = list[str]()
+        self.failed, self.is_failed = answering.failed, answering.is_failed
+        self.shown = answering.shown
+
+    def draw(self, question: GrantedQuestion, schema: Schema) -> bytes:
+        self.draws.append(question.grant)
+        self._breaks(question)
+        return self._answering.draw(question, schema)
+
+
+class CuratedLedger:
+    """The files of a ledger, of its data and of its answers; `open` opens the ledger."""
+
+    def __init__(
+        self, directory: Path, service_class: type[EmbeddedService] = EmbeddedService
+    ) -> None:
+        self.directory = directory
+        self._service_class = service_class
+        self.data = directory / "census.csv"
+        self.store_path = directory / "ledger.db.answers"
+        write_data(self.data)
+        self.answering = Counting(
+            DataAnswering(DataSources({"census": CsvSource(path=str(self.data))}), _KEY)
+        )
+        self.service: EmbeddedService
+        self.store: SqliteAnswers
+
+    @contextlib.asynccontextmanager
+    async def open(self) -> AsyncIterator[None]:
+        """Open ledger and store, and the dataset if it is not open."""
+        self.service = self._service_class.open(
+            self.directory / "ledger.db", Settings(checkpoints="off")
+        )
+        self.store = SqliteAnswers.open(
+            self.store_path, beside=answers_path(self.directory / "ledger.db", None)
+        )
+        try:
+            yield
+        finally:
+            await self.store.close()
+            await self.service.close()
+
+    def lose_answers(self) -> None:
+        """Remove the closed store's files."""
+        for each in self.directory.glob("ledger.db.answers*"):
+            each.unlink()
+
+    @property
+    def mark(self) -> Path:
+        """The mark of the answers, beside the ledger."""
+        return self.directory / "ledger.db.answers.mark"
+
+    async def id(self) -> str:
+        """Return the ledger's id."""
+        (head,) = await self.service.heads()
+        return head.ledger
+
+    async def send(self, body: bytes, source: Any = "requests") -> dict[str, Any]:
+        """Send a record, and return its decision with its hash as `hash`."""
+        answer = await self.service.submit(source, body, wait=60)
+        assert answer.decision is not None
+        decision: dict[str, Any] = json.loads(answer.decision)
+        return decision | {"hash": hash_of(answer.decision)}
+
+    async def ask(self, body: bytes) -> str:
+        """Send a request that is granted, and return the grant's hash."""
+        decision = await self.send(body)
+        assert decision["outcome"] in {"granted", "reserved"}, decision
+        return str(decision["hash"])
+
+    @contextlib.asynccontextmanager
+    async def curated(
+        self, answering: Answering | None = None, options: CuratorOptions = _OPTIONS
+    ) -> AsyncIterator[Curator]:
+        """Run a curator for the length of the block, and stop it as a server does."""
+        curator = Curator(self.service, self.store, answering or self.answering, options)
+        await curator.open()
+        task = asyncio.create_task(curator.run())
+        try:
+            yield curator
+        finally:
+            curator.stop()
+            await asyncio.wait({task}, timeout=20)
+            task.cancel()
+            await task
+
+    async def stored(self, grant: str) -> StoredAnswer:
+        """Wait for the answer of a grant."""
+        coming = self.store.subscribe()
+        try:
+            async with asyncio.timeout(20):
+                while (found := await self.store.get(grant)) is None:
+                    await anext(coming)
+        finally:
+            coming.close()
+        return found
+
+    async def answer(self, grant: str) -> NoisyAnswer:
+        """Wait for the answer of a grant, and decode it."""
+        return decode_answer((await self.stored(grant)).value)

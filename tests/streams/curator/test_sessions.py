@@ -1,0 +1,297 @@
+"""A curator and sessions: begun once, settled at what the stored answer shows, whatever happens."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from accountant.records import Begin, Source
+from accountant.records.requests import VERSION
+from streams.answers import SqliteAnswers
+from streams.answers.store import StepKind
+from streams.clock import SystemClock
+from streams.curator.granted import GrantedQuestion, granted_question
+from streams.curator.sessions import SessionSteps
+from streams.embedded.service import EmbeddedService
+from streams.errors import Unavailable
+from streams.service import Answer
+from tests.faults.ledger import new_id, until
+from tests.streams.curator.curated import (
+    Counting,
+    CuratedLedger,
+    member,
+    opened,
+    question,
+    session,
+)
+
+
+@pytest.fixture
+async def ledger(tmp_path: Path) -> AsyncIterator[CuratedLedger]:
+    made = CuratedLedger(tmp_path)
+    async with made.open():
+        await made.send(opened("census"), "admin")
+        await made.send(member("curator", "curator"), "admin")
+        yield made
+
+
+def brake(kind: str) -> bytes:
+    """Return the record that pauses or resumes the dataset."""
+    body = {"version": 1, "type": kind, "request_id": new_id(), "dataset": "census"}
+    return json.dumps(body | {"by": "owner"}).encode()
+
+
+async def steps(ledger: CuratedLedger, grant: str) -> list[dict[str, Any]]:
+    """Return the decisions on the steps of a grant, in the order of the log."""
+    values = await ledger.service.read_log(0, 0, 1_000)
+    found = [json.loads(value) for value in values]
+    return [each for each in found if each.get("request", {}).get("grant") == grant]
+
+
+async def settled(ledger: CuratedLedger, grant: str) -> dict[str, Any]:
+    """Wait until a reservation is not open any more; return its settlement."""
+    find = ledger.service.open_reservation
+    await until(lambda: find("census", grant) is None, "it is settled")
+    (settlement,) = [each for each in await steps(ledger, grant) if each["outcome"] == "settled"]
+    return settlement
+
+
+async def test_a_session_is_settled_at_the_last_level_that_its_answer_shows(
+    ledger: CuratedLedger,
+) -> None:
+    async with ledger.curated():
+        grant = await ledger.ask(session())
+        answer = await ledger.answer(grant)
+        assert (answer.outcome, answer.stopped) == ("answered", True)
+        settlement = await settled(ledger, grant)
+    assert settlement["request"]["shown"] == answer.shown
+    assert settlement["request"]["via"] == "curator"
+    assert float(settlement["reservation"]["returned"]["epsilon"]) > 0
+    assert [each["outcome"] for each in await steps(ledger, grant)] == ["begun", "settled"]
+
+
+async def test_nothing_is_drawn_before_the_reservation_is_begun(ledger: CuratedLedger) -> None:
+    stages = list[str]()
+
+    def breaks(question: GrantedQuestion) -> None:
+        found = ledger.service.open_reservation("census", question.grant)
+        assert found is not None
+        stages.append(found.stage)
+
+    async with ledger.curated(Counting(ledger.answering, breaks)):
+        await ledger.answer(await ledger.ask(session()))
+    assert stages == ["begun"]
+
+
+async def test_a_session_that_an_earlier_life_has_begun_fails_and_settles_in_full(
+    ledger: CuratedLedger,
+) -> None:
+    grant = await ledger.ask(session())
+    begin = Begin(VERSION, new_id(), "ana", "census", grant, "curator")
+    body = await ledger.store.put_step(0, grant, "begin", msgspec.json.encode(begin))
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    assert (await ledger.send(body))["outcome"] == "begun"
+    async with ledger.curated():
+        assert (await ledger.answer(grant)).outcome == "failed"
+        settlement = await settled(ledger, grant)
+    assert "shown" not in settlement["request"]
+    assert "returned" not in settlement["reservation"]
+    assert ledger.answering.draws == []
+
+
+async def test_a_begin_that_was_stored_and_never_sent_is_sent_as_it_is(
+    ledger: CuratedLedger,
+) -> None:
+    grant = await ledger.ask(session())
+    begin = Begin(VERSION, new_id(), "ana", "census", grant, "curator")
+    body = await ledger.store.put_step(0, grant, "begin", msgspec.json.encode(begin))
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    async with ledger.curated():
+        assert (await ledger.answer(grant)).outcome == "answered"
+        await settled(ledger, grant)
+    (begun, _) = await steps(ledger, grant)
+    assert begun["request"] == json.loads(body)
+
+
+async def test_a_session_that_breaks_the_code_is_settled_in_full(ledger: CuratedLedger) -> None:
+    def breaks(_: GrantedQuestion) -> None:
+        raise ArithmeticError
+
+    async with ledger.curated(Counting(ledger.answering, breaks)):
+        grant = await ledger.ask(session())
+        assert (await ledger.answer(grant)).outcome == "failed"
+        assert "shown" not in (await settled(ledger, grant))["request"]
+
+
+async def test_a_session_that_may_not_begin_fails(ledger: CuratedLedger) -> None:
+    grant = await ledger.ask(session())
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    await ledger.send(member("curator"), "admin")
+    async with ledger.curated():
+        assert (await ledger.answer(grant)).outcome == "failed"
+    assert [each["outcome"] for each in await steps(ledger, grant)] == ["refused"]
+    assert ledger.answering.draws == []
+
+
+async def test_a_session_that_was_voided_fails(ledger: CuratedLedger) -> None:
+    grant = await ledger.ask(session())
+    body = {"version": 1, "type": "void", "request_id": new_id(), "analyst": "ana"}
+    void = json.dumps(body | {"dataset": "census", "grant": grant}).encode()
+    assert (await ledger.send(void))["outcome"] == "voided"
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    async with ledger.curated():
+        assert (await ledger.answer(grant)).outcome == "failed"
+    assert ledger.answering.draws == []
+
+
+async def test_a_stored_session_is_settled_after_a_restart(ledger: CuratedLedger) -> None:
+    class Interrupted(SqliteAnswers):
+        async def put_step(self, partition: int, grant: str, kind: StepKind, body: bytes) -> bytes:
+            if kind == "settle":
+                raise OSError
+            return await super().put_step(partition, grant, kind, body)
+
+    sound = ledger.store
+    ledger.store = Interrupted.open(ledger.store_path)
+    async with ledger.curated():
+        grant = await ledger.ask(session())
+        answer = await ledger.answer(grant)
+    assert [each["outcome"] for each in await steps(ledger, grant)] == ["begun"]
+    await ledger.store.close()
+    ledger.store = sound
+    async with ledger.curated():
+        assert (await settled(ledger, grant))["request"]["shown"] == answer.shown
+    assert len(ledger.answering.draws) == 1
+
+
+async def test_two_curators_at_once_show_one_answer(ledger: CuratedLedger) -> None:
+    async with ledger.curated(), ledger.curated():
+        grants = [await ledger.ask(session()) for _ in range(4)]
+        grants += [await ledger.ask(question()) for _ in range(4)]
+        answers = [await ledger.answer(each) for each in grants]
+        for grant, answer in zip(grants[:4], answers[:4], strict=True):
+            settlement = await settled(ledger, grant)
+            assert settlement["request"].get("shown") == answer.shown
+    assert len(await ledger.store.page("census", after=0, limit=100)) == 8
+    assert all(each.outcome == "answered" for each in answers[4:])
+
+
+class LosesFirstAnswers(EmbeddedService):
+    """A ledger whose first answer to each begin comes after the wait for it is over."""
+
+    def __init__(self, *arguments: Any, **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self._lost = set[bytes]()
+
+    async def submit(self, source: Source, body: bytes, **more: Any) -> Answer:
+        answer = await super().submit(source, body, **more)
+        if b'"type":"begin"' in body and body not in self._lost:
+            self._lost.add(body)
+            return Answer(decision=None, partition=0)
+        return answer
+
+
+@pytest.fixture
+async def losing(tmp_path: Path) -> AsyncIterator[CuratedLedger]:
+    made = CuratedLedger(tmp_path, LosesFirstAnswers)
+    async with made.open():
+        await made.send(opened("census"), "admin")
+        await made.send(member("curator", "curator"), "admin")
+        yield made
+
+
+async def test_a_begin_that_is_decided_after_the_wait_lets_its_own_life_draw(
+    losing: CuratedLedger,
+) -> None:
+    async with losing.curated():
+        grant = await losing.ask(session())
+        assert (await losing.answer(grant)).outcome == "answered"
+        await settled(losing, grant)
+    assert [each["outcome"] for each in await steps(losing, grant)] == [
+        *("begun", "repeated", "settled")
+    ]
+    assert losing.answering.draws == [grant]
+
+
+async def test_a_begin_that_was_refused_after_the_wait_lets_nobody_draw(
+    losing: CuratedLedger,
+) -> None:
+    grant = await losing.ask(session())
+    await losing.store.open_log(0, await losing.id(), 0)
+    await losing.send(member("curator"), "admin")
+    async with losing.curated():
+        assert (await losing.answer(grant)).outcome == "failed"
+    outcomes = [each["outcome"] for each in await steps(losing, grant)]
+    assert outcomes == ["refused", "repeated"]
+    assert losing.answering.draws == []
+
+
+async def test_a_life_may_draw_a_session_once(losing: CuratedLedger) -> None:
+    await losing.store.open_log(0, await losing.id(), 0)
+    answer = await losing.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    question = granted_question(0, answer.decision)
+    assert question is not None
+    life = SessionSteps(losing.service, losing.store, "curator", SystemClock())
+    assert await life.begin(question)
+    assert not await life.begin(question)
+    another = SessionSteps(losing.service, losing.store, "curator", SystemClock())
+    assert not await another.begin(question)
+
+
+async def test_a_session_of_a_paused_dataset_waits_until_it_is_resumed(
+    ledger: CuratedLedger,
+) -> None:
+    grant = await ledger.ask(session())
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    await ledger.send(brake("pause"), "admin")
+    begin = Begin(VERSION, new_id(), "ana", "census", grant, "curator")
+    body = await ledger.store.put_step(0, grant, "begin", msgspec.json.encode(begin))
+    assert (await ledger.send(body))["reason"] == "paused"
+    async with ledger.curated():
+        await asyncio.sleep(1)
+        assert await ledger.store.get(grant) is None
+        await ledger.send(brake("resume"), "admin")
+        assert (await ledger.answer(grant)).outcome == "answered"
+        await settled(ledger, grant)
+    outcomes = [each["outcome"] for each in await steps(ledger, grant)]
+    assert outcomes == ["refused", "repeated", "begun", "settled"]
+
+
+async def test_sessions_that_wait_hold_up_no_other_question(ledger: CuratedLedger) -> None:
+    grants = [await ledger.ask(session()) for _ in range(3)]
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    await ledger.send(brake("pause"), "admin")
+    await ledger.send(opened("survey"), "admin")
+    async with ledger.curated():
+        answer = await ledger.answer(await ledger.ask(question("survey")))
+        assert answer.dataset == "survey"
+        assert [await ledger.store.get(each) for each in grants] == [None] * 3
+        assert not [each for grant in grants for each in await steps(ledger, grant)]
+
+
+async def test_a_session_waits_no_longer_than_its_deadline(ledger: CuratedLedger) -> None:
+    class LaterClock(SystemClock):
+        def now(self) -> int:
+            return super().now() + 2 * 3_600_000
+
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    waiting = granted_question(0, answer.decision)
+    assert waiting is not None
+    await ledger.send(brake("pause"), "admin")
+    now, later = (
+        SessionSteps(ledger.service, ledger.store, "curator", clock)
+        for clock in (SystemClock(), LaterClock())
+    )
+    with pytest.raises(Unavailable, match="census is paused"):
+        await now.begin(waiting)
+    assert not await later.begin(waiting)
+    assert await steps(ledger, waiting.grant) == []
