@@ -82,10 +82,13 @@ def pytest_timeout_set_timer(item: pytest.Item, settings: pytest_timeout.Setting
 
     pytest-timeout raises once. That may end a background task instead of the test, and a
     test that has failed may hang again while its fixtures and tasks are cleaned up.
+
+    Between set-up, call and tear-down nothing is raised: pytest catches no error there, so it
+    would end the whole session.
     """
 
     def end(_signal: int, _frame: object) -> None:
-        if not pytest_timeout.is_debugging():
+        if _PHASE.runs and not pytest_timeout.is_debugging():
             pytest_timeout.dump_stacks(item.config.get_terminal_writer())
             raise TimeLimit(f"{item.nodeid} takes longer than {settings.timeout:g} s")
 
@@ -109,11 +112,39 @@ def pytest_runtest_protocol() -> Generator[None, object, object]:
         signal.setitimer(signal.ITIMER_REAL, 0)
 
 
-@pytest.hookimpl(wrapper=True)
-def pytest_runtest_logreport() -> Generator[None, object, object]:
-    """Let the limit wait while a report is printed or sent."""
-    with unlimited():
+class _Phase:
+    """Whether a set-up, a call or a tear-down runs: pytest catches what is raised there."""
+
+    runs = False
+
+
+_PHASE: Final = _Phase()
+
+
+def _limited() -> Generator[None, object, object]:
+    _PHASE.runs = True
+    try:
         return (yield)
+    finally:
+        _PHASE.runs = False
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_setup() -> Generator[None, object, object]:
+    """Let the limit end a set-up."""
+    return (yield from _limited())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_call() -> Generator[None, object, object]:
+    """Let the limit end a test."""
+    return (yield from _limited())
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_teardown() -> Generator[None, object, object]:
+    """Let the limit end a tear-down."""
+    return (yield from _limited())
 
 
 @contextmanager
@@ -187,12 +218,8 @@ def _turn(item: pytest.Item) -> int:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Show the end of the broker's log with each test that fails.
-
-    The limit waits meanwhile: raised while a report is made, it would end the whole session.
-    """
-    with unlimited():
-        report = yield
+    """Show the end of the broker's log with each test that fails."""
+    report = yield
     if report.failed:
         for name in _BROKERS:
             running = getattr(item, "funcargs", {}).get(name)

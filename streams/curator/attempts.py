@@ -15,7 +15,8 @@ from streams.curator.granted import GrantedQuestion
 from streams.logs import get_logger
 
 _log = get_logger(__name__)
-_KINDS: Final[tuple[StepKind, ...]] = ("attempt_1", "attempt_2", "attempt_3")
+_FIRST: Final[StepKind] = "attempt_1"
+_LATER: Final[tuple[StepKind, ...]] = ("attempt_2", "attempt_3")
 
 
 class Attempts:
@@ -30,22 +31,28 @@ class Attempts:
         # One at a time: a question that ran beside one that kills the process has other company.
         self._again = asyncio.Lock()
 
-    @contextlib.asynccontextmanager
-    async def attempt(self, question: GrantedQuestion) -> AsyncIterator[bool]:
-        """Store an attempt; yield whether the question may run, which it does within the block.
+    async def is_first(self, question: GrantedQuestion) -> bool:
+        """Store the first attempt; tell whether it is this life's.
 
         Raises: Unavailable.
         """
-        first, *later = _KINDS
-        if await self._take(question, first):
-            yield True
-            return
+        return await self._take(question, _FIRST)
+
+    @contextlib.asynccontextmanager
+    async def again(self, question: GrantedQuestion) -> AsyncIterator[bool]:
+        """Wait for the others, store a later attempt; yield whether the question may run.
+
+        Leave the block once the answer is stored. Otherwise the next one may kill this process
+        before that, and so take an attempt from this one.
+
+        Raises: Unavailable.
+        """
         async with self._again:
-            for kind in later:
+            for kind in _LATER:
                 if await self._take(question, kind):
                     yield True
                     return
-            _log.error("question_given_up", grant=question.grant, attempts=len(_KINDS))
+            _log.error("question_given_up", grant=question.grant, attempts=1 + len(_LATER))
             yield False
 
     async def _take(self, question: GrantedQuestion, kind: StepKind) -> bool:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import AsyncIterator
 from concurrent.futures import Executor
 
 from msgspec import UNSET
 
 from accountant.questions import Schema
-from streams.answers.store import AnswerStore, NewAnswer
+from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
 from streams.curator.answering import Answering, ClaimDiffers
 from streams.curator.attempts import Attempts
 from streams.curator.counts import CuratorCounts
@@ -70,32 +72,52 @@ class QuestionRunner:
         """
         stored = await self._store.get(question.grant)
         if stored is None:
-            value = await self._answer(question) if may_run else None
-            if value is None:
-                value = self._answering.failed(question)
-            stored = await self._publisher.publish(_new_answer(question, value))
-            self._counts.count(failed=self._answering.is_failed(stored.value))
+            run = self._run if may_run else self._fail
+            stored = await run(question)
         if question.is_reserved:
             # By what is stored, and so shown: another life or another curator may have drawn it.
             await self._steps.settle(question, self._answering.shown(stored.value))
 
-    async def _answer(self, question: GrantedQuestion) -> bytes | None:
-        """Return an answer that nobody has seen, None if there is none."""
+    async def _run(self, question: GrantedQuestion) -> StoredAnswer:
+        """Store an answer that nobody has seen, or that there is none."""
         view = await self._service.dataset(question.request.dataset)
         schema = view.schema if view is not None else UNSET
         if schema is UNSET:
             raise Unavailable("the view of the dataset is behind its log")
-        await self._free.acquire()  # before the begin: a reservation that waits can still be voided
-        try:
+        # Before the begin: a reservation that waits can still be voided.
+        async with self._place():
+            if question.is_reserved:  # its `begin` bounds it to one run
+                may_run = await self._steps.begin(question)
+            else:
+                may_run = await self._attempts.is_first(question)
+            value = await self._draw(question, schema) if may_run else None
+        if may_run or question.is_reserved:
+            return await self._publish(question, value)
+        async with self._attempts.again(question) as may_run:
+            async with self._place():
+                value = await self._draw(question, schema) if may_run else None
+            return await self._publish(question, value)
+
+    @contextlib.asynccontextmanager
+    async def _place(self) -> AsyncIterator[None]:
+        """Wait for a place among the questions that run.
+
+        Raises: Stopping.
+        """
+        async with self._free:
             if self._stopping.is_set():
                 raise Stopping
-            if question.is_reserved:  # its `begin` bounds it to one run
-                begun = await self._steps.begin(question)
-                return await self._draw(question, schema) if begun else None
-            async with self._attempts.attempt(question) as may_run:
-                return await self._draw(question, schema) if may_run else None
-        finally:
-            self._free.release()
+            yield
+
+    async def _fail(self, question: GrantedQuestion) -> StoredAnswer:
+        return await self._publish(question, None)
+
+    async def _publish(self, question: GrantedQuestion, value: bytes | None) -> StoredAnswer:
+        """Store an answer, None for one that failed; return what is stored."""
+        answer = _new_answer(question, value or self._answering.failed(question))
+        stored = await self._publisher.publish(answer)
+        self._counts.count(failed=self._answering.is_failed(stored.value))
+        return stored
 
     async def _draw(self, question: GrantedQuestion, schema: Schema) -> bytes | None:
         try:

@@ -131,14 +131,19 @@ class SessionSteps:
 
     async def _decide(self, body: bytes) -> Decision:
         """Send the same bytes until they are decided."""
+        reported = ""
         while True:
+            why, pause = f"no decision within {_WAIT_S:g} s", 0.0
             try:
                 answer = await self._service.submit("requests", body, wait=_WAIT_S)
+                if answer.decision is not None:
+                    return decode_decision(answer.decision)
             except Unavailable as error:
-                await asyncio.sleep(max(_PAUSE_S, error.after))
-                continue
-            if answer.decision is not None:
-                return decode_decision(answer.decision)
+                why, pause = str(error), max(_PAUSE_S, error.after)
+            if why != reported:
+                reported = why
+                _log.warning("step_waits", why=why, then="the same step is sent again")
+            await asyncio.sleep(pause)
 
     def _new_id(self) -> str:
         return uuid7(self._clock.now(), os.urandom(10))

@@ -56,15 +56,18 @@ async def run(directory: Path) -> Grants:
             grants["session"] = await ledger.ask(session())
             grants["broken"] = await ledger.ask(broken)
             outcomes = {name: (await ledger.answer(each)).outcome for name, each in grants.items()}
+            assert outcomes == {
+                "voided": "failed",
+                "plain": "answered",
+                "session": "answered",
+                "broken": "failed",
+            }
             find = ledger.service.open_reservation
-            for each in grants.values():
-                await until(lambda each=each: find("census", each) is None, "it is settled")
-        assert outcomes == {
-            "voided": "failed",
-            "plain": "answered",
-            "session": "answered",
-            "broken": "failed",
-        }
+            for name, each in grants.items():
+                # Longer than the curator waits for a decision before it sends its step again.
+                await until(
+                    lambda each=each: find("census", each) is None, f"{name} is settled", 120
+                )
     return grants
 
 
