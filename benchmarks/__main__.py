@@ -37,6 +37,7 @@ from benchmarks import (
     worker,
 )
 from benchmarks.measure import Row, Scale
+from benchmarks.peers import command as peers
 
 _ALL: dict[str, Callable[[Scale], Iterator[Row]]] = {
     "adjudication": adjudication.rows,
@@ -82,8 +83,12 @@ def _table(measured: list[Row]) -> Table:
 
 def main() -> int:
     """Run the named benchmarks, or all; return 1 if a figure misses its target."""
+    if sys.argv[1:2] == ["peers"]:
+        structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(30))
+        return peers.main(sys.argv[2:])
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(_ALL)}")
+    parser.epilog = "`python -m benchmarks peers` compares with other systems: see its own --help"
     parser.add_argument("--quick", action="store_true", help="a tenth of the work, rough figures")
     options = parser.parse_args()
     if not set(options.names) <= set(_ALL):

@@ -29,6 +29,8 @@ compile curator.txt --constraint requirements/dev.txt $shipped --extra answers p
 compile build.txt --constraint requirements/dev.txt --group build
 compile lock.txt --group lock
 compile security.txt --group build --group security
+# What the benchmarks compare with: decision 0003.
+compile peers.txt --group peers
 # The pages' tests in a real browser have an environment of their own: decision 0062.
 compile browser.txt --constraint requirements/dev.txt $parts --group build --group test \
     --group browser pyproject.toml

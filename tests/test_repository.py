@@ -41,7 +41,15 @@ def test_no_registry_address_machine_path_or_secret_is_in_the_repository() -> No
 
 @pytest.mark.parametrize(
     "lock",
-    ["build.txt", "curator.txt", "dev.txt", "runtime.txt", "security.txt", "smartnoise.txt"],
+    [
+        "build.txt",
+        "curator.txt",
+        "dev.txt",
+        "peers.txt",
+        "runtime.txt",
+        "security.txt",
+        "smartnoise.txt",
+    ],
 )
 def test_every_locked_package_has_a_hash(lock: str) -> None:
     text = (ROOT / "requirements" / lock).read_text()
