@@ -10,7 +10,9 @@ from asyncio.sslproto import SSLProtocol
 from collections.abc import Iterator, Sequence
 from http import HTTPStatus
 from typing import Any, Final, NamedTuple, cast
+from urllib.parse import unquote
 
+import h11
 import uvicorn
 from litestar import Litestar
 from litestar.types import ASGIApp
@@ -23,6 +25,8 @@ from streams.logs import get_logger
 from streams.server.access_log import AccessLog
 from streams.server.connection_pool import Network, Pool, Wait, host_of
 from streams.server.exchange_middleware import ExchangeMiddleware
+from streams.server.plain_exchange import PlainCycle
+from streams.server.plain_http import PlainRequest, parse_request
 from streams.server.rate_limit import network_of
 from streams.server.strict_http import StrictConnection
 from streams.trace_context import EXCHANGE, REQUEST_ID, Exchange, new_request_id
@@ -93,8 +97,64 @@ class _Connection(H11Protocol):
 
     def data_received(self, data: bytes) -> None:
         # Ignore bytes after a rejected request: they could be a smuggled second request.
-        if not self.transport.is_closing():
+        if self.transport.is_closing():
+            return
+        cycle = self.cycle
+        if isinstance(cycle, PlainCycle) and cycle.is_plain and not cycle.response_complete:
+            cycle.add(data)
+            return
+        request = self._plain_request(data)
+        if request is None:
             super().data_received(data)
+        else:
+            self._serve_plain(request, data)
+
+    def _plain_request(self, data: bytes) -> PlainRequest | None:
+        """Return the plain request that begins with these bytes, None if h11 must read them."""
+        conn = self.conn
+        if conn.our_state is not h11.IDLE or conn.their_state is not h11.IDLE:
+            return None
+        if conn.trailing_data[0] or self.limit_concurrency is not None:
+            return None
+        return parse_request(data, MOST_HEAD)
+
+    def _serve_plain(self, request: PlainRequest, data: bytes) -> None:
+        """Serve a plain request as uvicorn serves the ones that h11 has read."""
+        self._unset_keepalive_if_required()
+        path, _, query = request.target.partition(b"?")
+        self.headers = request.headers
+        self.scope = {
+            "type": "http",
+            "asgi": {"version": self.asgi_version, "spec_version": "2.3"},
+            "http_version": "1.1",
+            "server": self.server,
+            "client": self.client,
+            "scheme": self.scheme,  # type: ignore[typeddict-item]
+            "method": request.method,
+            "root_path": self.root_path,
+            "path": self.root_path + unquote(path.decode("ascii")),
+            "raw_path": self.root_path.encode("ascii") + path,
+            "query_string": query,
+            "headers": request.headers,
+            "state": self.app_state.copy(),
+        }
+        self.cycle = PlainCycle(
+            request,
+            data,
+            scope=self.scope,
+            conn=self.conn,
+            transport=self.transport,
+            flow=self.flow,
+            logger=self.logger,
+            access_logger=self.access_logger,
+            access_log=False,
+            default_headers=self.server_state.default_headers,
+            message_event=asyncio.Event(),
+            on_response=self.on_response_complete,
+        )
+        task = self.loop.create_task(self.cycle.run_asgi(self.app))
+        task.add_done_callback(self.tasks.discard)
+        self.tasks.add(task)
 
     def send_400_response(self, msg: str) -> None:
         """Answer 400 and end the connection: after a malformed request its framing is lost.
@@ -144,7 +204,19 @@ class _Connection(H11Protocol):
     def on_response_complete(self) -> None:
         """Wait for another request."""
         self.since = steady()
-        super().on_response_complete()
+        cycle = self.cycle
+        if not isinstance(cycle, PlainCycle) or not cycle.is_plain:
+            super().on_response_complete()
+            return
+        self.server_state.total_requests += 1
+        if self.transport.is_closing():
+            return
+        # No timer of uvicorn's for each request: `on_tick` ends idle connections too.
+        self.flow.resume_reading()
+        following = cycle.take_next()
+        if following:
+            self.conn.receive_data(following)
+            self.handle_events()
 
     def wait(self) -> Wait | None:
         """Return its wait for the client, None while it is being answered."""

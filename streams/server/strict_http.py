@@ -16,7 +16,8 @@ _FOLDED: Final = re.compile(rb"\n[ \t]")
 _BARE_LINE_FEED: Final = re.compile(rb"(?<!\r)\n")
 _LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*([^\r\n]*?)[ \t]*\r?(?=\n)", re.IGNORECASE)
 _ABSOLUTE: Final = re.compile(rb"https?://", re.IGNORECASE)
-_AUTHORITY: Final = re.compile(r"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
+AUTHORITY: Final = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~%-]+)(?::[0-9]*)?")
+"""The values that Host may have."""
 
 
 class StrictConnection(h11.Connection):
@@ -77,7 +78,7 @@ def _checked(request: h11.Request, head: bytes) -> h11.Request:
     if len(lengths) > 1 or any(not length.isdigit() for length in lengths):
         _refuse("Content-Length must be one number")
     hosts = [value for name, value in request.headers if name == b"host" and value]
-    if any(_AUTHORITY.fullmatch(host.decode("latin-1")) is None for host in hosts):
+    if any(AUTHORITY.fullmatch(host) is None for host in hosts):
         _refuse("Host must be a name or an address, with or without a port")
     if _ABSOLUTE.match(request.target):
         return _in_origin_form(request)
@@ -90,7 +91,7 @@ def _in_origin_form(request: h11.Request) -> h11.Request:
     """Return a request for an absolute address as one for its path, with that address's host."""
     _, _, rest = request.target.decode("ascii").partition("//")
     authority = re.split(r"[/?]", rest, maxsplit=1)[0]
-    if _AUTHORITY.fullmatch(authority) is None:
+    if AUTHORITY.fullmatch(authority.encode("ascii")) is None:
         _refuse("the target must name a host, without a user")
     path = rest.removeprefix(authority)
     headers = [
