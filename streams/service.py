@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from accountant.advice.preview import Preview
+from accountant.errors import BudgetError
 from accountant.partition import hash_of
 from accountant.policy import Policy
 from accountant.records import Decision, Source
@@ -76,6 +77,23 @@ class Service(Protocol):
         Args:
             checked: the result of `inputs.check` for this body, where the caller has it already;
                 the body is canonical then, and nothing reads it again.
+        """
+        ...
+
+    async def submit_many(
+        self,
+        bodies: Sequence[bytes],
+        *,
+        wait: float,
+        checked: Sequence[CheckedInput | None] | None = None,
+    ) -> list[Answer | BudgetError]:
+        """Append requests in their order, and wait at most `wait` seconds for all decisions.
+
+        Each is decided as if `submit` had it alone. Nothing is raised for one of them.
+
+        Args:
+            checked: for each body what `submit` takes; None for none.
+        Returns: for each body, in order, its answer, or the error that `submit` would raise.
         """
         ...
 

@@ -85,10 +85,69 @@ class LoopWaiter:
             self.future.set_result(decided)
 
 
-_Settled = tuple[LoopWaiter, EncodedDecision | None, Exception | None]
+Settled = tuple[int | None, EncodedDecision] | Exception | None
+"""A body's offset and decision, or the error in their place; None while it is undecided."""
 
 
-def _call(loop: asyncio.AbstractEventLoop, settled: list[_Settled]) -> None:
+class BatchWaiter:
+    """A coroutine that waits for the decisions of many bodies, and is woken once for all of them.
+
+    Attributes:
+        found: what became of each body. Only the waiter's loop changes it.
+    """
+
+    def __init__(self, count: int) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.found: list[Settled] = [None] * count
+        self._missing = count
+        self._is_complete: asyncio.Future[None] = self.loop.create_future()
+
+    def place(self, index: int) -> BatchPlace:
+        """Return the waiter of the body at `index`."""
+        return BatchPlace(self, index)
+
+    async def wait(self, seconds: float) -> None:
+        """Return once every body is decided or failed, or the time is up."""
+        if self._missing:
+            await asyncio.wait([self._is_complete], timeout=seconds)
+
+    def set(self, index: int, found: Settled) -> None:
+        """Store what became of one body; runs in the waiter's loop, once for each body."""
+        self.found[index] = found
+        self._missing -= 1
+        if not self._missing:
+            self._is_complete.set_result(None)
+
+
+class BatchPlace:
+    """The waiter of one body of a batch."""
+
+    __slots__ = ("_batch", "_index", "loop", "offset")
+
+    def __init__(self, batch: BatchWaiter, index: int) -> None:
+        self._batch = batch
+        self._index = index
+        self.loop = batch.loop
+        self.offset: int | None = None
+
+    def settle(
+        self, offset: int | None, decided: EncodedDecision | None, error: Exception | None
+    ) -> None:
+        self.offset = offset
+        _call(self.loop, [(self, decided, error)])
+
+    def set(self, decided: EncodedDecision | None, error: Exception | None) -> None:
+        """Settle this body; runs in the waiter's loop."""
+        if decided is not None:
+            self._batch.set(self._index, (self.offset, decided))
+        elif error is not None:
+            self._batch.set(self._index, error)
+
+
+_InLoop = tuple[LoopWaiter | BatchPlace, EncodedDecision | None, Exception | None]
+
+
+def _call(loop: asyncio.AbstractEventLoop, settled: list[_InLoop]) -> None:
     def settle() -> None:
         for waiter, decided, error in settled:
             waiter.set(decided, error)
@@ -155,8 +214,18 @@ class InputQueue:
         Raises: Unavailable: too many are waiting.
         """
         if self._waiting.qsize() >= self._most:
-            raise Unavailable(f"{self._most} requests are waiting already: retry later")
+            raise self._no_room()
         self._waiting.put(entry)
+
+    def put_many(self, entries: Sequence[QueuedBody]) -> list[Unavailable]:
+        """Queue bodies in their order; return an error for each last one without room."""
+        room = max(0, self._most - self._waiting.qsize())
+        for entry in entries[:room]:
+            self._waiting.put(entry)
+        return [self._no_room() for _ in entries[room:]]
+
+    def _no_room(self) -> Unavailable:
+        return Unavailable(f"{self._most} requests are waiting already: retry later")
 
     def wake(self) -> None:
         """Let `gather` return early."""
@@ -205,10 +274,10 @@ class InputQueue:
 
     def answer(self, decided: Sequence[tuple[Input, EncodedDecision]]) -> None:
         """Settle the callers of the inputs taken last with their decisions, in order."""
-        by_loop: dict[asyncio.AbstractEventLoop, list[_Settled]] = {}
+        by_loop: dict[asyncio.AbstractEventLoop, list[_InLoop]] = {}
         for _, encoded in decided:
             offset, waiter = self._taken.popleft()
-            if isinstance(waiter, LoopWaiter):
+            if isinstance(waiter, LoopWaiter | BatchPlace):
                 waiter.offset = offset
                 by_loop.setdefault(waiter.loop, []).append((waiter, encoded, None))
             else:

@@ -14,7 +14,7 @@ from typing import Any, Final, NoReturn, TypeVar
 import apsw
 
 from accountant.advice.preview import Preview, preview
-from accountant.errors import LogDamaged
+from accountant.errors import BudgetError, LogDamaged
 from accountant.limits.applicable_limits import team_of
 from accountant.limits.state import limit_state_of
 from accountant.limits.store import LimitTable
@@ -249,6 +249,16 @@ class FileReader:
         Raises: Refused.
         """
         raise Refused(_READ_ONLY)
+
+    async def submit_many(
+        self,
+        bodies: Sequence[bytes],
+        *,
+        wait: float,
+        checked: Sequence[CheckedInput | None] | None = None,
+    ) -> list[Answer | BudgetError]:
+        """Refuse each: this service decides nothing."""
+        return [Refused(_READ_ONLY) for _ in bodies]
 
     async def find(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         return await self._in_thread(self._find, dataset, caller, request_id)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Final, Self
 
 from accountant.advice.preview import Preview
+from accountant.errors import BudgetError
 from accountant.partition import Partition
 from accountant.partition.decide import decide as decide_record
 from accountant.partition.ids import id_key
@@ -40,7 +41,14 @@ from streams.embedded.file_ownership import OwnedFile, own_file
 from streams.embedded.journal import SqliteJournal
 from streams.embedded.live_limits import LiveLimits
 from streams.embedded.live_views import LiveViews
-from streams.embedded.queue import InputQueue, LoopWaiter, QueuedBody, ThreadWaiter
+from streams.embedded.queue import (
+    BatchWaiter,
+    InputQueue,
+    LoopWaiter,
+    QueuedBody,
+    Settled,
+    ThreadWaiter,
+)
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
 from streams.index import UsageReader, index_path
@@ -225,6 +233,32 @@ class EmbeddedService:
             return Answer(decision=None, partition=0, offset=waiter.offset)
         value, digest = decided.value, decided.digest
         return Answer(decision=value, partition=0, offset=waiter.offset, digest=digest)
+
+    async def submit_many(
+        self,
+        bodies: Sequence[bytes],
+        *,
+        wait: float,
+        checked: Sequence[CheckedInput | None] | None = None,
+    ) -> list[Answer | BudgetError]:
+        """Implement `Service.submit_many`: one wait for all decisions, in few commits."""
+        if not bodies:
+            return []
+        waiter, now = BatchWaiter(len(bodies)), self._clock.now()
+        known = [None] * len(bodies) if checked is None else checked
+        entries = [
+            QueuedBody("requests", body, now, waiter.place(i), each)
+            for i, (body, each) in enumerate(zip(bodies, known, strict=True))
+        ]
+        try:
+            refused = self._writer.submit_many(entries)
+        except Unavailable as error:
+            return [error] * len(bodies)
+        for i, failed in enumerate(refused, len(bodies) - len(refused)):
+            waiter.set(i, failed)
+        if wait > 0:
+            await waiter.wait(wait)
+        return list(map(_answer_of, waiter.found))
 
     def find_sync(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         """Call `find` in this thread."""
@@ -461,3 +495,14 @@ class EmbeddedService:
     def _reached_thresholds(self) -> list[Alert]:
         partition = self._writer.partition
         return [] if partition is None else alerts_of_state(partition)
+
+
+def _answer_of(settled: Settled) -> Answer | BudgetError:
+    if settled is None:
+        return Answer(decision=None, partition=0)
+    if isinstance(settled, Exception):
+        if isinstance(settled, BudgetError):
+            return settled
+        raise settled
+    offset, decided = settled
+    return Answer(decision=decided.value, partition=0, offset=offset, digest=decided.digest)

@@ -163,11 +163,7 @@ class Writer:
             in_caller_thread: decide the body before this returns, unless another thread decides.
         Raises: Unavailable: the writer has ended, the clock is wrong, or too many bodies wait.
         """
-        if self.fatal is not None or self._runner.is_stopping:
-            raise Unavailable(error_text(self.fatal) if self.fatal else "the ledger is closed")
-        trouble = self._trouble_now()
-        if isinstance(trouble, ClockOutOfRange):
-            raise Unavailable(error_text(trouble))
+        self._check_decides()
         if in_caller_thread and not len(self._inbox) and self._lock.acquire(blocking=False):
             try:
                 if isinstance(self._at, NextBatch) and not self._inbox.gathered:
@@ -176,6 +172,24 @@ class Writer:
             finally:
                 self._lock.release()
         self._inbox.put(entry)
+
+    def submit_many(self, entries: Sequence[QueuedBody]) -> list[Unavailable]:
+        """Have bodies decided in their order; their waiters are settled then.
+
+        Returns: an error for each of the last bodies for which the queue has no room; their
+            waiters are not settled.
+        Raises: Unavailable: the writer has ended, or the clock is wrong; no waiter is settled.
+        """
+        self._check_decides()
+        return self._inbox.put_many(entries)
+
+    def _check_decides(self) -> None:
+        """Check that bodies can be decided. Raises: Unavailable."""
+        if self.fatal is not None or self._runner.is_stopping:
+            raise Unavailable(error_text(self.fatal) if self.fatal else "the ledger is closed")
+        trouble = self._trouble_now()
+        if isinstance(trouble, ClockOutOfRange):
+            raise Unavailable(error_text(trouble))
 
     @property
     def reasons(self) -> Sequence[str]:

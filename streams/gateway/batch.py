@@ -3,25 +3,25 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from typing import Any, Final, cast
 
 import msgspec
-from litestar import Response, post
+from litestar import post
 from litestar.response.base import ASGIResponse
 from litestar.types import Receive, Scope, Send
 
-from accountant.records import MechanismRequest, encode
 from accountant.records.inputs import Undecodable
 from accountant.records.outcomes import Reason
 from streams.auth.principal import principal_of
 from streams.errors import Unavailable
+from streams.gateway.batch_lines import Line, LineGroup
 from streams.gateway.contract.openapi import BatchOperation
-from streams.gateway.submit import submit_body, wait_of, wrong_content_type
+from streams.gateway.submit import wait_of, wrong_content_type
 from streams.http.context import HttpRequest, context_of
-from streams.http.problems import NDJSON, PROBLEM_JSON, HTTPProblem, oversize, problem, response_to
-from streams.http.request_quota import quota_of
+from streams.http.problems import NDJSON, HTTPProblem, oversize, problem
 from streams.ndjson import LineSplitter
 from streams.trace_context import current_exchange
 
@@ -38,11 +38,8 @@ MAX_BATCHES_OF_ONE: Final = 4
 _MEDIA_TYPES: Final = (NDJSON, "application/ndjson")
 _PIECE_BYTES: Final = 65_536
 _RETRY_AFTER_S: Final = 1
-_LINE_END: Final = b"\n"
 _TOO_MANY_LINES: Final = f"the body must have at most {MAX_LINES:,} lines: the rest was not decided"
 _TOO_LONG: Final = f"the body must be at most {MAX_BATCH_BYTES} bytes"
-
-_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
 
 
 @post(
@@ -184,7 +181,7 @@ class _Batch:
         self._body = _Body(request)
         self._max_line = context_of(request).settings.most_body
         self._wait = wait_of(request.headers.get("prefer"))
-        self._lines: deque[asyncio.Task[bytes]] = deque()
+        self._groups: deque[asyncio.Task[bytes]] = deque()
         self._undecided = 0
         self._held = 0
         self._has_room = asyncio.Event()
@@ -196,11 +193,11 @@ class _Batch:
         """Yield the responses in the order of the lines, those that are ready as one piece."""
         self._reading = asyncio.create_task(self._read_lines(), name="lines of a batch")
         self._reading.add_done_callback(lambda _: self._has_news.set())
-        while (self._lines or not self._reading.done()) and not self._is_cut:
+        while (self._groups or not self._reading.done()) and not self._is_cut:
             self._has_news.clear()
             ready, size = list[bytes](), 0
-            while self._lines and self._lines[0].done() and size < _PIECE_BYTES:
-                ready.append(self._lines.popleft().result())
+            while self._groups and self._groups[0].done() and size < _PIECE_BYTES:
+                ready.append(self._groups.popleft().result())
                 size += len(ready[-1])
             if not ready:
                 await self._has_news.wait()
@@ -212,7 +209,7 @@ class _Batch:
 
     async def close(self) -> None:
         """Stop. A line that was appended is still decided."""
-        tasks: list[asyncio.Task[Any]] = [*self._lines]
+        tasks: list[asyncio.Task[Any]] = [*self._groups]
         if self._reading is not None:
             tasks.append(self._reading)
         for task in tasks:
@@ -221,28 +218,46 @@ class _Batch:
 
     async def _read_lines(self) -> None:
         number, exchange = 0, current_exchange()
-        async for line in self._each_line():
-            number += 1
-            if exchange is not None:
-                exchange.lines = number
-            if number > MAX_LINES:
-                # Read on to the end: closing the connection now could lose sent responses.
-                if number == MAX_LINES + 1:
-                    self._add(0, self._reject(oversize(_TOO_MANY_LINES)))
-                continue
-            while self._undecided >= MAX_UNDECIDED or self._held >= MAX_HELD_BYTES:
-                self._has_room.clear()
-                await self._has_room.wait()
-            if isinstance(line, Response):
-                self._add(0, self._reject(line))
-            else:
-                self._add(len(line), self._decide(line, is_first=number == 1))
-            await asyncio.sleep(0)  # starts the line's task, so that lines are appended in order
+        async for lines in self._each_piece():
+            group = self._new_group()
+            for line in lines:
+                number += 1
+                if exchange is not None:
+                    exchange.lines = number
+                if number > MAX_LINES:
+                    # Read on to the end: closing the connection now could lose sent responses.
+                    if number == MAX_LINES + 1:
+                        await group.add(oversize(_TOO_MANY_LINES), is_first=False)
+                    continue
+                if self._is_full(group):
+                    await self._start(group)
+                    await self._until_room()
+                    group = self._new_group()
+                await group.add(line, is_first=number == 1)
+            await self._start(group)
 
-    async def _each_line(self) -> AsyncIterator[bytes | Response[bytes]]:
-        """Yield each line, or the problem in its place. Nothing of an incomplete body's last line.
+    def _new_group(self) -> LineGroup:
+        return LineGroup(self._request, self._wait)
 
-        A line that a cut has shortened may still be valid JSON.
+    def _is_full(self, group: LineGroup) -> bool:
+        undecided, held = self._undecided + len(group), self._held + group.size
+        return undecided >= MAX_UNDECIDED or held >= MAX_HELD_BYTES
+
+    async def _start(self, group: LineGroup) -> None:
+        """Have the lines of a group decided; groups are appended in the order of these calls."""
+        if group:
+            self._add(group)
+            await asyncio.sleep(0)  # starts the group's task
+
+    async def _until_room(self) -> None:
+        while self._undecided >= MAX_UNDECIDED or self._held >= MAX_HELD_BYTES:
+            self._has_room.clear()
+            await self._has_room.wait()
+
+    async def _each_piece(self) -> AsyncIterator[Iterator[Line]]:
+        """Yield the lines that each piece of the body completes, with problems in their places.
+
+        Nothing of an incomplete body's last line: shortened by a cut, it may still be valid JSON.
         """
         splitter, size = LineSplitter(self._max_line), 0
         too_long = oversize(f"the body must be at most {self._max_line} bytes")
@@ -250,54 +265,26 @@ class _Batch:
         while piece is not None:
             size += len(piece.content)
             if size > MAX_BATCH_BYTES:
-                yield oversize(f"{_TOO_LONG}: the rest was not decided")
+                yield iter([oversize(f"{_TOO_LONG}: the rest was not decided")])
                 return
-            for line in splitter.feed(piece.content):
-                yield too_long if line is None else line
+            lines = splitter.feed(piece.content)
+            found = itertools.chain(lines, splitter.end()) if piece.is_last else lines
+            yield (too_long if line is None else line for line in found)
             if piece.is_last:
-                for line in splitter.end():
-                    yield too_long if line is None else line
                 return
             piece = await self._body.read()
         self._is_cut = True
 
-    def _add(self, size: int, response: Any) -> None:
-        task: asyncio.Task[bytes] = asyncio.create_task(response)
-        self._lines.append(task)
-        self._undecided += 1
-        self._held += size
+    def _add(self, group: LineGroup) -> None:
+        task = asyncio.create_task(group.decide())
+        self._groups.append(task)
+        self._undecided += len(group)
+        self._held += group.size
 
         def count(done: asyncio.Task[bytes]) -> None:
-            self._undecided -= 1
-            self._held += (0 if done.cancelled() else len(done.result())) - size
+            self._undecided -= len(group)
+            self._held += (0 if done.cancelled() else len(done.result())) - group.size
             self._has_room.set()
             self._has_news.set()
 
         task.add_done_callback(count)
-
-    async def _reject(self, response: Response[bytes]) -> bytes:
-        return _line_of(response)
-
-    async def _decide(self, line: bytes, *, is_first: bool) -> bytes:
-        """Return the response to one line. The request itself was counted for its first line."""
-        quota = quota_of(self._request)
-        refused = None if quota is None or is_first else quota.charge()
-        if refused is not None:
-            return _line_of(refused)
-        try:
-            response = await submit_body(
-                self._request, "requests", line, MechanismRequest, wait=self._wait
-            )
-        except Exception as error:
-            response = response_to(self._request, error)
-        return _line_of(response)
-
-
-def _line_of(response: Response[bytes]) -> bytes:
-    """Return a response as one line; a problem includes what its header Retry-After says."""
-    after = response.headers.get("Retry-After")
-    if after is None or response.media_type != PROBLEM_JSON:
-        return response.content + _LINE_END
-    members = _members(response.content)
-    members["retry_after"] = msgspec.Raw(after.encode())
-    return encode(members) + _LINE_END

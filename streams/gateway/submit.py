@@ -244,16 +244,11 @@ async def submit_body(
     # Append exactly the checked bytes: the processor does not check a body again.
     body = canonical(received)
     checked = check(source, body)
-    _check_kind(checked, kind, dataset)
+    check_kind(checked, kind, dataset)
     await check_may_send(request, checked.body)
     service = context_of(request).service
     answer = await service.submit(source, body, wait=wait, checked=checked)
-    where = _location(checked)
-    if answer.decision is None:
-        pending = {"status": "pending", "location": where}
-        headers = {"Location": where, "Retry-After": "1"}
-        return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
-    return await _response_to(request, answer, checked, where, replays=replays)
+    return await answer_response(request, answer, checked, replays=replays)
 
 
 def wrong_content_type(
@@ -293,11 +288,14 @@ def wrong_content_type(
     return None
 
 
-def _check_kind(
-    checked: CheckedInput,
-    kind: type[Body],
-    dataset: str | None,
-) -> None:
+def check_kind(checked: CheckedInput, kind: type[Body], dataset: str | None = None) -> None:
+    """Check that a record may be sent to an address.
+
+    Args:
+        kind: the only kind of record allowed there.
+        dataset: the dataset in the address, if it has one.
+    Raises: RequestInvalid.
+    """
     body = checked.body
     if not isinstance(body, kind):
         rule = f"must be {kind.__struct_config__.tag} at this address"
@@ -311,11 +309,20 @@ def _location(checked: CheckedInput) -> str:
     return f"/datasets/{body.dataset}/requests/{body.request_id}?analyst={quote(checked.caller)}"
 
 
-async def _response_to(
-    request: HttpRequest, answer: Answer, checked: CheckedInput, where: str, *, replays: bool
+async def answer_response(
+    request: HttpRequest, answer: Answer, checked: CheckedInput, *, replays: bool = False
 ) -> Response[bytes]:
-    decision = answer.decision
-    assert decision is not None
+    """Return the response to a submitted record: its decision as the caller may see it, or 202.
+
+    Args:
+        replays: answer a repeat with the first decision, where the caller may see it.
+    Raises: HTTPProblem: the caller may not know the decision.
+    """
+    decision, where = answer.decision, _location(checked)
+    if decision is None:
+        pending = {"status": "pending", "location": where}
+        headers = {"Location": where, "Retry-After": "1"}
+        return Response(encode(pending), status_code=202, media_type=JSON, headers=headers)
     header = decode_header(decision)
     shows_totals = bool(bytes(header.totals)) or bool(header.parts)
     access = check_may_know(request, checked.body, header.outcome, shows_totals=shows_totals)

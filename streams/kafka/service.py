@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Final, Self
 
 from accountant.advice.preview import Preview
+from accountant.errors import BudgetError
 from accountant.limits.wire import LevelRow
 from accountant.partition.ids import decode_identity
 from accountant.policy import Policy
@@ -165,6 +167,23 @@ class KafkaService:
             return await self._submit(source, body, dataset, partition, wait)
         finally:
             self._waiting -= 1
+
+    async def submit_many(
+        self,
+        bodies: Sequence[bytes],
+        *,
+        wait: float,
+        checked: Sequence[CheckedInput | None] | None = None,
+    ) -> list[Answer | BudgetError]:
+        known = [None] * len(bodies) if checked is None else checked
+        pairs = zip(bodies, known, strict=True)
+        calls = [self.submit("requests", body, wait=wait, checked=each) for body, each in pairs]
+        found = list[Answer | BudgetError]()
+        for each in await asyncio.gather(*calls, return_exceptions=True):
+            if isinstance(each, BaseException) and not isinstance(each, BudgetError):
+                raise each
+            found.append(each)
+        return found
 
     async def _submit(
         self, source: Source, body: bytes, dataset: str, partition: int, wait: float

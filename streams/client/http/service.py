@@ -192,9 +192,13 @@ class HttpService:
         raise self._to_exception(response.status_code, problem)
 
     async def submit_many(
-        self, bodies: Sequence[bytes], *, wait: float
+        self,
+        bodies: Sequence[bytes],
+        *,
+        wait: float,
+        checked: Sequence[CheckedInput | None] | None = None,
     ) -> list[Answer | BudgetError]:
-        """Send requests in batches; return an answer or an error for each, in order.
+        """Implement `Service.submit_many`: send requests in batches.
 
         Args:
             bodies: at most `BATCH_LINES`, without line ends.

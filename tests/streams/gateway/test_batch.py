@@ -140,6 +140,16 @@ def test_an_empty_line_gets_a_problem_of_its_own(server: LocalServer) -> None:
     ]
 
 
+def test_white_space_around_a_line_is_not_in_the_log(server: LocalServer, file: Path) -> None:
+    body = msgspec.json.encode(request(server.clock))
+    found = rows(send(server, lines(b" " + body + b" \t\r", body, b"\r " + body)))
+    assert [kind(row) for row in found] == ["granted", "repeated", "repeated"]
+    log = list(read_decisions(file))
+    assert sum(b'"request":' + body + b"}" in value or body in value for value in log) == 3
+    assert not any(b'"request": ' in value for value in log)
+    assert audit(log).ok
+
+
 def test_a_thousand_lines_are_decided_and_the_next_ones_are_not(server: LocalServer) -> None:
     bodies = [tiny(server) for _ in range(batch.MAX_LINES + 5)]
     before = server.last_sequence()
