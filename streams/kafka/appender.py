@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Final
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
 
 from aiokafka import AIOKafkaProducer
 from aiokafka.errors import OutOfOrderSequenceNumber
 
+from accountant.errors import BudgetError
 from accountant.records import Source
 from streams.errors import Refused, Unavailable
 from streams.kafka.deployment import Deployment
@@ -20,6 +23,15 @@ from streams.trace_context import current_exchange
 _ACK_S: Final = 10.0
 _STOP_S: Final = 1.0
 _FLUSH_S: Final = 5.0
+_BATCH_BYTES: Final = 65_536  # as long as the longest body, so every topic that takes one takes it
+
+
+class KeyedBody(NamedTuple):
+    """A body, and where it belongs."""
+
+    body: bytes
+    key: bytes
+    partition: int
 
 
 class Appender:
@@ -29,6 +41,8 @@ class Appender:
         self._deployment = deployment
         self._producer: Any = None
         self._renewing = asyncio.Lock()
+        # One call at a time appends batches to a partition, so that calls stay in order.
+        self._ordered = defaultdict[int, asyncio.Lock](asyncio.Lock)
 
     async def start(self) -> None:
         """Connect.
@@ -51,6 +65,7 @@ class Appender:
                 request_timeout_ms=8_000,
                 retry_backoff_ms=50,
                 linger_ms=0,
+                max_batch_size=_BATCH_BYTES,
             )
         )
         with translate_errors():
@@ -89,6 +104,62 @@ class Appender:
             raise
         return int(metadata.offset)
 
+    async def append_many(
+        self,
+        source: Source,
+        records: Sequence[KeyedBody],
+        on_append: Callable[[int, int], None],
+    ) -> dict[int, BudgetError]:
+        """Append bodies as few batches of each partition, in their order within it.
+
+        Args:
+            on_append: called with a body's place among the records and its offset, once every
+                in-sync replica has it.
+        Returns: for the place of each body that the topic may or may not hold, the error.
+        """
+        producer, failed = self._producer, dict[int, BudgetError]()
+        if producer is None:
+            error = Unavailable("not connected: retry with the same bytes")
+            return dict.fromkeys(range(len(records)), error)
+        exchange = current_exchange()
+        headers = [] if exchange is None else exchange.headers()
+        until = asyncio.get_running_loop().time() + _ACK_S
+        by_partition: dict[int, list[int]] = {}
+        for place, record in enumerate(records):
+            by_partition.setdefault(record.partition, []).append(place)
+
+        async def append(partition: int, places: list[int]) -> None:
+            async with self._ordered[partition]:
+                for batch, first, count in _batches(producer, records, places, headers):
+                    try:
+                        topic = self._deployment.topics.of(source)
+                        offset = await self._send(producer, topic, batch, partition, until)
+                    except BudgetError as error:
+                        failed.update(dict.fromkeys(places[first : first + count], error))
+                    else:
+                        for i in range(count):
+                            on_append(places[first + i], offset + i)
+
+        await asyncio.gather(*[append(*each) for each in by_partition.items()])
+        return failed
+
+    async def _send(
+        self, producer: Any, topic: str, batch: Any, partition: int, until: float
+    ) -> int:
+        """Append a batch; return the offset of its first record.
+
+        Raises: as `append`.
+        """
+        try:
+            with translate_errors():
+                async with asyncio.timeout_at(until):
+                    sent = await producer.send_batch(batch, topic, partition=partition)
+                    return int((await sent).offset)
+        except Unavailable as error:
+            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
+                await self._renew(producer)
+            raise
+
     async def _renew(self, spent: AIOKafkaProducer) -> None:
         """Replace the producer, unless another call has done so already.
 
@@ -105,3 +176,20 @@ class Appender:
         producer, self._producer = self._producer, None
         if producer is not None:
             await stop(producer, within=_FLUSH_S)
+
+
+def _batches(
+    producer: Any, records: Sequence[KeyedBody], places: Sequence[int], headers: Sequence[Any]
+) -> Iterator[tuple[Any, int, int]]:
+    """Yield batches of a partition's records; of each the place in `places`, and the count."""
+    batch, first = producer.create_batch(), 0
+    for i, place in enumerate(places):
+        record = records[place]
+        added = {"timestamp": None, "key": record.key, "value": record.body, "headers": headers}
+        if batch.append(**added) is None:
+            batch.close()
+            yield batch, first, i - first
+            batch, first = producer.create_batch(), i
+            batch.append(**added)  # an empty batch takes a record of any size
+    batch.close()
+    yield batch, first, len(places) - first

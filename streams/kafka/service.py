@@ -38,12 +38,13 @@ from streams.broadcast import Broadcast, Subscription
 from streams.clock import Clock, SystemClock
 from streams.dataset_reads import overview_of, usage_of, why_of_dataset
 from streams.errors import JournalFault, Refused, Unavailable
-from streams.kafka.appender import Appender
+from streams.kafka.appender import Appender, KeyedBody
 from streams.kafka.deployment import Deployment
 from streams.kafka.follower.limits import FollowerLimits
 from streams.kafka.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.follower.tail import Tail
 from streams.kafka.genesis import check_placement
+from streams.kafka.pending_batch import PendingBatch, PendingPlace
 from streams.kafka.topics import check_partition_counts
 from streams.kafka.usage import KafkaUsage
 from streams.reservation_reads import reservations_of
@@ -87,7 +88,7 @@ class KafkaService:
             self._members, self._clock, deployment.partitions, deployment.placement
         )
         self._appender = Appender(deployment)
-        self._pending: dict[InputPosition, asyncio.Future[bytes]] = {}
+        self._pending: dict[InputPosition, asyncio.Future[bytes] | PendingPlace] = {}
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended](_MAX_BATCHES)
         self._alerts = Broadcast[Alert]()
@@ -160,7 +161,7 @@ class KafkaService:
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
         if len(self._pending) >= MAX_PENDING:
-            raise Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
+            raise _too_many()
         self._waiting += 1
         self._wanted.set()
         try:
@@ -175,15 +176,56 @@ class KafkaService:
         wait: float,
         checked: Sequence[CheckedInput | None] | None = None,
     ) -> list[Answer | BudgetError]:
-        known = [None] * len(bodies) if checked is None else checked
-        pairs = zip(bodies, known, strict=True)
-        calls = [self.submit("requests", body, wait=wait, checked=each) for body, each in pairs]
-        found = list[Answer | BudgetError]()
-        for each in await asyncio.gather(*calls, return_exceptions=True):
-            if isinstance(each, BaseException) and not isinstance(each, BudgetError):
-                raise each
-            found.append(each)
-        return found
+        """Implement `Service.submit_many`: few appends, and one wait for all decisions."""
+        if self._tail.trouble:
+            return [Unavailable(self._tail.trouble) for _ in bodies]
+        room = max(0, MAX_PENDING - len(self._pending))
+        self._waiting += 1
+        self._wanted.set()
+        try:
+            known = [None] * len(bodies) if checked is None else checked
+            records = list(map(self._keyed, bodies[:room], known[:room]))
+            answers = [] if not records else await self._submit_many(records, wait)
+        finally:
+            self._waiting -= 1
+        return [*answers, *[_too_many() for _ in bodies[room:]]]
+
+    def _keyed(self, body: bytes, checked: CheckedInput | None) -> KeyedBody:
+        dataset = decode_identity(body).dataset if checked is None else checked.body.dataset
+        deployment = self._deployment
+        return KeyedBody(body, deployment.key_of(dataset), deployment.partition_of(dataset))
+
+    async def _submit_many(
+        self, records: Sequence[KeyedBody], wait: float
+    ) -> list[Answer | BudgetError]:
+        batch = PendingBatch(len(records))
+        positions: dict[int, InputPosition] = {}
+
+        def follow(place: int, offset: int) -> None:
+            position = positions[place] = records[place].partition, "requests", offset
+            decision = self._recent.by_position.get(position)
+            if decision is None:
+                self._pending[position] = PendingPlace(batch, place)
+            else:
+                batch.settle(place, decision)
+
+        try:
+            failed = await self._appender.append_many("requests", records, follow)
+            for place, error in failed.items():
+                batch.settle(place, error)
+            if wait > 0:
+                await batch.wait(wait)
+        finally:
+            for position in positions.values():
+                self._pending.pop(position, None)
+        answers = list[Answer | BudgetError]()
+        for place, (record, found) in enumerate(zip(records, batch.found, strict=True)):
+            if isinstance(found, BudgetError):
+                answers.append(found)
+            else:
+                offset = positions[place][2]
+                answers.append(Answer(decision=found, partition=record.partition, offset=offset))
+        return answers
 
     async def _submit(
         self, source: Source, body: bytes, dataset: str, partition: int, wait: float
@@ -432,6 +474,10 @@ class KafkaService:
             self._alerts.send(crossed)
         self._recent.forget_old()
         return False
+
+
+def _too_many() -> Unavailable:
+    return Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
 
 
 def _branch_of(value: bytes) -> int:

@@ -15,9 +15,7 @@ from accountant.records.inputs import check
 from streams.client.http.service import HttpService
 from streams.clock import SystemClock
 from streams.embedded.read_only import FileReader
-from streams.embedded.service import EmbeddedService
-from streams.errors import Refused, Unavailable
-from streams.kafka.service import KafkaService
+from streams.errors import Refused
 from streams.service import Answer, Service
 from tests.streams.gateway.local_server import LocalServer
 from tests.streams.test_usage_contract import InFile, OnKafka, open_two
@@ -150,13 +148,6 @@ async def test_a_call_that_is_given_up_loses_nothing(ledger: Service) -> None:
     assert view is not None
     assert view.totals is not None
     assert view.totals["epsilon"] == "0.01"
-
-
-async def test_a_closed_ledger_answers_each_with_its_error(ledger: Service) -> None:
-    await ledger.close()
-    if isinstance(ledger, EmbeddedService | KafkaService):
-        found = await send(ledger, [asked(0), asked(1)])
-        assert [type(each) for each in found] == [Unavailable] * 2
 
 
 async def test_a_file_that_is_only_read_refuses_each(tmp_path: Path) -> None:

@@ -97,3 +97,11 @@ async def test_when_the_time_is_up_they_are_undecided_and_stay_queued(
         again = [outcome(each) for each in await service.submit_many(sent, wait=20)]
     assert again == ["repeated"] * 20
     await service.close()
+
+
+async def test_a_closed_ledger_fails_each(file: Path, clock: TestClock) -> None:
+    service = opened(file, clock)
+    await service.close()
+    found = await service.submit_many(bodies(clock, 2), wait=1)
+    assert [type(each) for each in found] == [Unavailable] * 2
+    assert "closed" in str(found[0])
