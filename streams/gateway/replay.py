@@ -39,9 +39,9 @@ class _WithFirst(msgspec.Struct):
 _decode_first = msgspec.json.Decoder(_WithFirst).decode
 
 
-def asks_for_replay(request: HttpRequest) -> bool:
-    """Whether a request prefers the first decision to a repeat."""
-    return _REPLAY.search(", ".join(request.headers.getall("prefer", []))) is not None
+def asks_for_replay(prefer: str) -> bool:
+    """Whether a request prefers the first decision to a repeat, by its header Prefer."""
+    return _REPLAY.search(prefer) is not None
 
 
 async def replay_of(

@@ -73,7 +73,7 @@ async def submit_request(request: HttpRequest) -> Response[bytes]:
     `Preference-Applied` and `Privacy-Replayed: true`. Run no mechanism on a response so marked:
     the original may have been received, too.
     """
-    replays = asks_for_replay(request)
+    replays = asks_for_replay(", ".join(request.headers.getall("prefer", [])))
     return await _submit(request, "requests", MechanismRequest, replays=replays)
 
 

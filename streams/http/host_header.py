@@ -28,6 +28,11 @@ def is_loopback(host: str) -> bool:
         return False
 
 
+def names_loopback(host: str) -> bool:
+    """Tell whether a Host header names this machine."""
+    return is_loopback(re.sub(r":[0-9]*\Z", "", host))
+
+
 def host_check(settings: Settings) -> Check | None:
     """Return the check of each request's Host header, None where other machines may connect.
 
@@ -41,7 +46,7 @@ def host_check(settings: Settings) -> Check | None:
 async def _check_host(request: Request[None, None, State]) -> Response[bytes] | None:
     """Reject a request whose Host is not this machine."""
     host = request.headers.get("host", "")
-    if is_loopback(re.sub(r":[0-9]*\Z", "", host)):
+    if names_loopback(host):
         return None
     rule = "must be localhost or a loopback address"
     return problem(421, "misdirected", f"host {rule}", field="host", rule=rule, value=host[:80])

@@ -25,6 +25,7 @@ from streams.gateway.datasets import (
     show_head,
     show_usage,
 )
+from streams.gateway.direct import answer_directly
 from streams.gateway.events import stream_events
 from streams.gateway.events.answer_stream import stream_answers
 from streams.gateway.me import show_me
@@ -126,6 +127,8 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
+    only_loopback = host_check(settings) is not None
+    answer_directly(app, most_body=settings.most_body, only_loopback=only_loopback)
     if authenticator is not None:
         count_refusals(app, shown)
     browsers = add_pages(app, settings, context.clock, authenticator)
