@@ -42,6 +42,22 @@ class GroupColumn(_Fields, frozen=True):
     values: tuple[GroupValue, ...]
 
 
+class AnswerBounds(_Fields, frozen=True):
+    """What of the data entered the statistics: declared, so that it tells nothing of the data.
+
+    Attributes:
+        rows: the most rows of a unit that entered.
+        unit: the column that names the unit of each row; left out, each row is a unit.
+        lower, upper: of a question on a number column, its bounds; a number outside them counts
+            as the nearer one.
+    """
+
+    rows: int
+    unit: str | UnsetType = UNSET
+    lower: str | UnsetType = UNSET
+    upper: str | UnsetType = UNSET
+
+
 class StatisticNoise(_Fields, frozen=True):
     """The noise of one statistic that the answer is computed from.
 
@@ -88,6 +104,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         values: the answer, group by group; a `top` has as many in each group as it asks for.
         low, high: ends of an interval around each value, () of choices.
         confidence: the probability with which an interval holds, if there are any.
+        bounds: which the values keep to.
         statistics: the noise of each statistic that the values are computed from.
         levels: of a session, all that it showed; the last one is the answer.
         stopped: of a session, its rule was reached.
@@ -113,6 +130,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
     low: tuple[str, ...] = ()
     high: tuple[str, ...] = ()
     confidence: str | UnsetType = UNSET
+    bounds: AnswerBounds | UnsetType = UNSET
     statistics: tuple[StatisticNoise, ...] = ()
     levels: tuple[ShownLevel, ...] = ()
     stopped: bool | UnsetType = UNSET

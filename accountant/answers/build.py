@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from accountant.answers.answer import (
     FAILED,
+    AnswerBounds,
     GroupColumn,
     NoisyAnswer,
     ShownLevel,
@@ -93,6 +94,7 @@ def answer_of(granted: Granted, result: Result) -> NoisyAnswer:
         low=_texts([low for low, _ in ends], places),
         high=_texts([high for _, high in ends], places),
         confidence=CONFIDENCE if ends else UNSET,
+        bounds=_bounds(checked),
         statistics=tuple([_noise_of(each, len(result.noisy) > 1) for each in result.noisy]),
     )
 
@@ -132,6 +134,17 @@ def _answer(granted: Granted) -> NoisyAnswer:
         stop=UNSET if granted.stop is None else granted.stop,
         outcome="answered",
         cost=cost_of(granted.claim, granted.noise),
+    )
+
+
+def _bounds(checked: CheckedQuestion) -> AnswerBounds:
+    """Return what of the data may enter, by schema and question alone."""
+    unit, column = checked.schema.unit, checked.column
+    return AnswerBounds(
+        rows=checked.rows,
+        unit=UNSET if unit is UNSET else unit.column,
+        lower=column.lower if isinstance(column, NumberColumn) else UNSET,
+        upper=column.upper if isinstance(column, NumberColumn) else UNSET,
     )
 
 

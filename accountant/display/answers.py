@@ -18,6 +18,7 @@ from accountant.display.numbers import spent_line
 from accountant.foreign_text import escape_text
 from accountant.questions import noise_text, question_text
 from accountant.questions.question import (
+    CountQuestion,
     HistogramQuestion,
     QuantileQuestion,
     TopQuestion,
@@ -33,20 +34,22 @@ _LABEL, _BARS, _ROW, _GAP = 160, 320, 18, 4  # of the chart, in pixels
 
 
 def answer_text(answer: NoisyAnswer) -> str:
-    """Return an answer as lines: what was asked, the values with their intervals, and the cost."""
+    """Return an answer as lines: the question, the values with intervals, the bounds, the cost."""
     title = _title(answer)
     if answer.outcome == "failed":
         return f"{title}: {answer.reason}\n{cost_line(answer)}"
     rows = [_row_cells(answer, row) for row in _first_rows(answer)]
     if len(rows) == 1 and len(rows[0]) == 1:
-        return f"{title}: {rows[0][0]}{_confidence(answer)}\n{cost_line(answer)}"
+        lines = [f"{title}: {rows[0][0]}{_confidence(answer)}"]
+        return "\n".join([*lines, *bounds_lines(answer), cost_line(answer)])
     table = [_headings(answer), *rows]
     widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
     lines = [
         "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
         for row in table
     ]
-    return "\n".join([f"{title}{_confidence(answer)}", *lines, *_rest(answer), cost_line(answer)])
+    head, rest = f"{title}{_confidence(answer)}", [*_rest(answer), *bounds_lines(answer)]
+    return "\n".join([head, *lines, *rest, cost_line(answer)])
 
 
 def answer_html(answer: NoisyAnswer) -> str:
@@ -59,7 +62,8 @@ def answer_html(answer: NoisyAnswer) -> str:
     body = "".join(_html_row(answer, row) for row in _first_rows(answer))
     rest = "".join(f"<p>{escape(each)}</p>" for each in _rest(answer))
     table = f"<table>{title}<thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
-    return f"{table}{rest}{answer_chart(answer)}{cost}"
+    bounds = "".join(f"<p>{escape(each)}</p>" for each in bounds_lines(answer))
+    return f"{table}{rest}{answer_chart(answer)}{bounds}{cost}"
 
 
 def _html_row(answer: NoisyAnswer, row: AnswerRow) -> str:
@@ -130,6 +134,21 @@ def interval_text(row: AnswerRow) -> str:
         f"{shown:f} ({low.quantize(unit, ROUND_FLOOR, _EXACT):f} "
         f"to {high.quantize(unit, ROUND_CEILING, _EXACT):f})"
     )
+
+
+def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
+    """Return the bounds that the values keep to, in one line; none of an answer without them."""
+    bounds = answer.bounds
+    if bounds is UNSET:
+        return []
+    if bounds.unit is UNSET:
+        words = "each row counts as one unit"
+    else:
+        rows = "1 row" if bounds.rows == 1 else f"{bounds.rows} rows"
+        words = f"at most {rows} per {bounds.unit}"
+    if bounds.lower is not UNSET and not isinstance(answer.question, CountQuestion):
+        words += f"; {answer.question.column} from {bounds.lower} to {bounds.upper}"
+    return [f"bounds: {escape_text(words)}"]
 
 
 def cost_line(answer: NoisyAnswer) -> str:

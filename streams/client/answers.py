@@ -14,9 +14,12 @@ from accountant.display.answers import answer_html, answer_text
 from accountant.errors import BudgetError
 from accountant.questions import Noise, Question, Stop
 from accountant.questions.question import TopQuestion
+from accountant.records.outcomes import Outcome
 from streams.client.asked_question import AskedQuestion
 from streams.client.grants import Codec
+from streams.client.notebooks.display import remaining_words
 from streams.client.notebooks.frames import arrow_table, pandas_frame
+from streams.client.reply import Reply
 from streams.client.requests import PreparedRequest, unanswered_error
 from streams.errors import Unavailable
 
@@ -72,11 +75,22 @@ class PrivateAnswer:
     Attributes:
         record: the answer as it is stored.
         dataset, request_id: of the request.
+        left: what was left of the dataset's budget once this answer was charged, by sum; empty if
+            this call did not charge it, or charged a session, which is settled later.
     """
 
-    __slots__ = ("dataset", "record", "request_id")
+    __slots__ = ("_remaining", "dataset", "left", "record", "request_id")
 
-    def __init__(self, record: NoisyAnswer) -> None:
+    def __init__(self, record: NoisyAnswer, charged: Reply | None = None) -> None:
+        """Make an answer of its record.
+
+        Args:
+            charged: the reply of the call that charged the answer, if this one did.
+        """
+        if charged is None or charged.outcome is not Outcome.GRANTED:
+            self.left, self._remaining = dict[str, Decimal](), ""
+        else:
+            self.left, self._remaining = charged.left, remaining_words(charged.decision)
         self.record = record
         self.dataset = record.dataset
         self.request_id = record.request_id
@@ -183,13 +197,16 @@ class PrivateAnswer:
         return hash(self.record.grant)
 
     def __str__(self) -> str:
-        return answer_text(self.record)
+        return "\n".join([answer_text(self.record), *self._left_lines()])
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {answer_text(self.record)}>"
 
     def _repr_html_(self) -> str:
-        return answer_html(self.record)
+        return answer_html(self.record) + "".join(f"<p>{each}</p>" for each in self._left_lines())
+
+    def _left_lines(self) -> list[str]:
+        return [f"the dataset has {self._remaining}"] if self._remaining else []
 
 
 def _numbers(texts: Sequence[str]) -> list[Any]:

@@ -256,7 +256,8 @@ class AsyncQuestions(AsyncLedgerReader):
                 return await self._wait_for_answer(call, deadline, wait)
 
             try:
-                return cast("PrivateAnswer", await release.run_async(reply, wait_for_answer))
+                answer = cast("PrivateAnswer", await release.run_async(reply, wait_for_answer))
+                return PrivateAnswer(answer.record, reply)
             except ResultMissing:  # another program was granted it
                 return await wait_for_answer()
 

@@ -253,7 +253,8 @@ class Questions(LedgerReader):
                 return self._wait_for_answer(call, deadline, wait)
 
             try:
-                return cast("PrivateAnswer", release.run(reply, wait_for_answer))
+                answer = cast("PrivateAnswer", release.run(reply, wait_for_answer))
+                return PrivateAnswer(answer.record, reply)
             except ResultMissing:  # another program was granted it
                 return wait_for_answer()
 

@@ -12,6 +12,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec import UNSET
 
 from accountant.answers import AnswerRow, GroupColumn, NoisyAnswer, failed_answer
 from accountant.display.answers import (
@@ -23,6 +24,7 @@ from accountant.display.answers import (
 )
 from tests.accountant.answers.runs import RUNS, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
+from tests.accountant.questions.schemas import CENSUS
 
 HOSTILE = "<script>alert('x')</script>\x1b&\""
 
@@ -36,7 +38,7 @@ def of(text: str, noise: str, number: int = 0) -> NoisyAnswer:
 def test_one_value_is_one_line_with_its_interval_and_cost() -> None:
     lines = answer_text(of("count where age > 65", "epsilon: 0.5", 4286)).splitlines()
     assert re.fullmatch(r"count where age > 65: 42\d\d ± 18, 95 % interval", lines[0])
-    assert lines[1:] == ["cost ε 0.5 (epsilon: 0.5)"]
+    assert lines[1:] == ["bounds: at most 3 rows per person", "cost ε 0.5 (epsilon: 0.5)"]
 
 
 def test_groups_are_a_table() -> None:
@@ -44,10 +46,32 @@ def test_groups_are_a_table() -> None:
     assert lines[0] == "count by region, smoker, 95 % intervals"
     assert lines[1].split() == ["region", "smoker", "count"]
     assert re.fullmatch(r"north +false +\d+ ± \d+", lines[2])
-    assert len(lines) == 2 + 6 + 1
+    assert len(lines) == 2 + 6 + 2
     top = answer_text(of("top(region, 2)", "epsilon: 1")).splitlines()
     assert top[1].split() == ["rank", "region"]
     assert [line.split()[0] for line in top[2:4]] == ["1", "2"]
+
+
+@pytest.mark.parametrize(
+    ("text", "bounds"),
+    [
+        ("count", "at most 3 rows per person"),
+        ("count rows 1", "at most 1 row per person"),
+        ("histogram(region)", "at most 3 rows per person"),
+        ("mean(income)", "at most 3 rows per person; income from -1000 to 250000.5"),
+        ("median(age) by smoker", "at most 3 rows per person; age from 0 to 120"),
+    ],
+)
+def test_an_answer_says_the_bounds_that_it_keeps_to(text: str, bounds: str) -> None:
+    shown = of(text, "epsilon: 1")
+    assert f"\nbounds: {bounds}\n" in answer_text(shown)
+    assert f"<p>bounds: {bounds}</p>" in answer_html(shown)
+
+
+def test_an_answer_says_that_each_row_is_a_unit() -> None:
+    question = ask("count", "epsilon: 1", schema=msgspec.structs.replace(CENSUS, unit=UNSET))
+    shown = answer(question, zeros(question), bits_of(1))
+    assert "bounds: each row counts as one unit" in answer_text(shown)
 
 
 def test_a_failed_answer_says_so() -> None:

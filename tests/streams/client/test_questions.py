@@ -25,6 +25,7 @@ from streams.client import (
     UnknownDataset,
 )
 from streams.client.notebooks import frames
+from streams.client.requests import new_id
 from streams.clock import Clock, SystemClock
 from streams.settings import Settings
 from tests.streams.gateway.asking import PEOPLE, SCHEMA, data_settings
@@ -128,6 +129,21 @@ def test_an_answer_has_value_interval_and_noise(ledger: Accountant) -> None:
     assert str(answer).startswith(f"count where age > 65: {answer.value} ± ")
     assert "<table>" in answer._repr_html_()
     assert answer.groups == [()]
+
+
+def test_an_answer_says_what_it_left_of_the_budget(ledger: Accountant) -> None:
+    answer = ledger.count("survey", epsilon="0.5", request_id=(name := new_id(SystemClock())))
+    assert answer.left == {
+        sum_: Decimal(amount) for sum_, amount in dict(ledger.dataset("survey").left).items()
+    }
+    assert "the dataset has " in str(answer)
+    assert "the dataset has " in answer._repr_html_()
+    again = ledger.count("survey", epsilon="0.5", request_id=name)
+    assert again == answer
+    assert again.left == {}  # others may have spent since
+    assert "the dataset has " not in str(again)
+    session = ledger.count("survey", rho="50", stop="error: 30 at 0.9")
+    assert session.left == {}  # it settles at less
 
 
 def test_groups_become_a_table(ledger: Accountant) -> None:
