@@ -121,6 +121,7 @@ def is_finished(address: str, store: Path, granted: int) -> bool:
     return len(stored(store)) == granted and not begun
 
 
+@pytest.mark.timeout(rounds(300, 3_600))  # a kill and its restart take 2 s, and more under load
 def test_each_grant_has_one_answer_over_kills_of_the_server(tmp_path: Path) -> None:
     chance = random.Random(7)
     settings, store = prepared(tmp_path), tmp_path / "ledger.db.answers"
