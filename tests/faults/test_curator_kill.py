@@ -21,7 +21,7 @@ from tests.faults import oracle
 from tests.faults.server_process import Clients, ServerProcess
 from tests.faults.sqlite_life import copied
 from tests.ledger_file import connected
-from tests.nightly import rounds
+from tests.nightly import NIGHTLY, rounds
 from tests.streams.curator.curated import member, opened, question, session, write_data
 
 pytestmark = pytest.mark.faults
@@ -121,7 +121,9 @@ def is_finished(address: str, store: Path, granted: int) -> bool:
     return len(stored(store)) == granted and not begun
 
 
-@pytest.mark.timeout(rounds(300, 3_600))  # a kill and its restart take 2 s, and more under load
+@pytest.mark.timeout(
+    3_600 if NIGHTLY else 300
+)  # a kill and its restart take 2 s, and more under load
 def test_each_grant_has_one_answer_over_kills_of_the_server(tmp_path: Path) -> None:
     chance = random.Random(7)
     settings, store = prepared(tmp_path), tmp_path / "ledger.db.answers"
