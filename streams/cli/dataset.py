@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -29,6 +30,7 @@ from streams.cli.reading.policy_options import (
 
 if TYPE_CHECKING:
     from accountant.policy.compiled_policy import CompiledPolicy
+    from accountant.questions import Schema
     from accountant.records import Decision
     from streams.client import Accountant
 
@@ -51,7 +53,8 @@ _CAP_EXPLAINED = (
 
 _ACCESS_EXPLAINED = (
     "access: only members may ask, and there is no analyst yet; {owners} can add one with\n"
-    "`accountant member set {name} NAME --role analyst`. With --access anyone, everyone may ask."
+    "`accountant member set {name} NAME --role analyst{by}`.\n"
+    "With --access anyone, everyone may ask."
 )
 _DELTA_EXPLAINED = (
     "delta: the filter needs all of it, so claims with a delta of their own will be refused.\n"
@@ -64,7 +67,13 @@ _BESIDE_EXPLAINED = (
 )
 _QUESTIONS_EXPLAINED = (
     "questions: accuracy-first ones need a curator; {owners} can add the server's with\n"
-    "`accountant member set {name} curator --role curator`."
+    "`accountant member set {name} curator --role curator{by}`."
+)
+_ROWS = frozenset(("row", "record"))
+"""Units of which each row is one."""
+_NO_UNIT = (
+    "warning: the schema names no unit, so each row counts as one {unit}. If a {unit} may have\n"
+    "several rows, close this dataset, and open another whose schema has `unit`."
 )
 
 
@@ -154,21 +163,25 @@ def open_(
         if preview:
             check_name("dataset", name)
             print_policy(name, plan, json=admin.json)
+            _warn_without_unit(plan, declared)
             return
         with admin.ledger() as ledger:
             try:
                 # `wanted` contains the proposed fields already.
                 more = admin.fields(ledger) | {"owners": owner, "as_given": True, "new": new}
-                more["schema"] = declared
-                decision = ledger.open(name, wanted, **more)
+                decision = ledger.open(name, wanted, schema=declared, **more)
             except PolicyDiffers as error:
                 say(str(error), err=True)
                 decision = error.decision
     opened = decision.policy
+    if decision.outcome == "opened":
+        _warn_without_unit(plan, declared)
     if not admin.json and decision.outcome == "opened":
-        owners = " or ".join(decision.owners or ["its owner"])
+        names = decision.owners or ()
+        owners = " or ".join(names or ["its owner"])
+        by = f" --by {shlex.quote(names[0])}" if names and more["by"] is not None else ""
         if opened is not None and wanted.access is UNSET and opened.access == "members":
-            say(_ACCESS_EXPLAINED.format(name=name, owners=owners))
+            say(_ACCESS_EXPLAINED.format(name=name, owners=owners, by=by))
         if policy is None and proposes_cap:
             say(_CAP_EXPLAINED.format(cap=exact_percent(PROPOSED_CAP)))
         if _keeps_no_delta(plan):
@@ -176,8 +189,13 @@ def open_(
         if plan.policy.beside is not UNSET:
             say(_BESIDE_EXPLAINED)
         if declared is not None:
-            say(_QUESTIONS_EXPLAINED.format(name=name, owners=owners))
+            say(_QUESTIONS_EXPLAINED.format(name=name, owners=owners, by=by))
     admin.end(decision)
+
+
+def _warn_without_unit(plan: CompiledPolicy, schema: Schema | None) -> None:
+    if schema is not None and schema.unit is UNSET and plan.policy.unit not in _ROWS:
+        say(_NO_UNIT.format(unit=plan.policy.unit), err=True)
 
 
 def _keeps_no_delta(plan: CompiledPolicy) -> bool:

@@ -46,6 +46,36 @@ def test_opening_with_a_schema_tells_how_to_allow_accuracy_first_questions(
     assert "curator" not in allowed.out + allowed.err
 
 
+UNIT = {"unit": {"column": "person_id", "rows": 5}}
+
+
+@pytest.mark.parametrize(
+    ("more", "options", "warns"),
+    [
+        ({}, (), True),
+        ({}, ("--preview",), True),
+        ({}, ("--json",), True),
+        ({}, ("--unit", "row"), False),
+        (UNIT, (), False),
+    ],
+)
+def test_a_schema_without_a_unit_is_warned_of(
+    accountant: Command, more: dict[str, Any], options: tuple[str, ...], warns: bool
+) -> None:
+    write(accountant, SCHEMA | more)
+    done = accountant(*OPEN, *options)
+    assert done.code == 0
+    assert ("each row counts as one person" in done.err) is warns
+
+
+def test_the_commands_that_follow_are_the_opener_s(accountant: Command) -> None:
+    write(accountant, SCHEMA)
+    done = accountant(*OPEN, "--by", "olga", "--access", "members")
+    (command,) = re.findall(r"questions: [^`]+`accountant ([^`]+)`", done.out)
+    assert command.endswith("--role curator --by olga")
+    assert accountant(*command.split()).code == 0
+
+
 @pytest.mark.parametrize(
     ("schema", "message"),
     [
