@@ -23,6 +23,11 @@ GroupValue = str | bool
 
 FAILED: Final = "the question could not be run; its cost stays charged"
 """The one reason of an answer that failed, whatever the cause: a cause may depend on the data."""
+FAILED_SESSION: Final = (
+    "the question could not be run; if its session began, its maximum stays charged, and if not, "
+    "the reservation can be voided"
+)
+"""The same of an accuracy-first question. Whether its session began is in the log."""
 
 
 class _Fields(
@@ -99,7 +104,7 @@ class NoisyAnswer(_Fields, frozen=True, tag_field="type", tag="answer"):
         claim: as charged.
         outcome: `failed` has no values.
         cost: by the claim alone: an epsilon or a rho, rounded up.
-        reason: of a failure, always `FAILED`.
+        reason: of a failure, always `FAILED`, or `FAILED_SESSION`.
         groups: columns of the groups, the last one changing fastest; () without groups.
         values: the answer, group by group; a `top` has as many in each group as it asks for.
         low, high: ends of an interval around each value, () of choices.

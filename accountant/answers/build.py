@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from accountant.answers.answer import (
     FAILED,
+    FAILED_SESSION,
     AnswerBounds,
     GroupColumn,
     NoisyAnswer,
@@ -72,7 +73,8 @@ class Granted:
 
 def failed_answer(granted: Granted) -> NoisyAnswer:
     """Return the answer of a question that could not be run: the same whatever the cause."""
-    return replace(_answer(granted), outcome="failed", reason=FAILED)
+    reason = FAILED if granted.stop is None else FAILED_SESSION
+    return replace(_answer(granted), outcome="failed", reason=reason)
 
 
 def answer_of(granted: Granted, result: Result) -> NoisyAnswer:

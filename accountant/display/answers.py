@@ -16,7 +16,7 @@ from msgspec import UNSET
 from accountant.answers import AnswerRow, NoisyAnswer
 from accountant.display.numbers import spent_line
 from accountant.foreign_text import escape_text
-from accountant.questions import noise_text, question_text
+from accountant.questions import noise_text, question_text, stop_text
 from accountant.questions.question import (
     CountQuestion,
     HistogramQuestion,
@@ -50,6 +50,24 @@ def answer_text(answer: NoisyAnswer) -> str:
     ]
     head, rest = f"{title}{_confidence(answer)}", [*_rest(answer), *bounds_lines(answer)]
     return "\n".join([head, *lines, *rest, cost_line(answer)])
+
+
+def answer_in_short(answer: NoisyAnswer) -> str:
+    """Return the one value with its interval, the chosen ones, or how many values there are."""
+    if answer.outcome == "failed":
+        return "failed"
+    rows = list(_first_rows(answer))
+    if len(rows) == 1:
+        return interval_text(rows[0])
+    if isinstance(answer.question, TopQuestion) and not answer.groups:
+        return ", ".join(map(interval_text, rows))
+    return f"{len(answer.values)} values"
+
+
+def question_line(answer: NoisyAnswer) -> str:
+    """Return what was asked, with the rule of a session."""
+    stops = "" if answer.stop is UNSET else f" until {stop_text(answer.stop)}"
+    return escape_text(f"{question_text(answer.question)}{stops}")
 
 
 def answer_html(answer: NoisyAnswer) -> str:
@@ -153,7 +171,9 @@ def bounds_lines(answer: NoisyAnswer) -> Sequence[str]:
 
 def cost_line(answer: NoisyAnswer) -> str:
     """Return what an answer cost; of a session also what was reserved, and fixed noise's cost."""
-    line = f"cost {spent_line(answer.cost)} ({noise_text(answer.noise)})"
+    may_be_void = answer.outcome == "failed" and answer.stop is not UNSET
+    most = "at most " if may_be_void else ""
+    line = f"cost {most}{spent_line(answer.cost)} ({noise_text(answer.noise)})"
     if answer.reserved_cost is not UNSET:
         line += f", {spent_line(answer.reserved_cost)} reserved"
     if answer.fixed_cost is not UNSET:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from decimal import Decimal
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -12,6 +13,7 @@ from accountant.amounts import parse, parse_part
 from accountant.claims.fields import check_epsilon, check_noise, check_rho
 from accountant.errors import RequestInvalid
 from accountant.suggest import did_you_mean
+from accountant.values_to_write import part_to_write
 
 NoiseForm = Literal["epsilon", "rho", "sigma", "error"]
 NoiseLaw = Literal[
@@ -133,7 +135,9 @@ def check_confidence(text: str, *, field: str) -> Decimal:
     """
     confidence = parse_part(text, field=field)
     if not MIN_CONFIDENCE <= confidence <= MAX_CONFIDENCE:
-        raise RequestInvalid(field, f"must be between {MIN_CONFIDENCE} and {MAX_CONFIDENCE}", text)
+        rule = f"must be between {MIN_CONFIDENCE} and {MAX_CONFIDENCE}"
+        hint = partial(part_to_write, text) if confidence > 1 else None
+        raise RequestInvalid(field, rule, text, hint=hint)
     return confidence
 
 

@@ -6,6 +6,7 @@ import math
 from collections.abc import Sequence
 from decimal import Decimal
 from fractions import Fraction
+from functools import partial
 from typing import Final, Literal
 
 import msgspec
@@ -25,6 +26,7 @@ from accountant.questions.levels import Level, levels_of
 from accountant.questions.noise import check_confidence
 from accountant.questions.sensitivity import VectorStatistic
 from accountant.suggest import did_you_mean
+from accountant.values_to_write import part_to_write
 
 StopForm = Literal["relative_error", "error"]
 _FORMS: Final[tuple[StopForm, ...]] = ("relative_error", "error")
@@ -72,7 +74,8 @@ def check_stop(stop: Stop) -> Stop:
     if not limit:
         raise RequestInvalid(field, "must be greater than 0", stop.text)
     if stop.form == "relative_error" and limit > 1:
-        raise RequestInvalid(field, "must be at most 1", stop.text)
+        hint = partial(part_to_write, stop.text)
+        raise RequestInvalid(field, "must be at most 1", stop.text, hint=hint)
     check_confidence(stop.confidence, field="stop.confidence")
     return stop
 

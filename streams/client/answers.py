@@ -36,7 +36,9 @@ _decode_asked = msgspec.json.Decoder(_AskedFields).decode
 
 
 class AnswerFailed(BudgetError):
-    """The question was granted, and could not be run. Its charge stays.
+    """The question was granted, and could not be run.
+
+    Its charge stays, unless it is a session that never began: its reservation can be voided.
 
     Attributes:
         record: the answer, which has no values.

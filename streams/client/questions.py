@@ -89,7 +89,7 @@ class Questions(LedgerReader):
         Raises:
             RequestInvalid: the schema does not allow it; nothing was sent.
             NoAnswers: nobody runs questions here; nothing was sent. NotGranted.
-            AnswerFailed: the question could not be run; its charge stays.
+            AnswerFailed: the question could not be run; the message says what stays charged.
             NotYetAnswered, Unanswered: ask again with its `request_id`.
             NameTaken: `once` belongs to another question, or to another ledger.
         """

@@ -40,6 +40,18 @@ def test_a_page_activates_the_environment_before_its_first_command(page: Path) -
         assert ACTIVATES in text[: bare.start()]
 
 
+def test_the_question_of_the_readme_is_that_of_the_tutorial() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    tutorial = (ROOT / "docs" / "tutorials" / "first-answer.md").read_text(encoding="utf-8")
+    (call,) = re.findall(r'ledger\.count\("(\w+)", where="([^"]+)", epsilon="([^"]+)"\)', readme)
+    dataset, where, epsilon = call
+    # A larger epsilon would be above the cap that the tutorial's dataset has.
+    assert f"accountant ask {dataset} 'count where {where}' --epsilon {epsilon} " in tutorial
+    (answer,) = re.findall(rf"`(count where {re.escape(where)}: [^`]+)`", readme)
+    drawn = re.escape(answer).replace(re.escape(re.findall(r": (\d+) ", answer)[0]), r"\d+")
+    assert re.search(f"^{drawn}$", tutorial, re.MULTILINE)
+
+
 def test_an_output_that_differs_is_noticed() -> None:
     assert matches("granted\n  cost  1\n", "granted\n  cost 1\n")
     assert matches("granted\n...\nid 2\n", "granted\nleft 5\ncost 1\nid 2\n")

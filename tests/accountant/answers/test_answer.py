@@ -7,7 +7,7 @@ from fractions import Fraction
 import msgspec
 import pytest
 
-from accountant.answers import FAILED, decode_answer, encode_answer, failed_answer
+from accountant.answers import FAILED, FAILED_SESSION, decode_answer, encode_answer, failed_answer
 from accountant.claims.promises import promise
 from tests.accountant.answers.runs import RUNS, answer, ask, zeros
 from tests.accountant.noise.laws import bits_of
@@ -41,6 +41,12 @@ def test_a_failed_answer_says_the_same_whatever_the_cause() -> None:
     assert failed.cost == {"rho": "1"}
     assert decode_answer(encode_answer(failed)) == failed
     assert list(failed.rows()) == []
+
+
+def test_a_failed_session_says_that_it_may_not_have_begun() -> None:
+    failed = failed_answer(ask("count", "rho: 1, gaussian_refinement", "error: 9").granted)
+    assert failed.reason == FAILED_SESSION
+    assert decode_answer(encode_answer(failed)) == failed
 
 
 def test_each_row_has_its_group() -> None:

@@ -81,6 +81,14 @@ def test_a_failed_answer_says_so() -> None:
         assert "cost ε 1" in shown
 
 
+def test_a_failed_session_costs_at_most_its_maximum() -> None:
+    asked = ask("count", "epsilon: 2, laplace_reduction", "relative_error: 0.1")
+    failed = failed_answer(asked.granted)
+    for shown in (answer_text(failed), answer_html(failed)):
+        assert "if its session began, its maximum stays charged" in shown
+        assert "cost at most ε 2" in shown
+
+
 class _Tags(HTMLParser):
     def __init__(self) -> None:
         super().__init__()
