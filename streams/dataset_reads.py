@@ -11,7 +11,7 @@ import msgspec
 from accountant.amounts import format_units
 from accountant.records.header import decode_header
 from accountant.records.members import Member
-from accountant.records.outcomes import Outcome
+from accountant.records.outcomes import GRANTS, Outcome
 from accountant.records.request_names import names_in_request
 from accountant.views.datasets import DatasetView
 from accountant.views.limit_views import AnalystBudget, LevelView
@@ -41,7 +41,7 @@ from streams.visibility import Visibility
 MOST_RECENT: Final = 20
 MOST_RESERVATIONS: Final = 51
 _FIRST, _AT_A_TIME = 60, 1_000
-_REQUESTS: Final = frozenset({Outcome.GRANTED, Outcome.REFUSED})
+_REQUESTS: Final = frozenset({*GRANTS, Outcome.REFUSED})
 _LONGEST_TROUBLE: Final = 300
 _TRIES: Final = 3  # for an overview whose caller's rights change meanwhile
 

@@ -9,6 +9,7 @@ from typer.core import TyperGroup
 
 from streams.cli import (
     accept_rollback,
+    answers,
     ask,
     ask_many,
     audit,
@@ -117,6 +118,7 @@ app.command("me", rich_help_panel=_USE)(me.me)
 app.command("mine", rich_help_panel=_USE)(me.mine)
 app.command("ask", rich_help_panel=_USE)(ask.ask)
 app.command("ask-many", rich_help_panel=_USE)(ask_many.ask_many)
+app.command("answers", rich_help_panel=_USE)(answers.answers)
 app.command("usage", rich_help_panel=_USE)(usage.usage)
 app.command("why", rich_help_panel=_USE)(why.why)
 app.command("watch", rich_help_panel=_USE)(watch.watch)

@@ -18,9 +18,9 @@ from accountant.display.texts import shorten
 from accountant.display.times import time_until
 from accountant.limits.wire import Scope
 from accountant.policy import Policy
-from accountant.questions import Noise, Question, noise_text, question_text
+from accountant.questions import Noise, Question, Stop, noise_text, question_text, stop_text
 from accountant.records import DECODE_ERRORS, Decision
-from accountant.records.outcomes import Outcome, Reason
+from accountant.records.outcomes import GRANTS, Reason
 from accountant.times import from_iso
 from accountant.views.limit_views import LevelView, PaceView
 
@@ -52,7 +52,8 @@ class RequestRow(NamedTuple):
     Attributes:
         analyst, via: the analyst and the engine, "" for none.
         claim: shortened if it is long; then `whole_claim` is the whole one, else "".
-        cost: what a grant cost, or a refused request would have cost.
+        outcome: `granted`, `reserved` or `refused`.
+        cost: what a grant cost, a reservation holds at most, or a refused request would have cost.
         ends: which filter a grant has ended, or the claim that would fit would end; "" for none.
         refusal: None for a grant.
         question: with its noise, as text; "" for a request that states a claim.
@@ -66,7 +67,7 @@ class RequestRow(NamedTuple):
     claim: str
     whole_claim: str
     purpose: str
-    granted: bool
+    outcome: str
     cost: str
     ends: str
     refusal: RefusalText | None
@@ -82,6 +83,7 @@ class _RequestColumns(msgspec.Struct):
     request_id: str = ""
     question: Question | None = None
     noise: Noise | None = None
+    stop: Stop | None = None
 
 
 _decode_request: Final = msgspec.json.Decoder(_RequestColumns).decode
@@ -98,7 +100,7 @@ def request_row(
         policy: of the dataset.
     """
     request = _request(decision)
-    granted = decision.outcome is Outcome.GRANTED
+    granted = decision.outcome in GRANTS
     claim = requested_words(decision)
     decided_at = from_iso(decision.decided_at)
     refused = None if granted else refusal(decision, levels, now, decided_at)
@@ -112,7 +114,7 @@ def request_row(
         claim=shorten(claim, _LONG_CLAIM),
         whole_claim=claim if len(claim) > _LONG_CLAIM else "",
         purpose=shorten(request.purpose),
-        granted=granted,
+        outcome=decision.outcome.value if granted else "refused",
         cost=spent_line(counting_cost(cost, decision.left, decision.totals)),
         ends=ending_words(decision, policy),
         refusal=refused,
@@ -123,7 +125,9 @@ def request_row(
 def _question_line(request: _RequestColumns) -> str:
     if request.question is None or request.noise is None:
         return ""
-    return shorten(f"{question_text(request.question)} ({noise_text(request.noise)})", _LONG_CLAIM)
+    line = f"{question_text(request.question)} ({noise_text(request.noise)})"
+    stops = "" if request.stop is None else f" until {stop_text(request.stop)}"
+    return shorten(line + stops, _LONG_CLAIM)
 
 
 def refusal(

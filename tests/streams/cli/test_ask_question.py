@@ -74,6 +74,13 @@ def test_accuracy_first_says_what_was_saved_and_reserved(served: Command) -> Non
     assert "mechanism" not in done.out
 
 
+@pytest.mark.parametrize("part", ["10 %", "10%", "10 % at 0.9", "0,1", "10"])
+def test_a_relative_error_in_percent_gets_the_part_to_write(ledger: Command, part: str) -> None:
+    done = ask(ledger, "count", "--epsilon", "5", "--relative-error", part)
+    assert done.code == 2
+    assert "write 0.1" in done.err
+
+
 def test_a_dry_run_shows_the_derived_claim(ledger: Command) -> None:
     done = ask(ledger, "count by region", "--rho", "0.01", "--dry-run")
     assert done.code == 6
@@ -132,3 +139,36 @@ def test_a_wrong_question_is_not_sent(
     done = ask(ledger, *arguments)
     assert (done.code, done.out) == (2, "")
     assert why in done.err
+
+
+def test_old_answers_are_listed_and_read_again(served: Command) -> None:
+    assert served("answers", "survey").out == "survey has no answers that you may see\n"
+    first = ask(served, QUESTION, "--epsilon", "0.5", "--json").out
+    groups = ask(served, "count by region", "--epsilon", "0.5")
+    session = ask(served, "count", "--epsilon", "5", "--relative-error", "0.2 at 0.9")
+    assert (groups.code, session.code) == (0, 0)
+    listed = served("answers", "survey")
+    assert (listed.code, listed.err) == (0, "")
+    lines = [" ".join(line.split()) for line in listed.out.splitlines()]
+    found = decode_answer(first.strip().encode())
+    (line,) = [each for each in lines if found.request_id in each]
+    assert re.search(r" ana count where age > 65 -?\d+ ± 6 ε 0.5$", line)
+    assert any("count by region 2 values ε 0.5" in each for each in lines)
+    assert "relative_error" in listed.out
+    assert served("answers", "survey", "--json").out.splitlines()[0] == first.strip()
+    assert served("answers", "survey", "--json", "--last", "1").out.count("\n") == 1
+    whole = served("answers", "survey", "--id", found.request_id)
+    assert whole.out.startswith("count where age > 65: ")
+    assert served("answers", "survey", "--analyst", "ben").out.startswith("survey has no answers")
+
+
+def test_an_id_without_an_answer_is_named(served: Command) -> None:
+    done = served("answers", "survey", "--id", "0197a5c0-0000-7000-8000-000000000000")
+    assert done.code == 1
+    assert "has no answer on survey" in done.err
+
+
+def test_a_ledger_without_a_server_has_no_answers_to_list(ledger: Command) -> None:
+    done = ledger("answers", "survey")
+    assert (done.code, done.out) == (4, "")
+    assert "accountant serve" in done.err

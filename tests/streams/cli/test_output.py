@@ -35,6 +35,7 @@ RUNS: dict[str, tuple[str, ...]] = {
     "mine": ("--analyst", "ana"),
     "ask": ("census", "approximate_zcdp:1e-6,1e-9", "--analyst", "ana"),
     "ask-many": ("members.csv",),
+    "answers": ("census",),
     "usage": ("census", "--by", "purpose"),
     "why": ("census",),
     "watch": ("--once",),

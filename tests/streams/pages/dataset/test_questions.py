@@ -11,9 +11,11 @@ from typing import Any
 import httpx
 import pytest
 
+from streams.client import Accountant
+from streams.clock import SystemClock
 from streams.settings import Settings
 from tests.streams.auth.answering_roles import AnsweringRoles
-from tests.streams.gateway.asking import data_settings, opening_with_schema
+from tests.streams.gateway.asking import SCHEMA, data_settings, opening_with_schema
 from tests.streams.gateway.local_server import LocalServer, TestClock
 from tests.streams.pages.people import Person
 
@@ -99,6 +101,23 @@ def test_an_asked_question_has_its_answer_on_the_page_once(
     assert ask(person, form).status_code == 303  # a double click
     assert latest(person) == text
     assert len(server.http.get("/datasets/survey/answers").json()["answers"]) == 1
+
+
+def test_an_accuracy_first_answer_is_on_the_page(tmp_path: Path) -> None:
+    settings = Settings(port=0, **data_settings(tmp_path))
+    clock = SystemClock()  # a curator dates its steps by it
+    with LocalServer(tmp_path / "l.db", clock, settings) as server:
+        with Accountant(server.url, analyst="ana", clock=clock) as ledger:
+            ledger.open("survey", POLICY, by="owner", schema=SCHEMA, as_given=True)
+            ledger.set_member("survey", "curator", roles=["curator"], by="owner")
+            ledger.count("survey", epsilon="1", relative_error="0.5", store=tmp_path / "r.db")
+        with Person(server) as person:
+            text = latest(person)
+    assert text.count('class="request ') == 1
+    assert '<span class="outcome">reserved</span>' in text
+    assert "count (epsilon: 1, laplace_reduction) until relative_error: 0.5 at 0.95" in text
+    assert "holds at most ρ" in text
+    assert " reserved; noise fixed in advance" in text
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,80 @@
+"""`accountant answers`: the answers to a dataset's questions that the caller may see."""
+
+from __future__ import annotations
+
+from collections import deque
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from streams.cli.printing.exits import Exit, explain_errors, fail
+from streams.cli.printing.say import say
+from streams.cli.reading.options import DEFAULT_URL, Json, TokenFile, Url
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from accountant.answers import NoisyAnswer
+
+
+def answers(
+    dataset: Annotated[str, typer.Argument(help="Name of the dataset.")],
+    request_id: Annotated[
+        str | None,
+        typer.Option("--id", help="Print only the answer to this request, with all its values."),
+    ] = None,
+    analyst: Annotated[
+        str | None, typer.Option(help="Only answers to this analyst's questions.")
+    ] = None,
+    last: Annotated[
+        int,
+        typer.Option(min=1, max=10_000, help="How many answers, the newest ones; oldest first."),
+    ] = 50,
+    url: Url = DEFAULT_URL,
+    token_file: TokenFile = None,
+    json: Json = False,
+) -> None:
+    """List the latest answers to a dataset's questions; with --json as they are stored, one a line.
+
+    Reading costs nothing. Analysts see their own answers; `--visibility members` shows them those
+    of all members. Needs a server that answers questions.
+
+    Example: `accountant answers survey`. Exit code 1 if --id has no answer that you may see.
+    """
+    from accountant.answers import encode_answer
+    from accountant.display.answers import answer_text
+    from streams.cli.printing.answers import answer_table
+    from streams.cli.printing.output import stdout, write_lines
+    from streams.cli.reading.connect import connect
+    from streams.cli.reading.dataset_reader import get_dataset
+
+    # Not a reader of the file: the server that has it open has the answers.
+    with explain_errors(), connect(url, token_file) as ledger:
+        get_dataset(ledger, dataset)
+        found = _last(ledger.answers(dataset), request_id, analyst, last)
+    if not found and request_id is not None:
+        hint = f"`accountant answers {dataset}` lists those that you may see"
+        fail(Exit.FAILED, f"request {request_id} has no answer on {dataset}", hint=hint)
+    if json:
+        write_lines(map(encode_answer, found))
+    elif request_id is not None:
+        say("\n\n".join(map(answer_text, found)))
+    elif found:
+        stdout().print(answer_table(found))
+    else:
+        say(f"{dataset} has no answers that you may see")
+
+
+def _last(
+    answers: Iterable[NoisyAnswer], request_id: str | None, analyst: str | None, last: int
+) -> list[NoisyAnswer]:
+    return list(
+        deque(
+            (
+                each
+                for each in answers
+                if request_id in {None, each.request_id} and analyst in {None, each.analyst}
+            ),
+            maxlen=last,
+        )
+    )
