@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from typing import Final, NamedTuple
@@ -10,9 +9,12 @@ from typing import Final, NamedTuple
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _LENGTH: Final = len("2026-11-21T10:00:00.012Z")
 # A UUID of version 7 begins with its time in milliseconds, 48 bits.
-_UUID7 = re.compile(r"([0-9a-f]{8})-([0-9a-f]{4})-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}")
+_DIGITS: Final = bytes.maketrans(b"123456789abcdef", b"0" * 15)
+_SHAPE: Final = b"00000000-0000-0000-0000-000000000000"
+_VARIANTS: Final = frozenset("89ab")
 
-ID_PATTERN: Final = _UUID7.pattern
+ID_PATTERN: Final = r"[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}"
+"""The texts that `issued_at` reads."""
 
 
 class ClockResets(NamedTuple):
@@ -57,8 +59,12 @@ def from_iso(text: str) -> int:
 
 def issued_at(request_id: str) -> int | None:
     """Return a UUIDv7's time in milliseconds since 1970, None for any other text."""
-    match = _UUID7.fullmatch(request_id)
-    return None if match is None else int(match[1] + match[2], 16)
+    # The texts of `ID_PATTERN`, in less time: each digit becomes 0, then the shape is compared.
+    if not request_id.isascii() or request_id.encode().translate(_DIGITS) != _SHAPE:
+        return None
+    if request_id[14] != "7" or request_id[19] not in _VARIANTS:
+        return None
+    return int(request_id[:8] + request_id[9:13], 16)
 
 
 def uuid7(at: int, random: bytes) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, TypeGuard
+from typing import Any, Final, TypeGuard
 
 from msgspec import UNSET
 
@@ -19,6 +19,8 @@ from accountant.claims.claims import (
     plain,
 )
 from accountant.errors import RequestInvalid
+
+_MAY_BE_BATCHES: Final = (Repeat, AllOf)  # `Repeat | AllOf` would be built for each claim
 
 
 class CheckedClaim:
@@ -78,7 +80,7 @@ def check_claim(claim: Claim) -> CheckedClaim:
     Raises: RequestInvalid: a field breaks its rule.
     """
     # A batch may take 64 KiB, so the cache holds no batches; `price` caches their parts' prices.
-    if isinstance(claim, Repeat | AllOf) and _is_batch(claim):
+    if isinstance(claim, _MAY_BE_BATCHES) and _is_batch(claim):
         return CheckedClaim(claim)
     return _check_cached(claim)
 

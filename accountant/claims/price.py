@@ -141,7 +141,7 @@ class Price:
         wire: the amounts as decimal strings, rounded up, by the sum's name.
         parts: each single mechanism's promise, and how many times it runs, for filters whose
             rule needs more than sums.
-        text: `wire` as JSON.
+        json: `wire` as JSON.
         fractional: some amount is no whole number of units.
     """
 
@@ -149,7 +149,7 @@ class Price:
     amounts: tuple[Units, ...]
     wire: dict[str, str]
     parts: tuple[tuple[Promise, int], ...] = ()
-    text: str = "{}"
+    json: bytes = b"{}"
     fractional: bool = False
 
 
@@ -201,9 +201,9 @@ def _as_price(
     parts: list[tuple[Promise, int]],
 ) -> Price:
     wire = dict(zip(sums, map(format_units, amounts), strict=True))
-    text = msgspec.json.encode(wire).decode()
+    json = msgspec.json.encode(wire)
     fractional = Fractional in map(type, amounts)
-    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), text, fractional)
+    return Price(claim.mechanisms, tuple(amounts), wire, tuple(parts), json, fractional)
 
 
 @lru_cache(maxsize=16_384)

@@ -21,6 +21,7 @@ from accountant.ledger.largest_fit import largest
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
 from accountant.limits.charge import ChargedLimit, LimitCharge, charge, charges_of
+from accountant.limits.compiled_limit import whole_of
 from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
@@ -28,6 +29,7 @@ from accountant.records.reservation_rows import MAX_OPEN
 
 _NONE_CROSSED: Final[tuple[str, ...]] = ()
 _NO_LEVELS: Final[tuple[ChargedLimit, ...]] = ()
+_GRANTED: Final = Outcome.GRANTED  # every grant looks it up: an enum's member takes longer
 
 
 class Verdict(msgspec.Struct, frozen=True, gc=False):
@@ -96,16 +98,20 @@ def adjudicate(
     if claim.only_for and claim.only_for != policy.neighbours:
         return _refuse(ledger, Reason.CLAIM_NOT_ACCEPTED, at, None)
     asked = price(claim, plan.priced)
-    budgets = budgets_of(ledger, limits)
-    used = budgets.charge(claim, asked, reserve)
-    if isinstance(used, Denial):
-        return _refuse_denied(ledger, claim, at, asked, budgets, used, limits)
-    charged, new = _NO_LEVELS, 0
-    if limits is not None:
-        charged = charge(limits, ledger, asked, used[1 + bool(limits.reserved) :])
-        # Only the first use under a default has no row yet.
-        new = sum(not each.before.sequence for each in charged)
-    spent, totals = used[0], ledger.totals
+    totals, charged, new = ledger.totals, _NO_LEVELS, 0
+    spent = None
+    if limits is None and not reserve:  # the only budget is the dataset's own
+        spent = whole_of(plan).charge(totals[: plan.width], asked)
+    if spent is None:
+        budgets = budgets_of(ledger, limits)
+        used = budgets.charge(claim, asked, reserve)
+        if isinstance(used, Denial):
+            return _refuse_denied(ledger, claim, at, asked, budgets, used, limits)
+        spent = used[0]
+        if limits is not None:
+            charged = charge(limits, ledger, asked, used[1 + bool(limits.reserved) :])
+            # Only the first use under a default has no row yet.
+            new = sum(not each.before.sequence for each in charged)
     after = spent + tuple(map(add, totals[plan.width :], asked.amounts[plan.needed :]))
     progress = plan.kind.progress(plan.capacity, spent)
     if not plan.additive:
@@ -137,7 +143,9 @@ def adjudicate(
         if held is None and not ledger.guarantee
         else readings_of(ledger, after),
         False,
-        _may_be_fractional(ledger, asked) and Fractional in map(type, after),
+        # A filter that is not additive also charges the parts of a batch whose sum is infinite.
+        (asked.fractional or ledger.fractional or not plan.additive)
+        and Fractional in map(type, after),
         ledger.owners,
         ledger.members,
         ledger.granted_at or (at if plan.dates_grants else 0),
@@ -152,7 +160,7 @@ def adjudicate(
     )
     ended = plan.ended
     ends = policy.filter if ended is not None and after[ended] != totals[ended] else None
-    verdict = Verdict(Outcome.GRANTED, None, asked, crossed, None, cost, ends, None, (), charged)
+    verdict = Verdict(_GRANTED, None, asked, crossed, None, cost, ends, None, (), charged)
     return granted, _reserved(verdict, limits) if reserve else verdict
 
 
@@ -219,11 +227,6 @@ def readings_of(ledger: Ledger, totals: tuple[Units, ...]) -> tuple[float, ...]:
     if ledger.is_void:
         return (math.inf,) * len(ledger.plan.readers)
     return ledger.plan.readings(totals)
-
-
-def _may_be_fractional(ledger: Ledger, asked: Price) -> bool:
-    # A filter that is not additive also charges the parts of a batch whose sum is infinite.
-    return asked.fractional or ledger.fractional or not ledger.plan.additive
 
 
 def _growth(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Final
 
 import msgspec
 
@@ -16,6 +17,13 @@ from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.questions.schema import decode_schema, encode_schema
 from accountant.records import FORMAT, Decision, Snapshot, decode_policy
 from accountant.records.records import HeldRow
+
+READING_UP: Final = 1 + 6e-10
+"""The factor of a reading before it is written with 10 digits.
+
+Formatting rounds by at most half a unit of the tenth digit, 5e-10 of the value. The factor exceeds
+that, so the text never falls below the value.
+"""
 
 
 def snapshot(ledger: Ledger, decision: Decision | None = None) -> Snapshot:
@@ -186,6 +194,4 @@ def odometers_wire(ledger: Ledger) -> dict[str, str]:
 
 def format_reading(value: float) -> str:
     """Return a reading with 10 significant digits, rounded up."""
-    # Formatting rounds by at most half a unit of the tenth digit, 5e-10 of the value. The factor
-    # exceeds that, so the text never falls below the value.
-    return f"{value * (1 + 6e-10):.10g}" if value < math.inf else "inf"
+    return f"{value * READING_UP:.10g}" if value < math.inf else "inf"

@@ -28,7 +28,7 @@ from accountant.ledger.snapshots import (
 from accountant.partition.admin_records import decide_admin
 from accountant.partition.draft import Draft
 from accountant.partition.fast_records import encode_grant
-from accountant.partition.ids import RememberedDecision, id_key
+from accountant.partition.ids import id_key, pack_decision
 from accountant.partition.judge import decide_question, decide_request
 from accountant.partition.key_hash import home_of
 from accountant.partition.reservation_records import decide_reservation_step, place, reserve
@@ -71,6 +71,8 @@ CLOCK_LEAD_MS: Final = 300_000
 
 _NOTHING_MORE: Final[dict[str, object]] = {}
 _CHARGING: Final = GRANTS | STEPS
+_GRANTED: Final = Outcome.GRANTED  # every grant looks it up: an enum's member takes longer
+_sha256: Final = hashlib.sha256
 
 
 def decide(draft: Draft, record: Input, clock: int) -> EncodedDecision:
@@ -109,7 +111,9 @@ def decide_internal_error(draft: Draft, record: Input, clock: int) -> EncodedDec
 
 def _advance_past(draft: Draft, record: Input, clock: int) -> None:
     """Advance the partition's clock to a record, and the input's offset past it."""
-    draft.decided_at = max(draft.decided_at, min(record.append_time, clock + CLOCK_LEAD_MS))
+    at = record.append_time
+    if at > draft.decided_at:
+        draft.decided_at = max(draft.decided_at, min(at, clock + CLOCK_LEAD_MS))
     draft.next[record.source] = record.offset + 1
 
 
@@ -117,11 +121,12 @@ def _decide_checked(
     draft: Draft, record: Input, body: bytes, checked: CheckedInput
 ) -> EncodedDecision:
     request = checked.body
-    dataset = request.dataset
+    dataset, request_id = request.dataset, request.request_id
     ledger = draft.ledger(dataset)
     genesis = draft.partition.genesis
-    is_open = ledger is not None
-    home = genesis.partition if is_open else home_of(dataset, genesis.placement, genesis.partitions)
+    home = genesis.partition
+    if ledger is None:
+        home = home_of(dataset, genesis.placement, genesis.partitions)
     if home != genesis.partition:
         rule = f"belongs to partition {home} of {genesis.partitions}, not {genesis.partition}"
         if genesis.placement == "group":
@@ -135,17 +140,20 @@ def _decide_checked(
             request=msgspec.Raw(body),
             error=FieldError("dataset", rule, dataset),
         )
+    floor = draft.floor
     if record.source == "requests":
-        draft.floor = max(draft.floor, draft.decided_at - genesis.window_ms)
+        oldest = draft.decided_at - genesis.window_ms
+        if oldest > floor:
+            draft.floor = floor = oldest
     issued = checked.issued
-    if issued <= draft.floor:
+    if issued <= floor:
         return _append_uncharged(draft, record, checked, body, Outcome.EXPIRED)
     if issued > draft.decided_at + genesis.skew_ms:
         return _append_uncharged(
             draft, record, checked, body, Outcome.INVALID, Reason.ISSUED_IN_FUTURE
         )
-    key = id_key(record.source, dataset, checked.caller, request.request_id)
-    body_hash = hashlib.sha256(body).digest()
+    key = id_key(record.source, dataset, checked.caller, request_id)
+    body_hash = _sha256(body).digest()
     known = draft.find_decision(issued, key)
     if known is not None:
         same = known.body_hash == body_hash
@@ -164,7 +172,7 @@ def _decide_new(
     body: bytes,
     checked: CheckedInput,
     ledger: Ledger | None,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     request, extra, analyst = checked.body, _NOTHING_MORE, None
     if isinstance(request, MechanismRequest):
@@ -189,7 +197,7 @@ def _decide_new(
             request.reserve is not UNSET,  # by position: keywords take longer
             draft.reservations,
         )
-        if verdict.outcome is Outcome.GRANTED:
+        if verdict.outcome is _GRANTED:
             return _append_grant(draft, record, body, analyst, (ledger, after), verdict, identity)
         if verdict.outcome is Outcome.RESERVED:
             return _append_reserved(
@@ -217,7 +225,7 @@ def _decide_question(
     request: MechanismRequest,
     body: bytes,
     ledger: Ledger,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     assert request.question is not UNSET
     assert request.noise is not UNSET
@@ -256,7 +264,7 @@ def _decide_step(
     body: bytes,
     step: ReservationStep,
     ledger: Ledger,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     ledger = drop_final(draft.reservations, ledger, draft.decided_at)
     if names_several(draft, step):
@@ -281,28 +289,33 @@ def _append_grant(
     analyst: str,
     ledgers: tuple[Ledger, Ledger],
     verdict: Verdict,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
     derived: Derived | None = None,
 ) -> EncodedDecision:
     before, after = ledgers
     value, amounts = encode_grant(
-        draft.head,
-        (iso(draft.decided_at), iso(draft.floor)),
+        draft.sequence + 1,
+        draft.head_bytes,
+        draft.decided_at,
+        draft.floor,
         after,
         verdict,
         body,
-        (draft.sequence + 1, draft.partition.genesis.partition, record.offset),
+        draft.partition.genesis.partition,
+        record.offset,
         derived,
     )
     encoded = draft.append_value(
         value,
         record.key,
-        outcome=Outcome.GRANTED,
-        dataset=after.dataset,
-        sequence=after.sequence,
-        analyst=analyst,
-        charged=charged_of(before, after),
-        crossed=bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
+        _GRANTED,
+        None,
+        after.dataset,
+        after.sequence,
+        analyst,
+        charged_of(before, after),
+        bool(verdict.crossed or (verdict.charged and _crosses_limit(verdict))),
+        None,
     )
     draft.put(after, amounts)
     for each in verdict.charged:
@@ -317,7 +330,7 @@ def _decide_several(
     body: bytes,
     checked: CheckedInput,
     request: MechanismRequest,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
 ) -> EncodedDecision:
     missing = missing_part(draft, request)
     if missing is not None:
@@ -332,7 +345,7 @@ def _append_parts(
     record: Input,
     body: bytes,
     results: Sequence[PartResult],
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
     analyst: str | None = None,
 ) -> EncodedDecision:
     """Append one decision over several datasets.
@@ -367,7 +380,7 @@ def _refuse_missing(
     record: Input,
     body: bytes,
     checked: CheckedInput,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
     reason: Reason,
     refused_by: str | None = None,
 ) -> EncodedDecision:
@@ -396,7 +409,7 @@ def _append_reserved(
     body: bytes,
     ledgers: tuple[Ledger, Ledger],
     verdict: Verdict,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
     derived: Derived | None = None,
 ) -> EncodedDecision:
     before, granted = ledgers
@@ -500,7 +513,7 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
     reason, body = Reason.INVALID_FIELD, escape_json(body)
     if len(body) > MAX_BYTES:
         return _append_decision(draft, record, Outcome.INVALID, reason, error=wrong)
-    sequence, head = draft.sequence, draft.head
+    sequence, head = draft.sequence, draft.head_bytes
     raw = msgspec.Raw(body)
     encoded = _append_decision(draft, record, Outcome.INVALID, reason, error=wrong, request=raw)
     try:
@@ -508,18 +521,18 @@ def _append_invalid(draft: Draft, record: Input, body: bytes, wrong: FieldError)
             return encoded
     except msgspec.MsgspecError:
         pass
-    draft.sequence, draft.head = sequence, head
+    draft.sequence, draft.head_bytes = sequence, head
     return _append_decision(draft, record, Outcome.INVALID, reason, error=wrong)
 
 
 def _remember(
     draft: Draft,
-    identity: tuple[int, str, bytes],
+    identity: tuple[int, bytes, bytes],
     encoded: EncodedDecision,
     cost: dict[str, str] | None,
 ) -> None:
     issued, key, body_hash = identity
-    remembered = RememberedDecision(
+    remembered = pack_decision(
         body_hash,
         encoded.digest,
         encoded.partition_sequence,

@@ -7,6 +7,7 @@ A `Draft` collects the changes of one decision after another. The partition itse
 from __future__ import annotations
 
 import hashlib
+from binascii import hexlify
 from collections import Counter
 from collections.abc import Sequence
 from typing import Final
@@ -43,10 +44,11 @@ from accountant.records.parts import join
 from accountant.reservations.table import ReservationChanges
 from accountant.times import ClockResets, iso
 
+_sha256: Final = hashlib.sha256
 _SPARED_MS: Final = 60_000
 """A full table of ids never forgets the ids of the last minute."""
 
-Mark = tuple[int, str, int, int, dict[Source, int]]
+Mark = tuple[int, bytes, int, int, dict[Source, int]]
 """A point that a draft can return to; see `Draft.mark`."""
 
 
@@ -59,12 +61,13 @@ class Draft:
         members, levels, reservations: of all datasets, with the changes.
         sequence, head, decided_at, floor, next, branch, key, resets: as in `Partition`, with the
             changes.
+        head_bytes: `head` as bytes, which the next record repeats.
     """
 
     def __init__(self, partition: Partition) -> None:
         self.partition = partition
         self.sequence = partition.sequence
-        self.head = partition.head
+        self.head_bytes = partition.head.encode()
         self.decided_at = partition.decided_at
         self.floor = partition.floor
         self.next = dict(partition.next)
@@ -77,13 +80,18 @@ class Draft:
         self.resets = partition.resets
         self._amounts: dict[str, tuple[Ledger, Amounts | None]] = {}
         self._crcs: dict[str, tuple[Ledger, int]] = {}  # of the rows written last
-        self._ids: dict[str, tuple[int, RememberedDecision]] = {}
+        self._ids: dict[bytes, tuple[int, RememberedDecision]] = {}
         self._opened = 0
         # Lower bound on how many more ids fit.
         self._room = partition.ids.maximum - len(partition.ids)
         self._full = partition.full
         self._undo_ledgers: list[tuple[str, Ledger | None, int]] = []
-        self._undo_id: str | None = None
+        self._undo_id: bytes | None = None
+
+    @property
+    def head(self) -> str:
+        """Hash of the last record, as in `Partition`."""
+        return self.head_bytes.decode()
 
     def ledger(self, dataset: str) -> Ledger | None:
         """Return a dataset's ledger with the changes, None if it was never opened."""
@@ -104,12 +112,12 @@ class Draft:
         self.ledgers[name] = ledger
         self._amounts[name] = ledger, amounts
 
-    def find_decision(self, issued: int, key: str) -> RememberedDecision | None:
+    def find_decision(self, issued: int, key: bytes) -> RememberedDecision | None:
         """Return the decision on an id, None for an unknown id."""
         new = self._ids.get(key)
         return self.partition.ids.get(issued, key) if new is None else new[1]
 
-    def remember(self, issued: int, key: str, remembered: RememberedDecision) -> None:
+    def remember(self, issued: int, key: bytes, remembered: RememberedDecision) -> None:
         """Remember an id with its decision."""
         self._ids[key] = (issued, remembered)
         self._undo_id = key
@@ -158,11 +166,11 @@ class Draft:
         self.members.mark()
         self.levels.mark()
         self.reservations.mark()
-        return self.sequence, self.head, self.decided_at, self.floor, self.next.copy()
+        return self.sequence, self.head_bytes, self.decided_at, self.floor, self.next.copy()
 
     def rewind(self, mark: Mark) -> None:
         """Go back to the last mark, after an error or a decision that cannot be stored."""
-        self.sequence, self.head, self.decided_at, self.floor, self.next = mark
+        self.sequence, self.head_bytes, self.decided_at, self.floor, self.next = mark
         while self._undo_ledgers:
             name, before, self._opened = self._undo_ledgers.pop()
             if before is None:
@@ -193,14 +201,14 @@ class Draft:
         return self.append_value(
             encode(decision),
             key,
-            outcome=decision.outcome,
-            reason=decision.reason,
-            dataset=decision.dataset,
-            sequence=decision.sequence,
-            analyst=analyst,
-            charged=charged,
-            crossed=bool(decision.crossed or _crosses(decision)),
-            decision=decision,
+            decision.outcome,
+            decision.reason,
+            decision.dataset,
+            decision.sequence,
+            analyst,
+            charged,
+            bool(decision.crossed or _crosses(decision)),
+            decision,
         )
 
     def append_parts(
@@ -245,22 +253,24 @@ class Draft:
         self,
         value: bytes,
         key: bytes | None,
-        *,
         outcome: Outcome,
+        reason: Reason | None,
         dataset: str | None,
         sequence: int | None,
         analyst: str | None,
+        charged: Units | None,
         crossed: bool,
-        reason: Reason | None = None,
-        charged: Units | None = None,
-        decision: Decision | None = None,
+        decision: Decision | None,
     ) -> EncodedDecision:
-        """Append a decision's bytes as the log's next; see `EncodedDecision` for the arguments."""
-        digest = hashlib.sha256(value).digest()
-        self.sequence += 1
-        self.head = f"sha256:{digest.hex()}"
+        """Append a decision's bytes as the log's next; see `EncodedDecision` for the arguments.
+
+        All by position, since keywords take longer and every decision comes here.
+        """
+        digest = _sha256(value).digest()
+        self.sequence = number = self.sequence + 1
+        self.head_bytes = b"sha256:" + hexlify(digest)
         return EncodedDecision(  # by position: keywords take five times as long
-            self.sequence,
+            number,
             outcome,
             reason,
             dataset,
@@ -342,8 +352,7 @@ class Draft:
         self.members.absorb(state.checksum)
         self.levels.absorb(state.checksum)
         self.reservations.absorb(state.checksum)
-        for key, (issued, remembered) in self._ids.items():
-            state.ids.add(issued, key, remembered)
+        state.ids.add_all(self._ids)
         state.ids.forget(state.floor)
         state.full = self._full
 

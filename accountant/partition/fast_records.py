@@ -7,6 +7,7 @@ The bytes are those that `records.encode` gives: tests compare them.
 
 from __future__ import annotations
 
+import math
 from functools import lru_cache
 from typing import Final, NamedTuple
 
@@ -14,11 +15,12 @@ from accountant.amounts import UNIT, Units, format_units
 from accountant.fractional import round_up_amounts
 from accountant.ledger import Ledger
 from accountant.ledger.adjudicate import Verdict
-from accountant.ledger.snapshots import format_reading, held_row, rounded_up_wire, snapshot
+from accountant.ledger.snapshots import READING_UP, held_row, rounded_up_wire, snapshot
 from accountant.limits.charge import ChargedLimit
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records import FORMAT, RULES, encode
 from accountant.records.records import Derived
+from accountant.times import iso
 
 _PLANS: Final = 4096
 _COUNTED: Final = ("owners", "members", "granted_at", "levels", "limits")
@@ -39,23 +41,22 @@ class Form(NamedTuple):
     readings: int
 
 
-Amounts = tuple[bytes, ...]
-"""A ledger's amounts as text: mechanisms, totals, by how much these are rounded up, what is left,
-readings."""
+Amounts = tuple[int | bytes, ...]
+"""The number of a ledger's mechanisms, then its amounts as text: totals, by how much these are
+rounded up, what is left, readings."""
 
 
 @lru_cache(maxsize=_PLANS)
 def form(plan: CompiledPolicy) -> Form:
     """Return the texts of a plan. Names of sums and odometers need no escapes."""
-    totals = _object('"mechanisms":%b', *[f'"{name}":"%b"' for name in plan.sums])
+    totals = _object('"mechanisms":%d', *[f'"{name}":"%b"' for name in plan.sums])
     remaining = _object(*[f'"{name}":"%b"' for name in plan.kind.sums])
     odometers = _object(*[f'"{name}":"%b"' for name in plan.reader_names])
     policy = bytes(plan.policy_wire).decode().replace("%", "%%")
     grant = (
         f'{{"type":"decision","version":{FORMAT},"partition_sequence":%d,"previous":"%b",'
-        f'"decided_at":"%b","floor":"%b","rules":{RULES},"outcome":"granted",'
-        '"dataset":"%b","generation":%d,"sequence":%d,'
-        f'"cost":%b,"totals":{totals}%b,"left":{remaining},"odometers":{odometers}%b%b,"request":%b,'
+        f'%b,"rules":{RULES},"outcome":"granted","dataset":"%b","generation":%d,"sequence":%d,'
+        f'"cost":%b,"totals":{totals}%b,"left":{remaining},"odometers":{odometers}%b,"request":%b,'
         '"source":{"topic":"requests","partition":%d,"offset":%d}%b}'
     )
     row = (
@@ -77,55 +78,67 @@ def _object(*fields: str) -> str:
 
 
 def encode_grant(
-    head: str,
-    times: tuple[str, str],
+    number: int,
+    head: bytes,
+    decided_at: int,
+    floor: int,
     ledger: Ledger,
     verdict: Verdict,
     body: bytes,
-    place: tuple[int, int, int],
-    derived: Derived | None = None,
+    partition: int,
+    offset: int,
+    derived: Derived | None,
 ) -> tuple[bytes, Amounts]:
     """Return the bytes of a granted request's decision, and the amounts that they hold.
 
     Args:
+        number: of the record in its partition.
         head: hash of the record before it.
-        times: `decided_at` and `floor`.
+        decided_at, floor: milliseconds since 1970.
         ledger: after the grant.
         body: the request, canonical: valid UTF-8 without line breaks.
-        place: number of the record in its partition, the partition, the request's offset.
+        partition, offset: where the request stands.
         derived: of a request with a question.
     """
-    plan = ledger.plan
-    totals = round_up_amounts(ledger.totals) if ledger.fractional else ledger.totals
+    plan, totals, rounded_up = ledger.plan, ledger.totals, b""
+    if ledger.fractional:
+        totals, rounded_up = round_up_amounts(totals), _rounded_up(ledger)
     remaining = plan.kind.remaining(plan.capacity, totals[: plan.width])
-    amounts = (
-        b"%d" % ledger.mechanisms,
-        *map(_units, totals),
-        _rounded_up(ledger) if ledger.fractional else b"",
-        *map(_units, remaining),
+    amounts: Amounts = (
+        ledger.mechanisms,
+        *_texts(totals),
+        rounded_up,
+        *_texts(remaining),
         *map(_reading, ledger.readings),
     )
-    crossed = verdict.crossed
+    asked, ends, more, last = verdict.price, verdict.ends, b"", b""
+    if verdict.crossed:
+        more = b',"crossed":%b' % encode(verdict.crossed)
+    if ends is not None:
+        more += b',"ends":"%b"' % ends.encode()
+    if verdict.charged or ledger.held is not None or ledger.guarantee or derived is not None:
+        last = _last_fields(ledger, verdict.charged, derived)
     value = form(plan).grant % (
-        place[0],
-        head.encode(),
-        times[0].encode(),
-        times[1].encode(),
+        number,
+        head,
+        _times(decided_at, floor),
         ledger.dataset.encode(),
         ledger.generation,
         ledger.sequence,
-        _cost(verdict),
+        asked.json if asked is not None and verdict.cost is asked.wire else encode(verdict.cost),
         *amounts,
-        b',"crossed":%b' % encode(crossed) if crossed else b"",
-        b"" if verdict.ends is None else b',"ends":"%b"' % verdict.ends.encode(),
+        more,
         body,
-        place[1],
-        place[2],
-        _last_fields(ledger, verdict.charged, derived)
-        if verdict.charged or ledger.held is not None or ledger.guarantee or derived is not None
-        else b"",
+        partition,
+        offset,
+        last,
     )
     return value, amounts
+
+
+@lru_cache(maxsize=_PLANS)
+def _times(decided_at: int, floor: int) -> bytes:
+    return f'"decided_at":"{iso(decided_at)}","floor":"{iso(floor)}"'.encode()
 
 
 def _last_fields(
@@ -139,24 +152,21 @@ def _last_fields(
     return levels + held + guarantee + of_question
 
 
-def _units(units: Units) -> bytes:
-    """As `format_units`, in bytes."""
-    if not units:
-        return b"0"
-    if units < UNIT:
-        return (b"0.%040d" % units).rstrip(b"0")
-    return format_units(units).encode()
+def _texts(amounts: tuple[Units, ...]) -> list[bytes]:
+    """Return amounts as `format_units` has them, in bytes."""
+    return [
+        (b"0.%040d" % units).rstrip(b"0")
+        if 0 < units < UNIT
+        else format_units(units).encode()
+        if units
+        else b"0"
+        for units in amounts
+    ]
 
 
 def _reading(value: float) -> bytes:
-    return format_reading(value).encode()
-
-
-def _cost(verdict: Verdict) -> bytes:
-    asked = verdict.price
-    if asked is not None and verdict.cost is asked.wire:
-        return asked.text.encode()
-    return encode(verdict.cost)
+    """Return a reading as `format_reading` has it, in bytes."""
+    return b"%.10g" % (value * READING_UP) if value < math.inf else b"inf"
 
 
 def _rounded_up(ledger: Ledger) -> bytes:

@@ -7,25 +7,46 @@ below the expiry watermark takes no search.
 from __future__ import annotations
 
 import heapq
+import struct
+from binascii import unhexlify
 from collections import Counter
+from collections.abc import Mapping
 from typing import Final
 
 import msgspec
 
 from accountant.records import First, Source
 from accountant.records.outcomes import Outcome, Reason
-from accountant.times import iso, issued_at
+from accountant.times import iso
 
 MAX_IDS: Final = 1_000_000
-"""How many ids one partition remembers; about 400 bytes each."""
+"""How many ids one partition remembers; about 270 bytes each."""
 
 _BUCKET_MS: Final = 1000
-_ID_LENGTH: Final = 36
+_ID_BYTES: Final = 16
+_TIME_BYTES: Final = 6
+_NUMBER_BYTES: Final = 7
+# Two hashes, the decision's number, and its time with its outcome and reason. One byte more would
+# take 16 more: Python's small objects are of multiples of 16 bytes, and this one is of 112.
+_pack: Final = struct.Struct(f">32s32s{_NUMBER_BYTES}sQ").pack
+_OUTCOMES: Final = tuple(Outcome)
+_REASONS: Final[tuple[Reason | None, ...]] = (None, *Reason)
+_GRANTED: Final = Outcome.GRANTED
+_CODES: Final = {
+    (outcome, reason): o << 8 | r
+    for o, outcome in enumerate(_OUTCOMES)
+    for r, reason in enumerate(_REASONS)
+}
+_CODE_OF_GRANT: Final = _CODES[_GRANTED, None]
 
 
-def id_key(source: Source, dataset: str, caller: str, request_id: str) -> str:
-    """Return the key of an id: names hold no `/`, so no two ids share one."""
-    return f"{source}/{dataset}/{caller}/{request_id}"
+def id_key(source: Source, dataset: str, caller: str, request_id: str) -> bytes:
+    """Return the key of an id: names hold no `/`, so no two ids share one.
+
+    Args:
+        request_id: a UUID, which takes 16 bytes of the key, its last ones.
+    """
+    return f"{source}/{dataset}/{caller}/".encode() + unhexlify(request_id.replace("-", ""))
 
 
 class Identity(msgspec.Struct, frozen=True):
@@ -46,20 +67,46 @@ decode_identity = msgspec.json.Decoder(Identity).decode
 
 
 class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
-    """A decision as its repeats need it; a struct, for there may be a million.
+    """A decision as its repeats need it, packed, for there may be a million.
 
     Attributes:
-        body_hash: SHA-256 of the canonical body.
-        hash: of the decision's bytes, hexadecimal.
+        packed: SHA-256 of the canonical body, SHA-256 of the decision's bytes, and in 15 bytes its
+            number in the partition, its time, its outcome and its reason.
+        cost: as in the decision.
     """
 
-    body_hash: bytes
-    hash: bytes
-    partition_sequence: int
-    decided_at: int
-    outcome: Outcome
-    reason: Reason | None
+    packed: bytes
     cost: dict[str, str] | None
+
+    @property
+    def body_hash(self) -> bytes:
+        """SHA-256 of the canonical body."""
+        return self.packed[:32]
+
+    @property
+    def hash(self) -> bytes:
+        """SHA-256 of the decision's bytes."""
+        return self.packed[32:64]
+
+    @property
+    def partition_sequence(self) -> int:
+        """The decision's number in its partition."""
+        return int.from_bytes(self.packed[64:71])
+
+    @property
+    def decided_at(self) -> int:
+        """The decision's time, milliseconds since 1970."""
+        return int.from_bytes(self.packed[71:77])
+
+    @property
+    def outcome(self) -> Outcome:
+        """The decision's outcome."""
+        return _OUTCOMES[self.packed[77]]
+
+    @property
+    def reason(self) -> Reason | None:
+        """The decision's reason, None where it has none."""
+        return _REASONS[self.packed[78]]
 
     def first(self) -> First:
         """Return the decision as the decision on a repeat shows it."""
@@ -73,6 +120,28 @@ class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
         )
 
 
+def pack_decision(
+    body_hash: bytes,
+    digest: bytes,
+    number: int,
+    decided_at: int,
+    outcome: Outcome,
+    reason: Reason | None,
+    cost: dict[str, str] | None,
+) -> RememberedDecision:
+    """Return a decision as its repeats need it.
+
+    Args:
+        body_hash: SHA-256 of the canonical body.
+        digest: SHA-256 of the decision's bytes.
+        number: the decision's, in its partition.
+    """
+    granted = outcome is _GRANTED and reason is None
+    code = _CODE_OF_GRANT if granted else _CODES[outcome, reason]
+    packed = _pack(body_hash, digest, number.to_bytes(_NUMBER_BYTES), decided_at << 16 | code)
+    return RememberedDecision(packed, cost)
+
+
 class IdTable:
     """Ids by time of issue. `get` is O(1), and so is `add` except for the first id of a second.
 
@@ -83,7 +152,7 @@ class IdTable:
     __slots__ = ("_buckets", "_maximum", "_seconds", "_size")
 
     def __init__(self, maximum: int = MAX_IDS) -> None:
-        self._buckets: dict[int, dict[str, RememberedDecision]] = {}
+        self._buckets: dict[int, dict[bytes, RememberedDecision]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
         self._maximum = maximum
         self._size = 0
@@ -96,20 +165,28 @@ class IdTable:
         """How many ids the table may hold."""
         return self._maximum
 
-    def get(self, issued: int, key: str) -> RememberedDecision | None:
+    def get(self, issued: int, key: bytes) -> RememberedDecision | None:
         """Return what is remembered of an id issued at `issued` milliseconds."""
         bucket = self._buckets.get(issued // _BUCKET_MS)
         return None if bucket is None else bucket.get(key)
 
-    def add(self, issued: int, key: str, remembered: RememberedDecision) -> None:
+    def add(self, issued: int, key: bytes, remembered: RememberedDecision) -> None:
         """Remember an id."""
-        second = issued // _BUCKET_MS
-        bucket = self._buckets.get(second)
-        if bucket is None:
-            bucket = self._buckets[second] = {}
-            heapq.heappush(self._seconds, second)
-        self._size += key not in bucket
-        bucket[key] = remembered
+        self.add_all({key: (issued, remembered)})
+
+    def add_all(self, ids: Mapping[bytes, tuple[int, RememberedDecision]]) -> None:
+        """Remember ids, each with its time of issue."""
+        buckets, size = self._buckets, self._size
+        for key, (issued, remembered) in ids.items():
+            second = issued // _BUCKET_MS
+            bucket = buckets.get(second)
+            if bucket is None:
+                bucket = buckets[second] = {}
+                heapq.heappush(self._seconds, second)
+            if key not in bucket:
+                size += 1
+            bucket[key] = remembered
+        self._size = size
 
     def forget(self, watermark: int) -> None:
         """Drop the ids of every second that ends at or below the watermark."""
@@ -126,8 +203,13 @@ class IdTable:
         edge = watermark // _BUCKET_MS
         counts = Counter({second: len(b) for second, b in self._buckets.items() if second > edge})
         at_edge = self._buckets.get(edge, {})
-        counts[edge] = sum((issued_at(key[-_ID_LENGTH:]) or 0) > watermark for key in at_edge)
+        counts[edge] = sum(_issued(key) > watermark for key in at_edge)
         return counts
+
+
+def _issued(key: bytes) -> int:
+    """Return the time of issue in an id's key: a UUID of version 7 begins with it."""
+    return int.from_bytes(key[-_ID_BYTES : _TIME_BYTES - _ID_BYTES])
 
 
 def second_of(issued: int) -> int:

@@ -16,7 +16,7 @@ from accountant.ledger.administer import crossed_under
 from accountant.ledger.ledger import guarantee_after_resolving
 from accountant.ledger.snapshots import totals_from
 from accountant.partition import Partition
-from accountant.partition.ids import RememberedDecision, decode_identity, id_key
+from accountant.partition.ids import decode_identity, id_key, pack_decision
 from accountant.policy.compiled_policy import CompiledPolicy, stored_plan
 from accountant.records import Decision, Resolve, Source
 from accountant.records.outcomes import STEPS, Outcome, Reason, paused_by
@@ -193,14 +193,14 @@ def remember(partition: Partition, decision: Decision, digest: str) -> None:
     caller = identity.analyst or identity.by
     source = parse_source(decision.source.topic)
     key = id_key(source, identity.dataset, caller, identity.request_id)
-    remembered = RememberedDecision(
-        body_hash=hashlib.sha256(body).digest(),
-        hash=bytes.fromhex(digest[7:]),
-        partition_sequence=decision.partition_sequence,
-        decided_at=from_iso(decision.decided_at),
-        outcome=decision.outcome,
-        reason=decision.reason,
-        cost=None if decision.cost is None else _share_equal(tuple(decision.cost.items())),
+    remembered = pack_decision(
+        hashlib.sha256(body).digest(),
+        bytes.fromhex(digest[7:]),
+        decision.partition_sequence,
+        from_iso(decision.decided_at),
+        decision.outcome,
+        decision.reason,
+        None if decision.cost is None else _share_equal(tuple(decision.cost.items())),
     )
     partition.ids.add(issued, key, remembered)
 

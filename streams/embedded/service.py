@@ -263,8 +263,8 @@ class EmbeddedService:
     def find_sync(self, dataset: str, caller: str, request_id: str) -> bytes | None:
         """Call `find` in this thread."""
         issued = issued_at(request_id)
-        if issued is None:
-            return None
+        if issued is None or not (dataset.isascii() and caller.isascii()):
+            return None  # no id, or no names
         for source in _SOURCES:
             known = self._partition().ids.get(issued, id_key(source, dataset, caller, request_id))
             if known is not None:

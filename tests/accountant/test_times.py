@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+import re
 import uuid
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
-from accountant.times import from_iso, iso, issued_at, uuid7
+from accountant.times import ID_PATTERN, from_iso, iso, issued_at, uuid7
 
 TIMES = st.integers(0, 253_402_300_799_999)
 
@@ -52,3 +53,27 @@ def test_a_uuid7_carries_its_time(at: int, random: bytes) -> None:
 )
 def test_a_text_that_is_not_a_uuid7_has_no_issue_time(text: str) -> None:
     assert issued_at(text) is None
+
+
+@given(
+    st.text(alphabet="0123456789abcdefABCDEF-7g \u0663\u00e9", max_size=40)
+    | st.from_regex(ID_PATTERN, fullmatch=True)
+)
+@example("019a0000-0000-7000-8000-000000000000\n")
+@example("019a0000-0000-7000-8000-00000000000")
+@example("019a0000-0000-7000-c000-000000000000")
+@example("019a0000-0000-6000-8000-000000000000")
+@example("019A0000-0000-7000-8000-000000000000")
+@example("019a_000-0000-7000-8000-000000000000")
+@example("019a0000-0000-7000-8000-00000000000\u0663")
+@example("019a0000-0000-7000-8000-00000000000\ud800")
+def test_an_id_has_a_time_where_it_has_the_form_of_the_documents(text: str) -> None:
+    issued = issued_at(text)
+    assert (issued is None) == (re.fullmatch(ID_PATTERN, text) is None)
+    assert issued is None or issued == int(text[:8] + text[9:13], 16)
+
+
+@given(st.from_regex(ID_PATTERN, fullmatch=True), st.integers(0, 35), st.characters())
+def test_one_other_character_is_read_as_the_documents_say(text: str, at: int, other: str) -> None:
+    changed = text[:at] + other + text[at + 1 :]
+    assert (issued_at(changed) is None) == (re.fullmatch(ID_PATTERN, changed) is None)

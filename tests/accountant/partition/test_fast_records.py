@@ -53,16 +53,10 @@ def test_a_decision_that_was_not_built_is_decoded_once() -> None:
     world.send("admin", world.admin("open", dataset="census", policy={"epsilon": "1"} | BASIC))
     world.commit()
     draft = Draft(world.state)
-    encoded = draft.append_value(world.log[-1], None, **_OF_AN_OPENING)
+    encoded = draft.append_value(world.log[-1], None, *_OF_AN_OPENING)
     assert encoded.decision == decode_decision(encoded.value)
     assert encoded.decision is encoded.decision
 
 
 BASIC = {"filter": "basic"}
-_OF_AN_OPENING: Any = {
-    "outcome": "opened",
-    "dataset": "census",
-    "sequence": 1,
-    "analyst": None,
-    "crossed": False,
-}
+_OF_AN_OPENING: Any = ("opened", None, "census", 1, None, None, False, None)

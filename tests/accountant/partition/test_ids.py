@@ -7,10 +7,10 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from accountant.partition.ids import IdTable, RememberedDecision
-from accountant.records.outcomes import Outcome
+from accountant.partition.ids import IdTable, pack_decision
+from accountant.records.outcomes import Outcome, Reason
 
-KNOWN = RememberedDecision(b"", b"", 1, 0, Outcome.GRANTED, None, None)
+KNOWN = pack_decision(bytes(32), bytes(32), 1, 0, Outcome.GRANTED, None, None)
 TIMES = st.integers(0, 9_999)
 
 
@@ -34,7 +34,7 @@ def test_forgetting_nothing_costs_the_same_for_any_window() -> None:
     for seconds in (10, 86_400):
         table = IdTable()
         for second in range(1, seconds + 1):
-            table.add(Issued(second * 1000), f"id {second}", KNOWN)
+            table.add(Issued(second * 1000), b"id %d" % second, KNOWN)
         Second.compared = 0
         table.forget(1_999)  # the first second; a commit asks for this again and again
         for _ in range(10):
@@ -52,20 +52,41 @@ def test_the_id_table_stores_the_ids_of_each_second_that_has_not_ended(
     table, kept = IdTable(), dict[str, int]()
     for step, time in steps:
         if step == "add":
-            table.add(time, f"id {time}", KNOWN)
+            table.add(time, b"id %d" % time, KNOWN)
             kept[f"id {time}"] = time
         else:
             table.forget(time)
             kept = {key: at for key, at in kept.items() if (at // 1000 + 1) * 1000 - 1 > time}
         assert len(table) == len(kept)
     for time in range(10_000):
-        assert (table.get(time, f"id {time}") is KNOWN) == (f"id {time}" in kept)
+        assert (table.get(time, b"id %d" % time) is KNOWN) == (f"id {time}" in kept)
 
 
 def test_a_second_is_forgotten_once_the_floor_has_reached_its_end() -> None:
     table = IdTable()
-    table.add(1_999, "id", KNOWN)
+    table.add(1_999, b"id", KNOWN)
     table.forget(1_998)
-    assert table.get(1_999, "id") is KNOWN
+    assert table.get(1_999, b"id") is KNOWN
     table.forget(1_999)
-    assert table.get(1_999, "id") is None
+    assert table.get(1_999, b"id") is None
+
+
+@given(
+    st.binary(min_size=32, max_size=32),
+    st.binary(min_size=32, max_size=32),
+    st.integers(0, 2**56 - 1),
+    st.integers(0, 2**48 - 1),
+    st.sampled_from(Outcome),
+    st.none() | st.sampled_from(Reason),
+)
+def test_a_remembered_decision_gives_back_what_was_packed(
+    body_hash: bytes, digest: bytes, number: int, at: int, outcome: Outcome, reason: Reason | None
+) -> None:
+    known = pack_decision(body_hash, digest, number, at, outcome, reason, {"rho": "1"})
+    assert (known.body_hash, known.hash) == (body_hash, digest)
+    assert (known.partition_sequence, known.decided_at) == (number, at)
+    assert (known.outcome, known.reason, known.cost) == (outcome, reason, {"rho": "1"})
+
+
+def test_all_outcomes_and_reasons_fit_a_byte_each() -> None:
+    assert max(len(Outcome), len(Reason) + 1) <= 256
