@@ -39,12 +39,14 @@ class Answer:
         decision: the bytes of its decision as in the log, None while it is undecided.
         digest: their SHA-256, if the deciding process knows it.
         partition, offset: where the body was appended.
+        decoded: the decision itself, where it was decoded already.
     """
 
     decision: bytes | None
     partition: int
     offset: int | None = None
     digest: bytes | None = None
+    decoded: Decision | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

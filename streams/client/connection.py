@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from html import escape
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from accountant.errors import BudgetError
 from accountant.records import Decision, decode_decision
@@ -35,8 +35,6 @@ LoggedDecision = tuple[Decision, bytes | None]
 """A decision, and the bytes of its record in the log where they are known."""
 Outcome = LoggedDecision | BudgetError | None
 """Of one call among many: its decision, its error, or None while it is undecided."""
-BATCH_AT_A_TIME: Final = 256
-"""Calls of a batch that a ledger in this process or on Kafka decides at a time."""
 
 
 class ConnectedLedger:
@@ -358,26 +356,17 @@ async def _submit(service: Service, call: PreparedRequest, wait: float) -> Logge
 async def _submit_many(
     service: Service, calls: Sequence[PreparedRequest], wait: float
 ) -> list[Outcome]:
-    if isinstance(service, HttpService):
-        answers = await service.submit_many([call.body for call in calls], wait=wait)
-        return [each if isinstance(each, BudgetError) else _logged(each) for each in answers]
-    at_a_time = asyncio.Semaphore(BATCH_AT_A_TIME)
-
-    async def submit(call: PreparedRequest) -> Outcome:
-        async with at_a_time:
-            try:
-                return await _submit(service, call, wait)
-            except TimeoutError:
-                return Unavailable(f"the ledger did not answer within {wait:g} s")
-            except BudgetError as error:
-                return error
-
-    return await asyncio.gather(*map(submit, calls))
+    # No timeout here: it would drop the decisions that are there already. Each service has its own.
+    bodies, checked = [call.body for call in calls], [call.checked for call in calls]
+    answers = await service.submit_many(bodies, wait=wait, checked=checked)
+    return [each if isinstance(each, BudgetError) else _logged(each) for each in answers]
 
 
 def _logged(answer: Answer) -> LoggedDecision | None:
     record = answer.decision
-    return None if record is None else (decode_decision(record), record)
+    if record is None:
+        return None
+    return (decode_decision(record) if answer.decoded is None else answer.decoded), record
 
 
 async def _next(events: AsyncIterator[T]) -> T:

@@ -27,7 +27,7 @@ from streams.trace_context import current_exchange
 
 MAX_LINES: Final = 1_000
 MAX_BATCH_BYTES: Final = 8 << 20
-MAX_UNDECIDED: Final = 256
+MAX_UNDECIDED: Final = 500
 """Lines of one batch that are decided at a time."""
 MAX_HELD_BYTES: Final = 4 << 20
 """Bytes of undecided lines and unsent responses of one batch. Beyond it no more is read."""

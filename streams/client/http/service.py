@@ -181,12 +181,12 @@ class HttpService:
             timeout=httpx.Timeout(_MARGIN_S, read=seconds + _MARGIN_S),
         )
         if response.status_code in {200, 409}:
-            return Answer(decision=self._decode_logged(response.content)[0], partition=0)
+            return self._answer(response.content)
         if response.status_code == 202:
             return Answer(decision=None, partition=0)
         problem = problem_of(response)
         if problem.decision:
-            return Answer(decision=self._decode_logged(problem.decision)[0], partition=0)
+            return self._answer(problem.decision)
         if not is_rejected(response, problem):
             raise self._not_a_gateway(f"{response.status_code} ({problem.message})")
         raise self._to_exception(response.status_code, problem)
@@ -267,12 +267,12 @@ class HttpService:
         try:
             kind = self._decode(line, _decode_line)
             if kind.outcome:
-                return Answer(decision=self._decode_logged(line)[0], partition=0)
+                return self._answer(line)
             if kind.status == "pending":
                 return Answer(decision=None, partition=0)
             problem = self._decode(line, _decode_problem)
             if problem.decision:
-                return Answer(decision=self._decode_logged(problem.decision)[0], partition=0)
+                return self._answer(problem.decision)
         except Unreadable as error:
             return error
         if problem.status in _RETRY_STATUS:
@@ -518,6 +518,10 @@ class HttpService:
         if not is_whole:
             raise self._not_a_gateway("a decision that does not match its own hash")
         return logged, decision
+
+    def _answer(self, content: bytes | msgspec.Raw) -> Answer:
+        logged, decision = self._decode_logged(content)
+        return Answer(decision=logged, partition=0, decoded=decision)
 
     def _to_exception(self, status: int, problem: Problem) -> BudgetError:
         remedy = None if self._bearer is None else self._bearer.remedy

@@ -53,3 +53,22 @@ def test_granted_follows_the_outcome_not_text_inside_the_request() -> None:
     assert json.loads(served_decision(value))["granted"] is False
     spaced = b'{ "type": "decision", "outcome": "granted" }'
     assert json.loads(served_decision(spaced))["granted"] is True
+
+
+@pytest.mark.parametrize("name", LOGS)
+def test_a_served_decision_in_another_order_of_members_is_the_same_record(name: str) -> None:
+    for value in played(name).log:
+        members = json.loads(served_decision(value))
+        moved = {key: members.pop(key) for key in ("granted", "hash")} | members
+        compact = json.dumps(moved, separators=(",", ":"), ensure_ascii=False).encode()
+        record = json.dumps(json.loads(value), separators=(",", ":"), ensure_ascii=False).encode()
+        if record == value:
+            assert logged_decision(compact) == (value, True)
+
+
+def test_a_changed_decision_differs_from_its_hash() -> None:
+    value = b'{"type":"decision","outcome":"refused","request":{"purpose":"a"}}'
+    shown = served_decision(value)
+    assert logged_decision(shown) == (value, True)
+    for changed in (shown.replace(b'"a"', b'"b"'), shown.replace(b"refused", b"granted")):
+        assert logged_decision(changed)[1] is False
