@@ -30,6 +30,7 @@ from accountant.records.operator_records import AcceptedRollback, KeyChangeRecor
 from accountant.records.outcomes import Outcome
 from accountant.replay.apply import apply, remember
 from accountant.replay.decide_again import redecide
+from accountant.replay.grant_run import MAX_RUN, GrantRun
 from accountant.replay.notable_records import (
     AdminMemberRecord,
     AdminPauseRecord,
@@ -47,6 +48,7 @@ from accountant.views.tallies import DecisionTally, add
 
 _FORGET_EVERY: Final = 4096
 _PROGRESS_EVERY: Final = 1000
+_NO_RUNS: Final = 256  # records without a run after one that failed
 
 
 class Disagreement(msgspec.Struct, frozen=True, kw_only=True):
@@ -123,10 +125,8 @@ class Auditor:
     """Takes a log record by record, in memory of the size of the ledgers, ids and usage.
 
     Attributes:
-        partition: the state after the records taken so far, None before the first.
-        counted: the usage in them.
         first: hash of decision 0.
-        disagreement: the first one; the auditor does not check later records.
+        disagreement: the first one that is known; the auditor does not check later records.
     """
 
     def __init__(
@@ -136,6 +136,7 @@ class Auditor:
         most_ids: int | None = None,
         sealed: SealSnapshot | None = None,
         gapless: bool = False,
+        in_runs: bool = True,
     ) -> None:
         """Expect a log that begins with `genesis`; None accepts any genesis.
 
@@ -144,17 +145,19 @@ class Auditor:
             sealed: the snapshot of a log whose beginning is in an archive; everything before the
                 seal is then believed, if it is what the seal names.
             gapless: offsets of inputs have no gaps, as in a ledger's file.
+            in_runs: take plain grants in runs, which is faster and gives the same report.
         Raises: LogDamaged: the snapshot cannot be read.
         """
-        self.partition: Partition | None = None
         self.disagreement: Disagreement | None = None
-        self.counted = DecisionTally()
+        self._partition: Partition | None = None
+        self._counted = DecisionTally()
         self.first = ""
         self._begin_at = 0  # number of the first record that is checked
         self._start = None if sealed is None else SealedStart(genesis, sealed, most_ids=most_ids)
         self._genesis = genesis
         self._most_ids = most_ids
         self._gapless = gapless
+        self._in_runs = in_runs
         self._outcomes: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
@@ -163,20 +166,37 @@ class Auditor:
         self._administered: list[AdminMemberRecord] = []
         self._administered_pauses: list[AdminPauseRecord] = []
         self._rows: int | None = None
+        self._right = 0  # records outside the run
+        self._run: GrantRun | None = None
+        self._without_runs = 0  # so many records more
+
+    @property
+    def partition(self) -> Partition | None:
+        """The state after the records taken so far, None before the first."""
+        self._end_run()
+        return self._partition
+
+    @property
+    def counted(self) -> DecisionTally:
+        """The usage in the records taken so far."""
+        self._end_run()
+        return self._counted
 
     @property
     def records(self) -> int:
         """Number of right records."""
-        return self._outcomes.total()
+        return self._right if self._run is None else self._right + len(self._run.values)
 
     @property
     def reached(self) -> int:
         """Number of the last record taken, -1 for none."""
-        return -1 if self.partition is None else self.partition.sequence
+        if self._run is not None:
+            return self._run.draft.sequence
+        return -1 if self._partition is None else self._partition.sequence
 
     @property
     def _next(self) -> int:
-        return self._begin_at + self.records
+        return self._begin_at + self._right
 
     def take(self, value: bytes) -> bool:
         """Check the next record; return False from the first disagreement on.
@@ -185,10 +205,58 @@ class Auditor:
         """
         if self.disagreement is not None:
             return False
+        if not self._take_in_run(value):
+            self._end_run()
+            self._take_alone(value)
+        return self.disagreement is None
+
+    def _take_in_run(self, value: bytes) -> bool:
+        """Take a plain grant in a run; return whether that was done."""
+        run = self._run
+        if run is None:
+            if self._partition is None or not self._in_runs:
+                return False
+            if self._without_runs:
+                self._without_runs -= 1
+                return False
+            run = self._run = GrantRun(self._partition, gapless=self._gapless)
+        right = run.take(value)
+        if right:
+            if len(run.values) >= MAX_RUN:
+                self._end_run()
+        elif right is False:
+            self._take_run_alone(run)
+        return bool(right)
+
+    def _end_run(self) -> None:
+        """Move what was taken in a run into the state."""
+        run = self._run
+        if run is None:
+            return
+        if not run.end(self._counted):
+            self._take_run_alone(run)
+            return
+        self._run = None
+        count = len(run.values)
+        if count:
+            self._right += count
+            self._decided_again += count
+            self._outcomes[str(Outcome.GRANTED)] += count
+
+    def _take_run_alone(self, run: GrantRun) -> None:
+        """Take the records of a run that failed one by one, to name what is wrong."""
+        self._run, self._without_runs = None, _NO_RUNS
+        for value in run.values:
+            if self.disagreement is None:
+                self._take_alone(value)
+
+    def _take_alone(self, value: bytes) -> None:
+        if self.disagreement is not None:
+            return
         try:
             self._take(value)
         except MadeByPrereleaseVersion:
-            if self.partition is None:
+            if self._partition is None:
                 raise  # of the first record: the whole log is one that is no longer read
             self._disagree("version", str(FORMAT), "none")
         except _FindingError as wrong:
@@ -196,17 +264,17 @@ class Auditor:
         except Exception as error:
             # A forged record may raise anything in the code that reads it: a disagreement, too.
             self._disagree("record", "a decision", f"{type(error).__name__}: {error}")
-        return self.disagreement is None
 
     def compare(self, rows: Rows) -> None:
         """Compare the rows of `state` with the records taken so far."""
-        if self.disagreement is not None or self.partition is None:
+        partition = self.partition
+        if self.disagreement is not None or partition is None:
             return
         self._rows = len(rows)
-        difference = first_difference(self.partition, rows)
+        difference = first_difference(partition, rows)
         if difference is not None:
             self.disagreement = Disagreement(
-                partition_sequence=self.partition.sequence,
+                partition_sequence=partition.sequence,
                 what=difference.field,
                 expected=difference.expected,
                 found=difference.found,
@@ -261,12 +329,12 @@ class Auditor:
         decision = decode_decision(value)
         if self._start is not None:
             self._begin_at = decision.partition_sequence  # of the seal, once that is reached
-            self.partition = self._start.take(value)
-            if self.partition is None:
+            self._partition = self._start.take(value)
+            if self._partition is None:
                 return
-            self.counted, self.first = self._start.counted, str(self._start.first)
+            self._counted, self.first = self._start.counted, str(self._start.first)
             self._start = None
-        partition = self.partition
+        partition = self._partition
         previous = NO_PREVIOUS if partition is None else partition.head
         _raise_first(same("partition_sequence", self._next, decision.partition_sequence))
         _raise_first(same("previous", previous, decision.previous))
@@ -279,15 +347,16 @@ class Auditor:
         if partition is None:
             self._begin(decision)
         else:
-            self._check(partition, decision)
-        partition = self.partition
+            self._check(partition, decision, value)
+        partition = self._partition
         assert partition is not None
         self.first = self.first or digest
-        add(self.counted, value)
+        add(self._counted, value)
         apply(partition, decision, digest)
         remember(partition, decision, digest)
-        if self.records % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.maximum:
+        if self._right % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.maximum:
             partition.ids.forget(partition.floor)
+        self._right += 1
         self._outcomes[str(decision.outcome)] += 1
         if decision.reason is not None:
             self._reasons[str(decision.reason)] += 1
@@ -299,9 +368,9 @@ class Auditor:
         if self._genesis is not None:
             _raise_first(same("genesis", self._genesis.settings, genesis.settings))
         _raise_first(same("sequence", None, decision.sequence))
-        self.partition = Partition(genesis, most_ids=self._most_ids)
+        self._partition = Partition(genesis, most_ids=self._most_ids)
 
-    def _check(self, partition: Partition, decision: Decision) -> None:
+    def _check(self, partition: Partition, decision: Decision, value: bytes) -> None:
         if decision.genesis is not None or decision.outcome is Outcome.GENESIS:
             raise _FindingError("genesis", "one genesis", "another one")
         _raise_first(check_record(partition, decision, gapless=self._gapless))
@@ -312,7 +381,7 @@ class Auditor:
         if decision.key_change is not None:
             self._key_changes.append(key_change_record(partition, decision, decision.key_change))
         if bytes(decision.request):
-            _raise_first(redecide(partition, decision))
+            _raise_first(redecide(partition, decision, value))
             self._decided_again += 1
         if decision.administrator and decision.member is not None:
             self._administered.append(admin_member_record(decision, decision.member))
@@ -326,7 +395,7 @@ class Auditor:
             return
         # Whoever reads archive and log as one checks the hash of the last archived decision.
         before = seal.archived, seal.head
-        due = next_seal(partition, self.counted, self.first, before)
+        due = next_seal(partition, self._counted, self.first, before)
         for field in seal.__struct_fields__:
             yield from same(f"seal.{field}", getattr(due, field), getattr(seal, field))
 

@@ -57,15 +57,22 @@ _DECIDED: Final = (
 )
 
 
-def redecide(partition: Partition, decision: Decision) -> Findings:
-    """Yield the findings about a decision on a request, decided again from the log's alone."""
+def redecide(partition: Partition, decision: Decision, value: bytes) -> Findings:
+    """Yield the findings about a decision on a request, decided again from the log's alone.
+
+    Args:
+        value: the decision's bytes: where the same are decided again, nothing differs.
+    """
     source = decision.source
     assert source is not None
     at = from_iso(decision.decided_at)
     topic: Source = "admin" if source.topic == "admin" else "requests"
     draft = Draft(partition)
     body = bytes(decision.request)
-    ours = decide(draft, Input(topic, source.offset, None, body, at), at).decision
+    encoded = decide(draft, Input(topic, source.offset, None, body, at), at)
+    if encoded.value == value:
+        return
+    ours = encoded.decision
     due, found = by_dataset(ours), by_dataset(decision)
     if len(due) != len(found):
         yield Finding("parts", plain(ours.parts), plain(decision.parts))

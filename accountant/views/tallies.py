@@ -192,6 +192,37 @@ def add(counted: DecisionTally, value: bytes) -> None:
         each.clear()
 
 
+def add_grant(
+    counted: DecisionTally,
+    dataset: str,
+    sequence: int,
+    decided_at: str,
+    asked: RequestDetails,
+    charged: Units,
+) -> None:
+    """Add the grant of a request on one dataset to the sums alone, as `add` does from its bytes.
+
+    Args:
+        charged: its cost in the first of the dataset's sums.
+    """
+    if dataset not in counted.datasets:
+        counted.datasets[dataset] = "", 1
+    if not asked.analyst or asked.grant:
+        return
+    counted.requests += 1
+    for tallies, key in (
+        (counted.analysts, asked.analyst),
+        (counted.purposes, asked.purpose),
+        (counted.days, decided_at[:10]),
+    ):
+        tally = tallies.get((dataset, key))
+        if tally is None:
+            tally = tallies[dataset, key] = Tally()
+        tally.granted += 1
+        tally.spent += charged
+        tally.sequence, tally.decided_at = sequence, decided_at
+
+
 def add_archived(counted: DecisionTally, value: bytes) -> None:
     """Add the place of an archived decision, whose sums the seal has, and what the seal lacks.
 
