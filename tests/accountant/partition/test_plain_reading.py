@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from typing import Any
+from uuid import UUID
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
@@ -291,7 +292,8 @@ class Pair:
         for (source, dataset, caller, request_id), (issued, digest, _) in plain.ids.items():
             if issued > plain.floor:
                 alive += 1
-                known = state.ids.get(issued, f"{source}/{dataset}/{caller}/{request_id}")
+                key = f"{source}/{dataset}/{caller}/".encode() + UUID(request_id).bytes
+                known = state.ids.get(issued, key)
                 assert known is not None
                 assert known.body_hash == digest
         assert state.ids.count_by_second(state.floor).total() == alive
