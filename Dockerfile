@@ -1,6 +1,6 @@
 # syntax=docker/dockerfile:1
 # One image for every role: `worker`, `gateway`, `serve`, `topics create`, `demo`. Whatever answers
-# questions also needs DuckDB and OpenDP: `docker build --target curator`, four times as large.
+# questions also needs DuckDB and OpenDP: `docker build --target curator`.
 
 FROM python:3.13.9-slim-trixie AS build
 ENV PIP_DISABLE_PIP_VERSION_CHECK=1 PIP_NO_CACHE_DIR=1

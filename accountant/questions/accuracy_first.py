@@ -25,6 +25,9 @@ from accountant.questions.sensitivity import VectorStatistic
 MAX_LEVELS: Final = 64
 DEFAULT_HALVINGS: Final = 10
 """From the first level to the finest, where the analyst names no first one: 11 levels."""
+MAX_SHOWN: Final = 150_000
+"""Numbers of all levels together. The longest take 100 bytes, so an answer has less than the 16 MiB
+that a record of answers may have on Kafka. 10,000 groups with 11 levels are allowed."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +60,7 @@ def gaussian_refinement(statistic: VectorStatistic, noise: Noise) -> DerivedSess
     if wanted is None:
         return None
     first = None if noise.first is UNSET else Fraction(noise.first) ** 2
-    halvings = _halvings(wanted, first, noise)
+    halvings = _halvings(wanted, first, noise, statistic.cells)
 
     def numbers(unit: int) -> tuple[int, int]:
         sensitivity = sqrt_up(statistic.l2_squared / unit**2)
@@ -91,7 +94,7 @@ def laplace_reduction(statistic: VectorStatistic, noise: Noise) -> DerivedSessio
         return None
     wanted = statistic.l1 / epsilon
     first = None if noise.first is UNSET else Fraction(noise.first)
-    halvings = _halvings(wanted, first, noise)
+    halvings = _halvings(wanted, first, noise, statistic.cells)
     rounded = cost_up if noise.form == "epsilon" else budget_down
 
     def numbers(unit: int) -> tuple[int, int]:
@@ -145,13 +148,16 @@ def _epsilon(statistic: VectorStatistic, noise: Noise) -> Fraction | None:
     return None if epsilon is None else Fraction(epsilon)
 
 
-def _halvings(finest: Fraction, first: Fraction | None, noise: Noise) -> int:
+def _halvings(finest: Fraction, first: Fraction | None, noise: Noise, cells: int) -> int:
     """Return how often the finest level can be doubled without exceeding the first one."""
     if first is None:
         return DEFAULT_HALVINGS
     halvings = (first // finest).bit_length() - 1
-    if not 0 <= halvings < MAX_LEVELS:
-        rule = f"must be at least the finest level, and leave at most {MAX_LEVELS} levels"
+    most = min(MAX_LEVELS, MAX_SHOWN // cells)
+    if not 0 <= halvings < most:
+        rule = f"must be at least the finest level, and leave at most {most} levels"
+        if most < MAX_LEVELS:
+            rule += f" of {cells} numbers"
         raise RequestInvalid("noise.first", rule, str(noise.first))
     return halvings
 

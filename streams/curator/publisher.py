@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Iterator
 from typing import Final
 
 from streams.answers.store import AnswerStore, NewAnswer, StoredAnswer
@@ -17,6 +18,9 @@ from streams.logs import get_logger
 
 _log = get_logger(__name__)
 _MAX_AT_ONCE: Final = 200  # answers of one transaction
+_MAX_BYTES: Final = 8_000_000
+"""Bytes of one transaction, unless one answer has more: a broker ends a long transaction."""
+_Due = tuple[NewAnswer, asyncio.Future[StoredAnswer]]
 
 
 class AnswerPublisher:
@@ -30,7 +34,7 @@ class AnswerPublisher:
         self._store = store
         self._tick_ms = max(1, round(tick * 1000))
         self._clock = clock
-        self._due: list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]] = []
+        self._due: list[_Due] = []
 
     async def publish(self, answer: NewAnswer) -> StoredAnswer:
         """Store an answer at the next tick; return what is stored for its grant then.
@@ -47,18 +51,14 @@ class AnswerPublisher:
             await asyncio.sleep((self._tick_ms - self._clock.now() % self._tick_ms) / 1000)
             # The order says nothing about the order in which the answers were ready.
             due, self._due = sorted(self._due, key=lambda each: each[0].grant), []
-            by_partition = defaultdict[int, list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]]](
-                list
-            )
+            by_partition = defaultdict[int, list[_Due]](list)
             for each in due:
                 by_partition[each[0].partition].append(each)
             for entries in by_partition.values():
-                for start in range(0, len(entries), _MAX_AT_ONCE):
-                    await self._store_entries(entries[start : start + _MAX_AT_ONCE])
+                for at_once in _transactions(entries):
+                    await self._store_entries(at_once)
 
-    async def _store_entries(
-        self, entries: list[tuple[NewAnswer, asyncio.Future[StoredAnswer]]]
-    ) -> None:
+    async def _store_entries(self, entries: list[_Due]) -> None:
         try:
             stored = await self._store.put_first([answer for answer, _ in entries])
         except JournalFault as error:
@@ -69,3 +69,17 @@ class AnswerPublisher:
         for (_, waiting), each in zip(entries, stored, strict=True):
             if not waiting.done():
                 waiting.set_result(each)
+
+
+def _transactions(entries: list[_Due]) -> Iterator[list[_Due]]:
+    """Yield the entries in their order, as many at a time as one transaction may have."""
+    found, size = list[_Due](), 0
+    for each in entries:
+        length = len(each[0].value)
+        if found and (len(found) == _MAX_AT_ONCE or size + length > _MAX_BYTES):
+            yield found
+            found, size = [], 0
+        found.append(each)
+        size += length
+    if found:
+        yield found

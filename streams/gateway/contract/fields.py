@@ -356,7 +356,10 @@ _WITHIN: Final[dict[str, dict[str, JsonSchema]]] = {
     "DecisionPage": {"next": _COUNT},
     "AnswerPage": {"next": _COUNT},
     "NoisyAnswer": dict.fromkeys(("reserved_cost", "fixed_cost"), _SUMS)
-    | {"confidence": reference("Confidence")},
+    | {
+        "confidence": reference("Confidence"),
+        "grant": text(GRANT_PATTERN, "the hash of the decision `granted` or `reserved`"),
+    },
     "StatisticNoise": dict.fromkeys(("scale", "variance"), _FRACTION),
     "ReservationPage": {"next": _COUNT},
     "ReservationView": {name: reference("Time") for name in ("until", "reserved_at", "final_at")},

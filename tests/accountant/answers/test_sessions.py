@@ -19,12 +19,14 @@ from accountant.answers import (
     failed_answer,
 )
 from accountant.claims import Brownian, ExPost
-from accountant.questions import evaluate, levels_of, stops
+from accountant.questions import Schema, check_schema, evaluate, levels_of, stops
+from accountant.questions.accuracy_first import MAX_SHOWN
+from accountant.questions.schema import NumberColumn
 from accountant.questions.sensitivity import VectorStatistic
 from tests.accountant.answers.runs import SESSIONS, Asked, answer, ask, run, zeros
 from tests.accountant.noise import laws
 from tests.accountant.noise.laws import bits_of, check_law
-from tests.accountant.questions.schemas import small_schema
+from tests.accountant.questions.schemas import SOURCE, small_schema
 from tests.nightly import rounds
 
 pytestmark = pytest.mark.timeout(1200)
@@ -224,3 +226,23 @@ def test_statistics_of_another_size_are_an_error() -> None:
         with pytest.raises(ValueError, match=r"must|statistics") as error:
             run(question, wrong, bits_of(1))
         assert "4711" not in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("upper", "noise", "levels"),
+    [
+        ("999999999999999", "rho: 1e-3, gaussian_refinement", 11),
+        ("999999999999999", "epsilon: 1e-3, laplace_reduction", 11),
+        ("1", "sigma: 1e-1, gaussian_refinement from 4e8", 64),
+        ("1", "epsilon: 1e3, laplace_reduction from 9e8", 40),
+    ],
+)
+def test_the_longest_numbers_of_a_session_fit_into_a_record(
+    upper: str, noise: str, levels: int
+) -> None:
+    column = NumberColumn(name="x", lower="0", upper=upper, places=12)
+    schema = check_schema(Schema(source=SOURCE, columns=(column,), neighbours="add_remove"))
+    found = answer(ask("sum(x)", noise, NEVER, schema=schema), [[Fraction(10) ** 25]], bits_of(1))
+    assert len(found.levels) == levels
+    size = sum(len(f'"{text}",') for level in found.levels for text in level.values)
+    assert size / levels * MAX_SHOWN < 15_000_000

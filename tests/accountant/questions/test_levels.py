@@ -17,6 +17,8 @@ from accountant.errors import RequestInvalid
 from accountant.questions import (
     Draw,
     Noise,
+    Schema,
+    check_schema,
     derive,
     levels_of,
     noise_text,
@@ -24,8 +26,8 @@ from accountant.questions import (
     parse_question,
 )
 from accountant.questions.error_at_confidence import laplace_half_width, refined_half_width
-from accountant.questions.schema import NumberColumn
-from tests.accountant.questions.schemas import CENSUS, replaced, small_schema
+from accountant.questions.schema import CategoryColumn, NumberColumn
+from tests.accountant.questions.schemas import CENSUS, SOURCE, replaced, small_schema
 from tests.accountant.reservations.scene import Scene
 from tests.accountant.world import code
 
@@ -213,6 +215,21 @@ def test_sixty_four_levels_are_the_most() -> None:
     assert (only.noise, only.text, only.cost) == (1, "1", 3)
     with pytest.raises(ValueError, match="shows one answer"):
         levels_of(draw_of("count", "epsilon: 3"))
+
+
+def test_a_session_of_many_groups_has_fewer_levels() -> None:
+    categories = tuple([f"c{i}" for i in range(1_000)])
+    columns = (
+        CategoryColumn(name="a", categories=categories),
+        CategoryColumn(name="b", categories=categories[:10]),
+    )
+    wide = check_schema(Schema(source=SOURCE, columns=columns, neighbours="add_remove"))
+    text, noise = "count by a, b", "epsilon: 1, laplace_reduction"
+    assert len(levels_of(draw_of(text, noise, wide))) == 11
+    assert len(levels_of(draw_of(text, f"{noise} from 32767", wide))) == 15
+    with pytest.raises(RequestInvalid, match="leave at most 15 levels of 10000 numbers, got 32768"):
+        draw_of(text, f"{noise} from 32768", wide)
+    assert len(levels_of(draw_of("count by b", f"{noise} from 32768", wide))) == 16
 
 
 @pytest.mark.parametrize(

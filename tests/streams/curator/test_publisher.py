@@ -1,0 +1,71 @@
+"""Answers that are ready at one tick are stored in transactions that a broker can take."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+
+import pytest
+
+from streams.answers.store import NewAnswer, StoredAnswer
+from streams.clock import SystemClock
+from streams.curator.publisher import AnswerPublisher
+
+
+class Store:
+    """Notes how many answers, and how many bytes, each transaction has."""
+
+    def __init__(self) -> None:
+        self.transactions: list[tuple[int, int]] = []
+
+    async def put_first(self, answers: Sequence[NewAnswer]) -> list[StoredAnswer]:
+        self.transactions.append((len(answers), sum(len(each.value) for each in answers)))
+        return [
+            StoredAnswer(
+                grant=each.grant,
+                partition=each.partition,
+                dataset=each.dataset,
+                analyst=each.analyst,
+                request_id=each.request_id,
+                value=each.value,
+                number=number,
+            )
+            for number, each in enumerate(answers, 1)
+        ]
+
+
+@pytest.mark.parametrize(
+    ("sizes", "transactions"),
+    [
+        ([10] * 450, [200, 200, 50]),
+        ([3_000_000] * 5, [2, 2, 1]),
+        ([10, 15_000_000, 10], [1, 1, 1]),
+        ([7_999_990, 10], [2]),
+    ],
+)
+async def test_a_tick_s_answers_are_stored_in_bounded_transactions(
+    sizes: list[int], transactions: list[int]
+) -> None:
+    store = Store()
+    publisher = AnswerPublisher(store, tick=0.05, clock=SystemClock())  # type: ignore[arg-type]
+    waiting = [
+        asyncio.create_task(
+            publisher.publish(
+                NewAnswer(
+                    grant=f"sha256:{number:05}",
+                    partition=0,
+                    dataset="census",
+                    analyst="ana",
+                    request_id="",
+                    value=b"x" * size,
+                )
+            )
+        )
+        for number, size in enumerate(sizes)
+    ]
+    await asyncio.sleep(0)
+    running = asyncio.create_task(publisher.run())
+    stored = await asyncio.wait_for(asyncio.gather(*waiting), 30)
+    running.cancel()
+    assert [len(each.value) for each in stored] == sizes
+    assert [number for number, _ in store.transactions] == transactions
