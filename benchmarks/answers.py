@@ -1,9 +1,10 @@
-"""Exact statistics of questions, against the plain DuckDB query that a program would write."""
+"""Questions: exact statistics against plain DuckDB, and the time from a question to its answer."""
 
 from __future__ import annotations
 
 import tempfile
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -12,11 +13,17 @@ import msgspec
 
 from accountant.questions import Schema, check_schema, parse_question
 from accountant.questions.schema import CategoryColumn, DataSource, NumberColumn, UnitColumn
-from benchmarks.measure import Row, Scale
+from benchmarks.measure import Row, Scale, best_of
+from benchmarks.processes import command, free_port
+from streams.client import Accountant
 from streams.sources import DataSources
 from streams.sources.source_settings import CsvSource, ParquetSource
 
 _ROWS = 10_000_000
+_SERVED_ROWS = 1_000_000
+_TICK_S = 0.1
+_QUESTIONS = 7
+_POLICY = {"filter": "zcdp", "rho": "1000", "delta": "1e-6"}
 _ROUNDS = 3
 _LONG_S = 15.0  # One round of so many seconds is enough.
 # Half of the rows are of people with 11 rows, above the bound; each other row is a person.
@@ -79,6 +86,49 @@ def rows(scale: Scale) -> Iterator[Row]:
             table = _TABLE.format(person=person, rows=count)
             duckdb.connect().execute(f"COPY ({table}) TO '{path}' (FORMAT {kind})").fetchall()
             yield from _measured(name, path, schema, count)
+        yield from _answered(Path(folder))
+
+
+def _answered(folder: Path) -> Iterator[Row]:
+    """Yield the time from a question to its answer, of a client of a server with a file."""
+    path, port = folder / "people.parquet", free_port()
+    table = _TABLE.format(person="range", rows=_SERVED_ROWS)
+    duckdb.connect().execute(f"COPY ({table}) TO '{path}' (FORMAT parquet)").fetchall()
+    sources = folder / "sources.json"
+    sources.write_bytes(
+        msgspec.json.encode({"census": {"kind": "parquet", "path": str(path.absolute())}})
+    )
+    settings = {
+        "ACCOUNTANT_URL": f"sqlite:///{folder.absolute() / 'ledger.db'}",
+        "ACCOUNTANT_PORT": str(port),
+        "ACCOUNTANT_DATA_SOURCES": str(sources),
+        "ACCOUNTANT_CURATOR_TICK_SECONDS": str(_TICK_S),
+    }
+    with (
+        command("serve", settings, port=port),
+        Accountant(f"http://127.0.0.1:{port}", analyst="ana") as ledger,
+    ):
+        for dataset, schema in (
+            ("rows", msgspec.structs.replace(_SCHEMA, unit=msgspec.UNSET)),
+            ("units", _SCHEMA),
+        ):
+            ledger.open(dataset, _POLICY, by="owner", schema=schema, as_given=True)
+            unit = "each row a unit" if dataset == "rows" else "a row of each unit"
+            note = f"{_SERVED_ROWS:,} rows over HTTP, ticks of {_TICK_S} s, best of {_QUESTIONS}"
+            for text in _ASKED:
+                took = _seconds_to_answer(ledger, dataset, text, folder)
+                name = f"from `{text}` to its answer, {unit}"
+                yield Row(name=name, value=took, unit="s", note=note)
+
+
+def _seconds_to_answer(ledger: Accountant, dataset: str, text: str, folder: Path) -> float:
+    def ask() -> None:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # the same question again is charged again
+            ledger.answer(dataset, text, epsilon="1", store=folder / "results.db")
+
+    ask()
+    return best_of(_QUESTIONS, ask)
 
 
 def _measured(name: str, path: str, schema: Schema, count: int) -> Iterator[Row]:
