@@ -1,21 +1,32 @@
-"""The HTTP server of an embedded ledger under many concurrent connections."""
+"""The HTTP servers, of an embedded ledger and of one on Kafka, under many connections.
+
+BENCH_BEFORE=DIRECTORY, a checkout of another version, measures that one too, in turns.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import os
+import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from benchmarks import requests
 from benchmarks.measure import Row, Scale, percentile
-from benchmarks.processes import command, free_port
+from benchmarks.processes import command, free_port, processor_seconds, worker_settings
+from streams.kafka.deployment import Deployment, TopicNames
+from streams.testing import LocalBroker
 
-_CONNECTIONS = 16
+_CONNECTIONS = 64
 _DATASETS = 50
+_ROUNDS = 3
+_WARM_UP = 500
+_MICROSECONDS = 1e6
 _HEAD = "POST {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n"
 
 
@@ -40,6 +51,20 @@ class _Connection:
         await self._writer.wait_closed()
 
 
+class _Speed(NamedTuple):
+    """The speed of a server.
+
+    Attributes:
+        rate: requests a second.
+        busy: microseconds of processor time a request, of all the server's threads.
+        took: the seconds of each request.
+    """
+
+    rate: float
+    busy: float
+    took: list[float]
+
+
 @contextlib.asynccontextmanager
 async def _connected(port: int) -> AsyncIterator[_Connection]:
     connection = _Connection(*await asyncio.open_connection("127.0.0.1", port))
@@ -49,8 +74,8 @@ async def _connected(port: int) -> AsyncIterator[_Connection]:
         await connection.close()
 
 
-async def _load(port: int, count: int) -> tuple[float, list[float]]:
-    """Return requests a second, and the seconds of each."""
+async def _ask(port: int, count: int) -> list[float]:
+    """Send requests on all connections at once, and return the seconds of each."""
     took: list[float] = []
     names = requests.names(_DATASETS)
 
@@ -62,25 +87,91 @@ async def _load(port: int, count: int) -> tuple[float, list[float]]:
                 await connection.post("/requests", body)
                 took.append(time.perf_counter() - started)
 
-    async with _connected(port) as connection:
-        for name in names:
-            await connection.post("/datasets", requests.opening(name, requests.now()))
-    started = time.perf_counter()
     await asyncio.gather(*[ask(number) for number in range(_CONNECTIONS)])
-    return count / (time.perf_counter() - started), took
+    return took
 
 
-def rows(scale: Scale) -> Iterator[Row]:
-    """Yield rate and tail of requests over HTTP."""
-    count = scale.of(20_000)
+async def _load(port: int, process: int, count: int) -> _Speed:
+    """Open the datasets, warm the server up, and measure it."""
+    async with _connected(port) as connection:
+        for name in requests.names(_DATASETS):
+            await connection.post("/datasets", requests.opening(name, requests.now()))
+    await _ask(port, _WARM_UP)
+    busy, started = processor_seconds(process), time.perf_counter()
+    took = await _ask(port, count)
+    seconds = time.perf_counter() - started
+    busy = processor_seconds(process) - busy
+    return _Speed(count / seconds, busy / count * _MICROSECONDS, took)
+
+
+def _embedded(checkout: str, count: int) -> _Speed:
     port = free_port()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:
         settings = {
             "ACCOUNTANT_URL": f"sqlite:///{Path(directory).absolute() / 'ledger.db'}",
             "ACCOUNTANT_PORT": str(port),
         }
-        with command("serve", settings, port=port):
-            rate, took = asyncio.run(_load(port, count))
-    note = f"{count:,} requests on {_CONNECTIONS} connections at once, load on the same cores"
-    yield Row(name="HTTP server, embedded", value=rate, unit="requests/s", note=note)
-    yield Row(name="HTTP server, p99", value=percentile(took, 0.99) * 1e3, unit="ms")
+        with command("serve", settings, port=port, cwd=checkout) as process:
+            return asyncio.run(_load(port, process, count))
+
+
+class _Gateways:
+    """Gateways on one broker. Each turn has topics and a worker of its own."""
+
+    def __init__(self, broker: LocalBroker) -> None:
+        self._broker = broker
+        self._turn = 0
+
+    def measure(self, checkout: str, count: int) -> _Speed:
+        self._turn += 1
+        prefix = f"http{self._turn}."
+        deployment = Deployment(
+            bootstrap=self._broker.bootstrap,
+            application=f"{prefix}bench",
+            topics=TopicNames(prefix),
+            partitions=4,
+        )
+        ports = free_port(), free_port()
+        worker, gateway = [worker_settings(deployment, port, read_side=False) for port in ports]
+        # A version makes its own topics: an older one demands other settings of them.
+        subprocess.run(
+            [sys.executable, "-m", "streams.cli", "topics", "create"],
+            env={**os.environ, **worker},
+            cwd=checkout,
+            stdout=subprocess.DEVNULL,
+            check=True,
+        )
+        with (
+            command("worker", worker, port=ports[0], cwd=checkout),
+            command("gateway", gateway, port=ports[1], cwd=checkout) as process,
+        ):
+            return asyncio.run(_load(ports[1], process, count))
+
+
+def rows(scale: Scale) -> Iterator[Row]:
+    """Yield rate, tail and processor time of requests over HTTP."""
+    before = os.environ.get("BENCH_BEFORE")
+    checkouts = [".", *([before] if before else [])]
+    note = f"{_CONNECTIONS} at a time, load on the same cores, least of {_ROUNDS} turns"
+    count = scale.of(10_000)
+    embedded: dict[str, list[_Speed]] = {each: [] for each in checkouts}
+    for each in checkouts * _ROUNDS:
+        embedded[each].append(_embedded(each, count))
+    best = max(embedded["."], key=lambda speed: speed.rate)
+    yield Row(name="HTTP server, embedded", value=best.rate, unit="requests/s", note=note)
+    yield Row(name="HTTP server, p99", value=percentile(best.took, 0.99) * 1e3, unit="ms")
+    yield from _busy("HTTP server, embedded", embedded, note)
+    gateway: dict[str, list[_Speed]] = {each: [] for each in checkouts}
+    with LocalBroker() as broker:
+        gateways = _Gateways(broker)
+        for each in checkouts * _ROUNDS:
+            gateway[each].append(gateways.measure(each, count))
+    yield from _busy("gateway", gateway, note)
+
+
+def _busy(what: str, measured: dict[str, list[_Speed]], note: str) -> Iterator[Row]:
+    least = {each: min(speed.busy for speed in speeds) for each, speeds in measured.items()}
+    yield Row(name=f"{what}, processor time a request", value=least["."], unit="us", note=note)
+    for each, busy in least.items():
+        if each != ".":
+            yield Row(name=f"{what}, processor time / before", value=least["."] / busy, unit="")

@@ -79,12 +79,17 @@ class Visibility:
         rows = self.service.memberships(self.caller.name)
         return [row for row in rows if row.is_in_force(self.now(row.dataset))]
 
-    def of_decision(self, dataset: str, value: bytes) -> tuple[DecisionHeader, bytes]:
+    def of_decision(
+        self, dataset: str, value: bytes, header: DecisionHeader | None = None
+    ) -> tuple[DecisionHeader, bytes]:
         """Return a decision as a caller who sees one of its datasets is shown it.
 
         It is the record where the caller sees it in all of its datasets, else as this one sees it.
+
+        Args:
+            header: the decision's, where it is decoded already.
         """
-        line = decode_header(value)
+        line = decode_header(value) if header is None else header
         if not line.parts or is_shown_whole(line, self.at):
             return line, value
         part = value_about(value, dataset)

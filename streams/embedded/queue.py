@@ -74,6 +74,20 @@ class LoopWaiter:
         self.offset = offset
         _call(self.loop, [(self, decided, error)])
 
+    async def wait(self, seconds: float) -> EncodedDecision | None:
+        """Return the decision, None if the time is up before it.
+
+        Raises: Unavailable: the outcome is unknown, or the ledger cannot be used.
+        """
+        if not self.future.done():
+            # A timer of its own: `asyncio.wait` and `asyncio.timeout` cost more than a decision.
+            timer = self.loop.call_later(seconds, self.set, None, None)
+            try:
+                await self.future
+            finally:
+                timer.cancel()
+        return self.future.result()
+
     def set(self, decided: EncodedDecision | None, error: Exception | None) -> None:
         """Settle the future; runs in its loop."""
         if self.future.done():

@@ -226,9 +226,7 @@ class EmbeddedService:
         self._writer.submit(entry, in_caller_thread=False)
         if wait <= 0:
             return Answer(decision=None, partition=0)
-        # On timeout `asyncio.wait` does not cancel the future: the writer may still settle it.
-        await asyncio.wait([waiter.future], timeout=wait)
-        decided = waiter.future.result() if waiter.future.done() else None
+        decided = await waiter.wait(wait)
         if decided is None:
             return Answer(decision=None, partition=0, offset=waiter.offset)
         value, digest = decided.value, decided.digest

@@ -66,7 +66,7 @@ async def replay_of(
     access = _own_access(request, body)
     if access is None or bytes(first.request) != bytes(header.request):
         return None
-    first, found = visibility_of(request).of_decision(body.dataset, found)
+    first, found = visibility_of(request).of_decision(body.dataset, found, first)
     return redact_decision(access, first, found) if sees_decision(access, first) else None
 
 

@@ -330,7 +330,7 @@ async def answer_response(
     if replayed is not None:
         headers = {"Content-Location": where} | REPLAY_HEADERS
         return Response(replayed, status_code=200, media_type=JSON, headers=headers)
-    shown, value = visibility_of(request).of_decision(checked.body.dataset, decision)
+    shown, value = visibility_of(request).of_decision(checked.body.dataset, decision, header)
     content = redact_decision(access, shown, value, answer.digest)
     if header.outcome is not Outcome.INVALID:
         status = _STATUS.get(header.outcome, 200)

@@ -88,7 +88,7 @@ class KafkaService:
             self._members, self._clock, deployment.partitions, deployment.placement
         )
         self._appender = Appender(deployment)
-        self._pending: dict[InputPosition, asyncio.Future[bytes] | PendingPlace] = {}
+        self._pending: dict[InputPosition, asyncio.Future[bytes | None] | PendingPlace] = {}
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended](_MAX_BATCHES)
         self._alerts = Broadcast[Alert]()
@@ -239,14 +239,15 @@ class KafkaService:
         return Answer(decision=decision, partition=partition, offset=offset)
 
     async def _answer(self, position: InputPosition, wait: float) -> bytes | None:
-        future = asyncio.get_running_loop().create_future()
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[bytes | None] = loop.create_future()
         self._pending[position] = future
+        # A timer of its own: `asyncio.timeout` costs more.
+        timer = loop.call_later(wait, _give_up, future)
         try:
-            async with asyncio.timeout(wait):
-                return bytes(await future)
-        except TimeoutError:
-            return None
+            return await future
         finally:
+            timer.cancel()
             self._pending.pop(position, None)
 
     async def _until_wanted(self) -> None:
@@ -478,6 +479,11 @@ class KafkaService:
 
 def _too_many() -> Unavailable:
     return Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
+
+
+def _give_up(future: asyncio.Future[bytes | None]) -> None:
+    if not future.done():
+        future.set_result(None)
 
 
 def _branch_of(value: bytes) -> int:

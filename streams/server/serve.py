@@ -216,7 +216,6 @@ def serve(settings: Settings, *, listening: Listening = _silent) -> None:
     # The writer's thread releases the GIL at each step of SQLite, and waits this long to get it
     # back while the server is busy; the default is 5 ms.
     sys.setswitchinterval(_SWITCH_S)
-    collect_less()
     try:
         why = asyncio.run(_serve(service, settings, listening))
     finally:
@@ -239,6 +238,7 @@ async def _serve(
         service.on_end(on_end)
 
     def publish(address: str) -> None:
+        collect_less()
         service.publish_address(address)
         listening(address)
 
@@ -276,6 +276,10 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
         from streams.kafka.answers import AnswerTopic, open_answers
         from streams.kafka.deployment import deployment_of
 
+    def ready(address: str) -> None:
+        collect_less()
+        listening(address)
+
     async def run() -> None:
         service = await connect_kafka(settings)
         answers: AnswerTopic | None = None
@@ -285,12 +289,11 @@ def serve_kafka(settings: Settings, *, listening: Listening = _silent) -> None:
             usage = UsageCollector(service.usage_index, settings.metrics_analysts)
             registry = make_registry(None, usage)
             await run_gateway(
-                service, settings, registry=registry, listening=listening, answers=answers
+                service, settings, registry=registry, listening=ready, answers=answers
             )
         finally:
             if answers is not None:
                 await answers.close()
             await service.close()
 
-    collect_less()
     asyncio.run(run())
