@@ -110,7 +110,7 @@ def page_data(overview: Overview, caller: Caller | None, now: int) -> PageData:
         reservations=overview.reservations[:_MOST_RESERVATIONS],
         has_more_reservations=len(overview.reservations) > _MOST_RESERVATIONS,
         recent=msgspec.structs.replace(recent, trouble=shorten(recent.trouble)),
-        decisions=[decode_decision(logged_decision(raw)[0]) for raw in recent.decisions],
+        decisions=[decode_decision(logged_decision(bytes(raw))[0]) for raw in recent.decisions],
         usage=_usage(overview, viewer, now),
         now=now,
     )

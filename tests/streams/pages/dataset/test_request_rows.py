@@ -52,7 +52,7 @@ def test_a_granted_request_row_shows_its_cost() -> None:
     result = request_row(
         decision(outcome=Outcome.GRANTED, cost={"epsilon": "0.3", "x": "1"}), (), NOW
     )
-    assert result.granted
+    assert result.outcome == "granted"
     assert (result.claim, result.cost, result.refusal) == ("pure:0.3", "ε 0.3", None)
 
 
