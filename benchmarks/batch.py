@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import tempfile
 import time
@@ -9,9 +10,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from benchmarks.kafka_load import deploy
 from benchmarks.measure import Row, Scale
-from benchmarks.processes import command, free_port, processor_seconds
+from benchmarks.processes import command, free_port, processor_seconds, worker_settings
 from streams import Accountant
+from streams.testing import LocalBroker
 
 _ROUNDS = 3  # of the batches, which are short
 
@@ -44,9 +47,25 @@ def _measure(server: int, ask: Callable[[], list[Any]]) -> _Cost:
     return cost
 
 
+def _compare(ledger: Accountant, server: int, count: int) -> tuple[_Cost, _Cost]:
+    """Return the cost of requests one by one, and in batches: that of the cheapest round."""
+    ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
+    singles = _requests(ledger, count)
+    alone = _measure(server, lambda: [ledger.ask(**request) for request in singles])
+    batched = list[_Cost]()
+    for _ in range(_ROUNDS):
+        many = _requests(ledger, count)
+        batched.append(_measure(server, lambda many=many: ledger.ask_many(many)))  # type: ignore[misc]
+    return alone, min(batched, key=lambda cost: cost.processors)
+
+
 def rows(scale: Scale) -> Iterator[Row]:
     """Yield time and processor time of both ways, measured in turn in one run."""
-    count = scale.of(10_000)
+    yield from _of_file(scale.of(10_000))
+    yield from _of_gateway(scale.of(2_000))
+
+
+def _of_file(count: int) -> Iterator[Row]:
     port = free_port()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:
         settings = {
@@ -57,20 +76,31 @@ def rows(scale: Scale) -> Iterator[Row]:
             command("serve", settings, port=port) as server,
             Accountant(f"http://127.0.0.1:{port}") as ledger,
         ):
-            ledger.open("census", {"filter": "basic", "epsilon": "1"}, by="owner")
-            singles = _requests(ledger, count)
-            alone = _measure(server, lambda: [ledger.ask(**request) for request in singles])
-            rounds = [_requests(ledger, count) for _ in range(_ROUNDS)]
-            batched = [_measure(server, lambda many=many: ledger.ask_many(many)) for many in rounds]  # type: ignore[misc]
-    best = min(batched, key=lambda cost: cost.processors)
+            alone, batched = _compare(ledger, server, count)
     note = f"{count:,} requests of one Python client on one connection, server on the same cores"
     yield Row(name="HTTP, one by one", value=alone.elapsed, unit="s", note=note)
-    shortest = min(cost.elapsed for cost in batched)
-    note = f"shortest of {_ROUNDS} rounds in the same run"
-    yield Row(name="HTTP, in batches of 1,000", value=shortest, unit="s", note=note)
-    for name, cost in (("one by one", alone), ("in batches", best)):
+    yield Row(name="HTTP, in batches of 1,000", value=batched.elapsed, unit="s")
+    for name, cost in (("one by one", alone), ("in batches", batched)):
         parts = f"client {cost.client / count * 1e6:.0f}, server {cost.server / count * 1e6:.0f}"
         each = cost.processors / count * 1e6
         yield Row(name=f"{name}, processor time a request", value=each, unit="us", note=parts)
-    ratio = best.processors / alone.processors
+    ratio = batched.processors / alone.processors
     yield Row(name="in batches / one by one, processor time", value=ratio, unit="", at_most=0.1)
+
+
+def _of_gateway(count: int) -> Iterator[Row]:
+    with LocalBroker() as broker:
+        deployment = asyncio.run(deploy(broker, "batch.", 4))
+        worker, port = free_port(), free_port()
+        with (
+            command("worker", worker_settings(deployment, worker, read_side=False), port=worker),
+            command(
+                "gateway", worker_settings(deployment, port, read_side=False), port=port
+            ) as gateway,
+            Accountant(f"http://127.0.0.1:{port}") as ledger,
+        ):
+            alone, batched = _compare(ledger, gateway, count)
+    for name, cost in (("one by one", alone), ("in batches", batched)):
+        each = cost.server / count * 1e6
+        note = f"{count:,} requests, without the client's"
+        yield Row(name=f"gateway, {name}, processor time", value=each, unit="us", note=note)

@@ -113,6 +113,16 @@ async def test_without_a_wait_all_are_undecided_and_decided_later(ledger: Servic
     assert {each["outcome"] for each in again} == {"repeated"}
 
 
+async def test_hundreds_are_more_than_one_batch_of_a_partition(ledger: Service) -> None:
+    bodies = [asked(number, purpose="x" * 200, epsilon="0.0001") for number in range(700)]
+    found = [line(each) for each in await send(ledger, bodies, checks=True)]
+    assert [each["request"] for each in found] == list(map(json.loads, bodies))
+    assert {each["outcome"] for each in found} == {"granted"}
+    for name in ("d0", "d1"):
+        own = [each["sequence"] for each in found if each["dataset"] == name]
+        assert own == [*range(own[0], own[0] + 350)]
+
+
 async def test_none_of_none(ledger: Service) -> None:
     assert await send(ledger, []) == []
 
