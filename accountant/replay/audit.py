@@ -137,6 +137,7 @@ class Auditor:
         sealed: SealSnapshot | None = None,
         gapless: bool = False,
         in_runs: bool = True,
+        decides: bool = True,
     ) -> None:
         """Expect a log that begins with `genesis`; None accepts any genesis.
 
@@ -146,6 +147,8 @@ class Auditor:
                 seal is then believed, if it is what the seal names.
             gapless: offsets of inputs have no gaps, as in a ledger's file.
             in_runs: take plain grants in runs, which is faster and gives the same report.
+            decides: decide each request again. With False a `Decider` must read the same log, or
+                nothing of the report holds.
         Raises: LogDamaged: the snapshot cannot be read.
         """
         self.disagreement: Disagreement | None = None
@@ -158,6 +161,7 @@ class Auditor:
         self._most_ids = most_ids
         self._gapless = gapless
         self._in_runs = in_runs
+        self._decides = decides
         self._outcomes: Counter[str] = Counter()
         self._reasons: Counter[str] = Counter()
         self._decided_again = 0
@@ -186,6 +190,11 @@ class Auditor:
     def records(self) -> int:
         """Number of right records."""
         return self._right if self._run is None else self._right + len(self._run.values)
+
+    @property
+    def requests(self) -> int:
+        """Number of right records with a request, outside the run."""
+        return self._decided_again
 
     @property
     def reached(self) -> int:
@@ -219,7 +228,9 @@ class Auditor:
             if self._without_runs:
                 self._without_runs -= 1
                 return False
-            run = self._run = GrantRun(self._partition, gapless=self._gapless)
+            run = self._run = GrantRun(
+                self._partition, gapless=self._gapless, decides=self._decides
+            )
         right = run.take(value)
         if right:
             if len(run.values) >= MAX_RUN:
@@ -353,7 +364,8 @@ class Auditor:
         self.first = self.first or digest
         add(self._counted, value)
         apply(partition, decision, digest)
-        remember(partition, decision, digest)
+        if self._decides:
+            remember(partition, decision, digest)
         if self._right % _FORGET_EVERY == 0 or len(partition.ids) >= partition.ids.maximum:
             partition.ids.forget(partition.floor)
         self._right += 1
@@ -381,7 +393,8 @@ class Auditor:
         if decision.key_change is not None:
             self._key_changes.append(key_change_record(partition, decision, decision.key_change))
         if bytes(decision.request):
-            _raise_first(redecide(partition, decision, value))
+            if self._decides:
+                _raise_first(redecide(partition, decision, value))
             self._decided_again += 1
         if decision.administrator and decision.member is not None:
             self._administered.append(admin_member_record(decision, decision.member))
@@ -410,6 +423,7 @@ def audit(
     sealed: SealSnapshot | None = None,
     state: StateRows | None = None,
     gapless: bool = False,
+    decided: Callable[[Partition, int], None] | None = None,
 ) -> AuditReport:
     """Check one partition's log, given as the bytes of its decisions in order.
 
@@ -421,8 +435,16 @@ def audit(
         progress: called with the number of records after every 1,000 records.
         sealed, gapless: as of `Auditor`.
         state: rows to compare with the log where they end, at its own end if they name no decision.
+        decided: another process decides the requests again. Called at the end with the state, and
+            with the number of requests; raises unless that process came to the same.
     """
-    auditor = Auditor(genesis=genesis, most_ids=most_ids, sealed=sealed, gapless=gapless)
+    auditor = Auditor(
+        genesis=genesis,
+        most_ids=most_ids,
+        sealed=sealed,
+        gapless=gapless,
+        decides=decided is None,
+    )
     end = None if state is None or state.end is None else state.end[0]
     for value in records:
         if not auditor.take(value):
@@ -434,6 +456,8 @@ def audit(
             progress(auditor.records)
     if state is not None and (end is None or auditor.reached > end):
         auditor.compare(state.rows)
+    if decided is not None and auditor.partition is not None:
+        decided(auditor.partition, auditor.requests)
     return auditor.report(expected_head=expected_head)
 
 

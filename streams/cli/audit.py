@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Final
 
@@ -13,6 +15,7 @@ import typer
 from streams.cli.printing.checkpoints import compare_checkpoints, print_report, read_evidence
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
+from streams.cli.reading.deciding_process import DecidingProcess, InDoubt
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
 
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
     from streams.cli.reading.log_reader import LogSource, Part
     from streams.evidence.comparison import Evidence
 
+_LONG: Final = 20_000  # decisions; a process starts in the time of a few thousand
 _HEAD: Final = re.compile(r"([0-9]{1,19}):(sha256:[0-9a-fA-F]{64})")
 _HEAD_RULE: Final = "must be NUMBER:sha256: and 64 hexadecimal digits"
 _LEDGER: Final = re.compile(r"[0-9a-f]{32}|sha256:[0-9a-f]{64}")
@@ -81,6 +85,14 @@ def audit(
             "--from-seal", help="Accept a log without its archives; check from the seal on."
         ),
     ] = False,
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="Processes: 1, or 2 to decide again in a second one. Default: 2 for a long log, "
+            "if there are two cores.",
+        ),
+    ] = None,
     json: Json = False,
 ) -> None:
     """Verify a whole decision log, from its first record.
@@ -98,13 +110,15 @@ def audit(
 
     with explain_errors():
         wanted, ledger = _parsed(head), _ledger_id(ledger)
-        evidence = read_evidence(checkpoints, key, receipt)
         source = log_source(target or url, archive or ())
-        with _comparison(source, answers) as comparison:
-            reports = run_audit(source, wanted, evidence, comparison)
-            answered = None
-            if comparison is not None and all(report.right for _, report in reports):
-                answered = comparison.report({number: each.ledger for number, each in reports})
+        for split_from in dict.fromkeys((_split_from(jobs), None)):
+            evidence = read_evidence(checkpoints, key, receipt)
+            with suppress(InDoubt), _comparison(source, answers) as comparison:
+                reports = run_audit(source, wanted, evidence, comparison, split_from=split_from)
+                answered = None
+                if comparison is not None and all(report.right for _, report in reports):
+                    answered = comparison.report({number: each.ledger for number, each in reports})
+                break
         looked = checkpoints is not None
         reports = [
             (number, _with_signatures(number, _of_ledger(report, ledger)))
@@ -145,6 +159,8 @@ def run_audit(
     head: tuple[int, str] | None = None,
     evidence: Evidence | None = None,
     answers: AnswerComparison | None = None,
+    *,
+    split_from: int | None = None,
 ) -> list[tuple[int, AuditReport]]:
     """Return the report on each partition of a log, showing progress on stderr.
 
@@ -153,13 +169,16 @@ def run_audit(
             was written to while it was copied may continue after it.
         evidence: receives the hashes that the log has at each checkpoint.
         answers: compares each decision with the stored answers.
+        split_from: decide again in a second process where a partition has so many decisions; None
+            to use one process.
+    Raises: InDoubt: two processes did not both find everything right; use one.
     """
     from accountant.replay.audit import audit as audit_log
     from streams.cli.printing.output import count_progress, progress
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
-    with progress() as bars:
+    with progress(time_left=True) as bars:
         for each in source.parts():
             part = each if answers is None else answers.watch(each)
             task = bars.add_task(f"auditing partition {part.number}", total=part.total)
@@ -168,8 +187,11 @@ def run_audit(
             found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
             if evidence is not None:
                 found |= dict.fromkeys(evidence.numbers(part.number))
-            with count_progress(bars, part.values, task) as counting:
-                watched = _HashRecorder(part, counting, found, evidence)
+            with (
+                count_progress(bars, part.values, task) as counting,
+                _second_process(part, counting, split_from) as (second, begun),
+            ):
+                watched = _HashRecorder(part, begun, found, evidence)
                 values = iter(watched)
                 report = audit_log(
                     values,
@@ -177,7 +199,10 @@ def run_audit(
                     sealed=part.sealed,
                     state=part.state,
                     gapless=part.gapless,
+                    decided=None if second is None else second.check,
                 )
+                if second is not None and not report.right:
+                    raise InDoubt
                 # Read on after a disagreement, to reach the next partition; the audit of that
                 # one reports its own damage.
                 with suppress(Refused):
@@ -194,6 +219,44 @@ def run_audit(
         pairs = zip(reports, hashes, strict=True)
         reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
     return reports
+
+
+def _split_from(jobs: int | None) -> int | None:
+    """Return from how many decisions on a second process decides again, None for never."""
+    if jobs is None:
+        return _LONG if (os.cpu_count() or 1) > 1 else None
+    return 0 if jobs > 1 else None
+
+
+@contextmanager
+def _second_process(
+    part: Part, values: Iterator[bytes], split_from: int | None
+) -> Iterator[tuple[DecidingProcess | None, Iterable[bytes]]]:
+    """Start a second process for a long log; yield it, None without one, and the same values."""
+    if split_from is None or part.archived is not None:
+        yield None, values
+        return
+    begin: list[bytes] = []
+    damage: list[Exception] = []
+    try:
+        for value in islice(values, split_from):
+            begin.append(value)  # noqa: PERF402
+    except Exception as error:  # a record before it may be wrong, which comes first
+        damage.append(error)
+    if damage or len(begin) < split_from:
+        yield None, chain(begin, _raise_all(damage), values)
+        return
+    with DecidingProcess() as second:
+        try:
+            yield second, second.watch(chain(begin, values))
+        except Exception as error:  # the second process may have found a record before that
+            raise InDoubt from error
+
+
+def _raise_all(errors: list[Exception]) -> Iterator[bytes]:
+    for error in errors:
+        raise error
+    yield from ()
 
 
 @contextmanager

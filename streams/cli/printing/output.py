@@ -19,6 +19,7 @@ from rich.progress import (
     TaskID,
     TextColumn,
     TimeElapsedColumn,
+    TimeRemainingColumn,
 )
 from rich.segment import Segment
 from rich.text import Text
@@ -96,19 +97,24 @@ def write_lines(lines: Iterable[bytes]) -> None:
     out.flush()
 
 
-def progress(*, console: Console | None = None, wanted: bool = True) -> Progress:
+def progress(
+    *, console: Console | None = None, wanted: bool = True, time_left: bool = False
+) -> Progress:
     """Return a progress bar that disappears at the end; without a terminal it shows nothing.
 
     Args:
         console: the console that also prints lines meanwhile. Default stderr.
+        time_left: show an estimate of the time left, where the total is known.
     """
     shown = console or stderr()
+    columns = [TimeRemainingColumn()] if time_left else []
     return Progress(
         SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(bar_width=30),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        *columns,
         console=shown,
         transient=True,
         disable=not (wanted and shown.is_terminal),

@@ -1,0 +1,77 @@
+"""An audit in two halves accepts no log that an audit in one refuses."""
+
+from __future__ import annotations
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from accountant.records import decode_decision, encode
+from accountant.replay.audit import Auditor, audit
+from accountant.replay.decider import DecidedLog, Decider, hash_of_rows
+from tests.accountant.histories import worlds
+from tests.accountant.replay.test_audit import LOG, rechained
+from tests.accountant.replay.test_grant_run import FIELDS, WORLD, forged
+from tests.accountant.world import World
+
+
+def decided(log: list[bytes], most_ids: int | None = None) -> DecidedLog | None:
+    decider = Decider(most_ids=most_ids)
+    try:
+        return decider.end() if all(map(decider.take, log)) else None
+    except Exception:
+        return None
+
+
+def accepted_by_two(log: list[bytes], most_ids: int | None = None) -> bool:
+    auditor = Auditor(decides=False, most_ids=most_ids)
+    for value in log:
+        if not auditor.take(value):
+            return False
+    state = auditor.partition
+    if state is None or not auditor.report().ok:
+        return False
+    due = DecidedLog(auditor.requests, state.sequence, state.head, hash_of_rows(state))
+    return decided(log, most_ids) == due
+
+
+@given(worlds())
+@settings(max_examples=30)
+def test_two_halves_accept_a_written_log(played: tuple[World, list[bytes]]) -> None:
+    world, _ = played
+    assert accepted_by_two(world.log, world.most_ids)
+
+
+@pytest.mark.parametrize("field", FIELDS)
+@pytest.mark.parametrize("at", [5, 12, 22])
+def test_two_halves_accept_no_forged_grant(at: int, field: str) -> None:
+    log = list(WORLD.log)
+    log[at] = encode(forged(decode_decision(log[at]), field))
+    assert not audit(log).ok
+    assert not accepted_by_two(log)
+    assert not accepted_by_two(rechained(log, at))
+
+
+@given(st.integers(0, len(LOG) - 1), st.integers(0, 2000), st.binary(min_size=1, max_size=1))
+def test_two_halves_accept_no_changed_byte(at: int, place: int, byte: bytes) -> None:
+    value = LOG[at]
+    place %= len(value)
+    log = [*LOG[:at], value[:place] + byte + value[place + 1 :], *LOG[at + 1 :]]
+    assert accepted_by_two(log) <= audit(log).ok
+
+
+@pytest.mark.parametrize("at", range(1, len(LOG)))
+def test_two_halves_accept_no_log_without_one_of_its_records(at: int) -> None:
+    log = [*LOG[:at], *LOG[at + 1 :]]
+    assert accepted_by_two(log) <= audit(log).ok
+    assert accepted_by_two(rechained(log, at)) <= audit(rechained(log, at)).ok
+
+
+def test_the_decider_alone_finds_what_no_sum_shows() -> None:
+    log = rechained(
+        [*WORLD.log[:5], encode(forged(decode_decision(WORLD.log[5]), "crossed")), *WORLD.log[6:]],
+        5,
+    )
+    halves = Auditor(decides=False)
+    assert all(map(halves.take, log))
+    assert decided(log) is None
