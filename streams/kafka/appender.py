@@ -154,11 +154,14 @@ class Appender:
             with translate_errors():
                 async with asyncio.timeout_at(until):
                     sent = await producer.send_batch(batch, topic, partition=partition)
-                    return int((await sent).offset)
+                    first = int((await sent).offset)
         except Unavailable as error:
             if isinstance(error.__cause__, OutOfOrderSequenceNumber):
                 await self._renew(producer)
             raise
+        if first < 0:  # a duplicate that the broker has forgotten: the next offsets are of others
+            raise Unavailable("the broker did not say where it is: send the same bytes again")
+        return first
 
     async def _renew(self, spent: AIOKafkaProducer) -> None:
         """Replace the producer, unless another call has done so already.

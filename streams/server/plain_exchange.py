@@ -95,6 +95,7 @@ class PlainCycle(RequestResponseCycle):
             return
         self.transport.write(self._head.text + body)
         self.response_complete = True
+        self._received.clear()  # an idle connection keeps its last cycle
         self.message_event.set()
         if not self.keep_alive:
             self.transport.close()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from itertools import pairwise
 from typing import Any
 
@@ -229,15 +230,21 @@ class Application:
             await send({"type": "http.response.body", "body": b"abcd", "more_body": False})
 
 
-async def exchanged(pieces: list[bytes], **options: Any) -> tuple[bytes, bool, Any, list[bool]]:
-    """Return what a connection answers, whether it is closed, and the application's requests."""
-    app = Application()
+def connected(app: Application, **options: Any) -> tuple[Any, Transport]:
+    """Return a server's end of a new connection, and its transport."""
     server = BoundedServer(app, **options)  # type: ignore[arg-type]
     server.config.load()
     factory: Any = server.config.http_protocol_class
     protocol = factory(config=server.config, server_state=server.server_state, app_state={})
     transport = Transport()
     protocol.connection_made(transport)
+    return protocol, transport
+
+
+async def exchanged(pieces: list[bytes], **options: Any) -> tuple[bytes, bool, Any, list[bool]]:
+    """Return what a connection answers, whether it is closed, and the application's requests."""
+    app = Application()
+    protocol, transport = connected(app, **options)
     for piece in pieces:
         protocol.data_received(piece)
         for _ in range(10):
@@ -245,7 +252,7 @@ async def exchanged(pieces: list[bytes], **options: Any) -> tuple[bytes, bool, A
     for _ in range(50):
         await asyncio.sleep(0)
     protocol.connection_lost(ConnectionResetError())
-    await asyncio.gather(*server.server_state.tasks)
+    await asyncio.gather(*protocol.tasks)
     return without_ids(transport.written), transport.is_closed, app.requests, app.plain
 
 
@@ -298,3 +305,18 @@ def test_a_response_that_breaks_off_is_cut() -> None:
     assert is_closed
     assert response == b""
     assert plain == [True]
+
+
+def test_an_idle_connection_keeps_no_bytes_of_its_last_request() -> None:
+    piece = PLAIN.replace(b"?a=%20", b"?" + b"a" * 60_000)
+    before = sys.getrefcount(piece)
+
+    async def answer() -> None:
+        protocol, transport = connected(Application())
+        protocol.data_received(piece)
+        for _ in range(50):
+            await asyncio.sleep(0)
+        assert transport.written.endswith(b"abcd")
+        assert sys.getrefcount(piece) == before
+
+    asyncio.run(answer())
