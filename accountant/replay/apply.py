@@ -105,6 +105,7 @@ def _apply_to_dataset(partition: Partition, decision: Decision, digest: str) -> 
             after, levels=after.levels + levels, limits=after.limits + limits
         )
     partition.ledgers[decision.dataset] = after
+    partition.checksum.forget(decision.dataset)  # a seal has added that of the row before
 
 
 def plan_of(decision: Decision) -> CompiledPolicy:

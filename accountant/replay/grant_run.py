@@ -26,9 +26,9 @@ from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
 from accountant.policy.compiled_policy import CompiledPolicy
-from accountant.records import DECODE_ERRORS, RULES, Origin
+from accountant.records import RULES, Origin
 from accountant.records.inputs import Input
-from accountant.records.request_names import decode_request_details
+from accountant.records.request_names import RequestDetails, decode_request_details
 from accountant.times import from_iso
 from accountant.versions import Format
 from accountant.views.tallies import DecisionTally, add_grant
@@ -212,7 +212,7 @@ class GrantRun:
         self._gapless = gapless
         self._decides = decides
         self._sums: dict[str, _Sums | None] = {}
-        self._counted: list[tuple[PlainGrant, Units]] = []
+        self._counted: list[tuple[PlainGrant, RequestDetails, Units]] = []
         self._floor = partition.floor
         self._decided_at = partition.decided_at
         self._offset = partition.next["requests"]
@@ -232,10 +232,12 @@ class GrantRun:
             sums = self._sums_of(grant.dataset)
             if sums is None or not self._is_next(grant, at, watermark) or not body:
                 return None
+            asked = decode_request_details(body)
             charged = sums.take(grant, at)
             if charged is None:
                 return None
-        except (*DECODE_ERRORS, ValueError, LookupError, TypeError):
+        except Exception:
+            # A forged record may raise anything, such as OverflowError where a reading is no float.
             return None
         self._decided_at, self._floor, self._offset = at, watermark, grant.source.offset + 1
         if self._decides:
@@ -249,7 +251,7 @@ class GrantRun:
             is_equal = True
         if is_equal:
             self.values.append(value)
-            self._counted.append((grant, charged))
+            self._counted.append((grant, asked, charged))
         return is_equal
 
     def _follow(self, grant: PlainGrant, value: bytes) -> None:
@@ -299,7 +301,6 @@ class GrantRun:
         elif due != self.draft.ledgers:
             return False
         self.draft.absorb()
-        for grant, charged in self._counted:
-            asked = decode_request_details(grant.request)
+        for grant, asked, charged in self._counted:
             add_grant(counted, grant.dataset, grant.sequence, grant.decided_at, asked, charged)
         return True

@@ -6,9 +6,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.partition import hash_of
+from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
 from accountant.replay.audit import Auditor, audit
 from accountant.replay.decider import DecidedLog, Decider, hash_of_rows
+from accountant.replay.sealed_log import next_seal
 from tests.accountant.histories import worlds
 from tests.accountant.replay.test_audit import LOG, rechained
 from tests.accountant.replay.test_grant_run import FIELDS, WORLD, forged
@@ -40,6 +43,21 @@ def accepted_by_two(log: list[bytes], most_ids: int | None = None) -> bool:
 def test_two_halves_accept_a_written_log(played: tuple[World, list[bytes]]) -> None:
     world, _ = played
     assert accepted_by_two(world.log, world.most_ids)
+
+
+def test_two_halves_accept_a_log_that_goes_on_after_a_seal() -> None:
+    world = World()
+    world.open(epsilon="1", delta="1e-6")
+    auditor = Auditor()
+    assert all(map(auditor.take, world.log))
+    assert auditor.partition is not None
+    before = 1, hash_of(world.log[1])
+    seal = next_seal(auditor.partition, auditor.counted, auditor.first, before)
+    world.took(seal_log(world.draft, world.now, "the disk is full", seal))
+    world.commit()
+    world.send("admin", world.admin("amend", alert_at=["0.5"]))
+    assert audit(world.log).ok
+    assert accepted_by_two(world.log)
 
 
 @pytest.mark.parametrize("field", FIELDS)

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from accountant.amounts import format_units, parse_units
 from accountant.records import Decision, decode_decision, encode
 from accountant.records.outcomes import Outcome
 from accountant.replay.audit import Auditor, AuditReport
@@ -117,6 +118,23 @@ def test_a_forged_grant_gives_the_same_report(at: int, field: str) -> None:
     log[at] = encode(forged(decode_decision(log[at]), field))
     assert not check_same(log).ok
     assert not check_same(rechained(log, at)).ok
+
+
+def test_a_grant_too_large_for_a_float_gives_the_same_report() -> None:
+    decision = decode_decision(WORLD.log[5])
+    assert decision.cost is not None
+    assert decision.totals is not None
+    before, cost = parse_units(str(decision.totals["loss_time"])), 10**400
+    before -= parse_units(decision.cost["loss_time"])
+    grant = msgspec.structs.replace(
+        decision,
+        cost={**decision.cost, "loss_time": format_units(cost)},
+        totals={**decision.totals, "loss_time": format_units(before + cost)},
+    )
+    log = rechained([*WORLD.log[:5], encode(grant), *WORLD.log[6:]], 5)
+    wrong = check_same(log).first_disagreement
+    assert wrong is not None
+    assert (wrong.partition_sequence, wrong.what) == (5, "record")
 
 
 @given(st.integers(1, len(LOG) - 1), st.integers(0, 2000), st.binary(min_size=1, max_size=1))
