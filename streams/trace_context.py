@@ -107,7 +107,7 @@ class Exchange:
         request_id: the HTTP request id.
         trace: what is sent on as `traceparent`, None without a trace.
         caller: the name of the authenticated caller, None without one.
-        lines: lines of a batch, None for other requests.
+        lines: lines of a batch, as far as they were split; None for other requests.
         status: of the response that the server sent in place of the application's, None without
             one.
         has_ended: the response was sent; tasks that run on belong to no request.

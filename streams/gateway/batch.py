@@ -219,16 +219,16 @@ class _Batch:
     async def _read_lines(self) -> None:
         number, exchange = 0, current_exchange()
         async for lines in self._each_piece():
+            if number > MAX_LINES:
+                continue  # read to the end: closing the connection now could lose sent responses
             group = self._new_group()
             for line in lines:
                 number += 1
                 if exchange is not None:
                     exchange.lines = number
                 if number > MAX_LINES:
-                    # Read on to the end: closing the connection now could lose sent responses.
-                    if number == MAX_LINES + 1:
-                        await group.add(oversize(_TOO_MANY_LINES), is_first=False)
-                    continue
+                    await group.add(oversize(_TOO_MANY_LINES), is_first=False)
+                    break  # the rest is not even split: it may be millions of lines
                 if self._is_full(group):
                     await self._start(group)
                     await self._until_room()

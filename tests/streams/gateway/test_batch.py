@@ -17,6 +17,7 @@ import pytest
 from accountant.replay.audit import audit
 from streams.embedded.ledger_file import read_decisions
 from streams.gateway import batch
+from streams.ndjson import LineSplitter
 from streams.settings import Settings
 from tests.streams.gateway.contract.test_document import document, schema_of
 from tests.streams.gateway.local_server import (
@@ -158,6 +159,23 @@ def test_a_thousand_lines_are_decided_and_the_next_ones_are_not(server: LocalSer
     assert found[-1]["status"] == 413
     assert [row["request"] for row in found[:-1]] == bodies[: batch.MAX_LINES]
     assert server.last_sequence() == before + batch.MAX_LINES
+
+
+def test_lines_above_the_maximum_are_not_split(
+    server: LocalServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    split = list[bytes | None]()
+
+    class Counted(LineSplitter):
+        def feed(self, piece: bytes) -> Iterator[bytes | None]:
+            for line in super().feed(piece):
+                split.append(line)
+                yield line
+
+    monkeypatch.setattr(batch, "LineSplitter", Counted)
+    found = rows(send(server, b"\n" * 100_000))
+    assert len(found) == len(split) == batch.MAX_LINES + 1
+    assert found[-1]["error"] == "oversize"
 
 
 def test_a_line_one_byte_too_long_harms_no_other_line(server: LocalServer) -> None:
