@@ -61,7 +61,8 @@ def test_counts(each: str, epsilon: str, delta: str, count: int) -> None:
 
 @settings(max_examples=60, deadline=None)
 @given(
-    st.integers(1, 300).map(lambda n: f"{n / 100}"),
+    # The reference takes half a minute for 600,000 mechanisms of 0.01.
+    st.integers(3, 300).map(lambda n: f"{n / 100}"),
     st.sampled_from(["0.05", "0.7", "1", "3", "20"]),
     st.sampled_from(["1e-30", "1e-9", "1e-3", "0.2", "0.9"]),
 )
