@@ -5,6 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 READY_SMARTNOISE := $(VENV)-smartnoise/.ready
+READY_OPACUS := $(VENV)-opacus/.ready
 READY_BROWSER := $(VENV)-browser/.ready
 READY_SECURITY := $(VENV)-security/.ready
 PROVIDER := build/provider
@@ -27,7 +28,7 @@ unexport PYTHONPATH PYTHONHOME PIP_REQUIRE_VIRTUALENV PIP_USER
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference figures pictures lock clean
+.PHONY: help setup demo test test-fast mutants nightly test-cluster test-observability test-provider test-smartnoise test-opacus test-browser audit-dependencies sbom observe check format format-check lint types bench client dashboards docs reference figures pictures lock clean
 
 help:  ## show this list
 	@while IFS= read -r line; do case $$line in [a-z]*:*"  ## "*) \
@@ -69,6 +70,9 @@ test-provider: $(READY) $(PROVIDER)/.ready  ## run the HTTP server with tokens o
 
 test-smartnoise: $(READY_SMARTNOISE)  ## run the engines' tests with SmartNoise and its older OpenDP (1 minute)
 	$(VENV)-smartnoise/bin/python -m pytest -m "smartnoise or not smartnoise" tests/streams/engines $(PYTEST_ARGS)
+
+test-opacus: $(READY_OPACUS)  ## run the trainings' tests with Opacus and PyTorch, which take 6 GB (1 minute)
+	$(VENV)-opacus/bin/python -m pytest -m opacus tests/streams/engines/test_opacus.py $(PYTEST_ARGS)
 
 test-browser: $(READY_BROWSER)  ## run the pages' tests in a real browser, and draw the pages; needs chromium (1 minute)
 	$(VENV)-browser/bin/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
@@ -131,7 +135,7 @@ lock: $(READY)  ## resolve the dependencies again, with hashes
 	sh scripts/lock.sh $(VENV)
 
 clean:  ## remove the environment and the tools' files
-	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-browser $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
+	rm -rf $(VENV) $(VENV)-smartnoise $(VENV)-opacus $(VENV)-browser $(VENV)-security build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis *.egg-info
 	find . -name __pycache__ -type d -not -path './.git/*' -prune -exec rm -rf {} +
 
 $(READY): pyproject.toml requirements/dev.txt scripts/setup.sh
@@ -144,6 +148,10 @@ $(READY_SECURITY): pyproject.toml requirements/security.txt scripts/setup.sh
 
 $(READY_SMARTNOISE): pyproject.toml requirements/smartnoise.txt scripts/setup.sh
 	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-smartnoise requirements/smartnoise.txt
+	@touch $@
+
+$(READY_OPACUS): pyproject.toml requirements/opacus.txt scripts/setup.sh
+	@PYTHON="$(PYTHON)" sh scripts/setup.sh $(VENV)-opacus requirements/opacus.txt
 	@touch $@
 
 $(READY_BROWSER): pyproject.toml requirements/browser.txt scripts/setup.sh

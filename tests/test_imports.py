@@ -72,7 +72,9 @@ LAYERS = {
         # What a client claims from the objects of an engine.
         {"engines.scoped_claim"},
         {"engines.mechanism", "engines.rounding"},
-        {"engines.opendp"},
+        {"engines.opacus_guard"},
+        {"engines.opacus", "engines.opendp"},
+        {"engines.measurable"},
         {"client", "http"},
         {"auth", "engines", "sources"},
         {"curator", "gateway"},

@@ -45,6 +45,7 @@ def test_no_registry_address_machine_path_or_secret_is_in_the_repository() -> No
         "build.txt",
         "curator.txt",
         "dev.txt",
+        "opacus.txt",
         "peers.txt",
         "runtime.txt",
         "security.txt",

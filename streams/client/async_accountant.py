@@ -60,7 +60,7 @@ from streams.client.results.store import ResultStore
 from streams.client.retry import BATCH_WAIT_S, CONNECT_S, WAIT_S
 from streams.client.session_record import SessionRecord
 from streams.clock import Clock, SystemClock
-from streams.engines.opendp import opendp_mechanism
+from streams.engines.measurable import engine_mechanism
 from streams.engines.scoped_claim import ScopedClaim
 from streams.errors import AccountantWarning
 from streams.settings import Settings
@@ -367,10 +367,11 @@ class AsyncAccountant(AsyncQuestions):
         store: ResultStore | str | os.PathLike[str] | None,
         codec: Codec,
         name: str | None,
+        released: Callable[[], bool] | None = None,
     ) -> Any:
         results = store if isinstance(store, ResultStore) else ResultStore(store)
         call = await self._sender.prepare(draft, wait)
-        release = Release(results, call, codec, self.url, wait, name)
+        release = Release(results, call, codec, self.url, wait, name, released)
         with release.noting_errors():
             if (repeated := await self._connection.run(release.repeat_warning)) is not None:
                 warnings.warn(repeated, AccountantWarning, stacklevel=3)
@@ -406,12 +407,16 @@ class AsyncAccountant(AsyncQuestions):
         same object runs on the data: claim and noise cannot disagree. The unit is that of the
         dataset's policy. A measurement that fails on the data stays charged.
 
+        A training with Opacus is claimed as all of its steps, and its optimizer takes no others.
+
         Args:
-            measurement: a `Measurement` of OpenDP; or a `Query` of a Context, which is resolved
-                and run in its Context, and counts in the Context's own budget, too.
-            data: what the measurement is called with; of a query, the Context's own.
+            measurement: a `Measurement` of OpenDP; a `Query` of a Context, which is resolved
+                and run in its Context, and counts in the Context's own budget, too; or a
+                `streams.engines.opacus.Training`.
+            data: what the measurement is called with; of a query, the Context's own; of a training,
+                the function that trains, without arguments.
             d_in: how many records one unit adds, removes or replaces at most, 1 by default; of
-                a query, its Context's.
+                a query, its Context's; a training has none.
             delta: where to read a privacy curve; for no other measurement.
             neighbours: `replace` where the dataset's units are replaced and the measurement counts
                 records added and removed: `d_in` is then twice a unit's records.
@@ -420,11 +425,17 @@ class AsyncAccountant(AsyncQuestions):
 
         Raises:
             RequestInvalid: no claim describes the measurement, or it is not for the dataset's
-                neighbours; nothing was asked. TypeError: it is none of OpenDP's own.
+                neighbours; nothing was asked. TypeError: it is none of the engines' own.
+            StepRefused: a training did what it had not claimed.
             Also what `release` raises.
         """
-        mechanism = opendp_mechanism(
-            measurement, data, d_in=d_in, delta=delta, neighbours=neighbours
+        mechanism = engine_mechanism(
+            measurement,
+            data,
+            d_in=d_in,
+            delta=delta,
+            neighbours=neighbours,
+            name=request_id if once is None else once,
         )
         check_run_and_codec(mechanism.run, codec, awaited=True)
         name = parse_once(once, request_id)
@@ -432,7 +443,9 @@ class AsyncAccountant(AsyncQuestions):
         draft = self._draft(dataset, mechanism.claim, analyst, purpose, None, None, request_id, via)
         complete = await self._sender.complete(draft, wait)
         mechanism.check_neighbours(complete.neighbours)
-        return await self._release(complete, mechanism.run, wait, store, codec, name)
+        return await self._release(
+            complete, mechanism.run, wait, store, codec, name, mechanism.released
+        )
 
     def reserve(
         self,

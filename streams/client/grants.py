@@ -184,6 +184,7 @@ class Release:
         ledger: address of the ledger.
         wait: seconds to wait for a run of the same grant elsewhere.
         once: name of the result, if any.
+        released: as of `EngineMechanism`.
 
     Attributes:
         call: the request to send.
@@ -197,6 +198,7 @@ class Release:
         ledger: str,
         wait: float,
         once: str | None = None,
+        released: Callable[[], bool] | None = None,
     ) -> None:
         self.call = call
         self._store = store
@@ -204,6 +206,7 @@ class Release:
         self._ledger = ledger_name(ledger)
         self._until = steady() + wait
         self._once = once
+        self._released = released
         self._asked = to_sent_request(call, self._ledger)
         self._run = uuid4().hex
         self._known = NOT_SENT
@@ -215,8 +218,9 @@ class Release:
     def _record_failure(self, error: BaseException) -> None:
         if self._known is RELEASED:
             # The error itself matters more than a failure of the store.
+            again = self._released is None or not self._released()
             with contextlib.suppress(Exception):
-                self._store.mark_failed(self._asked.request, self._run)
+                self._store.mark_failed(self._asked.request, self._run, again=again)
         missing = isinstance(error, ResultMissing)
         note_request(error, self.call, GRANTED if missing else self._known)
 
@@ -264,6 +268,7 @@ class Release:
             Turn(decision, self._asked.request, self._run),
             granted=reply.outcome in GRANTS,
             receipt=encode(reply.receipt).decode(),
+            after_crash=self._released is None,
         )
         if not isinstance(taken, OtherRun):
             return taken

@@ -18,7 +18,7 @@ from accountant.claims import (
 )
 from accountant.claims.fields import MIN_EPSILON, MIN_RHO
 from accountant.errors import RequestInvalid
-from streams.engines.rounding import text_down, text_up
+from streams.engines.rounding import rate_up, text_down, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 
@@ -90,10 +90,7 @@ def _sampled(event: Any, field: str) -> Claim:
     inner = _claim(event.event, f"{field}.event")
     if not isinstance(inner, Gaussian) or isinstance(inner, SubsampledGaussian):
         raise RequestInvalid(f"{field}.event", _NO_CLAIM, type(event.event).__name__)
-    name = f"{field}.sampling_probability"
-    rate = text_up(event.sampling_probability, name, least=MIN_EPSILON)
-    # A rate of 0 protects everything, but a claim's rate cannot be 0.
-    rate = text_up(MIN_EPSILON, name) if rate == "0" else rate
+    rate = rate_up(event.sampling_probability, f"{field}.sampling_probability")
     return SubsampledGaussian(inner.sigma, inner.sensitivity, rate)
 
 

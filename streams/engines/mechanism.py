@@ -17,12 +17,16 @@ class EngineMechanism(NamedTuple):
         neighbours: that the claim is for.
         run: draws the result, of the same object that the claim was read from.
         if_other: to raise for a dataset with other neighbours.
+        released: whether a run that failed has released something, so that it may not run again
+            for the same charge, and neither may one whose process ended. None for a mechanism that
+            releases nothing but its result.
     """
 
     claim: Claim
     neighbours: Neighbours
     run: Callable[[], Any]
     if_other: RequestInvalid
+    released: Callable[[], bool] | None = None
 
     def check_neighbours(self, neighbours: Neighbours | None) -> None:
         """Check that the claim is for a dataset's neighbours; None for one that does not exist.

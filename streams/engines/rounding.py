@@ -41,6 +41,16 @@ def text_down(value: Any, field: str) -> str:
     return format_units(units)
 
 
+def rate_up(value: Any, field: str) -> str:
+    """Return a sampling probability as text for the wire, rounded up, at least 1e-12.
+
+    A rate of 0 protects everything, but a claim's rate cannot be 0.
+    Raises: RequestInvalid: as `text_up`.
+    """
+    rate = text_up(value, field, least=MIN_EPSILON)
+    return text_up(MIN_EPSILON, field) if rate == "0" else rate
+
+
 def float_down(value: Decimal) -> float:
     """Return the largest float not above a value."""
     nearest = float(value)

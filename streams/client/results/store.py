@@ -291,7 +291,7 @@ class ResultStore:
         return None if row is None else str(row[0])
 
     def take_turn(
-        self, turn: Turn, *, granted: bool, receipt: str = ""
+        self, turn: Turn, *, granted: bool, receipt: str = "", after_crash: bool = True
     ) -> Turn | StoredResult | OtherRun:
         """Take the right to run the mechanism of a grant, unless it has run or is running.
 
@@ -299,6 +299,7 @@ class ResultStore:
             turn: hash of the granting decision, hash of the request's bytes, name of the run.
             granted: the ledger has granted the request to this very call.
             receipt: of the decision, as JSON.
+            after_crash: the mechanism may run again if its process ended while it ran.
         Raises: ResultMissing.
         """
         decision, request, run = turn
@@ -327,6 +328,8 @@ class ResultStore:
                 raise ResultMissing(_UNSTORED)
             if state == "running" and not has_ended(runner):
                 return OtherRun(runner, since)
+            if state == "running" and not after_crash:
+                raise ResultMissing(_UNSTORED)
             db.execute(
                 "UPDATE answers SET state = 'running', process = ?, run = ?, since = ?"
                 " WHERE decision = ? AND request = ?",
@@ -357,13 +360,16 @@ class ResultStore:
         """Record that the caller is about to get a result that cannot be stored."""
         self._finish_run(turn, "unstored", None)
 
-    def mark_failed(self, request: str, run: str) -> None:
-        """Record that a run ended without a result, if it had started: it may run again."""
+    def mark_failed(self, request: str, run: str, *, again: bool = True) -> None:
+        """Record that a run ended without a result, if it had started.
+
+        Args:
+            again: it may run again, since it has released nothing.
+        """
         with self.transaction() as db:
             db.execute(
-                "UPDATE answers SET state = 'failed' WHERE request = ? AND run = ?"
-                " AND state = 'running'",
-                (request, run),
+                "UPDATE answers SET state = ? WHERE request = ? AND run = ? AND state = 'running'",
+                ("failed" if again else "unstored", request, run),
             )
 
     def _finish_run(self, turn: Turn, state: str, answer: bytes | None) -> None:
@@ -471,8 +477,9 @@ def default_path() -> Path:
 
 
 _UNSTORED: Final = (
-    "this request was granted before, and its result was returned then but could not be stored. "
-    "It does not run again. Ask with a new id, which is charged again"
+    "this request was granted before. Its result was returned then but could not be stored, or its "
+    "training ended after the first step. It does not run again. Ask with a new id, which is "
+    "charged again"
 )
 
 

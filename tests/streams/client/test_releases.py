@@ -31,6 +31,7 @@ from streams.client import (
     StillRunning,
 )
 from streams.client.results.process_identity import has_ended, process_words, this_process
+from streams.client.results.store import Turn
 from tests.streams.gateway.local_server import LocalServer, TestClock, new_id
 
 ONE = {"filter": "basic", "epsilon": "1"}
@@ -240,6 +241,21 @@ def _requests(file: Path) -> Iterator[bytes]:
             decision = json.loads(value)
             if decision["outcome"] == "granted":
                 yield json.dumps(decision["request"]).encode()
+
+
+def test_a_run_that_released_something_without_a_result_never_runs_again(answers: Path) -> None:
+    store, first, second = ResultStore(), Turn("d", "r", "first"), Turn("d", "r", "second")
+    take = "from streams.client.results.store import ResultStore, Turn; ResultStore().take_turn"
+    subprocess.run([sys.executable, "-c", f"{take}({first}, granted=True)"], check=True)
+    with pytest.raises(ResultMissing, match="training ended after the first step"):
+        store.take_turn(second, granted=False, after_crash=False)
+    assert store.take_turn(second, granted=False) == second
+    store.mark_failed("r", "second")
+    assert store.take_turn(first, granted=False, after_crash=False) == first  # released nothing
+    store.mark_failed("r", "first", again=False)
+    for after_crash in (False, True):
+        with pytest.raises(ResultMissing, match="training ended after the first step"):
+            store.take_turn(second, granted=False, after_crash=after_crash)
 
 
 def test_an_id_that_a_release_made_can_be_released_after_a_crash_before_the_run(

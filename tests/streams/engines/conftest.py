@@ -1,7 +1,7 @@
-"""SmartNoise pins its own version of OpenDP, so it has an environment: `make test-smartnoise`.
+"""Two engines have an environment each: `make test-smartnoise`, `make test-opacus`.
 
-Its tests run only if the mark selects them. Then they fail where SmartNoise is missing; they never
-skip.
+SmartNoise pins its own version of OpenDP, and Opacus needs PyTorch. Their tests run only if their
+mark selects them. Then they fail where the engine is missing; they never skip.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import pytest
 from streams.client import Accountant
 from tests.streams.gateway.local_server import TestClock
 
+ENGINES = {"smartnoise": "SmartNoise", "opacus": "Opacus"}
+
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "smartnoise: needs SmartNoise; only when asked for")
+    for mark, engine in ENGINES.items():
+        config.addinivalue_line("markers", f"{mark}: needs {engine}; only when asked for")
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    if "smartnoise" not in config.option.markexpr:
-        ours = [item for item in items if item.get_closest_marker("smartnoise")]
-        items[:] = [item for item in items if item not in ours]
-        config.hook.pytest_deselected(items=ours)
+    left_out = [mark for mark in ENGINES if mark not in config.option.markexpr]
+    ours = [item for item in items if any(item.get_closest_marker(mark) for mark in left_out)]
+    items[:] = [item for item in items if item not in ours]
+    config.hook.pytest_deselected(items=ours)
 
 
 @pytest.fixture

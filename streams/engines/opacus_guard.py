@@ -1,0 +1,181 @@
+"""Counts and checks each noisy step of an Opacus optimizer, and refuses any that is not claimed."""
+
+from __future__ import annotations
+
+import sys
+from collections import deque
+from collections.abc import Iterator
+from typing import Any, Final
+
+from accountant.errors import BudgetError
+
+SEEDED_BELOW: Final = 2**32
+"""PyTorch draws its own seed from 2^64. A smaller one was set by somebody: it reveals the noise."""
+
+_OF_OPTIMIZER: Final = (
+    "noise_multiplier",
+    "max_grad_norm",
+    "expected_batch_size",
+    "loss_reduction",
+    "generator",
+    "secure_mode",
+    "original_optimizer",
+)
+_OF_SAMPLER: Final = ("sample_rate", "num_samples", "generator")
+
+
+class StepRefused(BudgetError):
+    """A training was about to do what it had not claimed; the parameters are as before the step."""
+
+
+def settings(optimizer: Any, loader: Any) -> dict[str, Any]:
+    """Return what the noise and the sampling of each step depend on."""
+    sampler = loader.batch_sampler
+    return {
+        **{f"optimizer.{name}": getattr(optimizer, name) for name in _OF_OPTIMIZER},
+        **{f"loader.batch_sampler.{name}": getattr(sampler, name) for name in _OF_SAMPLER},
+        "loader.batch_sampler": sampler,
+    }
+
+
+class StepGuard:
+    """The guard of one optimizer and its loader: from the first, no step is taken without it.
+
+    The gradient of each noisy step must be of the rows of one batch of the loader, in the order in
+    which they were drawn. A batch that is used twice or left out, two batches in one step, and rows
+    from elsewhere would be another mechanism. Batches that `BatchMemoryManager` splits are whole
+    again at their noisy step.
+
+    Attributes:
+        settings: that the claim is for.
+        steps: how many noisy steps were claimed.
+        taken: how many were taken.
+    """
+
+    def __init__(self, optimizer: Any, loader: Any, steps: int) -> None:
+        self.settings = settings(optimizer, loader)
+        self.steps = steps
+        self.taken = 0
+        self._optimizer, self._loader = optimizer, loader
+        self._open = False
+        self._drawn: deque[int] = deque()  # rows of the batches that were not stepped on yet
+        self._rows = 0  # in the gradient that the next noisy step releases
+        self._noised = False
+        self._clip, self._add_noise = optimizer.clip_and_accumulate, optimizer.add_noise
+        # Opacus' own `step` calls these two of the instance.
+        optimizer.clip_and_accumulate, optimizer.add_noise = self.clip, self.add_noise
+        optimizer.original_optimizer.register_step_pre_hook(self.before_update)
+        _count_batches(loader.batch_sampler, self)
+
+    def open(self) -> None:
+        """Allow the claimed steps. Raises: StepRefused: they were allowed before."""
+        if self._open or self.taken:
+            raise StepRefused("this training has begun before. Make another, of a new optimizer")
+        self._drawn.clear()
+        self._rows = 0
+        self._open = True
+
+    def close(self) -> None:
+        """Allow no further step."""
+        self._open = self._noised = False
+
+    def clip(self) -> None:
+        """Add the clipped gradients of a physical batch to those of the step."""
+        self._check_settings()
+        self._clip()
+        self._rows += len(self._optimizer.grad_samples[0])
+
+    def add_noise(self) -> None:
+        """Add the noise of a step, if it is as claimed."""
+        self._check_settings()
+        if self.taken == self.steps:
+            self._refuse(f"it has taken the {self.steps} steps that it claimed")
+        batch = self._drawn.popleft() if self._drawn else None
+        if batch != self._rows:
+            drawn = "no batch is drawn" if batch is None else f"the batch has {batch}"
+            self._refuse(
+                f"the gradient is of {self._rows} rows, and {drawn}. Step once on each batch of "
+                "the loader, in their order, empty ones too"
+            )
+        self.taken += 1  # before the draw: noise that fails midway may have been seen
+        self._rows = 0
+        self._add_noise()
+        self._noised = True
+
+    def before_update(self, *_: Any) -> None:
+        """Let the original optimizer change the parameters once for each noisy gradient."""
+        if not self._noised:
+            self._refuse("the gradient has no noise: step with the optimizer of make_private")
+        self._noised = False
+        noisy = {id(parameter) for parameter in self._optimizer.params}
+        for group in self._optimizer.param_groups:
+            for parameter in group["params"]:
+                gradient = None if id(parameter) in noisy else parameter.grad
+                if gradient is not None and gradient.any():
+                    self._refuse("a parameter that needs no gradient has one, without noise")
+
+    def start_epoch(self) -> None:
+        """Forget the batches of an iteration of the loader that ended early."""
+        self._drawn.clear()
+
+    def note_batch(self, rows: int) -> None:
+        """Note a batch as it is drawn."""
+        if self._open:
+            self._check_settings()
+        self._drawn.append(rows)
+
+    def changed(self) -> tuple[str, Any, Any] | None:
+        """Return a setting that is no longer as claimed: its name, and both values."""
+        for name, now in settings(self._optimizer, self._loader).items():
+            claimed = self.settings[name]
+            if now is not claimed and (type(now) is not type(claimed) or now != claimed):
+                return name, claimed, now
+        return None
+
+    def _check_settings(self) -> None:
+        if not self._open:
+            raise StepRefused(
+                "this optimizer steps only while `ledger.measure` runs its training, once. Make a "
+                "training of a new optimizer"
+            )
+        if (change := self.changed()) is not None:
+            name, claimed, now = change
+            self._refuse(f"{name} was claimed as {_shown(claimed)}, and is {_shown(now)}")
+        if is_seeded(self._optimizer):
+            self._refuse("PyTorch has a fixed seed, which reveals the noise")
+
+    def _refuse(self, why: str) -> None:
+        self.close()
+        after = f"after {self.taken} of {self.steps} steps"
+        raise StepRefused(f"the training was stopped {after}: {why}")
+
+
+def _shown(value: object) -> str:
+    return repr(value) if isinstance(value, int | float | str) else type(value).__name__
+
+
+def is_seeded(optimizer: Any) -> bool:
+    """Whether noise comes from PyTorch's default generator, and somebody has set its seed."""
+    return optimizer.generator is None and sys.modules["torch"].initial_seed() < SEEDED_BELOW
+
+
+def guard_of(original_optimizer: Any) -> StepGuard | None:
+    """Return the guard that a PyTorch optimizer already has, if any."""
+    hooks = getattr(original_optimizer, "_optimizer_step_pre_hooks", {}).values()
+    owners = (getattr(hook, "__self__", None) for hook in hooks)
+    return next((owner for owner in owners if isinstance(owner, StepGuard)), None)
+
+
+def _count_batches(sampler: Any, guard: StepGuard) -> None:
+    """Have a sampler tell its guard of each batch that it draws."""
+    kind = type(sampler)
+
+    class CountedSampler(kind):  # type: ignore[misc,valid-type] # the engine has no types
+        def __iter__(self) -> Iterator[list[int]]:
+            guard.start_epoch()
+            for batch in super().__iter__():
+                guard.note_batch(len(batch))
+                yield batch
+
+    # PyTorch does not allow to replace the sampler of a loader.
+    sampler.__class__ = CountedSampler
