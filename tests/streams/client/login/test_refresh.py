@@ -6,6 +6,7 @@ import asyncio
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -89,6 +90,7 @@ def test_two_processes_refresh_once(server: TokenServer, provider: LoginProvider
             )
             for _ in range(3)
         ]
+        time.sleep(2)  # they have started by then, and wait for the lock
     assert [process.communicate(timeout=60)[0] for process in processes] == ["ana\n"] * 3
     assert len(provider.forms) == 1
 
