@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from operator import index
 from typing import Any, Final
 
 from accountant.claims import (
@@ -18,7 +17,7 @@ from accountant.claims import (
 )
 from accountant.claims.fields import MIN_EPSILON, MIN_RHO
 from accountant.errors import RequestInvalid
-from streams.engines.rounding import rate_up, text_down, text_up
+from streams.engines.rounding import integer, rate_up, text_down, text_up
 from streams.engines.scoped_claim import ScopedClaim, scoped_claim
 
 
@@ -71,7 +70,7 @@ def _claim(event: Any, field: str) -> Claim:
     if kind is e.PoissonSampledDpEvent:
         return _sampled(event, field)
     if kind is e.SelfComposedDpEvent:
-        times = _whole_number(event.count, f"{field}.count")
+        times = integer(event.count, f"{field}.count")
         return Repeat(_claim(event.event, f"{field}.event"), times)
     if kind is e.ComposedDpEvent:
         parts = [_claim(part, f"{field}.events[{i}]") for i, part in enumerate(event.events)]
@@ -98,14 +97,5 @@ def _discrete_laplace(event: Any, field: str) -> Claim:
     parameter = Fraction(text_up(event.noise_parameter, f"{field}.noise_parameter"))
     if not parameter:
         raise RequestInvalid(f"{field}.noise_parameter", "must be greater than 0", 0)
-    sensitivity = _whole_number(event.sensitivity, f"{field}.sensitivity")
+    sensitivity = integer(event.sensitivity, f"{field}.sensitivity")
     return Pure(text_up(parameter * sensitivity, f"{field} epsilon", least=MIN_EPSILON))
-
-
-def _whole_number(value: Any, field: str) -> int:
-    try:
-        if isinstance(value, bool):
-            raise TypeError
-        return index(value)
-    except TypeError:
-        raise RequestInvalid(field, "must be a whole number", value) from None

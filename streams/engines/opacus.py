@@ -6,7 +6,6 @@ import inspect
 import sys
 from collections.abc import Callable
 from functools import wraps
-from operator import index
 from typing import Any, Final, SupportsIndex
 from uuid import UUID
 
@@ -14,7 +13,7 @@ from accountant.claims import Claim, Repeat, SubsampledGaussian, check_claim
 from accountant.errors import RequestInvalid
 from streams.engines.mechanism import EngineMechanism
 from streams.engines.opacus_guard import StepGuard, StepRefused, guard_of, is_seeded
-from streams.engines.rounding import rate_up, text_down
+from streams.engines.rounding import integer, rate_up, text_down
 
 __all__ = ["StepRefused", "Training"]
 
@@ -213,12 +212,7 @@ def _steps(loader: Any, epochs: SupportsIndex | None, steps: SupportsIndex | Non
     if (epochs is None) == (steps is None):
         raise RequestInvalid("epochs", "must be passed, or steps, not both", epochs)
     field, value = ("steps", steps) if epochs is None else ("epochs", epochs)
-    try:
-        if value is None or isinstance(value, bool):
-            raise TypeError
-        number = index(value)
-    except TypeError:
-        raise RequestInvalid(field, "must be a whole number", value) from None
+    number = integer(value, field)
     if number < 1:
         raise RequestInvalid(field, "must be at least 1", value)
     return number if epochs is None else number * len(loader)

@@ -6,6 +6,7 @@ from decimal import Decimal
 from fractions import Fraction
 from math import inf, nextafter
 from numbers import Integral
+from operator import index
 from typing import Any, Final
 
 from accountant.amounts import LARGEST, budget_down, cost_up, format_units
@@ -82,3 +83,16 @@ def _exact(value: Any, field: str) -> Fraction:
     if exact < 0:
         raise RequestInvalid(field, "must be 0 or greater", value)
     return exact
+
+
+def integer(value: Any, field: str) -> int:
+    """Return an engine's integer. A float such as 1.0 and a truth value are refused.
+
+    Raises: RequestInvalid: it is no integer.
+    """
+    try:
+        if isinstance(value, bool):
+            raise TypeError
+        return index(value)
+    except TypeError:
+        raise RequestInvalid(field, "must be a whole number", value) from None
