@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from accountant.errors import MadeByPrereleaseVersion
 from accountant.partition import hash_of
 from accountant.partition.operate import seal_log
 from accountant.records import decode_decision, encode
@@ -26,11 +27,20 @@ def decided(log: list[bytes], most_ids: int | None = None) -> DecidedLog | None:
         return None
 
 
+def accepted_by_one(log: list[bytes]) -> bool:
+    try:
+        return audit(log).ok
+    except MadeByPrereleaseVersion:  # of a first record that is not of this format
+        return False
+
+
 def accepted_by_two(log: list[bytes], most_ids: int | None = None) -> bool:
     auditor = Auditor(decides=False, most_ids=most_ids)
-    for value in log:
-        if not auditor.take(value):
+    try:
+        if not all(map(auditor.take, log)):
             return False
+    except MadeByPrereleaseVersion:
+        return False
     state = auditor.partition
     if state is None or not auditor.report().ok:
         return False
@@ -71,18 +81,19 @@ def test_two_halves_accept_no_forged_grant(at: int, field: str) -> None:
 
 
 @given(st.integers(0, len(LOG) - 1), st.integers(0, 2000), st.binary(min_size=1, max_size=1))
+@example(0, LOG[0].index(b"version"), b" ")
 def test_two_halves_accept_no_changed_byte(at: int, place: int, byte: bytes) -> None:
     value = LOG[at]
     place %= len(value)
     log = [*LOG[:at], value[:place] + byte + value[place + 1 :], *LOG[at + 1 :]]
-    assert accepted_by_two(log) <= audit(log).ok
+    assert accepted_by_two(log) <= accepted_by_one(log)
 
 
 @pytest.mark.parametrize("at", range(1, len(LOG)))
 def test_two_halves_accept_no_log_without_one_of_its_records(at: int) -> None:
     log = [*LOG[:at], *LOG[at + 1 :]]
-    assert accepted_by_two(log) <= audit(log).ok
-    assert accepted_by_two(rechained(log, at)) <= audit(rechained(log, at)).ok
+    assert accepted_by_two(log) <= accepted_by_one(log)
+    assert accepted_by_two(rechained(log, at)) <= accepted_by_one(rechained(log, at))
 
 
 def test_the_decider_alone_finds_what_no_sum_shows() -> None:
