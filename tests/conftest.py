@@ -23,6 +23,7 @@ from hypothesis import HealthCheck, settings
 
 from streams.testing import LocalBroker
 from tests.faults.proxy import FaultProxy
+from tests.nightly import NIGHTLY
 
 _BROKERS = ("broker", "own_broker")
 _HERE = Path(__file__).parent
@@ -45,9 +46,13 @@ _RETRY_S: Final = 5.0
 _FAULTS_S: Final = 300  # the longest takes 90 s, and starts a broker of its own
 
 
-# How fast a machine draws examples or runs one says nothing of the code.
+# How fast a machine draws examples or runs one says nothing of the code. `make test` draws the same
+# examples each time, so that it judges the change and not the draw; `make nightly` draws new ones.
 settings.register_profile(
-    "any_machine", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+    "any_machine",
+    deadline=None,
+    derandomize=not NIGHTLY,
+    suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("any_machine")
 
