@@ -28,6 +28,7 @@ from streams.service import LedgerService
 _log = get_logger(__name__)
 _WAIT_S: Final = 60.0
 _PAUSE_S: Final = 1.0
+_NOTHING_TO_SETTLE: Final = frozenset({Reason.NOT_OPEN, Reason.NOT_BEGUN})
 
 
 class SessionSteps:
@@ -55,13 +56,14 @@ class SessionSteps:
         """
         request, grant = question.request, question.grant
         found = self._service.open_reservation(request.dataset, grant)
-        if found is None:
-            return False  # voided, or over by an earlier life of this curator
-        view = await self._service.dataset(request.dataset)
-        if view is not None and view.state in {"paused", "suspended"} and found.stage == "reserved":
-            if found.deadline <= self._clock.now():
-                return False
-            raise _waits(request.dataset)
+        # What this process knows may be behind the log that it follows, so only the ledger tells
+        # that a reservation is not open any more.
+        if found is not None and found.stage == "reserved":
+            view = await self._service.dataset(request.dataset)
+            if view is not None and view.state in {"paused", "suspended"}:
+                if found.deadline <= self._clock.now():
+                    return False
+                raise _waits(request.dataset)
         own = self._unrun.setdefault(grant, self._new_begin(question))
         body = await self._store.put_step(question.partition, grant, "begin", own)
         decision = await self._decide(body)
@@ -95,14 +97,14 @@ class SessionSteps:
     async def settle(self, question: GrantedQuestion, shown: str | None) -> None:
         """Settle a reservation that has begun, at the last level that its stored answer shows.
 
+        One that was voided, settled or never begun is sent, too: only the ledger knows, and it
+        refuses.
+
         Args:
             shown: that level; None settles in full.
         Raises: Unavailable.
         """
         request = question.request
-        found = self._service.open_reservation(request.dataset, question.grant)
-        if found is None or found.stage != "begun":
-            return
         settle = Settle(
             VERSION,
             self._new_id(),
@@ -116,17 +118,17 @@ class SessionSteps:
             question.partition, question.grant, "settle", msgspec.json.encode(settle)
         )
         decision = await self._decide(body)
-        if decision.outcome is Outcome.EXPIRED:
-            # This life's id, for the same level. If the first one was decided, nothing is open.
+        if _needs_another_id(decision):
+            # For the same level. If the stored one has settled it, nothing is open.
             decision = await self._decide(msgspec.json.encode(settle))
-        if decision.outcome not in {Outcome.SETTLED, Outcome.REPEATED}:
-            reason = None if decision.reason is None else decision.reason.value
+        refused = decision.first or decision
+        if refused.outcome is not Outcome.SETTLED and refused.reason not in _NOTHING_TO_SETTLE:
             _log.warning(
                 "question_not_settled",
                 grant=question.grant,
                 dataset=request.dataset,
-                outcome=decision.outcome.value,
-                reason=reason,
+                outcome=refused.outcome.value,
+                reason=None if refused.reason is None else refused.reason.value,
             )
 
     async def _decide(self, body: bytes) -> Decision:
@@ -154,6 +156,13 @@ def _has_begun(decision: Decision, *, is_own: bool) -> bool:
     if decision.outcome is Outcome.REPEATED and is_own:
         return decision.first is not None and decision.first.outcome is Outcome.BEGUN
     return decision.outcome is Outcome.BEGUN
+
+
+def _needs_another_id(decision: Decision) -> bool:
+    """Tell whether a settlement's id is too old, or was refused before its reservation began."""
+    if decision.outcome is Outcome.REPEATED and decision.first is not None:
+        return decision.first.reason is Reason.NOT_BEGUN
+    return decision.outcome is Outcome.EXPIRED
 
 
 def _is_refused_for_now(decision: Decision) -> bool:

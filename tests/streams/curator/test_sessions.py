@@ -13,6 +13,7 @@ import pytest
 
 from accountant.records import Begin, Source
 from accountant.records.requests import VERSION
+from accountant.reservations.reservation import Reservation
 from streams.answers import SqliteAnswers
 from streams.answers.store import StepKind
 from streams.clock import SystemClock
@@ -135,7 +136,8 @@ async def test_a_session_that_may_not_begin_fails(ledger: CuratedLedger) -> None
     await ledger.send(member("curator"), "admin")
     async with ledger.curated():
         assert (await ledger.answer(grant)).outcome == "failed"
-    assert [each["outcome"] for each in await steps(ledger, grant)] == ["refused"]
+    outcomes = [each["outcome"] for each in await steps(ledger, grant)]
+    assert outcomes == ["refused", "refused"]  # the begin, and the settlement of what never began
     assert ledger.answering.draws == []
 
 
@@ -180,6 +182,57 @@ async def test_two_curators_at_once_show_one_answer(ledger: CuratedLedger) -> No
             assert settlement["request"].get("shown") == answer.shown
     assert len(await ledger.store.page("census", after=0, limit=100)) == 8
     assert all(each.outcome == "answered" for each in answers[4:])
+
+
+class BehindService(EmbeddedService):
+    """A ledger whose readers know nothing of its reservations yet, while its log has them."""
+
+    def open_reservation(self, dataset: str, grant: str) -> None:
+        return None
+
+
+class BeforeBegin(EmbeddedService):
+    """A ledger whose readers know of no `begin` yet, while its log has them."""
+
+    def open_reservation(self, dataset: str, grant: str) -> Reservation | None:
+        found = super().open_reservation(dataset, grant)
+        return None if found is None else msgspec.structs.replace(found, stage="reserved")
+
+
+@pytest.mark.parametrize("service", [BehindService, BeforeBegin])
+async def test_a_session_is_answered_and_settled_whatever_readers_know_yet(
+    service: type[EmbeddedService], tmp_path: Path
+) -> None:
+    behind = CuratedLedger(tmp_path, service)
+    async with behind.open():
+        await behind.send(opened("census"), "admin")
+        await behind.send(member("curator", "curator"), "admin")
+        async with behind.curated():
+            grant = await behind.ask(session())
+            answer = await behind.answer(grant)
+            assert answer.outcome == "answered"
+            find = EmbeddedService.open_reservation
+            await until(lambda: find(behind.service, "census", grant) is None, "it is settled")
+        assert [each["outcome"] for each in await steps(behind, grant)] == ["begun", "settled"]
+        assert (await steps(behind, grant))[1]["request"]["shown"] == answer.shown
+
+
+async def test_a_settlement_before_another_life_begins_leaves_its_own_to_that_life(
+    ledger: CuratedLedger,
+) -> None:
+    await ledger.store.open_log(0, await ledger.id(), 0)
+    answer = await ledger.service.submit("requests", session(), wait=60)
+    assert answer.decision is not None
+    asked = granted_question(0, answer.decision)
+    assert asked is not None
+    early, late = (
+        SessionSteps(ledger.service, ledger.store, "curator", SystemClock()) for _ in range(2)
+    )
+    await early.settle(asked, None)
+    assert await late.begin(asked)
+    await late.settle(asked, None)
+    outcomes = [each["outcome"] for each in await steps(ledger, asked.grant)]
+    assert outcomes == ["refused", "begun", "repeated", "settled"]
 
 
 class LosesFirstAnswers(EmbeddedService):
@@ -228,7 +281,7 @@ async def test_a_begin_that_was_refused_after_the_wait_lets_nobody_draw(
     async with losing.curated():
         assert (await losing.answer(grant)).outcome == "failed"
     outcomes = [each["outcome"] for each in await steps(losing, grant)]
-    assert outcomes == ["refused", "repeated"]
+    assert outcomes == ["refused", "repeated", "refused"]
     assert losing.answering.draws == []
 
 
