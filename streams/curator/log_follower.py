@@ -26,6 +26,8 @@ _MAX_OPEN: Final = 1_000
 """Questions in work at most: the follower waits for one to end before it reads on."""
 _MOVE_S: Final = 30.0
 """Between two stores of the place: a new start reads again what came after it."""
+_REREAD_S: Final = 10.0
+"""Between two reads of a log that does not seem to grow."""
 _PAUSE_S: Final = 1.0
 _MAX_PAUSE_S: Final = 30.0
 
@@ -93,10 +95,15 @@ class LogFollower:
             appended.close()
 
     async def _wait(self, appended: Appending, stopped: asyncio.Task[Literal[True]]) -> None:
-        """Wait until the log has grown, or until the curator stops."""
+        """Wait until the log has grown, or until the curator stops; not for ever.
+
+        A new leader of a Kafka partition may not show yet what another reader has announced.
+        """
         grown = asyncio.ensure_future(self._until_grown(appended))
         try:
-            await asyncio.wait({grown, stopped}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(
+                {grown, stopped}, timeout=_REREAD_S, return_when=asyncio.FIRST_COMPLETED
+            )
             if grown.done():
                 grown.result()
         finally:

@@ -13,11 +13,14 @@ import pytest
 
 from accountant.answers import FAILED
 from accountant.claims import Pure
+from streams.broadcast import Broadcast, Subscription
 from streams.clock import SystemClock
 from streams.curator.answering import ClaimDiffers
 from streams.curator.curator import CuratorOptions
 from streams.curator.granted import GrantedQuestion, granted_question
+from streams.embedded.service import EmbeddedService
 from streams.errors import Refused
+from streams.service import Appended
 from tests.faults.ledger import opening, request, until
 from tests.streams.curator.curated import (
     ROWS,
@@ -49,6 +52,22 @@ async def test_a_question_gets_an_answer_near_the_truth(ledger: CuratedLedger) -
         assert found.value == (await ledger.stored(answer.grant)).value
         await until(lambda: curator.counts.answered == 1, "it is counted")
         assert curator.counts.failed == 0
+
+
+async def test_a_grant_that_nobody_announces_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Silent(EmbeddedService):
+        def appended(self) -> Subscription[Appended]:
+            return Broadcast[Appended]().subscribe()
+
+    monkeypatch.setattr("streams.curator.log_follower._REREAD_S", 0.1)
+    silent = CuratedLedger(tmp_path, Silent)
+    async with silent.open():
+        await silent.send(opened("census"), "admin")
+        async with silent.curated():
+            grant = await silent.ask(question())
+            assert (await silent.answer(grant)).outcome == "answered"
 
 
 async def test_a_request_that_states_a_claim_gets_no_answer(ledger: CuratedLedger) -> None:
