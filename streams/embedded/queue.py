@@ -6,7 +6,7 @@ import asyncio
 import queue
 import threading
 from collections import deque
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from accountant.records import Source
@@ -185,6 +185,42 @@ class QueuedBody(NamedTuple):
     received: int
     waiter: Waiter
     checked: CheckedInput | None = None
+
+
+class TurnBuffer:
+    """Queues the bodies that coroutines submit in one turn of their event loop, all at once.
+
+    The writer then wakes once for them and commits them together. Its wake-up for each body would
+    cost more than deciding it.
+
+    Args:
+        submit_many: as `Writer.submit_many`.
+    """
+
+    def __init__(self, submit_many: Callable[[Sequence[QueuedBody]], list[Unavailable]]) -> None:
+        self._submit_many = submit_many
+        self._turn = threading.local()
+
+    def add(self, entry: QueuedBody, waiter: LoopWaiter) -> None:
+        """Queue a body at the end of this turn of its waiter's loop; then settle a failed waiter.
+
+        Call it in that loop.
+        """
+        loop, turn = waiter.loop, self._turn
+        # A loop that was closed within its turn leaves its bodies behind, as it leaves its tasks.
+        if getattr(turn, "loop", None) is not loop:
+            turn.loop, turn.added = loop, []
+            loop.call_soon(self._end_turn, turn.added)
+        turn.added.append((entry, waiter))
+
+    def _end_turn(self, added: list[tuple[QueuedBody, LoopWaiter]]) -> None:
+        self._turn.loop = None
+        try:
+            refused = self._submit_many([entry for entry, _ in added])
+        except Unavailable as error:
+            refused = [error] * len(added)
+        for (_, waiter), why in zip(added[len(added) - len(refused) :], refused, strict=True):
+            waiter.set(None, why)
 
 
 class NextBatch:

@@ -48,6 +48,7 @@ from streams.embedded.queue import (
     QueuedBody,
     Settled,
     ThreadWaiter,
+    TurnBuffer,
 )
 from streams.embedded.writer import Writer, pause
 from streams.errors import Unavailable
@@ -142,6 +143,7 @@ class EmbeddedService:
             publish=self._publish,
             background=background,
         )
+        self._turns = TurnBuffer(self._writer.submit_many)
 
     @classmethod
     def open(
@@ -223,9 +225,10 @@ class EmbeddedService:
     ) -> Answer:
         waiter = LoopWaiter()
         entry = QueuedBody(source, body, self._clock.now(), waiter, checked)
-        self._writer.submit(entry, in_caller_thread=False)
         if wait <= 0:
+            self._writer.submit(entry, in_caller_thread=False)
             return Answer(decision=None, partition=0)
+        self._turns.add(entry, waiter)
         decided = await waiter.wait(wait)
         if decided is None:
             return Answer(decision=None, partition=0, offset=waiter.offset)

@@ -1,0 +1,102 @@
+"""Coroutines that submit in one turn of their event loop share a commit, and fail each alone."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+from accountant.records import decode_decision
+from streams.embedded.service import EmbeddedService
+from streams.errors import Unavailable
+from streams.service import Answer
+from streams.settings import Settings
+from tests.streams.embedded.test_many_bodies import bodies, opened, outcome
+from tests.streams.gateway.local_server import TestClock, eventually
+
+
+async def submit_all(
+    service: EmbeddedService, sent: list[bytes], wait: float = 20
+) -> list[Answer | BaseException]:
+    asked = [service.submit("requests", body, wait=wait) for body in sent]
+    return await asyncio.gather(*asked, return_exceptions=True)
+
+
+def outcomes(found: list[Answer | BaseException]) -> list[str]:
+    return [outcome(each) for each in found]  # type: ignore[arg-type]
+
+
+async def test_the_bodies_of_a_turn_are_few_commits_in_their_order(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    commits, sent = service.appended(), bodies(clock, 64)
+    found = await submit_all(service, sent)
+    assert outcomes(found) == ["granted"] * 64
+    assert [each.offset for each in found if isinstance(each, Answer)] == list(range(64))
+    sizes = []
+    while (commit := commits.ready()) is not None:
+        sizes.append(len(commit.values))
+    assert sum(sizes) == 64
+    assert len(sizes) <= 2
+    await service.close()
+
+
+async def test_each_answer_is_of_its_own_body(file: Path, clock: TestClock) -> None:
+    service = opened(file, clock)
+    sent = bodies(clock, 20)
+    for body, each in zip(sent, await submit_all(service, sent), strict=True):
+        assert isinstance(each, Answer)
+        assert each.decision is not None
+        assert bytes(decode_decision(each.decision).request) == body
+    await service.close()
+
+
+async def test_only_bodies_without_room_fail(file: Path, clock: TestClock) -> None:
+    service = opened(file, clock, Settings(most_waiting=30))
+    sent = bodies(clock, 50)
+    found = await submit_all(service, sent)
+    assert [type(each) for each in found] == [Answer] * 30 + [Unavailable] * 20
+    assert "waiting already" in str(found[-1])
+    await asyncio.to_thread(eventually, lambda: len(service._inbox) == 0)
+    assert outcomes(await submit_all(service, sent[30:])) == ["granted"] * 20
+    await service.close()
+
+
+async def test_a_closed_ledger_fails_each(file: Path, clock: TestClock) -> None:
+    service = opened(file, clock)
+    await service.close()
+    found = await submit_all(service, bodies(clock, 3))
+    assert [type(each) for each in found] == [Unavailable] * 3
+    assert all("closed" in str(each) for each in found)
+
+
+async def test_a_caller_that_gives_up_at_once_is_decided_all_the_same(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    (body,) = bodies(clock, 1)
+    waiting = asyncio.create_task(service.submit("requests", body, wait=20))
+    await asyncio.sleep(0)
+    waiting.cancel()
+    assert outcomes(await submit_all(service, [body])) == ["repeated"]
+    await service.close()
+
+
+def test_a_loop_that_ends_within_its_turn_does_not_stop_the_next_one(
+    file: Path, clock: TestClock
+) -> None:
+    service = opened(file, clock)
+    first, second = bodies(clock, 2)
+    ended = asyncio.new_event_loop()
+
+    async def give_up() -> None:
+        ended.stop()
+        await service.submit("requests", first, wait=20)
+
+    task = ended.create_task(give_up())
+    ended.run_forever()
+    ended.close()
+    found = asyncio.run(service.submit("requests", second, wait=20))
+    assert outcome(found) == "granted"
+    assert not task.done()
+    service.close_sync()
