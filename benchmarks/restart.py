@@ -35,6 +35,7 @@ from streams.testing import LocalBroker
 from streams.worker.partitions import Worker
 
 _BATCH = 1_000
+_OF_IDS = 250
 _HOUR_MS = 3_600_000
 
 
@@ -157,6 +158,25 @@ async def _fill_topics(deployment: Deployment, datasets: int) -> None:
         await journal.drop()
 
 
+def _memory_of_ids(genesis: Genesis, ids: int) -> tuple[float, int]:
+    """Return the bytes that an id takes, and their number; `tracemalloc` must have started.
+
+    The datasets are few, so that their own grants count for nothing.
+    """
+    log = _Log(_OF_IDS, genesis)
+    decisions = [log.first, *log.openings(), *log.asked(ids)]
+    state = state_rows(log.partition)
+    del log
+    refold = Replay(genesis)
+    for key, value in state:
+        refold.take_row(key, value)
+    before = _allocated()
+    for decided in decisions[_OF_IDS + 1 :]:
+        refold.take_decision(decided.value)
+    known = len(refold.finish().ids)
+    return (_allocated() - before) / known, known
+
+
 def _many_ids(genesis: Genesis, datasets: int, ids: int) -> tuple[float, int]:
     """Return the seconds that a replay spends on the decisions of ids, and their number.
 
@@ -215,17 +235,16 @@ def rows(scale: Scale) -> Iterator[Row]:
         at_most=2_000,
         note="as tracemalloc counts",
     )
-    for decided in decisions[datasets + 1 :]:
-        refold.take_decision(decided.value)
-    partition = refold.finish()
+    del refold, decisions, state
+    value, known = _memory_of_ids(genesis, scale.of(60_000))
     yield Row(
         name="memory of a remembered id",
-        value=(_allocated() - with_rows) / len(partition.ids),
+        value=value,
         unit="bytes",
-        note=f"{len(partition.ids):,} ids",
+        at_most=250,
+        note=f"{known:,} ids of {_OF_IDS} datasets",
     )
     tracemalloc.stop()
-    del refold, partition, decisions, state
     gc.collect()
     seconds, known = _many_ids(genesis, scale.of(10_000), scale.of(1_000_000))
     yield Row(name=f"refold of {known:,} ids, without rows", value=seconds, unit="s")

@@ -2,6 +2,9 @@
 
 Ids are stored in one bucket for each second of their time of issue. So forgetting all ids at or
 below the expiry watermark takes no search.
+
+A table may hold a million ids, so a decision is one object of bytes. What many decisions have in
+common is stored once: outcome, reason and cost.
 """
 
 from __future__ import annotations
@@ -10,7 +13,8 @@ import heapq
 import struct
 from binascii import unhexlify
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Iterable, Mapping
+from operator import itemgetter
 from typing import Final
 
 import msgspec
@@ -20,24 +24,30 @@ from accountant.records.outcomes import Outcome, Reason
 from accountant.times import iso
 
 MAX_IDS: Final = 1_000_000
-"""How many ids one partition remembers; about 270 bytes each."""
+"""How many ids one partition remembers; about 240 bytes each."""
+
+MAX_SHARED: Final = 65_536
+"""How many results decisions may share: a number of two bytes says which."""
 
 _BUCKET_MS: Final = 1000
 _ID_BYTES: Final = 16
 _TIME_BYTES: Final = 6
 _NUMBER_BYTES: Final = 7
-# Two hashes, the decision's number, and its time with its outcome and reason. One byte more would
-# take 16 more: Python's small objects are of multiples of 16 bytes, and this one is of 112.
-_pack: Final = struct.Struct(f">32s32s{_NUMBER_BYTES}sQ").pack
+# Two hashes, the decision's number, and its time in two parts. A table appends the number of its
+# shared result, two bytes. One byte more would take 16 more: Python's small objects are of
+# multiples of 16 bytes, and this one is of 112.
+_pack: Final = struct.Struct(f">32s32s{_NUMBER_BYTES}sHI").pack
 _OUTCOMES: Final = tuple(Outcome)
 _REASONS: Final[tuple[Reason | None, ...]] = (None, *Reason)
 _GRANTED: Final = Outcome.GRANTED
 _CODES: Final = {
-    (outcome, reason): o << 8 | r
+    (outcome, reason): bytes([o, r])
     for o, outcome in enumerate(_OUTCOMES)
     for r, reason in enumerate(_REASONS)
 }
 _CODE_OF_GRANT: Final = _CODES[_GRANTED, None]
+_RESULT: Final = 77  # where the number of the result is
+_tail: Final = itemgetter(slice(_RESULT, None))
 
 
 def id_key(source: Source, dataset: str, caller: str, request_id: str) -> bytes:
@@ -67,15 +77,17 @@ decode_identity = msgspec.json.Decoder(Identity).decode
 
 
 class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
-    """A decision as its repeats need it, packed, for there may be a million.
+    """A decision as its repeats need it, packed.
 
     Attributes:
-        packed: SHA-256 of the canonical body, SHA-256 of the decision's bytes, and in 15 bytes its
-            number in the partition, its time, its outcome and its reason.
+        packed: SHA-256 of the canonical body, SHA-256 of the decision's bytes, and in 13 bytes its
+            number in the partition and its time.
+        code: its outcome and its reason.
         cost: as in the decision.
     """
 
     packed: bytes
+    code: bytes
     cost: dict[str, str] | None
 
     @property
@@ -101,12 +113,12 @@ class RememberedDecision(msgspec.Struct, frozen=True, gc=False):
     @property
     def outcome(self) -> Outcome:
         """The decision's outcome."""
-        return _OUTCOMES[self.packed[77]]
+        return _OUTCOMES[self.code[0]]
 
     @property
     def reason(self) -> Reason | None:
         """The decision's reason, None where it has none."""
-        return _REASONS[self.packed[78]]
+        return _REASONS[self.code[1]]
 
     def first(self) -> First:
         """Return the decision as the decision on a repeat shows it."""
@@ -138,8 +150,69 @@ def pack_decision(
     """
     granted = outcome is _GRANTED and reason is None
     code = _CODE_OF_GRANT if granted else _CODES[outcome, reason]
-    packed = _pack(body_hash, digest, number.to_bytes(_NUMBER_BYTES), decided_at << 16 | code)
-    return RememberedDecision(packed, cost)
+    early, late = decided_at >> 32, decided_at & 0xFFFFFFFF
+    packed = _pack(body_hash, digest, number.to_bytes(_NUMBER_BYTES), early, late)
+    return RememberedDecision(packed, code, cost)
+
+
+class _SharedResult:
+    """An outcome, a reason and a cost, for as long as an id has them."""
+
+    __slots__ = ("code", "cost", "number", "uses")
+
+    def __init__(self, number: bytes, code: bytes, cost: dict[str, str] | None) -> None:
+        self.number = number
+        self.code = code
+        self.cost = cost
+        self.uses = 0
+
+
+class _SharedResults:
+    """The results of decisions by number. Equal costs share one if they are one object."""
+
+    __slots__ = ("_by_number", "_found", "_free", "_maximum")
+
+    def __init__(self, maximum: int) -> None:
+        self._maximum = maximum
+        self._by_number: dict[bytes, _SharedResult] = {}
+        self._free: list[bytes] = []
+        # By identity of the cost: an entry refers to its cost, so no other object gets that id.
+        self._found: dict[tuple[bytes, int], _SharedResult] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_number)
+
+    def of(self, code: bytes, cost: dict[str, str] | None) -> _SharedResult | None:
+        """Return the result of a decision, None if there are too many."""
+        result = self._found.get((code, id(cost)))
+        if result is not None:
+            return result
+        if self._free:
+            number = self._free.pop()
+        elif len(self._by_number) < self._maximum:
+            number = len(self._by_number).to_bytes(2)
+        else:
+            return None
+        result = _SharedResult(number, code, cost)
+        self._by_number[number] = self._found[code, id(cost)] = result
+        return result
+
+    def unpack(self, stored: bytes) -> RememberedDecision:
+        """Return a decision that a table stores with the number of its result."""
+        result = self._by_number[stored[_RESULT:]]
+        return RememberedDecision(stored[:_RESULT], result.code, result.cost)
+
+    def release(self, stored: Iterable[bytes]) -> None:
+        """Forget decisions, and with the last one of a result also that."""
+        for number, count in Counter(map(_tail, stored)).items():
+            result = self._by_number[number]
+            result.uses -= count
+            if not result.uses:
+                del self._by_number[number], self._found[result.code, id(result.cost)]
+                self._free.append(number)
+
+
+_Stored = bytes | RememberedDecision
 
 
 class IdTable:
@@ -149,11 +222,20 @@ class IdTable:
     thousands of seconds.
     """
 
-    __slots__ = ("_buckets", "_maximum", "_seconds", "_size")
+    __slots__ = ("_buckets", "_maximum", "_results", "_seconds", "_size", "_unshared")
 
-    def __init__(self, maximum: int = MAX_IDS) -> None:
-        self._buckets: dict[int, dict[bytes, RememberedDecision]] = {}
+    def __init__(self, maximum: int = MAX_IDS, *, max_shared: int = MAX_SHARED) -> None:
+        """Create a table without ids.
+
+        Args:
+            maximum: the most ids.
+            max_shared: the most results that ids share, up to `MAX_SHARED`. Above it, an id takes
+                more memory.
+        """
+        self._buckets: dict[int, dict[bytes, _Stored]] = {}
         self._seconds: list[int] = []  # a heap of those that have a bucket
+        self._results = _SharedResults(max_shared)
+        self._unshared = 0  # ids whose decision is stored as it is
         self._maximum = maximum
         self._size = 0
 
@@ -165,10 +247,16 @@ class IdTable:
         """How many ids the table may hold."""
         return self._maximum
 
+    @property
+    def shared(self) -> int:
+        """How many results the ids share."""
+        return len(self._results)
+
     def get(self, issued: int, key: bytes) -> RememberedDecision | None:
         """Return what is remembered of an id issued at `issued` milliseconds."""
         bucket = self._buckets.get(issued // _BUCKET_MS)
-        return None if bucket is None else bucket.get(key)
+        stored = None if bucket is None else bucket.get(key)
+        return self._results.unpack(stored) if isinstance(stored, bytes) else stored
 
     def add(self, issued: int, key: bytes, remembered: RememberedDecision) -> None:
         """Remember an id."""
@@ -176,23 +264,48 @@ class IdTable:
 
     def add_all(self, ids: Mapping[bytes, tuple[int, RememberedDecision]]) -> None:
         """Remember ids, each with its time of issue."""
-        buckets, size = self._buckets, self._size
+        results, replaced = self._results, list[_Stored]()
+        bucket, result = dict[bytes, _Stored](), None
+        last_second, last_code, last_cost = -1, b"", None  # most ids are like the one before
         for key, (issued, remembered) in ids.items():
             second = issued // _BUCKET_MS
-            bucket = buckets.get(second)
-            if bucket is None:
-                bucket = buckets[second] = {}
-                heapq.heappush(self._seconds, second)
-            if key not in bucket:
-                size += 1
-            bucket[key] = remembered
-        self._size = size
+            if second != last_second:
+                bucket, last_second = self._bucket(second), second
+            if key in bucket:
+                replaced.append(bucket[key])
+            code, cost = remembered.code, remembered.cost
+            if code is not last_code or cost is not last_cost:
+                result = results.of(code, cost)
+                last_code, last_cost = code, cost
+            if result is None:
+                bucket[key] = remembered
+                self._unshared += 1
+            else:
+                result.uses += 1
+                bucket[key] = remembered.packed + result.number
+        self._size += len(ids)
+        if replaced:
+            self._release(replaced)
+
+    def _bucket(self, second: int) -> dict[bytes, _Stored]:
+        bucket = self._buckets.get(second)
+        if bucket is None:
+            bucket = self._buckets[second] = {}
+            heapq.heappush(self._seconds, second)
+        return bucket
 
     def forget(self, watermark: int) -> None:
         """Drop the ids of every second that ends at or below the watermark."""
         last = (watermark + 1) // _BUCKET_MS
         while self._seconds and self._seconds[0] < last:
-            self._size -= len(self._buckets.pop(heapq.heappop(self._seconds)))
+            self._release(self._buckets.pop(heapq.heappop(self._seconds)).values())
+
+    def _release(self, stored: Collection[_Stored]) -> None:
+        """Forget the decisions of ids."""
+        shared = [each for each in stored if isinstance(each, bytes)]
+        self._size -= len(stored)
+        self._unshared -= len(stored) - len(shared)
+        self._results.release(shared)
 
     def count_by_second(self, watermark: int) -> Counter[int]:
         """Return the number of ids issued above the watermark, by second of issue.
