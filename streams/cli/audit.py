@@ -15,7 +15,7 @@ import typer
 from streams.cli.printing.checkpoints import compare_checkpoints, print_report, read_evidence
 from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
-from streams.cli.reading.deciding_process import DecidingProcess, InDoubt
+from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
 from streams.errors import Refused
 
@@ -232,7 +232,10 @@ def _split_from(jobs: int | None) -> int | None:
 def _second_process(
     part: Part, values: Iterator[bytes], split_from: int | None
 ) -> Iterator[tuple[DecidingProcess | None, Iterable[bytes]]]:
-    """Start a second process for a long log; yield it, None without one, and the same values."""
+    """Start a second process for a long log; yield it, None without one, and the same values.
+
+    If the system starts none, this process decides again, too.
+    """
     if split_from is None or part.archived is not None:
         yield None, values
         return
@@ -246,7 +249,12 @@ def _second_process(
     if damage or len(begin) < split_from:
         yield None, chain(begin, _raise_all(damage), values)
         return
-    with DecidingProcess() as second:
+    try:
+        process = DecidingProcess()
+    except NoSecondProcess:
+        yield None, chain(begin, values)
+        return
+    with process as second:
         try:
             yield second, second.watch(chain(begin, values))
         except Exception as error:  # the second process may have found a record before that

@@ -21,6 +21,10 @@ class InDoubt(Exception):
     """
 
 
+class NoSecondProcess(Exception):
+    """The system starts no second process, for lack of memory or processes."""
+
+
 class DecidingProcess:
     """Sends the records of one log to a process with a `Decider`, and takes its result.
 
@@ -28,14 +32,26 @@ class DecidingProcess:
     """
 
     def __init__(self) -> None:
+        """Start the process.
+
+        Raises: NoSecondProcess: it does not start.
+        """
         import multiprocessing
 
         # Spawned, not forked: the client of Kafka and the progress bar have threads.
         context = multiprocessing.get_context("spawn")
-        self._connection, theirs = context.Pipe()
+        try:
+            self._connection, theirs = context.Pipe()
+        except OSError as error:
+            raise NoSecondProcess from error
         self._process: SpawnProcess = context.Process(target=_decide, args=(theirs,), daemon=True)
-        self._process.start()
-        theirs.close()
+        try:
+            self._process.start()
+        except OSError as error:
+            self._connection.close()
+            raise NoSecondProcess from error
+        finally:
+            theirs.close()
 
     def __enter__(self) -> Self:
         return self

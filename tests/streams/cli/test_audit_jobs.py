@@ -6,10 +6,11 @@ import os
 import signal
 
 import pytest
+import typer
 
 from accountant.partition import Partition
 from accountant.records import decode_decision, encode
-from streams.cli.audit import run_audit
+from streams.cli.audit import audit, run_audit
 from streams.cli.reading.deciding_process import DecidingProcess, InDoubt
 from streams.cli.reading.log_reader import Part, log_source
 from streams.errors import Refused
@@ -87,6 +88,57 @@ def test_two_processes_are_in_doubt_where_the_log_is_damaged():
 def test_a_ledgers_file_is_audited_by_two_processes(opened):
     assert opened("ask", "census", "pure:0.1", "--analyst", "ana").code == 0
     assert opened("audit", "--jobs", "2", "--json") == opened("audit", "--jobs", "1", "--json")
+
+
+def run_here(path, jobs, capsys):
+    """Return the exit code of `audit`, run in this process, and what it prints."""
+    capsys.readouterr()
+    try:
+        audit(str(path), jobs=jobs)
+    except typer.Exit as ended:
+        return ended.exit_code, *capsys.readouterr()
+    return 0, *capsys.readouterr()
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("fails", ["Pipe", "Process.start"])
+def test_where_no_process_starts_one_process_comes_to_the_same(
+    tmp_path, monkeypatch, capsys, name, fails
+):
+    tried = []
+
+    def unable(*_):
+        tried.append(fails)
+        raise BlockingIOError(11, "Resource temporarily unavailable")
+
+    written(tmp_path, LOGS[name])
+    one = run_here(tmp_path / "log.jsonl", 1, capsys)
+    monkeypatch.setattr(f"multiprocessing.context.SpawnContext.{fails}", unable)
+    assert run_here(tmp_path / "log.jsonl", 2, capsys) == one
+    assert tried == [fails]
+    assert one[0] == (0 if name == "right" else 1)
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("after", [0, 10])
+def test_where_the_process_is_killed_one_process_comes_to_the_same(
+    tmp_path, monkeypatch, capsys, name, after
+):
+    killed = []
+    watch = DecidingProcess.watch
+
+    def watch_and_kill(second, values):
+        for number, value in enumerate(watch(second, values)):
+            if number == after:
+                os.kill(second.process_id, signal.SIGKILL)
+                killed.append(number)
+            yield value
+
+    written(tmp_path, LOGS[name])
+    one = run_here(tmp_path / "log.jsonl", 1, capsys)
+    monkeypatch.setattr(DecidingProcess, "watch", watch_and_kill)
+    assert run_here(tmp_path / "log.jsonl", 2, capsys) == one
+    assert killed == [after]
 
 
 def finish(second, values):
