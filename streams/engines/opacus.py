@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import math
 import sys
 from collections.abc import Callable
+from fractions import Fraction
 from functools import wraps
 from typing import Any, Final, SupportsIndex
 from uuid import UUID
@@ -12,7 +14,7 @@ from uuid import UUID
 from accountant.claims import Claim, Repeat, SubsampledGaussian, check_claim
 from accountant.errors import RequestInvalid
 from streams.engines.mechanism import EngineMechanism
-from streams.engines.opacus_guard import StepGuard, StepRefused, guard_of, is_seeded
+from streams.engines.opacus_guard import StepGuard, StepRefused, coarse_type, guard_of
 from streams.engines.rounding import integer, rate_up, text_down
 
 __all__ = ["StepRefused", "Training"]
@@ -59,12 +61,13 @@ class Training:
     ) -> None:
         _check_optimizer(optimizer)
         _check_loader(loader)
+        _check_types(optimizer)
         _check_randomness(optimizer, loader)
         _check_unused(optimizer)
         self.steps = _steps(loader, epochs, steps)
         noise = text_down(optimizer.noise_multiplier, "optimizer.noise_multiplier")
         _check_noise(optimizer)
-        rate = rate_up(loader.batch_sampler.sample_rate, "loader.sample_rate")
+        rate = _rate(loader.batch_sampler.sample_rate)
         self.claim: Claim = Repeat(SubsampledGaussian(noise, "1", rate), self.steps)
         try:
             check_claim(self.claim)
@@ -112,7 +115,7 @@ class Training:
 
     def _check_as_claimed(self) -> None:
         """Check that what was checked and claimed when the training was made is still so."""
-        _check_randomness(self._optimizer, self._loader)
+        _check_types(self._optimizer)
         _check_gradients(self._optimizer)
         if (change := self._guard.changed()) is not None:
             field, claimed, now = change
@@ -161,7 +164,7 @@ def _check_loader(loader: Any) -> None:
 
 
 def _check_randomness(optimizer: Any, loader: Any) -> None:
-    """Check what can be seen of the generators: who knows a seed knows the noise."""
+    """Check the generators: the guard makes its own, unless the engine has a secure one."""
     sampling = loader.batch_sampler.generator
     if optimizer.secure_mode:
         if optimizer.generator is None or sampling is not optimizer.generator:
@@ -172,9 +175,25 @@ def _check_randomness(optimizer: Any, loader: Any) -> None:
         if generator is not None:
             rule = "must have no generator of its own without secure_mode: its seed may be known"
             raise RequestInvalid(field, rule, type(generator).__name__)
-    if is_seeded(optimizer):
-        rule = "must be random, since a fixed seed reveals the noise: call torch.seed() before"
-        raise RequestInvalid("torch.initial_seed", rule, sys.modules["torch"].initial_seed())
+    devices = sorted({str(parameter.device) for parameter in optimizer.params})
+    if len(devices) != 1:
+        rule = "must have parameters, all on one device, where their noise is drawn"
+        raise RequestInvalid("optimizer", rule, ", ".join(devices))
+    default = sys.modules["torch"].get_default_device()
+    if default.type != "cpu":
+        rule = "must be the CPU, where batches are drawn"
+        raise RequestInvalid("torch.get_default_device", rule, str(default))
+
+
+def _check_types(optimizer: Any) -> None:
+    torch = sys.modules["torch"]
+    if (coarse := coarse_type(optimizer)) is not None:
+        rule = "must have parameters of float32 or float64: others cannot express the noise"
+        raise RequestInvalid("optimizer", rule, str(coarse))
+    default = torch.get_default_dtype()
+    if default not in (torch.float32, torch.float64):
+        rule = "must be float32 or float64: others draw a row more often than the sample rate says"
+        raise RequestInvalid("torch.get_default_dtype", rule, str(default))
 
 
 def _check_unused(optimizer: Any) -> None:
@@ -206,6 +225,17 @@ def _check_noise(optimizer: Any) -> None:
     if optimizer.noise_multiplier * norm < least:
         rule = f"must give noise that the parameters can have, at least {least}"
         raise RequestInvalid("optimizer.max_grad_norm", rule, norm)
+
+
+def _rate(rate: Any) -> str:
+    """Return the probability with which the sampler draws a row, rounded up.
+
+    It draws a row if a random number is below the rate: a multiple of 2^-24, or of less.
+    """
+    exact = rate_up(rate, "loader.sample_rate")
+    rounded = sys.modules["torch"].tensor(float(rate), dtype=sys.modules["torch"].float32).item()
+    ticks = max(math.ceil(Fraction(each) * 2**24) for each in (exact, rounded))
+    return rate_up(min(Fraction(ticks, 2**24), Fraction(1)), "loader.sample_rate")
 
 
 def _steps(loader: Any, epochs: SupportsIndex | None, steps: SupportsIndex | None) -> int:
