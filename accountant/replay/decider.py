@@ -9,16 +9,29 @@ from __future__ import annotations
 import hashlib
 from typing import Final, NamedTuple
 
+import msgspec
+
 from accountant.partition import Partition, hash_of
 from accountant.partition.decide import decide
 from accountant.partition.draft import Draft
-from accountant.records import Decision, Source, decode_decision
+from accountant.records import Decision, Origin, Source, decode_decision
 from accountant.records.inputs import Input
 from accountant.replay.apply import apply, remember
 from accountant.replay.replay import state_rows
 from accountant.times import from_iso
 
 _MAX_DRAFT: Final = 256
+
+
+class _AskedRecord(msgspec.Struct, gc=False):
+    """What it takes to decide a record again. All else follows, since its bytes are compared."""
+
+    decided_at: str
+    source: Origin | None = None
+    request: msgspec.Raw = msgspec.Raw()
+
+
+_decode_asked: Final = msgspec.json.Decoder(_AskedRecord).decode
 
 
 class DecidedLog(NamedTuple):
@@ -66,23 +79,24 @@ class Decider:
         After False this decider must not be used.
         Raises: Exception: whatever reading a wrong record may raise.
         """
-        decision = decode_decision(value)
         partition = self._partition
         if partition is None:
+            decision = decode_decision(value)
             if decision.genesis is None:
                 return False
             partition = self._partition = Partition(decision.genesis, most_ids=self._most_ids)
             apply(partition, decision, hash_of(value))
             return True
-        source, body = decision.source, bytes(decision.request)
+        asked = _decode_asked(value)
+        source, body = asked.source, bytes(asked.request)
         if not body:
-            self._take_without_request(partition, decision, value)
+            self._take_without_request(partition, decode_decision(value), value)
             return True
         if source is None:
             return False
         if self._draft is None:
             self._draft = Draft(partition)
-        at = from_iso(decision.decided_at)
+        at = from_iso(asked.decided_at)
         topic: Source = "admin" if source.topic == "admin" else "requests"
         if decide(self._draft, Input(topic, source.offset, None, body, at), at).value != value:
             return False
