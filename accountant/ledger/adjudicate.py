@@ -21,7 +21,6 @@ from accountant.ledger.largest_fit import largest
 from accountant.ledger.ledger import Ledger
 from accountant.limits.applicable_limits import ApplicableLimits, remaining_at
 from accountant.limits.charge import ChargedLimit, LimitCharge, charge, charges_of
-from accountant.limits.compiled_limit import whole_of
 from accountant.limits.wire import LimitName, LimitRemaining
 from accountant.policy.compiled_policy import CompiledPolicy
 from accountant.records.outcomes import Outcome, Reason
@@ -100,8 +99,8 @@ def adjudicate(
     asked = price(claim, plan.priced)
     totals, charged, new = ledger.totals, _NO_LEVELS, 0
     spent = None
-    if limits is None and not reserve:  # the only budget is the dataset's own
-        spent = whole_of(plan).charge(totals[: plan.width], asked)
+    if limits is None and not reserve and plan.cap is None:  # the only budget is the dataset's own
+        spent = plan.kind.charge(plan.capacity, totals[: plan.width], asked)
     if spent is None:
         budgets = budgets_of(ledger, limits)
         used = budgets.charge(claim, asked, reserve)

@@ -103,14 +103,9 @@ def encode_grant(
     plan, totals, rounded_up = ledger.plan, ledger.totals, b""
     if ledger.fractional:
         totals, rounded_up = round_up_amounts(totals), _rounded_up(ledger)
-    remaining = plan.kind.remaining(plan.capacity, totals[: plan.width])
-    amounts: Amounts = (
-        ledger.mechanisms,
-        *_texts(totals),
-        rounded_up,
-        *_texts(remaining),
-        *map(_reading, ledger.readings),
-    )
+    texts = _texts(totals + plan.kind.remaining(plan.capacity, totals[: plan.width]))
+    texts.insert(len(totals), rounded_up)
+    amounts: Amounts = (ledger.mechanisms, *texts, *map(_reading, ledger.readings))
     asked, ends, more, last = verdict.price, verdict.ends, b"", b""
     if verdict.crossed:
         more = b',"crossed":%b' % encode(verdict.crossed)
