@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
@@ -17,9 +17,12 @@ from streams.cli.printing.exits import Exit, explain_errors, fail
 from streams.cli.printing.say import say
 from streams.cli.reading.deciding_process import DecidingProcess, InDoubt, NoSecondProcess
 from streams.cli.reading.options import DEFAULT_URL, Archives, Json, LogUrl
-from streams.errors import Refused
+from streams.cli.reading.partition_audit import PartitionAudit, audit_part
+from streams.cli.reading.partition_processes import PartitionProcesses, partition_processes
 
 if TYPE_CHECKING:
+    from rich.progress import Progress
+
     from accountant.replay.audit import AuditReport, Disagreement
     from streams.cli.reading.answer_comparison import AnswerComparison, AnswersReport
     from streams.cli.reading.log_reader import LogSource, Part
@@ -89,8 +92,8 @@ def audit(
         int | None,
         typer.Option(
             min=1,
-            help="Processes: 1, or 2 to decide again in a second one. Default: 2 for a long log, "
-            "if there are two cores.",
+            help="Processes: 1; of more, a second one decides again, or each audits a partition. "
+            "Default: for a long log, one for each core.",
         ),
     ] = None,
     json: Json = False,
@@ -114,7 +117,19 @@ def audit(
         for split_from in dict.fromkeys((_split_from(jobs), None)):
             evidence = read_evidence(checkpoints, key, receipt)
             with suppress(InDoubt), _comparison(source, answers) as comparison:
-                reports = run_audit(source, wanted, evidence, comparison, split_from=split_from)
+                processes = None
+                if split_from is not None and comparison is None:  # answers are compared in order
+                    processes = partition_processes(
+                        source, target or url, jobs or os.cpu_count() or 1, least=split_from
+                    )
+                reports = run_audit(
+                    source,
+                    wanted,
+                    evidence,
+                    comparison,
+                    split_from=split_from,
+                    processes=processes,
+                )
                 answered = None
                 if comparison is not None and all(report.right for _, report in reports):
                     answered = comparison.report({number: each.ledger for number, each in reports})
@@ -161,6 +176,7 @@ def run_audit(
     answers: AnswerComparison | None = None,
     *,
     split_from: int | None = None,
+    processes: PartitionProcesses | None = None,
 ) -> list[tuple[int, AuditReport]]:
     """Return the report on each partition of a log, showing progress on stderr.
 
@@ -171,54 +187,73 @@ def run_audit(
         answers: compares each decision with the stored answers.
         split_from: decide again in a second process where a partition has so many decisions; None
             to use one process.
-    Raises: InDoubt: two processes did not both find everything right; use one.
+        processes: audit the partitions in these, without `answers`; None for one after another.
+    Raises: InDoubt: several processes did not all find everything right; use one.
     """
-    from accountant.replay.audit import audit as audit_log
-    from streams.cli.printing.output import count_progress, progress
+    from streams.cli.printing.output import progress
+
+    def wanted(partition: int) -> set[int]:
+        of_evidence = set() if evidence is None else evidence.numbers(partition)
+        return of_evidence if head is None else of_evidence | {head[0]}
 
     reports = []
     hashes: list[str | None] = []  # of the decision that has the head's number, by part
     with progress(time_left=True) as bars:
-        for each in source.parts():
-            part = each if answers is None else answers.watch(each)
-            task = bars.add_task(f"auditing partition {part.number}", total=part.total)
-            state_end = None if part.state is None else part.state.end
-            wanted = [at for at in (state_end, None if part.sealed else part.archived) if at]
-            found: dict[int, str | None] = {at[0]: None for at in (head, *wanted) if at}
+        if processes is None:
+            audits: Iterable[PartitionAudit] = _in_order(source, bars, wanted, answers, split_from)
+        else:
+            audits = _side_by_side(processes, bars, wanted)
+        for each in audits:
             if evidence is not None:
-                found |= dict.fromkeys(evidence.numbers(part.number))
-            with (
-                count_progress(bars, part.values, task) as counting,
-                _second_process(part, counting, split_from) as (second, begun),
-            ):
-                watched = _HashRecorder(part, begun, found, evidence)
-                values = iter(watched)
-                report = audit_log(
-                    values,
-                    expected_head=part.head,
-                    sealed=part.sealed,
-                    state=part.state,
-                    gapless=part.gapless,
-                    decided=None if second is None else second.check,
-                )
-                if second is not None and not report.right:
-                    raise InDoubt
-                # Read on after a disagreement, to reach the next partition; the audit of that
-                # one reports its own damage.
-                with suppress(Refused):
-                    for _ in values:
-                        pass
-            if evidence is not None:
-                evidence.take(part.number, found, watched.last)
-            for at in wanted:
-                if found[at[0]] != at[1]:
-                    report = _without(report, at, found[at[0]])
-            reports.append((part.number, report))
-            hashes.append(None if head is None else found[head[0]])
+                if each.first is not None:
+                    evidence.begin(each.number, each.first)
+                evidence.take(each.number, each.hashes, each.last)
+            report = each.report
+            for at in each.known:
+                if each.hashes[at[0]] != at[1]:
+                    report = _without(report, at, each.hashes[at[0]])
+            reports.append((each.number, report))
+            hashes.append(None if head is None else each.hashes[head[0]])
     if head is not None and head[1] not in hashes:
         pairs = zip(reports, hashes, strict=True)
         reports = [(number, _without(report, head, there)) for (number, report), there in pairs]
     return reports
+
+
+def _in_order(
+    source: LogSource,
+    bars: Progress,
+    wanted: Callable[[int], set[int]],
+    answers: AnswerComparison | None,
+    split_from: int | None,
+) -> Iterator[PartitionAudit]:
+    """Audit one partition after another."""
+    from streams.cli.printing.output import count_progress
+
+    for each in source.parts():
+        part = each if answers is None else answers.watch(each)
+        task = bars.add_task(f"auditing partition {part.number}", total=part.total)
+        with (
+            count_progress(bars, part.values, task) as counting,
+            _second_process(part, counting, split_from) as (second, values),
+        ):
+            check = None if second is None else second.check
+            found = audit_part(part, values, wanted(part.number), check)
+            if second is not None and not found.report.right:
+                raise InDoubt
+        yield found
+
+
+def _side_by_side(
+    processes: PartitionProcesses, bars: Progress, wanted: Callable[[int], set[int]]
+) -> list[PartitionAudit]:
+    tasks = [
+        bars.add_task(f"auditing partition {size.number}", total=size.records)
+        for size in processes.sizes
+    ]
+    return processes.audits(
+        wanted, lambda place, records: bars.update(tasks[place], completed=records)
+    )
 
 
 def _split_from(jobs: int | None) -> int | None:
@@ -285,39 +320,6 @@ def _comparison(source: LogSource, answers: Path | None) -> Iterator[AnswerCompa
 
     with open_answers(answers) as store:
         yield AnswerComparison(store)
-
-
-class _HashRecorder:
-    """Reads the values of one partition, and records the hashes of the wanted numbers.
-
-    Attributes:
-        found: hashes by number; None for a number that was not read yet.
-        last: number of the last value that was read, -1 for none.
-    """
-
-    def __init__(
-        self,
-        part: Part,
-        values: Iterable[bytes],
-        found: dict[int, str | None],
-        evidence: Evidence | None,
-    ) -> None:
-        self.found = found
-        self.last = -1
-        self._part = part
-        self._values = values
-        self._evidence = evidence
-
-    def __iter__(self) -> Iterator[bytes]:
-        from accountant.partition import hash_of
-
-        for number, value in zip(self._part.numbers(), self._values, strict=False):
-            if self.last < 0 and self._evidence is not None:
-                self._evidence.begin(self._part.number, value)
-            if number in self.found:
-                self.found[number] = hash_of(value)
-            self.last = number
-            yield value
 
 
 def _without(report: AuditReport, head: tuple[int, str], there: str | None) -> AuditReport:

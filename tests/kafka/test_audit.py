@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
 from confluent_kafka import Producer
 
 from accountant.errors import LogDamaged
@@ -11,12 +12,14 @@ from accountant.partition import Partition
 from accountant.replay.audit import AuditReport
 from streams.cli.audit import run_audit
 from streams.cli.reading.log_reader import KafkaLog
+from streams.cli.reading.partition_processes import partition_processes
 from streams.processing.observers import Committed
 from streams.testing import LocalBroker
 from tests.faults import oracle
 from tests.faults.forged_rows import forged, replaced
 from tests.faults.ledger import Ledger, request, until, working
 from tests.faults.operator import Operator
+from tests.faults.worker_process import settings_of
 
 DATASETS = ["ds-0", "ds-1", "ds-2", "ds-3"]
 
@@ -122,3 +125,20 @@ async def test_a_forged_row_fails_the_audit_and_halts_the_worker(
             await until(lambda: halts.why, "the worker halts")
         assert isinstance(halts.why[0], LogDamaged)
         assert "dataset ds-0 in `state` has totals.mechanisms 0" in str(halts.why[0])
+
+
+async def test_partitions_side_by_side_give_the_reports_of_one_after_another(
+    broker: LocalBroker, application: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=2) as ledger:
+        async with working(ledger):
+            await ledger.open(*DATASETS)
+            await ask(ledger, 40)
+        for name, value in settings_of(ledger).items():
+            monkeypatch.setenv(name, value)
+        log, address = KafkaLog(ledger.deployment), f"kafka://{broker.bootstrap}"
+        made = await asyncio.to_thread(partition_processes, log, address, 2, least=0)
+        assert made is not None
+        found = await asyncio.to_thread(run_audit, log, processes=made)  # raises where in doubt
+        assert found == await asyncio.to_thread(run_audit, log)
+        assert [(number, report.ok) for number, report in found] == [(0, True), (1, True)]

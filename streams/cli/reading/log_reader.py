@@ -66,6 +66,18 @@ class Part(NamedTuple):
         return count(self.first)
 
 
+class PartSize(NamedTuple):
+    """How long a partition of a log is, about.
+
+    Attributes:
+        number: of the partition.
+        records: how many decisions it has, or a few more.
+    """
+
+    number: int
+    records: int
+
+
 class LogSource(Protocol):
     """A log of one or more partitions."""
 
@@ -76,6 +88,27 @@ class LogSource(Protocol):
             since: a time in milliseconds since 1970. A log with an index by time may leave out
                 decisions before the first one made at or after it.
         Raises: Unavailable, Refused, LogDamaged.
+        """
+        ...
+
+
+class PartitionedLog(LogSource, Protocol):
+    """A log that may have several partitions, each of which can be read alone."""
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
+        """Yield each partition.
+
+        Args:
+            since: as of `LogSource`.
+            only: yield only the partition at this place in the log.
+        Raises: Unavailable, Refused, LogDamaged.
+        """
+        ...
+
+    def sizes(self) -> list[PartSize]:
+        """Return the size of each partition, in order; nothing of a log with only one.
+
+        Raises: Unavailable, Refused.
         """
         ...
 
@@ -161,7 +194,7 @@ def _newest_first(path: Path, first: int, end: int) -> Iterator[bytes]:
 
 
 @dataclass(frozen=True, slots=True)
-class ExportedLog(LogSource):
+class ExportedLog(PartitionedLog):
     """JSON lines from `log export`, `log archive` or `decide`, compressed or not.
 
     The partitions follow one another.
@@ -169,14 +202,38 @@ class ExportedLog(LogSource):
 
     path: Path
 
-    def parts(self, *, since: int | None = None) -> Iterator[Part]:
+    def sizes(self) -> list[PartSize]:
+        sizes: list[PartSize] = []
+        for part in self.parts():
+            first = next(part.values)
+            if not sizes and not _is_of_several(first):
+                break  # do not read the file a second time
+            sizes.append(PartSize(part.number, 1 + sum(1 for _ in part.values)))
+        return sizes
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
         from streams.cli.reading.archives import opened
         from streams.cli.reading.json_lines import read_lines
 
         with opened(self.path) as file:
             lines = _numbered(read_lines(file, _MOST_LINE))
-            for number, group in groupby(lines, key=lambda pair: pair[0]):
-                yield Part(number, (line for _, line in group))
+            for place, (number, group) in enumerate(groupby(lines, key=lambda pair: pair[0])):
+                if only in (None, place):
+                    yield Part(number, (line for _, line in group))
+                if only == place:
+                    return
+
+
+def _is_of_several(first: bytes) -> bool:
+    """Tell whether a first record is the genesis of a ledger with several partitions."""
+    from accountant.errors import MadeByOtherVersion
+    from accountant.records import DECODE_ERRORS, decode_decision
+
+    try:
+        genesis = decode_decision(first).genesis
+    except (*DECODE_ERRORS, MadeByOtherVersion):
+        return False
+    return genesis is not None and genesis.partitions > 1
 
 
 def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
@@ -195,12 +252,15 @@ def _numbered(lines: Iterator[bytes]) -> Iterator[tuple[int, bytes]]:
 
 
 @dataclass(frozen=True, slots=True)
-class KafkaLog:
+class KafkaLog(PartitionedLog):
     """The log on Kafka, up to the last commit before it was opened."""
 
     deployment: Deployment
 
-    def parts(self, *, since: int | None = None) -> Iterator[Part]:
+    def sizes(self) -> list[PartSize]:
+        return asyncio.run(_sizes(self.deployment))
+
+    def parts(self, *, since: int | None = None, only: int | None = None) -> Iterator[Part]:
         from aiokafka import TopicPartition
 
         from streams.kafka.topics import check_partition_counts
@@ -209,7 +269,7 @@ class KafkaLog:
         # unnoticed. An auditor may not be allowed to see other topics.
         asyncio.run(check_partition_counts(self.deployment, ["decisions", "state"]))
         topic = self.deployment.topics.decisions
-        for number in range(self.deployment.partitions):
+        for number in range(self.deployment.partitions) if only is None else (only,):
             place = TopicPartition(topic, number)
             with asyncio.Runner() as runner:
                 # `state` is read first, so that the log reaches at least as far.
@@ -232,6 +292,21 @@ class KafkaLog:
                     )
                 finally:
                     runner.run(reader.close())
+
+
+async def _sizes(deployment: Deployment) -> list[PartSize]:
+    """Return the offsets that the partitions of a log have; a transaction takes one of its own."""
+    from aiokafka import TopicPartition
+
+    from streams.kafka.topics import check_partition_counts
+    from streams.kafka.wire.reader import StableReader
+
+    await check_partition_counts(deployment, ["decisions"])
+    topic = deployment.topics.decisions
+    places = [TopicPartition(topic, number) for number in range(deployment.partitions)]
+    async with StableReader(deployment.cluster, places) as reader:
+        spans = [reader.spans[place] for place in places]
+    return [PartSize(number, span.end - span.begin) for number, span in enumerate(spans)]
 
 
 async def _state(deployment: Deployment, partition: int) -> StateRows | None:

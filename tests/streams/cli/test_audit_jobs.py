@@ -90,11 +90,11 @@ def test_a_ledgers_file_is_audited_by_two_processes(opened):
     assert opened("audit", "--jobs", "2", "--json") == opened("audit", "--jobs", "1", "--json")
 
 
-def run_here(path, jobs, capsys):
+def run_here(path, jobs, capsys, **options):
     """Return the exit code of `audit`, run in this process, and what it prints."""
     capsys.readouterr()
     try:
-        audit(str(path), jobs=jobs)
+        audit(str(path), jobs=jobs, **options)
     except typer.Exit as ended:
         return ended.exit_code, *capsys.readouterr()
     return 0, *capsys.readouterr()

@@ -1,0 +1,184 @@
+"""Audits the partitions of a log side by side, each in a process of its own."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, cast
+
+from streams.cli.reading.deciding_process import InDoubt
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection
+    from multiprocessing.context import SpawnProcess
+
+    from streams.cli.reading.log_reader import LogSource, PartitionedLog, PartSize
+    from streams.cli.reading.partition_audit import PartitionAudit
+
+_COUNT_EVERY: Final = 2_000  # records
+_HALVED: Final = 0.56
+"""The time of two processes for one partition after another, by that of one process."""
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionProcesses:
+    """Processes that audit the partitions of a log.
+
+    Args:
+        address: of the log; each process opens it for itself.
+        sizes: of its partitions.
+        jobs: how many processes there are at a time.
+    """
+
+    address: str
+    sizes: Sequence[PartSize]
+    jobs: int
+
+    def audits(
+        self,
+        wanted: Callable[[int], set[int]],
+        progress: Callable[[int, int], None],
+    ) -> list[PartitionAudit]:
+        """Return what was found in each partition, in order.
+
+        Args:
+            wanted: the numbers of the records of a partition whose hashes are needed.
+            progress: called with the place of a partition in the log, and the number of its
+                records that are audited.
+        Raises: InDoubt: a process found something wrong, or has ended. Audit the log again in one
+            process, which names it.
+        """
+        running = _Running(self.address)
+        found: dict[int, PartitionAudit] = {}
+        waiting = deque(range(len(self.sizes)))
+        try:
+            while waiting or running:
+                while waiting and len(running) < self.jobs:
+                    place = waiting.popleft()
+                    running.start(place, wanted(self.sizes[place].number))
+                for place, message in running.receive():
+                    if isinstance(message, int):
+                        progress(place, message)
+                    else:
+                        found[place] = message
+                        progress(place, self.sizes[place].records)
+        except (EOFError, OSError) as error:
+            raise InDoubt from error
+        finally:
+            running.end()
+        return [found[place] for place in range(len(self.sizes))]
+
+
+def partition_processes(
+    source: LogSource, address: str, jobs: int, *, least: int
+) -> PartitionProcesses | None:
+    """Return processes for the partitions of a log, None where one after another is better.
+
+    Args:
+        jobs: how many processes there may be.
+        least: decisions of a log from which on it has several processes.
+    """
+    from streams.cli.reading.log_reader import ExportedLog, KafkaLog
+
+    if jobs < 2 or not isinstance(source, ExportedLog | KafkaLog):
+        return None
+    try:
+        sizes = source.sizes()
+    except Exception:
+        return None  # the audit reports why the log cannot be read
+    records = sum(size.records for size in sizes)
+    slots = min(jobs, len(sizes))
+    if slots < 2 or records < least:
+        return None
+    longest = max(records / slots, *(size.records for size in sizes))
+    return PartitionProcesses(address, sizes, jobs) if longest <= _HALVED * records else None
+
+
+class _Running:
+    """The processes that have not ended."""
+
+    def __init__(self, address: str) -> None:
+        self._address = address
+        self._processes: dict[Connection, tuple[int, SpawnProcess]] = {}
+
+    def __len__(self) -> int:
+        return len(self._processes)
+
+    def start(self, place: int, wanted: set[int]) -> None:
+        """Start a process for the partition at a place in the log.
+
+        Raises: OSError: the system starts no more.
+        """
+        import multiprocessing
+
+        context = multiprocessing.get_context("spawn")
+        ours, theirs = context.Pipe()
+        try:
+            arguments = theirs, self._address, place, wanted
+            process = context.Process(target=_audit_in_process, args=arguments, daemon=True)
+            process.start()
+        except BaseException:
+            ours.close()
+            raise
+        finally:
+            theirs.close()
+        self._processes[ours] = place, process
+
+    def receive(self) -> Iterator[tuple[int, int | PartitionAudit]]:
+        """Wait for messages, and yield each with its place in the log.
+
+        Raises: InDoubt, EOFError, OSError.
+        """
+        from multiprocessing.connection import wait
+
+        for connection in cast("list[Connection]", wait(list(self._processes))):
+            place, process = self._processes[connection]
+            message = connection.recv()
+            if message is None:
+                raise InDoubt
+            if not isinstance(message, int):
+                del self._processes[connection]
+                _end(connection, process)
+            yield place, message
+
+    def end(self) -> None:
+        """End all processes."""
+        for connection, (_, process) in self._processes.items():
+            process.kill()
+            _end(connection, process)
+        self._processes.clear()
+
+
+def _end(connection: Connection, process: SpawnProcess) -> None:
+    connection.close()
+    process.join()
+
+
+def _audit_in_process(connection: Connection, address: str, place: int, wanted: set[int]) -> None:
+    """Audit a partition and send what was found: None if anything is wrong or in doubt."""
+    import os
+    import signal
+    import sys
+
+    from streams.cli.reading.log_reader import log_source
+    from streams.cli.reading.partition_audit import audit_part
+
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the process that started this one ends it
+    with open(os.devnull, "w", encoding="utf-8") as nowhere:  # noqa: PTH123
+        sys.stdout = sys.stderr = nowhere  # the audit in one process says what is wrong
+        result = None
+        with suppress(Exception):
+            source = cast("PartitionedLog", log_source(address))
+            for part in source.parts(only=place):
+                found = audit_part(part, _counted(part.values, connection), wanted)
+                result = found if found.report.right else None
+        connection.send(result)
+
+
+def _counted(values: Iterable[bytes], connection: Connection) -> Iterator[bytes]:
+    for number, value in enumerate(values):
+        if number % _COUNT_EVERY == 0:
+            connection.send(number)
+        yield value
