@@ -197,5 +197,5 @@ def _replace_unpacking(tp: TopicPartition, fetched: Any) -> None:
     begun = fetched._partition_records
     if type(begun) is PartitionRecords:
         fetched._partition_records = _RecordIterator(tp, begun._records, begun.next_fetch_offset)
-        # It and its generator refer to each other, so the fetched bytes would wait for a collection.
+        # It and its generator refer to each other: the bytes would wait for the garbage collector.
         begun._records_iterator = None
