@@ -117,13 +117,25 @@ class PartitionCounters:
         # Remove only these: `note` may append more meanwhile.
         del self._waiting[: len(commits)]
         self._waiting_records = 0
-        # A request over several datasets counts in each of them.
-        decided = by_dataset(encoded for commit in commits for _, encoded in commit.records)
+        decided = [encoded for commit in commits for _, encoded in commit.records]
         # Nearly all are grants: count those by name alone, since strings cache their hashes.
-        # Count the rest by values, since hashing an enum's member is a call into Python.
-        self._granted.update([each.dataset for each in decided if each.outcome is _GRANTED])
+        granted = [x.dataset for x in decided if x.outcome is _GRANTED and not x.parts]
+        if len(granted) < len(decided):
+            # A request over several datasets counts in each of them.
+            decided = by_dataset(decided)
+            granted = [each.dataset for each in decided if each.outcome is _GRANTED]
+            self._count_others([each for each in decided if each.outcome is not _GRANTED])
+        self._granted.update(granted)
+        for commit in commits:
+            self._time(*commit)
+        if len(self._unknown) >= _MAX_UNKNOWN:
+            self._settle()
+        return decided
+
+    def _count_others(self, others: Sequence[EncodedDecision]) -> None:
+        """Count decisions that are no grants."""
         known = len(self._outcomes)
-        others = [each for each in decided if each.outcome is not _GRANTED]
+        # By values, since hashing an enum's member is a call into Python.
         self._outcomes.update(
             (each.dataset, each.outcome._value_, why if why is None else why._value_)
             for each in others
@@ -135,11 +147,6 @@ class PartitionCounters:
         if len(self._outcomes) > known:
             # New keys are at the end of the dict, so do not search all of them.
             self._register(islice(reversed(self._outcomes), len(self._outcomes) - known))
-        for commit in commits:
-            self._time(*commit)
-        if len(self._unknown) >= _MAX_UNKNOWN:
-            self._settle()
-        return decided
 
     def _register(self, new: Iterable[_Decided]) -> None:
         ledgers = {} if self._partition is None else self._partition.ledgers
