@@ -221,14 +221,15 @@ class Processor:
         self, draft: Draft, records: Sequence[Input], now: int
     ) -> list[tuple[Input, EncodedDecision]]:
         decided = []
-        turn = self._steady() + _TURN_S
+        decide_one, steady = self._decide_one, self._steady
+        turn = steady() + _TURN_S
         for record in records:
-            decided.append((record, self._decide_one(draft, record, now)))
-            if self._steady() > turn:
+            decided.append((record, decide_one(draft, record, now)))
+            if steady() > turn:
                 # Let heartbeats and other partitions run. This is safe: only this task uses the
                 # draft.
                 await self._sleep(0)
-                turn = self._steady() + _TURN_S
+                turn = steady() + _TURN_S
         return decided
 
     def _check_entitled(self) -> None:
