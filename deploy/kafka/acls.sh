@@ -24,6 +24,7 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --topic decisions --topic state
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --operation Write --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Write --transactional-id accountant-answers- --resource-pattern-type prefixed
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:curator' --operation Read --group accountant-answers
 
 # worker: `worker`: decides, and is the only writer of the ledger
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:worker' --operation Read --operation DescribeConfigs --topic requests --topic admin
@@ -37,4 +38,5 @@ kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties 
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Read --operation Write --operation Create --operation AlterConfigs --operation DescribeConfigs --topic requests --topic admin --topic decisions --topic state --topic dead-letters --topic alerts --topic answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Write --transactional-id accountant- --resource-pattern-type prefixed
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --group accountant
+kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Delete --group accountant-answers
 kafka-acls.sh --bootstrap-server broker:9093 --command-config client.properties --add --allow-principal 'User:operator' --operation Describe --cluster

@@ -4,17 +4,23 @@
     ---------                        ---------                       -------
     start: fence every predecessor
     read to the end, committed
+    compare with the mark
     write what has no answer yet --> one transaction  -------------> committed records,
-    read it back                                                     the first of a grant wins
+    and the mark, read it back                                       the first of a grant wins
 
 A transactional id for each partition makes a second curator fence the first one: the first one
 cannot commit any more, and stops. What it had drawn is discarded, since nobody has read it.
+
+The mark says how many records were written, and their hash. It is in the same transaction, but not
+in the topic: it is an offset of a consumer group. An older copy of the topic would have questions
+drawn a second time, so a curator refuses a topic that the mark does not fit.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from typing import Any, Final, Self
 
@@ -28,11 +34,12 @@ from streams.answers.store import LogPlace, NewAnswer, StepKind, StoredAnswer
 from streams.answers.tables import AnswerTables
 from streams.broadcast import Broadcast, Subscription
 from streams.errors import Fenced, JournalFault, Refused, Unavailable
-from streams.kafka.acls.roles import ANSWER_IDS
+from streams.kafka.acls.roles import ANSWER_IDS, ANSWER_MARKS
 from streams.kafka.deployment import Deployment
 from streams.kafka.wire.admin import admin_of
 from streams.kafka.wire.batches import Record
 from streams.kafka.wire.errors import translate_errors
+from streams.kafka.wire.group_offset import GroupOffset
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.reader import StableReader, consumer, stop
 from streams.logs import get_logger
@@ -87,6 +94,7 @@ class AnswerTopic:
         self._new = Broadcast[StoredAnswer]()
         self._offsets = dict.fromkeys(map(self._tp, range(deployment.partitions)), 0)
         self._taken = dict.fromkeys(range(deployment.partitions), 0)  # records of each
+        self._hashes = dict.fromkeys(range(deployment.partitions), b"")  # of these records
         self._moved = asyncio.Condition()
         self._following: asyncio.Task[None] | None = None
         self.trouble: str | None = None
@@ -165,7 +173,10 @@ class AnswerTopic:
                 for tp, records in got.items():
                     for record in records:
                         new += self._take(tp, record.offset, record.value or b"")
-                    self._taken[tp.partition] += len(records)
+                        self._offsets[tp] = record.offset + 1  # no record counts twice
+                        self._taken[tp.partition] += 1
+                        before = self._hashes[tp.partition]
+                        self._hashes[tp.partition] = _hash_on(before, record.value or b"")
                 # Beyond the last record there may be markers of transactions.
                 for tp in self._offsets:
                     self._offsets[tp] = await client.position(tp)
@@ -205,7 +216,9 @@ class AnswerTopic:
             case _StepRecord(grant, kind, body):
                 self._tables.put_step(grant, kind, bytes(body))
             case _LogRecord(ledger, begins):
-                self._tables.open_log(tp.partition, ledger, begins)
+                bound, _ = self._tables.open_log(tp.partition, ledger, begins)
+                if bound == ledger:  # the last one: answers may be missing since
+                    self._tables.begin_again(tp.partition, begins)
             case _PlaceRecord(number, head):
                 self._tables.move(tp.partition, LogPlace(number, head))
         return []
@@ -255,13 +268,32 @@ class KafkaAnswers(AnswerTopic):
     def __init__(self, deployment: Deployment) -> None:
         super().__init__(deployment)
         self._writers: dict[int, TransactionalProducer] = {}
+        self._fenced: dict[int, TransactionalProducer] = {}  # started, and not used yet
+        self._marked = set[int]()  # partitions whose mark was found or written
         self._writing = {number: asyncio.Lock() for number in range(deployment.partitions)}
+
+    async def _open(self) -> None:
+        # A curator that was killed may have left a transaction open, which hides its end from
+        # readers for up to 20 s. A producer's start aborts it.
+        for partition in self._writing:
+            with self._stopping_if_fenced(partition):
+                self._fenced[partition] = await self._new_producer(partition)
+        await super()._open()
 
     async def open_log(self, partition: int, ledger: str, begins: int) -> int:
         """As `AnswerStore.open_log`."""
         async with self._written(partition) as records:
-            if self._tables.bound_log(partition) is None:
+            first = self._tables.bound_log(partition)
+            if first is None:
                 records.append(_LogRecord(ledger, begins))
+            elif first[0] == ledger and partition not in self._marked:
+                # Nobody knows which answers were read: all of those here, or more.
+                records.append(_LogRecord(ledger, begins))
+                _log.warning(
+                    "answers_may_be_missing",
+                    partition=partition,
+                    then=f"questions that were granted before decision {begins} are not run",
+                )
         bound = self._tables.bound_log(partition)
         assert bound is not None
         if bound[0] != ledger:
@@ -306,7 +338,7 @@ class KafkaAnswers(AnswerTopic):
 
     async def close(self) -> None:
         """As `AnswerStore.close`."""
-        for producer in self._writers.values():
+        for producer in (*self._writers.values(), *self._fenced.values()):
             producer.drop()
         await super().close()
 
@@ -324,10 +356,48 @@ class KafkaAnswers(AnswerTopic):
                 if not records:
                     return
                 topic = self._deployment.topics.answers
-                values = [Record(None, _encode(each)) for each in records]
+                values = [_encode(each) for each in records]
                 taken = self._taken[partition] + len(records)
-                await producer.transact(partition, {topic: values})
+                mark = self._mark(partition, taken, values)
+                await producer.transact(
+                    partition, {topic: [Record(None, value) for value in values]}, mark
+                )
+                self._marked.add(partition)
                 await self._read_back(lambda: self._taken[partition] >= taken)
+
+    @property
+    def _group(self) -> str:
+        return f"{self._deployment.application}{ANSWER_MARKS}"
+
+    def _mark(self, partition: int, records: int, new: Sequence[bytes] = ()) -> GroupOffset:
+        """Return the mark of the records that were read, and of new ones after them."""
+        hashed = self._hashes[partition]
+        for value in new:
+            hashed = _hash_on(hashed, value)
+        return GroupOffset(self._group, self._tp(partition), records, hashed.hex())
+
+    async def _check_mark(self, partition: int, producer: TransactionalProducer) -> None:
+        """Check that the topic has the records that were written last.
+
+        An empty topic fits: it begins as a new one. So does one without a mark, which expires when
+        nobody has written for long, or is deleted with its topic.
+
+        Raises: Refused: the topic is an older copy, or another one.
+        """
+        mark = await producer.offset_of(self._group, self._tp(partition))
+        taken = self._taken[partition]
+        if mark is None or not taken:
+            return
+        if mark != self._mark(partition, taken):
+            topic = self._deployment.topics.answers
+            raise Refused(
+                f"{topic}, partition {partition}, does not have the {mark.offset} records that "
+                f"were written last, but {taken}: it is an older copy, or somebody else has "
+                "written to it. Put the newest back. If there is none, delete the consumer group "
+                f"{self._group}: every question without an answer that was granted before fails, "
+                "and stays charged"
+            )
+        self._marked.add(partition)
 
     @contextlib.contextmanager
     def _stopping_if_fenced(self, partition: int) -> Iterator[None]:
@@ -349,14 +419,22 @@ class KafkaAnswers(AnswerTopic):
         """Return the producer of a partition, whose every earlier record this process has read."""
         producer = self._writers.get(partition)
         if producer is None:
-            application = self._deployment.application
-            producer = TransactionalProducer(
-                self._deployment.cluster, f"{application}-{ANSWER_IDS}{partition}"
-            )
-            await producer.start()  # from here on nobody else can commit
-            self._writers[partition] = producer
-            end = await self._catch_up(partition)
+            producer = self._fenced.pop(partition, None) or await self._new_producer(partition)
+            try:
+                end = await self._catch_up(partition)
+                await self._check_mark(partition, producer)
+            except BaseException:
+                producer.drop()
+                raise
             producer.expect_at(self._deployment.topics.answers, end)
+            self._writers[partition] = producer
+        return producer
+
+    async def _new_producer(self, partition: int) -> TransactionalProducer:
+        """Return a producer of a partition: from its start on nobody else can commit."""
+        name = f"{self._deployment.application}-{ANSWER_IDS}{partition}"
+        producer = TransactionalProducer(self._deployment.cluster, name)
+        await producer.start()
         return producer
 
     async def _catch_up(self, partition: int) -> int:
@@ -371,6 +449,10 @@ class KafkaAnswers(AnswerTopic):
                 await self._wait(is_there)
         except TimeoutError as error:
             raise Unavailable(self.trouble or "the answers are not read in time") from error
+
+
+def _hash_on(before: bytes, value: bytes) -> bytes:
+    return hashlib.sha256(before + value).digest()
 
 
 def _record_of(answer: NewAnswer) -> _AnswerRecord:

@@ -12,6 +12,7 @@ from aiokafka import TopicPartition
 
 from streams.errors import CommitRejected, CommitUnknown, Fenced, JournalFault, Refused
 from streams.kafka.wire.batches import BATCH_BYTES, Record
+from streams.kafka.wire.group_offset import GroupOffset
 from streams.kafka.wire.producer import TransactionalProducer
 from streams.kafka.wire.security import Cluster
 from streams.testing import LocalBroker
@@ -55,6 +56,21 @@ FAULTS = [
     (Api.PRODUCE, 46, CommitUnknown),  # DUPLICATE_SEQUENCE_NUMBER
     (Api.PRODUCE, 47, Fenced),
     (Api.PRODUCE, -1, CommitUnknown),
+]
+OFFSET_NOT_YET = [
+    (Api.ADD_OFFSETS_TO_TXN, 14),  # COORDINATOR_LOAD_IN_PROGRESS
+    (Api.ADD_OFFSETS_TO_TXN, 16),  # NOT_COORDINATOR
+    (Api.ADD_OFFSETS_TO_TXN, 51),  # CONCURRENT_TRANSACTIONS
+    (Api.TXN_OFFSET_COMMIT, 14),
+    (Api.TXN_OFFSET_COMMIT, 15),  # COORDINATOR_NOT_AVAILABLE
+    (Api.TXN_OFFSET_COMMIT, 16),
+]
+OFFSET_FAULTS = [
+    (Api.ADD_OFFSETS_TO_TXN, 30, Refused),  # GROUP_AUTHORIZATION_FAILED
+    (Api.ADD_OFFSETS_TO_TXN, 47, Fenced),  # INVALID_PRODUCER_EPOCH
+    (Api.TXN_OFFSET_COMMIT, 30, Refused),
+    (Api.TXN_OFFSET_COMMIT, 47, Fenced),
+    (Api.TXN_OFFSET_COMMIT, -1, CommitUnknown),  # UNKNOWN_SERVER_ERROR
 ]
 AT_THE_END = [(14, CommitUnknown), (15, CommitUnknown), (16, CommitUnknown), (47, Fenced),
               (48, Fenced), (51, CommitUnknown), (-1, CommitUnknown)]  # fmt: skip
@@ -285,3 +301,33 @@ async def test_sequence_numbers_wrap_after_the_largest(
                 some = [Record(b"k", struct.pack(">i", first + i)) for i in range(5)]
                 await producer.transact(0, {letters: some})
         assert values(ledger) == [struct.pack(">i", i) for i in range(15)]
+
+
+async def test_an_offset_is_committed_with_the_records_or_not_at_all(
+    broker: LocalBroker, proxy: FaultProxy, application: str
+) -> None:
+    async with Ledger(broker.bootstrap, application, partitions=1) as ledger:
+        letters, group = ledger.topic("dead_letters"), f"{application}-marks"
+        tp = TopicPartition(letters, 0)
+        for number, (api, code) in enumerate(OFFSET_NOT_YET):
+            async with started(proxy.bootstrap, f"{application}-{number}") as producer:
+                await producer.offset_of(group, tp)  # so that its coordinator is known
+                fault = proxy.inject(api, Action.ANSWER_ERROR, code=code)
+                offset = GroupOffset(group, tp, number + 1, f"text {number}")
+                await producer.transact(0, {letters: [Record(b"k", b"%d" % number)]}, offset)
+            # A successor's start waits until the broker has written the end of the transaction.
+            async with started(proxy.bootstrap, f"{application}-{number}") as successor:
+                assert await successor.offset_of(group, tp) == offset
+            assert fault.struck.is_set(), (api, code)
+        for api, code, kind in OFFSET_FAULTS:
+            async with started(proxy.bootstrap, f"{application}-x") as producer:
+                assert await producer.offset_of(group, tp) == offset
+                proxy.inject(api, Action.ANSWER_ERROR, code=code)
+                other = GroupOffset(group, tp, 99, "of an aborted transaction")
+                with pytest.raises(kind):
+                    await producer.transact(0, {letters: [Record(b"k", b"aborted")]}, other)
+        async with started(broker.bootstrap, f"{application}-x") as successor:
+            assert await successor.offset_of(group, tp) == offset
+            absent = TopicPartition(letters, 1)
+            assert await successor.offset_of(group, absent) is None
+        assert values(ledger) == [b"%d" % number for number in range(len(OFFSET_NOT_YET))]

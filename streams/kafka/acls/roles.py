@@ -14,10 +14,13 @@ from streams.kafka.acls.bindings import CLUSTER, Binding, Kind, Operation
 from streams.kafka.deployment import Deployment
 
 _READ: Final = (Operation.READ,)
+_DELETE: Final = (Operation.DELETE,)
 _WRITE: Final = (Operation.WRITE,)
 _DESCRIBE: Final = (Operation.DESCRIBE,)
 ANSWER_IDS: Final = "answers-"
 """What precedes the partition in a curator's transactional ids, after the application."""
+ANSWER_MARKS: Final = "-answers"
+"""What ends the name of the consumer group of a curator's marks, after the application."""
 _MAINTAIN: Final = (
     Operation.READ,
     Operation.WRITE,
@@ -104,6 +107,7 @@ ROLES: Final[Mapping[str, Role]] = {
         },
         transactional_ids=_WRITE,
         ids_of=ANSWER_IDS,
+        groups={ANSWER_MARKS: _READ},
     ),
     "worker": Role(
         meaning="`worker`: decides, and is the only writer of the ledger",
@@ -128,7 +132,7 @@ ROLES: Final[Mapping[str, Role]] = {
             _MAINTAIN,
         ),
         transactional_ids=_WRITE,
-        groups={"": _DESCRIBE},
+        groups={"": _DESCRIBE, ANSWER_MARKS: _DELETE},
         cluster=_DESCRIBE,
     ),
 }

@@ -36,6 +36,7 @@ class Brokers:
             **cluster.options(), client_id=name, request_timeout_ms=timeout_ms
         )
         self._coordinator: int | None = None
+        self._of_groups: dict[str, int] = {}
         self._topics: set[str] = set()
         self._closed = False
 
@@ -104,16 +105,26 @@ class Brokers:
         Raises: KafkaError: there is no coordinator, or the request may not have arrived.
         """
         if self._coordinator is None:
-            self._coordinator = await self._find_coordinator()
+            self._coordinator = await self._find(CoordinationType.TRANSACTION, self._name)
         return await self.ask(self._coordinator, request, ConnectionGroup.COORDINATION)
 
-    async def _find_coordinator(self) -> int:
+    def forget_group(self, group: str) -> None:
+        """Look for the coordinator of a consumer group again before the next request to it."""
+        self._of_groups.pop(group, None)
+
+    async def ask_group(self, group: str, request: Any) -> Any:
+        """Return the answer of a consumer group's coordinator, as `ask_coordinator`."""
+        if group not in self._of_groups:
+            self._of_groups[group] = await self._find(CoordinationType.GROUP, group)
+        return await self.ask(self._of_groups[group], request, ConnectionGroup.COORDINATION)
+
+    async def _find(self, kind: CoordinationType, key: str) -> int:
         lookup = self._client.coordinator_lookup
         while True:
             try:
                 if self._client.get_random_node() is None:
                     raise kafka.NodeNotReadyError("no broker is known yet")
-                return int(await lookup(CoordinationType.TRANSACTION, self._name))
+                return int(await lookup(kind, key))
             except kafka.KafkaError as error:
                 if not error.retriable:
                     raise

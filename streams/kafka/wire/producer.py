@@ -18,9 +18,11 @@ from aiokafka import TopicPartition
 from aiokafka import errors as kafka
 from aiokafka.protocol.produce import ProduceRequest
 from aiokafka.protocol.transaction import (
+    AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
     EndTxnRequest,
     InitProducerIdRequest,
+    TxnOffsetCommitRequest,
 )
 
 from streams.errors import CommitUnknown, JournalFault, Refused
@@ -28,6 +30,7 @@ from streams.kafka.wire.batches import Batch, Fields, ProducerId, batches
 from streams.kafka.wire.brokers import AWAY_S, Brokers
 from streams.kafka.wire.describe_transactions import DescribeTransactionsRequest
 from streams.kafka.wire.errors import translate_errors
+from streams.kafka.wire.group_offset import GroupOffset, fetch_offset
 from streams.kafka.wire.security import Cluster
 
 REQUEST_TIMEOUT_MS: Final = 4_000
@@ -97,7 +100,12 @@ class TransactionalProducer:
                 raise Refused(_LIMITED)
             await self._wait_or_raise(error, self._id, tries)
 
-    async def transact(self, partition: int, records: dict[str, Iterable[Fields]]) -> None:
+    async def transact(
+        self,
+        partition: int,
+        records: dict[str, Iterable[Fields]],
+        offset: GroupOffset | None = None,
+    ) -> None:
         """Write records to topics, all at the same partition number, in one transaction.
 
         The steps, and what readers of committed records find if the process dies after each:
@@ -117,6 +125,7 @@ class TransactionalProducer:
 
         Args:
             records: by topic; a topic whose records refer to another topic's comes after it.
+            offset: to commit with the records, if there are any.
         Returns once the broker has said that the transaction is committed.
         Raises: JournalFault: whether it was committed is unknown.
         """
@@ -133,6 +142,8 @@ class TransactionalProducer:
                         limit.reschedule(asyncio.get_running_loop().time() + _BEGUN_S)
                         # 3. All replicas must have every batch before the end makes them visible.
                         await self._write(pending)
+                        if offset is not None:
+                            await self._commit_offset(offset)
                         # 4. Sent once: a second EndTxn could end the next transaction instead.
                         await self._end(commit=True)
             except BaseException as error:
@@ -216,6 +227,45 @@ class TransactionalProducer:
         if error in _MOVED:
             self._brokers.forget_coordinator()
         await _pause(tries, markers=error is kafka.ConcurrentTransactions)
+
+    async def _commit_offset(self, offset: GroupOffset) -> None:
+        """Add a group's offset to the transaction. The broker takes it once."""
+        group, (topic, partition), number, text = offset
+        adding = AddOffsetsToTxnRequest(self._id, *self._producer, group)
+        for tries in itertools.count():
+            error = kafka.for_code((await self._brokers.ask_coordinator(adding)).error_code)
+            if error is kafka.NoError:
+                break
+            await self._wait_or_raise(error, group, tries)
+        where = [(topic, [(partition, number, text)])]
+        commit = TxnOffsetCommitRequest(self._id, group, *self._producer, where)
+        for tries in itertools.count():
+            answer = await self._brokers.ask_group(group, commit)
+            ((_, ((_, code),)),) = answer.errors
+            error = kafka.for_code(code)
+            if error is kafka.NoError:
+                return
+            if error in _MOVED:
+                self._brokers.forget_group(group)
+            await self._wait_or_raise(error, group, tries)
+
+    async def offset_of(self, group: str, tp: TopicPartition) -> GroupOffset | None:
+        """Return what a group has committed for a partition; wait until its coordinator is known.
+
+        Call it after `start`, which waits for the end of the predecessor's transaction. The offset
+        of this producer's own last transaction may be visible later than its commit.
+
+        Raises: JournalFault, Refused.
+        """
+        self._check_not_over()
+        with translate_errors():
+            async with asyncio.timeout(_PATIENCE_S):
+                for tries in itertools.count():
+                    try:
+                        return await fetch_offset(self._brokers, group, tp)
+                    except _NOT_YET:
+                        await _pause(tries, markers=False)
+        raise AssertionError("unreachable")
 
     async def _write(self, pending: dict[TopicPartition, list[Batch]]) -> None:
         """Send all batches in the order of `_next_writes`. The broker appends each once."""

@@ -1,0 +1,96 @@
+"""A ledger on Kafka with datasets that have data, and curators in processes of their own."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import subprocess
+import sys
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, Final
+
+from accountant.partition import hash_of
+from streams.answers import StoredAnswer
+from streams.kafka.answers import AnswerTopic
+from streams.kafka.service import KafkaService
+from tests.faults.ledger import Ledger, working
+from tests.streams.curator.curated import member, opened, write_data
+
+DATASETS: Final = ("census", "census-2", "census-3")
+
+
+class OnKafka:
+    """A ledger on Kafka whose worker runs here, and the settings of a curator's process."""
+
+    def __init__(self, ledger: Ledger, service: KafkaService, directory: Path) -> None:
+        self.ledger, self.service = ledger, service
+        self.directory = directory
+        write_data(directory / "census.csv")
+        source = {"kind": "csv", "path": str(directory / "census.csv")}
+        (directory / "sources.json").write_text(json.dumps({"census": source}))
+
+    async def send(self, body: bytes, source: Any = "requests") -> tuple[str, dict[str, Any]]:
+        answer = await self.service.submit(source, body, wait=60)
+        assert answer.decision is not None
+        return hash_of(answer.decision), json.loads(answer.decision)
+
+    async def ask(self, body: bytes) -> str:
+        grant, decision = await self.send(body)
+        assert decision["outcome"] in {"granted", "reserved"}, decision
+        return grant
+
+    def start(self, name: str) -> subprocess.Popen[bytes]:
+        """Start `accountant curator` in a process."""
+        deployment = self.ledger.deployment
+        settings = {
+            "ACCOUNTANT_URL": f"kafka://{deployment.bootstrap}",
+            "ACCOUNTANT_APPLICATION": deployment.application,
+            "ACCOUNTANT_TOPIC_PREFIX": deployment.topics.prefix,
+            "ACCOUNTANT_PARTITIONS": str(deployment.partitions),
+            "ACCOUNTANT_DATA_SOURCES": str(self.directory / "sources.json"),
+            "ACCOUNTANT_CURATOR_TICK_SECONDS": "0.1",
+            "ACCOUNTANT_METRICS_PORT": "0",
+        }
+        with (self.directory / f"{name}.log").open("wb") as log:
+            return subprocess.Popen(
+                [sys.executable, "-m", "streams.cli", "curator"],
+                env=settings,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+            )
+
+    def log(self, name: str) -> bytes:
+        """Return what a curator's process has printed."""
+        return (self.directory / f"{name}.log").read_bytes()
+
+
+@asynccontextmanager
+async def curated_on_kafka(
+    bootstrap: str, application: str, directory: Path
+) -> AsyncIterator[OnKafka]:
+    """Run a ledger with three datasets, in which `curator` is a curator."""
+    async with Ledger(bootstrap, application, partitions=2) as ledger, working(ledger):
+        service = await KafkaService.start(ledger.deployment)
+        made = OnKafka(ledger, service, directory)
+        for name in DATASETS:
+            assert (await made.send(opened(name), "admin"))[1]["outcome"] == "opened"
+            await made.send(member("curator", "curator", dataset=name), "admin")
+        yield made
+        await service.close()
+
+
+async def answer_of(topic: AnswerTopic, grant: str) -> StoredAnswer:
+    found: list[StoredAnswer] = []
+
+    async def look() -> None:
+        while not found:
+            stored = await topic.get(grant)
+            if stored is not None:
+                found.append(stored)
+            await asyncio.sleep(0.05)
+
+    async with asyncio.timeout(60):
+        await look()
+    return found[0]

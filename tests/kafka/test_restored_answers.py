@@ -1,0 +1,198 @@
+"""A topic of answers that was lost or restored: no question is drawn a second time."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import signal
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+from aiokafka import AIOKafkaConsumer, TopicPartition
+from aiokafka.admin import AIOKafkaAdminClient
+from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
+
+from accountant.answers import decode_answer
+from streams.kafka.answers import AnswerTopic
+from streams.kafka.topics import create
+from streams.testing import LocalBroker
+from tests.faults import oracle
+from tests.faults.ledger import until
+from tests.faults.operator import Operator
+from tests.kafka.curated_on_kafka import OnKafka, answer_of, curated_on_kafka
+from tests.streams.curator.curated import question
+
+pytestmark = pytest.mark.kafka
+
+Values = list[list[bytes]]
+
+
+@pytest.fixture
+async def on_kafka(broker: LocalBroker, application: str, tmp_path: Path) -> AsyncIterator[OnKafka]:
+    async with curated_on_kafka(broker.bootstrap, application, tmp_path) as made:
+        yield made
+
+
+@contextlib.asynccontextmanager
+async def curator(on_kafka: OnKafka, name: str) -> AsyncIterator[None]:
+    """Run a curator, which ends as at an orderly stop."""
+    process = on_kafka.start(name)
+    try:
+        await until(lambda: b"worker_listens" in on_kafka.log(name), "the curator runs")
+        yield
+        process.send_signal(signal.SIGTERM)
+        await until(lambda: process.poll() is not None, "it ends by a signal")
+        assert process.returncode == 0, on_kafka.log(name)
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+
+
+async def refusal(on_kafka: OnKafka, name: str) -> str:
+    """Return what a curator says that does not start."""
+    process = on_kafka.start(name)
+    try:
+        await until(lambda: process.poll() is not None, "it has ended")
+    finally:
+        if process.poll() is None:
+            process.kill()
+        process.wait()
+    assert process.returncode == 4, on_kafka.log(name)
+    return on_kafka.log(name).decode()
+
+
+async def answered(on_kafka: OnKafka, grant: str) -> bytes:
+    topic = await AnswerTopic.start(on_kafka.ledger.deployment)
+    try:
+        return (await answer_of(topic, grant)).value
+    finally:
+        await topic.close()
+
+
+def outcome(value: bytes) -> str:
+    return decode_answer(value).outcome
+
+
+def values(on_kafka: OnKafka) -> Values:
+    """Return the committed records of the topic."""
+    ledger = on_kafka.ledger
+    found = oracle.read(ledger.bootstrap, ledger.topic("answers"), 2)
+    return [[each.value or b"" for each in some] for some in found]
+
+
+async def restore(on_kafka: OnKafka, copy: Values) -> None:
+    """Delete the topic, make it again, and write an older copy back."""
+    ledger = on_kafka.ledger
+    await asyncio.to_thread(Operator(ledger).delete, "answers")
+    await create(ledger.deployment)
+    await asyncio.to_thread(write, on_kafka, copy)
+
+
+def write(on_kafka: OnKafka, copy: Values) -> None:
+    ledger = on_kafka.ledger
+    producer = Producer({"bootstrap.servers": ledger.bootstrap})
+    for partition, some in enumerate(copy):
+        for value in some:
+            producer.produce(ledger.topic("answers"), value, partition=partition)
+    assert producer.flush(30) == 0
+
+
+class Marks:
+    """The offsets of the curator's consumer group."""
+
+    def __init__(self, on_kafka: OnKafka) -> None:
+        self._bootstrap = on_kafka.ledger.bootstrap
+        self._topic = on_kafka.ledger.topic("answers")
+        self._group = f"{on_kafka.ledger.deployment.application}-answers"
+
+    async def read(self) -> dict[TopicPartition, tuple[int, str]]:
+        admin = AIOKafkaAdminClient(bootstrap_servers=self._bootstrap)
+        await admin.start()
+        try:
+            found = await admin.list_consumer_group_offsets(self._group)
+        finally:
+            await admin.close()
+        return {tp: (each.offset, each.metadata) for tp, each in found.items()}
+
+    async def write(self, marks: dict[TopicPartition, tuple[int, str]]) -> None:
+        consumer = AIOKafkaConsumer(
+            bootstrap_servers=self._bootstrap, group_id=self._group, enable_auto_commit=False
+        )
+        await consumer.start()
+        try:
+            consumer.assign(list(marks))
+            await consumer.commit(marks)
+        finally:
+            await consumer.stop()
+
+    def delete(self) -> None:
+        admin = AdminClient({"bootstrap.servers": self._bootstrap})
+        for each in admin.delete_consumer_groups([self._group]).values():
+            each.result(30)
+
+
+async def two_answers(on_kafka: OnKafka) -> tuple[str, Values, str]:
+    """Return a grant, the topic when it was answered, and a grant answered later."""
+    async with curator(on_kafka, "first"):
+        old = await on_kafka.ask(question())
+        assert outcome(await answered(on_kafka, old)) == "answered"
+    copy = values(on_kafka)
+    async with curator(on_kafka, "second"):
+        later = await on_kafka.ask(question())
+        assert outcome(await answered(on_kafka, later)) == "answered"
+    return old, copy, later
+
+
+async def test_an_older_copy_of_the_answers_is_refused(on_kafka: OnKafka) -> None:
+    old, copy, later = await two_answers(on_kafka)
+    newest, marks = values(on_kafka), Marks(on_kafka)
+    found = await marks.read()
+    assert {tp.partition: offset for tp, (offset, _) in found.items()} == {
+        partition: len(some) for partition, some in enumerate(newest)
+    }
+    shown = await answered(on_kafka, later)
+
+    await restore(on_kafka, copy)
+    await marks.write(found)  # as if the brokers had lost the end of this topic alone
+    assert "it is an older copy" in await refusal(on_kafka, "third")
+
+    await restore(on_kafka, newest)
+    await marks.write(found)
+    async with curator(on_kafka, "fourth"):
+        assert await answered(on_kafka, later) == shown
+
+    await restore(on_kafka, copy)
+    await marks.write(found)
+    assert "delete the consumer group" in await refusal(on_kafka, "fifth")
+    await asyncio.to_thread(marks.delete)
+    async with curator(on_kafka, "sixth"):
+        assert outcome(await answered(on_kafka, later)) == "failed"
+        assert outcome(await answered(on_kafka, old)) == "answered"
+        new = await on_kafka.ask(question())
+        assert outcome(await answered(on_kafka, new)) == "answered"
+    assert b"answers_may_be_missing" in on_kafka.log("sixth")
+    async with curator(on_kafka, "seventh"):
+        assert outcome(await answered(on_kafka, new)) == "answered"
+    assert b"answers_may_be_missing" not in on_kafka.log("seventh")
+
+
+@pytest.mark.parametrize("copied", [True, False])
+async def test_a_deleted_topic_of_answers_draws_nothing_again(
+    on_kafka: OnKafka, copied: bool
+) -> None:
+    old, copy, later = await two_answers(on_kafka)
+    await restore(on_kafka, copy if copied else [])
+    # A broker forgets the offsets of a topic that was deleted, but perhaps not at once.
+    marks = Marks(on_kafka)
+    for _ in range(300):
+        if not await marks.read():
+            break
+        await asyncio.sleep(0.1)
+    async with curator(on_kafka, "third"):
+        assert outcome(await answered(on_kafka, later)) == "failed"
+        assert (outcome(await answered(on_kafka, old)) == "answered") is copied
+        new = await on_kafka.ask(question())
+        assert outcome(await answered(on_kafka, new)) == "answered"
