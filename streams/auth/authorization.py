@@ -57,10 +57,11 @@ async def check_may_send(request: HttpRequest, body: Body) -> None:
 
     Raises: HTTPProblem: not allowed (403). Unavailable: the members are not known now.
     """
-    caller = principal_of(request)
+    visibility = visibility_of(request)
+    caller = None if visibility.caller is None else principal_of(request)
     if caller is None:
         return
-    _check_name(request, visibility_of(request), caller, body)
+    _check_name(request, visibility, caller, body)
     for dataset in _datasets(body):
         await _check_dataset(request, caller, dataset, body)
 
@@ -102,11 +103,11 @@ def check_may_know(
         shows_totals: the decision shows what is spent of the dataset.
     Raises: HTTPProblem: not allowed (403).
     """
-    caller = principal_of(request)
+    visibility = visibility_of(request)
+    caller = None if visibility.caller is None else principal_of(request)
     if caller is None:
         return WHOLE
     _log_change(caller, body, outcome)
-    visibility = visibility_of(request)
     for dataset in _datasets(body):
         if shows_totals and outcome not in _APPLIED and visibility.at(dataset) is None:
             raise _refused(request, dataset, body, _not_visible(caller, dataset))

@@ -14,6 +14,7 @@ from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 from streams.auth.authenticator import Authenticator
 from streams.auth.principal import KEY, Principal, Scraper
 from streams.clock import steady
+from streams.http.guard import Guard, add_guard, answer
 from streams.http.refusal import Refusal, not_permitted, refusal_response
 from streams.trace_context import current_exchange
 
@@ -63,30 +64,28 @@ def add_authentication(
     """
     if authenticator is not None:
         app.state["authenticator"] = authenticator
-        app.asgi_handler = cast(ASGIApp, _AuthMiddleware(app.asgi_handler, authenticator, browsers))
+        add_guard(app, _AuthMiddleware(app.asgi_handler, authenticator, browsers))
     if proxies:
-        app.asgi_handler = cast(ASGIApp, _ProxyOnly(app.asgi_handler, proxies))
+        add_guard(app, _ProxyOnly(app.asgi_handler, proxies))
     return app
 
 
-class _ProxyOnly:
+class _ProxyOnly(Guard):
     """Rejects requests that bypass the proxy; health probes may come from anywhere.
 
     A request that bypassed the proxy also bypassed TLS, which the proxy ends.
     """
 
     def __init__(self, app: ASGIApp, proxies: Sequence[Network]) -> None:
-        self._app = app
+        super().__init__(app)
         self._is_trusted = lru_cache(1024)(_TrustedPeers(proxies))
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP:
-            trusted = scope["path"] in HEALTH or self._is_trusted(peer_of(scope))
-            if not trusted:
-                what = "this server accepts connections from its proxy only: use the proxy's URL"
-                await answer(send, not_permitted(what))
-                return
-        await self._app(scope, receive, send)
+    async def refuse(self, scope: HTTPScope) -> Response[Any] | None:
+        if scope["path"] in HEALTH or self._is_trusted(peer_of(scope)):
+            return None
+        return not_permitted(
+            "this server accepts connections from its proxy only: use the proxy's URL"
+        )
 
 
 class _TrustedPeers:
@@ -103,13 +102,13 @@ class _TrustedPeers:
         return address.is_loopback or any(address in network for network in self._proxies)
 
 
-class _AuthMiddleware:
+class _AuthMiddleware(Guard):
     """Rejects every request without a valid token, except on public paths."""
 
     def __init__(
         self, app: ASGIApp, authenticator: Authenticator, browsers: BrowserAuth | None
     ) -> None:
-        self._app = app
+        super().__init__(app)
         self._authenticator = authenticator
         self._browsers = browsers
         # Compare the exact path: any other spelling of a public path stays protected.
@@ -120,25 +119,33 @@ class _AuthMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != ScopeType.HTTP:
             return  # only HTTP is served; a WebSocket must not reach a route unauthenticated
+        refused = await self.refuse(scope)
+        if refused is not None:
+            await answer(send, refused)
+        elif scope["path"] in self._open:
+            await self._app(scope, receive, send)
+        else:
+            await _RevocableResponse(self, scope, receive, send).answer()
+
+    async def refuse(self, scope: HTTPScope) -> Response[Any] | None:
+        """Store the caller in the scope; return the answer to one who must be known, and is not."""
         if scope["path"] in self._open:
-            await self._answer_public(scope, receive, send)
-            return
+            await self._identify_if_possible(scope)
+            return None
         found = await self._authenticate(scope)
         if isinstance(found, Refusal):
             page = None if self._browsers is None else self._browsers.refusal_page(scope, found)
-            await answer(send, refusal_response(found) if page is None else page)
-            return
+            return refusal_response(found) if page is None else page
         _set(scope, found)
-        await _RevocableResponse(self, scope, receive, send).answer()
+        return None
 
-    async def _answer_public(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
-        """Answer on a public path. A valid token still identifies the caller, who sees more."""
+    async def _identify_if_possible(self, scope: HTTPScope) -> None:
+        """Store the caller on a public path. A valid token identifies them, and they see more."""
         _set(scope, None)
         headers = await self._credentials(scope)
         if any(name == b"authorization" for name, _ in headers):
             found = await self._authenticate(scope)
             _set(scope, found if isinstance(found, Principal) else None)
-        await self._app(scope, receive, send)
 
     async def _authenticate(self, scope: HTTPScope) -> Principal | Scraper | Refusal:
         if _is_scrape(scope):
@@ -218,19 +225,3 @@ def peer_of(scope: HTTPScope) -> str:
     """Return the address at the other end of the connection; headers can be forged."""
     client = scope["client"]
     return "" if client is None else client[0]
-
-
-async def answer(send: Send, response: Response[Any]) -> None:
-    """Answer before any of the request's body is read."""
-    kind = str(response.media_type)
-    body = response.render(response.content, kind)
-    if kind.startswith("text/"):
-        kind += "; charset=utf-8"
-    headers = [
-        (b"content-type", kind.encode()),
-        (b"content-length", str(len(body)).encode()),
-        *((name.lower().encode(), value.encode()) for name, value in response.headers.items()),
-    ]
-    start: Any = {"type": "http.response.start", "status": response.status_code, "headers": headers}
-    await send(start)
-    await send({"type": "http.response.body", "body": body, "more_body": False})

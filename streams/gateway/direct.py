@@ -2,26 +2,29 @@
 
 Litestar takes four times as long as the rest of a request. Only what every client sends comes
 here: one JSON body of stated length, each header once. Litestar answers everything else, refusals
-of headers included, so this module has no rules of its own. Both call `submit_body`.
+of headers included, so this module has no rules of its own. Both pass the application's guards,
+and both call `submit_body`.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any, Final, cast
 
-from litestar import Litestar, Request
+from litestar import Litestar, Request, Response
 from litestar.enums import ScopeType
 from litestar.exceptions import InternalServerException
 from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
 
 from accountant.records import MechanismRequest
-from streams.auth.middleware import answer
 from streams.gateway.replay import asks_for_replay
 from streams.gateway.submit import submit_body, wait_of
 from streams.http.context import HttpRequest
+from streams.http.guard import Guard, answer, guards_of
 from streams.http.host_header import names_loopback
+from streams.http.no_store import NO_STORE
 from streams.http.problems import JSON, response_to
 
 _PATH: Final = "/requests"
@@ -31,35 +34,43 @@ _LENGTH: Final = re.compile(rb"[0-9]{1,9}")
 
 
 def answer_directly(app: Litestar, *, most_body: int, only_loopback: bool) -> Litestar:
-    """Wrap an application's router: call it before other middleware is added.
+    """Wrap an application with all of its middleware.
 
     Args:
         most_body: bytes of the longest body.
         only_loopback: Host must name this machine, as `host_check` demands.
     """
-    direct = _Direct(app.asgi_handler, most_body, only_loopback)
+    direct = _Direct(app.asgi_handler, guards_of(app), most_body, only_loopback)
     app.asgi_handler = cast(ASGIApp, direct)
     return app
 
 
 class _Direct:
-    def __init__(self, app: ASGIApp, most_body: int, only_loopback: bool) -> None:
+    def __init__(
+        self, app: ASGIApp, guards: Sequence[Guard], most_body: int, only_loopback: bool
+    ) -> None:
         self._app = app
+        self._guards = guards
         self._most_body = most_body
         self._is_host = lru_cache(64)(_IsHost(only_loopback))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == ScopeType.HTTP and scope["path"] == _PATH and self._is_usual(scope):
-            await self._answer(scope, receive, send)
+            # Neither is the method HEAD, nor has a response a header Allow, or its own caching.
+            await answer(send, await self._respond(scope, receive, send), NO_STORE)
         else:
             await self._app(scope, receive, send)
 
-    async def _answer(self, scope: HTTPScope, receive: Receive, send: Send) -> None:
+    async def _respond(self, scope: HTTPScope, receive: Receive, send: Send) -> Response[Any]:
+        for guard in self._guards:
+            refused = await guard.refuse(scope)
+            if refused is not None:
+                return refused
         cast(Any, scope)["path_template"] = _PATH
         request: HttpRequest = Request(scope, receive, send)
         try:
             prefer = _header(scope, b"prefer")
-            response = await submit_body(
+            return await submit_body(
                 request,
                 "requests",
                 await _body(receive),
@@ -68,8 +79,7 @@ class _Direct:
                 replays=asks_for_replay(prefer),
             )
         except Exception as error:
-            response = response_to(request, error)
-        await answer(send, response)
+            return response_to(request, error)
 
     def _is_usual(self, scope: HTTPScope) -> bool:
         """Tell whether Litestar would pass a request on to its handler, by its head alone."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Any, Final, cast
 
 from litestar import Request
 from litestar.datastructures import State
@@ -14,6 +15,7 @@ from streams.service import LedgerService
 from streams.settings import Settings
 
 HttpRequest = Request[None, None, State]
+_KEY: Final = "accountant.context"
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +37,10 @@ class Context:
 
 def context_of(request: HttpRequest) -> Context:
     """Return the context of the application that serves a request."""
-    context = request.app.state.context
+    # Kept in the scope: a look into the state of the application takes longer.
+    context = request.scope.get(_KEY)
+    if context is None:
+        context = request.app.state.context
+        cast(Any, request.scope)[_KEY] = context
     assert isinstance(context, Context)
     return context

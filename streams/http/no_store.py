@@ -7,7 +7,8 @@ from typing import Final, cast
 from litestar import Litestar
 from litestar.types import ASGIApp, Message, Receive, Scope, Send
 
-_NAME: Final = b"cache-control"
+NO_STORE: Final = (b"cache-control", b"no-store")
+_NAME: Final = NO_STORE[0]
 
 
 def forbid_caching(app: Litestar) -> Litestar:
@@ -28,7 +29,7 @@ class _NoStore:
             if message["type"] == "http.response.start":
                 headers = list(message["headers"])
                 if not any(name.lower() == _NAME for name, _ in headers):
-                    message["headers"] = [*headers, (_NAME, b"no-store")]
+                    message["headers"] = [*headers, NO_STORE]
             await send(message)
 
         await self._app(scope, receive, sent)

@@ -127,8 +127,6 @@ def create_app(
         request_max_body_size=settings.most_body,
         logging_config=None,
     )
-    only_loopback = host_check(settings) is not None
-    answer_directly(app, most_body=settings.most_body, only_loopback=only_loopback)
     if authenticator is not None:
         count_refusals(app, shown)
     browsers = add_pages(app, settings, context.clock, authenticator)
@@ -137,4 +135,7 @@ def create_app(
     # From the outside in: HEAD, caching, rate limit by address, proxy check, authentication, rate
     # limit by name, routes. The limit by address comes before authentication, so that a flood of
     # wrong tokens stays cheap.
-    return answer_head(forbid_caching(add_rate_limit(app, settings, shown)))
+    answer_head(forbid_caching(add_rate_limit(app, settings, shown)))
+    # Usual requests to decide pass the same guards, and no router.
+    only_loopback = host_check(settings) is not None
+    return answer_directly(app, most_body=settings.most_body, only_loopback=only_loopback)

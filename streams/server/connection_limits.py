@@ -16,6 +16,7 @@ import h11
 import uvicorn
 from litestar import Litestar
 from litestar.types import ASGIApp
+from uvicorn.middleware.proxy_headers import ProxyHeadersMiddleware
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 from uvicorn.server import ServerState
 
@@ -50,6 +51,7 @@ _MOST_FILES: Final = 2_048  # used for connections, however many a process may o
 _OWN_FILES: Final = 64
 _SHUTDOWN_S: Final = 5
 _TICKS_A_SECOND: Final = 10  # of uvicorn's
+_OF_PROXIES: Final = frozenset({b"x-forwarded-for", b"x-forwarded-proto"})
 
 
 class ConnectionRoom(NamedTuple):
@@ -94,6 +96,8 @@ class _Connection(H11Protocol):
         super().__init__(**parts)
         self.conn: StrictConnection = StrictConnection(MOST_HEAD)
         self.since = steady()
+        proxied = isinstance(self.app, ProxyHeadersMiddleware)
+        self._app_behind_no_proxy = self.app.app if proxied else self.app
 
     def data_received(self, data: bytes) -> None:
         # Ignore bytes after a rejected request: they could be a smuggled second request.
@@ -152,7 +156,10 @@ class _Connection(H11Protocol):
             message_event=asyncio.Event(),
             on_response=self.on_response_complete,
         )
-        task = self.loop.create_task(self.cycle.run_asgi(self.app))
+        # Without their headers, uvicorn's middleware of proxies only looks the peer up.
+        has_proxy = any(name in _OF_PROXIES for name, _ in request.headers)
+        app = self.app if has_proxy else self._app_behind_no_proxy
+        task = self.loop.create_task(self.cycle.run_asgi(app))
         task.add_done_callback(self.tasks.discard)
         self.tasks.add(task)
 

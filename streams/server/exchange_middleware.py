@@ -7,8 +7,8 @@ from typing import Any, cast
 from litestar.enums import ScopeType
 from litestar.types import ASGIApp, HTTPScope, Message, Receive, Scope, Send
 
-from streams.auth.middleware import answer
 from streams.clock import steady
+from streams.http.guard import answer
 from streams.http.problems import problem
 from streams.logs import get_logger
 from streams.server.access_log import AccessLog

@@ -12,14 +12,13 @@ from collections.abc import Callable
 from typing import Any, Final, cast
 
 from litestar import Litestar, Response
-from litestar.enums import ScopeType
-from litestar.types import ASGIApp, HTTPScope, Receive, Scope, Send
+from litestar.types import ASGIApp, HTTPScope
 from prometheus_client import CollectorRegistry, Counter
 
-from streams.auth.middleware import answer
 from streams.auth.principal import KEY as PRINCIPAL
 from streams.auth.principal import Principal
 from streams.clock import steady
+from streams.http.guard import Guard, add_guard
 from streams.http.host_header import is_loopback
 from streams.http.problems import problem
 from streams.http.request_quota import KEY as QUOTA
@@ -81,9 +80,7 @@ def add_rate_limit(
     alone = is_loopback(settings.listens_at) and settings.limit_by is None
     if settings.limit_per_second and not alone:
         limit = RateLimiter(settings.limit_per_second, now)
-        app.asgi_handler = cast(
-            ASGIApp, _Limited(app.asgi_handler, limit, settings.limit_by, registry)
-        )
+        add_guard(app, _Limited(app.asgi_handler, limit, settings.limit_by, registry))
     return app
 
 
@@ -100,7 +97,7 @@ def add_name_limit(
     if settings.authenticates:
         rate = settings.limit_per_name
         limit = RateLimiter(rate, now) if rate else None
-        app.asgi_handler = cast(ASGIApp, _LimitedByName(app.asgi_handler, limit, registry))
+        add_guard(app, _LimitedByName(app.asgi_handler, limit, registry))
     return app
 
 
@@ -129,13 +126,13 @@ class _Quota:
         self._limit.give_back(self._key)
 
 
-class _LimitedByName:
+class _LimitedByName(Guard):
     """Counts an authenticated request by its caller's name, and no longer by its address."""
 
     def __init__(
         self, app: ASGIApp, limit: RateLimiter | None, registry: CollectorRegistry
     ) -> None:
-        self._app = app
+        super().__init__(app)
         self._limit = limit
         self._refused = Counter(
             "privacy_http_limited_by_name",
@@ -143,7 +140,7 @@ class _LimitedByName:
             registry=registry,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def refuse(self, scope: HTTPScope) -> Response[bytes] | None:
         principal = cast(Any, scope).get(PRINCIPAL)
         if isinstance(principal, Principal) and scope["path"] not in _PROBES:
             by_address = cast(Any, scope).pop(QUOTA, None)
@@ -152,18 +149,15 @@ class _LimitedByName:
             if self._limit is not None:
                 quota = _Quota(self._limit, principal.name, principal.name, self._refused)
                 cast(Any, scope)[QUOTA] = quota
-                refused = quota.charge()
-                if refused is not None:
-                    await answer(send, refused)
-                    return
-        await self._app(scope, receive, send)
+                return quota.charge()
+        return None
 
 
-class _Limited:
+class _Limited(Guard):
     def __init__(
         self, app: ASGIApp, limit: RateLimiter, by: str | None, registry: CollectorRegistry
     ) -> None:
-        self._app = app
+        super().__init__(app)
         self._limit = limit
         self._by = by
         self._refused = Counter(
@@ -172,17 +166,14 @@ class _Limited:
             registry=registry,
         )
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == ScopeType.HTTP and scope["path"] not in _PROBES:
+    async def refuse(self, scope: HTTPScope) -> Response[bytes] | None:
+        if scope["path"] not in _PROBES:
             address = address_of(scope, self._by)
             if address is not None:
                 quota = _Quota(self._limit, address, "your address", self._refused)
                 cast(Any, scope)[QUOTA] = quota
-                refused = quota.charge()
-                if refused is not None:
-                    await answer(send, refused)
-                    return
-        await self._app(scope, receive, send)
+                return quota.charge()
+        return None
 
 
 def _too_many(caller: str, wait: float) -> Response[bytes]:
