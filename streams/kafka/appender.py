@@ -34,6 +34,27 @@ class KeyedBody(NamedTuple):
     partition: int
 
 
+OnDone = Callable[[int | BudgetError], None]
+"""Called with a body's offset once every in-sync replica has it, or with an error: the topic may
+or may not hold the body then. Only its first call counts."""
+
+
+class _WaitingBody(NamedTuple):
+    record: KeyedBody
+    headers: Sequence[Any]
+    on_done: OnDone
+    until: float
+
+
+class _Lane:
+    """The bodies that wait for one partition of an input, and the task that appends them."""
+
+    def __init__(self) -> None:
+        self.loop = asyncio.get_running_loop()
+        self.waiting: list[_WaitingBody] = []
+        self.task: asyncio.Task[None] | None = None
+
+
 class Appender:
     """Appends with one idempotent producer, and replaces it when the broker rejects its records."""
 
@@ -43,6 +64,7 @@ class Appender:
         self._renewing = asyncio.Lock()
         # One call at a time appends batches to a partition, so that calls stay in order.
         self._ordered = defaultdict[int, asyncio.Lock](asyncio.Lock)
+        self._lanes = defaultdict[tuple[Source, int], _Lane](_Lane)
 
     async def start(self) -> None:
         """Connect.
@@ -76,33 +98,56 @@ class Appender:
                 raise
         return producer
 
-    async def append(self, source: Source, body: bytes, *, key: bytes, partition: int) -> int:
-        """Append a body; return its offset once every in-sync replica has it.
+    def append(self, source: Source, record: KeyedBody, on_done: OnDone) -> None:
+        """Append a body with the others that wait for its partition; returns at once.
 
-        The record's headers say which HTTP request it came with, if it did.
+        While one batch of a partition is under way, bodies gather for the next one. The record's
+        headers say which HTTP request it came with, if it did.
 
-        Raises: JournalFault: the topic may or may not hold the body.
+        Args:
+            on_done: called in this loop, later.
         """
+        exchange = current_exchange()
+        headers = [] if exchange is None else exchange.headers()
+        lane = self._lanes[source, record.partition]
+        lane.waiting.append(_WaitingBody(record, headers, on_done, lane.loop.time() + _ACK_S))
+        if lane.task is None:
+            lane.task = lane.loop.create_task(self._send_waiting(source, record.partition, lane))
+
+    async def _send_waiting(self, source: Source, partition: int, lane: _Lane) -> None:
+        """Append a partition's waiting bodies, batch by batch, until none is left."""
+        taken: list[_WaitingBody] = []
+        try:
+            while lane.waiting:
+                taken, lane.waiting = lane.waiting, []
+                await self._send_bodies(self._deployment.topics.of(source), partition, taken)
+        except BaseException as error:
+            # Nothing may wait for ever, whatever is wrong; `on_done` takes the first call alone.
+            unknown = Unavailable(f"{type(error).__name__}: send the same bytes again")
+            for each in [*taken, *lane.waiting]:
+                each.on_done(unknown)
+            lane.waiting = []
+            raise
+        finally:
+            lane.task = None
+
+    async def _send_bodies(self, topic: str, partition: int, bodies: list[_WaitingBody]) -> None:
         producer = self._producer
         if producer is None:
-            raise Unavailable("not connected: retry with the same bytes")
-        exchange = current_exchange()
-        headers = None if exchange is None else exchange.headers()
-        try:
-            with translate_errors():
-                async with asyncio.timeout(_ACK_S):
-                    metadata = await producer.send_and_wait(
-                        self._deployment.topics.of(source),
-                        value=body,
-                        key=key,
-                        partition=partition,
-                        headers=headers,
-                    )
-        except Unavailable as error:
-            if isinstance(error.__cause__, OutOfOrderSequenceNumber):
-                await self._renew(producer)
-            raise
-        return int(metadata.offset)
+            for each in bodies:
+                each.on_done(Unavailable("not connected: retry with the same bytes"))
+            return
+        records, headers = [each.record for each in bodies], [each.headers for each in bodies]
+        for batch, first, count in _batches(producer, records, range(len(bodies)), headers):
+            of_batch = bodies[first : first + count]
+            try:
+                offset = await self._send(producer, topic, batch, partition, of_batch[0].until)
+            except BudgetError as error:
+                for each in of_batch:
+                    each.on_done(error)
+            else:
+                for i, each in enumerate(of_batch):
+                    each.on_done(offset + i)
 
     async def append_many(
         self,
@@ -122,7 +167,7 @@ class Appender:
             error = Unavailable("not connected: retry with the same bytes")
             return dict.fromkeys(range(len(records)), error)
         exchange = current_exchange()
-        headers = [] if exchange is None else exchange.headers()
+        headers = [[] if exchange is None else exchange.headers()] * len(records)
         until = asyncio.get_running_loop().time() + _ACK_S
         by_partition: dict[int, list[int]] = {}
         for place, record in enumerate(records):
@@ -182,13 +227,26 @@ class Appender:
 
 
 def _batches(
-    producer: Any, records: Sequence[KeyedBody], places: Sequence[int], headers: Sequence[Any]
+    producer: Any,
+    records: Sequence[KeyedBody],
+    places: Sequence[int],
+    headers: Sequence[Sequence[Any]],
 ) -> Iterator[tuple[Any, int, int]]:
-    """Yield batches of a partition's records; of each the place in `places`, and the count."""
+    """Yield batches of a partition's records; of each the place in `places`, and the count.
+
+    Args:
+        places: of the partition's records among all `records`.
+        headers: of each of `records`.
+    """
     batch, first = producer.create_batch(), 0
     for i, place in enumerate(places):
         record = records[place]
-        added = {"timestamp": None, "key": record.key, "value": record.body, "headers": headers}
+        added = {
+            "timestamp": None,
+            "key": record.key,
+            "value": record.body,
+            "headers": headers[place],
+        }
         if batch.append(**added) is None:
             batch.close()
             yield batch, first, i - first

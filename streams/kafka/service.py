@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import Final, Self
 
@@ -44,7 +45,7 @@ from streams.kafka.follower.limits import FollowerLimits
 from streams.kafka.follower.recent_decisions import InputPosition, RecentDecisions
 from streams.kafka.follower.tail import Tail
 from streams.kafka.genesis import check_placement
-from streams.kafka.pending_batch import PendingBatch, PendingPlace
+from streams.kafka.pending_batch import PendingBatch, PendingInput, PendingPlace, Waiting
 from streams.kafka.topics import check_partition_counts
 from streams.kafka.usage import KafkaUsage
 from streams.reservation_reads import reservations_of
@@ -88,7 +89,7 @@ class KafkaService:
             self._members, self._clock, deployment.partitions, deployment.placement
         )
         self._appender = Appender(deployment)
-        self._pending: dict[InputPosition, asyncio.Future[bytes | None] | PendingPlace] = {}
+        self._pending: dict[InputPosition, Waiting] = {}
         self._events = Broadcast[Decision]()
         self._appended = Broadcast[Appended](_MAX_BATCHES)
         self._alerts = Broadcast[Alert]()
@@ -160,14 +161,32 @@ class KafkaService:
         partition = self._deployment.partition_of(dataset)
         if self._tail.trouble:
             raise Unavailable(self._tail.trouble)
-        if len(self._pending) >= MAX_PENDING:
+        if max(len(self._pending), self._waiting) >= MAX_PENDING:
             raise _too_many()
         self._waiting += 1
         self._wanted.set()
+        record = KeyedBody(body, self._deployment.key_of(dataset), partition)
+        pending = PendingInput(partition, source, wait)
         try:
-            return await self._submit(source, body, dataset, partition, wait)
+            self._appender.append(source, record, partial(self._follow, pending))
+            decision = await pending.future
         finally:
             self._waiting -= 1
+            pending.end(self._pending)
+        return Answer(decision=decision, partition=partition, offset=pending.offset)
+
+    def _follow(self, pending: PendingInput, appended: int | BudgetError) -> None:
+        """Have an appended input's caller wait for the decision, or for nothing more."""
+        if pending.future.done() or pending.offset is not None:
+            return
+        if isinstance(appended, BudgetError):
+            pending.future.set_exception(appended)
+            return
+        decision = self._recent.by_position.get(pending.at(appended))
+        if decision is None and pending.wait > 0:
+            pending.begin(self._pending)
+        else:
+            pending.future.set_result(decision)
 
     async def submit_many(
         self,
@@ -226,29 +245,6 @@ class KafkaService:
                 offset = positions[place][2]
                 answers.append(Answer(decision=found, partition=record.partition, offset=offset))
         return answers
-
-    async def _submit(
-        self, source: Source, body: bytes, dataset: str, partition: int, wait: float
-    ) -> Answer:
-        key = self._deployment.key_of(dataset)
-        offset = await self._appender.append(source, body, key=key, partition=partition)
-        position: InputPosition = partition, source, offset
-        decision = self._recent.by_position.get(position)
-        if decision is None and wait > 0:
-            decision = await self._answer(position, wait)
-        return Answer(decision=decision, partition=partition, offset=offset)
-
-    async def _answer(self, position: InputPosition, wait: float) -> bytes | None:
-        loop = asyncio.get_running_loop()
-        future: asyncio.Future[bytes | None] = loop.create_future()
-        self._pending[position] = future
-        # A timer of its own: `asyncio.timeout` costs more.
-        timer = loop.call_later(wait, _give_up, future)
-        try:
-            return await future
-        finally:
-            timer.cancel()
-            self._pending.pop(position, None)
 
     async def _until_wanted(self) -> None:
         """Return at once while a caller waits for a decision, else at a call or after a pause.
@@ -479,11 +475,6 @@ class KafkaService:
 
 def _too_many() -> Unavailable:
     return Unavailable(f"{MAX_PENDING} requests wait already: retry with the same bytes")
-
-
-def _give_up(future: asyncio.Future[bytes | None]) -> None:
-    if not future.done():
-        future.set_result(None)
 
 
 def _branch_of(value: bytes) -> int:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
+from aiokafka.errors import KafkaTimeoutError
 from aiokafka.producer.message_accumulator import BatchBuilder
 from aiokafka.structs import RecordMetadata, TopicPartition
 
@@ -18,16 +19,28 @@ from streams.kafka.deployment import Deployment
 PARTITIONS = 4
 
 
+class _Client:
+    async def close(self) -> None:
+        pass
+
+
 class _Producer:
     """Answers each batch with the next of some offsets.
 
     Attributes:
         sizes: of the batches, in records.
+        goes_on: cleared, it holds batches up.
+        made: every one; the last is the one to use.
     """
 
-    def __init__(self, offsets: list[int]) -> None:
+    made: ClassVar[list[_Producer]] = []
+
+    def __init__(self, offsets: list[int | Exception]) -> None:
         self._offsets = offsets
         self.sizes: list[int] = []
+        self.goes_on = asyncio.Event()
+        self.goes_on.set()
+        self.made.append(self)
 
     async def start(self) -> None:
         pass
@@ -40,11 +53,19 @@ class _Producer:
 
     async def send_batch(self, batch: BatchBuilder, topic: str, *, partition: int) -> Any:
         self.sizes.append(batch.record_count())
+        await self.goes_on.wait()
         offset = self._offsets.pop(0)
+        if isinstance(offset, Exception):
+            raise offset
         place = TopicPartition(topic, partition)
         sent = asyncio.get_running_loop().create_future()
         sent.set_result(RecordMetadata(topic, partition, place, offset, -1, 0, 0))
         return sent
+
+    async def stop(self) -> None:
+        pass
+
+    client = _Client()
 
 
 async def append(producer: _Producer, bodies: list[bytes]) -> tuple[Any, dict[int, BudgetError]]:
@@ -56,12 +77,16 @@ async def append(producer: _Producer, bodies: list[bytes]) -> tuple[Any, dict[in
     return offsets, failed
 
 
-def test_a_batch_of_unknown_offset_is_given_no_offset(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture(autouse=True)
+def no_broker(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(appender, "AIOKafkaProducer", lambda **_: _Producer.made[-1])
+    monkeypatch.setattr(appender, "with_short_connect", lambda client: client)
+
+
+def test_a_batch_of_unknown_offset_is_given_no_offset() -> None:
     # So a broker answers a batch that it already has, and whose offset it has forgotten. Counted
     # on from -1, the second record would have the decision on the partition's first one.
     producer = _Producer([5, -1])
-    monkeypatch.setattr(appender, "AIOKafkaProducer", lambda **_: producer)
-    monkeypatch.setattr(appender, "with_short_connect", lambda client: client)
     bodies = [b"%d" % i + b"." * 30_000 for i in range(4)]
     offsets, failed = asyncio.run(append(producer, bodies))
     assert producer.sizes == [2, 2]
@@ -70,3 +95,103 @@ def test_a_batch_of_unknown_offset_is_given_no_offset(monkeypatch: pytest.Monkey
     for error in failed.values():
         assert isinstance(error, Unavailable)
         assert "same bytes" in str(error)
+
+
+class _Singles:
+    """Appends bodies one by one, and notes what each is told.
+
+    Attributes:
+        told: by body, every call of its `on_done`.
+    """
+
+    def __init__(self) -> None:
+        self.appender = Appender(Deployment(bootstrap="127.0.0.1:9"))
+        self.told: dict[bytes, list[int | BudgetError]] = {}
+
+    def append(self, *bodies: bytes, partition: int = 0) -> None:
+        for body in bodies:
+            on_done = self.told.setdefault(body, []).append
+            self.appender.append("requests", KeyedBody(body, b"d", partition), on_done)
+
+    async def settled(self) -> None:
+        while not all(self.told.values()):  # noqa: ASYNC110 (`on_done` is a plain call)
+            await asyncio.sleep(0)
+
+
+async def test_single_bodies_of_a_turn_are_one_batch_of_their_partition() -> None:
+    producer, singles = _Producer([5, 90]), _Singles()
+    await singles.appender.start()
+    singles.append(b"a", b"b")
+    singles.append(b"x", partition=1)
+    singles.append(b"c")
+    await singles.settled()
+    assert producer.sizes == [3, 1]
+    assert singles.told == {b"a": [5], b"b": [6], b"c": [7], b"x": [90]}
+
+
+async def test_single_bodies_gather_while_a_batch_is_under_way() -> None:
+    producer, singles = _Producer([0, 1]), _Singles()
+    await singles.appender.start()
+    producer.goes_on.clear()
+    singles.append(b"a")
+    await asyncio.sleep(0)
+    await asyncio.sleep(0)
+    for body in (b"b", b"c", b"d"):
+        singles.append(body)
+        await asyncio.sleep(0)
+    producer.goes_on.set()
+    await singles.settled()
+    assert producer.sizes == [1, 3]
+    assert singles.told == {b"a": [0], b"b": [1], b"c": [2], b"d": [3]}
+
+
+async def test_an_error_is_told_to_each_body_of_its_batch_alone() -> None:
+    producer, singles = _Producer([KafkaTimeoutError(), -1, 7]), _Singles()
+    await singles.appender.start()
+    singles.append(b"a", b"b")
+    await singles.settled()
+    singles.append(b"c")  # of an offset that the broker has forgotten
+    await singles.settled()
+    singles.append(b"d")
+    await singles.settled()
+    assert [len(each) for each in singles.told.values()] == [1] * 4
+    assert [isinstance(each[0], Unavailable) for each in singles.told.values()] == [
+        *(True, True, True),
+        False,
+    ]
+    assert singles.told[b"d"] == [7]
+    assert producer.sizes == [2, 1, 1]
+
+
+async def test_bodies_too_long_for_one_batch_keep_their_order() -> None:
+    producer, singles = _Producer([5, 7]), _Singles()
+    await singles.appender.start()
+    bodies = [b"%d" % i + b"." * 30_000 for i in range(4)]
+    singles.append(*bodies)
+    await singles.settled()
+    assert producer.sizes == [2, 2]
+    assert list(singles.told.values()) == [[5], [6], [7], [8]]
+
+
+async def test_no_body_waits_for_ever_whatever_goes_wrong() -> None:
+    producer, singles = _Producer([RuntimeError("a bug")]), _Singles()
+    await singles.appender.start()
+    singles.append(b"a")
+    with pytest.raises(RuntimeError):
+        await singles.appender._lanes["requests", 0].task  # type: ignore[misc]
+    (error,) = singles.told[b"a"]
+    assert isinstance(error, Unavailable)
+    assert "same bytes" in str(error)
+    producer._offsets.append(3)
+    singles.append(b"a2")
+    await singles.settled()
+    assert singles.told[b"a2"] == [3]
+
+
+async def test_after_the_stop_a_body_fails_at_once() -> None:
+    _Producer([]), (singles := _Singles())
+    await singles.appender.start()
+    await singles.appender.stop()
+    singles.append(b"a")
+    await singles.settled()
+    assert isinstance(singles.told[b"a"][0], Unavailable)
