@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import os
 import subprocess
 import sys
@@ -28,17 +29,29 @@ _ROUNDS = 3
 _WARM_UP = 500
 _MICROSECONDS = 1e6
 _HEAD = "POST {} HTTP/1.1\r\nHost: 127.0.0.1:{}\r\nContent-Type: application/json\r\n"
+_OWNER, _ANALYST = "owner", "ana"
+
+
+class _Tokens(NamedTuple):
+    """The tokens of a server that authenticates: of the datasets' owner, and of one analyst."""
+
+    owner: str
+    analyst: str
 
 
 class _Connection:
     """One persistent connection: an HTTP library would take longer than the server."""
 
-    def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    def __init__(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, token: str | None
+    ) -> None:
         self._reader, self._writer = reader, writer
         self._port = writer.get_extra_info("peername")[1]
+        self._token = "" if token is None else f"Authorization: Bearer {token}\r\n"
 
     async def post(self, path: str, body: bytes) -> None:
-        head = _HEAD.format(path, self._port) + f"Content-Length: {len(body)}\r\n\r\n"
+        head = _HEAD.format(path, self._port) + self._token
+        head += f"Content-Length: {len(body)}\r\n\r\n"
         self._writer.write(head.encode() + body)
         status, *fields = (await self._reader.readuntil(b"\r\n\r\n")).lower().split(b"\r\n")
         named = dict(field.split(b": ", 1) for field in fields if field)
@@ -66,23 +79,25 @@ class _Speed(NamedTuple):
 
 
 @contextlib.asynccontextmanager
-async def _connected(port: int) -> AsyncIterator[_Connection]:
-    connection = _Connection(*await asyncio.open_connection("127.0.0.1", port))
+async def _connected(port: int, token: str | None = None) -> AsyncIterator[_Connection]:
+    connection = _Connection(*await asyncio.open_connection("127.0.0.1", port), token)
     try:
         yield connection
     finally:
         await connection.close()
 
 
-async def _ask(port: int, count: int) -> list[float]:
+async def _ask(port: int, count: int, tokens: _Tokens | None = None) -> list[float]:
     """Send requests on all connections at once, and return the seconds of each."""
     took: list[float] = []
     names = requests.names(_DATASETS)
 
     async def ask(number: int) -> None:
-        async with _connected(port) as connection:
+        token, analyst = (None, None) if tokens is None else (tokens.analyst, _ANALYST)
+        async with _connected(port, token) as connection:
             for i in range(number, count, _CONNECTIONS):
-                body = requests.request(names[i % _DATASETS], requests.now(), i)
+                name = names[i % _DATASETS]
+                body = requests.request(name, requests.now(), i, analyst=analyst)
                 started = time.perf_counter()
                 await connection.post("/requests", body)
                 took.append(time.perf_counter() - started)
@@ -91,28 +106,49 @@ async def _ask(port: int, count: int) -> list[float]:
     return took
 
 
-async def _load(port: int, process: int, count: int) -> _Speed:
+async def _load(port: int, process: int, count: int, tokens: _Tokens | None = None) -> _Speed:
     """Open the datasets, warm the server up, and measure it."""
-    async with _connected(port) as connection:
+    async with _connected(port, None if tokens is None else tokens.owner) as connection:
         for name in requests.names(_DATASETS):
             await connection.post("/datasets", requests.opening(name, requests.now()))
-    await _ask(port, _WARM_UP)
+    await _ask(port, _WARM_UP, tokens)
     busy, started = processor_seconds(process), time.perf_counter()
-    took = await _ask(port, count)
+    took = await _ask(port, count, tokens)
     seconds = time.perf_counter() - started
     busy = processor_seconds(process) - busy
     return _Speed(count / seconds, busy / count * _MICROSECONDS, took)
 
 
-def _embedded(checkout: str, count: int) -> _Speed:
+def _embedded(checkout: str, count: int, *, authenticates: bool = False) -> _Speed:
     port = free_port()
     with tempfile.TemporaryDirectory(dir=os.environ.get("BENCH_DIR", ".")) as directory:
         settings = {
             "ACCOUNTANT_URL": f"sqlite:///{Path(directory).absolute() / 'ledger.db'}",
             "ACCOUNTANT_PORT": str(port),
         }
+        tokens = None
+        if authenticates:
+            file = Path(directory).absolute() / "tokens.json"
+            tokens = _Tokens(*[_token(checkout, file, name) for name in (_OWNER, _ANALYST)])
+            settings |= {
+                "ACCOUNTANT_TOKENS": str(file),
+                "ACCOUNTANT_ADMINISTRATORS": _OWNER,
+                "ACCOUNTANT_LIMIT_PER_NAME": "0",
+            }
         with command("serve", settings, port=port, cwd=checkout) as process:
-            return asyncio.run(_load(port, process, count))
+            return asyncio.run(_load(port, process, count, tokens))
+
+
+def _token(checkout: str, file: Path, name: str) -> str:
+    """Create a token in a file, and return it."""
+    made = subprocess.run(
+        [sys.executable, "-m", "streams.cli", "token", "create", "--name", name, "--json"],
+        env={**os.environ, "ACCOUNTANT_TOKENS": str(file)},
+        cwd=checkout,
+        capture_output=True,
+        check=True,
+    )
+    return str(json.loads(made.stdout)["token"])
 
 
 class _Gateways:
@@ -161,6 +197,10 @@ def rows(scale: Scale) -> Iterator[Row]:
     yield Row(name="HTTP server, embedded", value=best.rate, unit="requests/s", note=note)
     yield Row(name="HTTP server, p99", value=percentile(best.took, 0.99) * 1e3, unit="ms")
     yield from _busy("HTTP server, embedded", embedded, note)
+    authenticated: dict[str, list[_Speed]] = {each: [] for each in checkouts}
+    for each in checkouts * _ROUNDS:
+        authenticated[each].append(_embedded(each, count, authenticates=True))
+    yield from _busy("HTTP server, authenticated", authenticated, "a static token")
     gateway: dict[str, list[_Speed]] = {each: [] for each in checkouts}
     with LocalBroker() as broker:
         gateways = _Gateways(broker)

@@ -32,14 +32,18 @@ def opening(dataset: str, at: int, policy: object = None) -> bytes:
     )
 
 
-def request(dataset: str, at: int, number: int) -> bytes:
-    """Return one analyst's request for a small share of a dataset's budget."""
+def request(dataset: str, at: int, number: int, *, analyst: str | None = None) -> bytes:
+    """Return one analyst's request for a small share of a dataset's budget.
+
+    Args:
+        analyst: None for one of fifty.
+    """
     return msgspec.json.encode(
         {
             "version": 1,
             "type": "request",
             "request_id": uuid7(at, os.urandom(10)),
-            "analyst": f"analyst-{number % 50}",
+            "analyst": analyst or f"analyst-{number % 50}",
             "dataset": dataset,
             "claim": {"type": "pure", "epsilon": "0.001"},
             "unit": "person",

@@ -54,6 +54,12 @@ class RequestIds(NamedTuple):
     trace: TraceContext | None = None
 
 
+_NO_IDS: Final = RequestIds()
+_REQUEST_ID_NAME: Final = REQUEST_ID.encode()
+_TRACEPARENT_NAME: Final = TRACEPARENT.encode()
+_NAMES: Final = frozenset({_REQUEST_ID_NAME, _TRACEPARENT_NAME})
+
+
 def parse_ids(headers: Iterable[Header]) -> RequestIds:
     """Return the ids in headers of an HTTP request or of a Kafka record.
 
@@ -62,14 +68,11 @@ def parse_ids(headers: Iterable[Header]) -> RequestIds:
     Args:
         headers: names in lower case, and values; untrusted.
     """
-    request_ids, traces = list[bytes](), list[bytes]()
-    for name, value in islice(headers, _MOST_HEADERS):
-        if name == b"x-request-id":
-            request_ids.append(value or b"")
-        elif name == b"traceparent":
-            traces.append(value or b"")
-    if not request_ids and not traces:
-        return RequestIds()
+    named = [each for each in islice(headers, _MOST_HEADERS) if each[0] in _NAMES]
+    if not named:
+        return _NO_IDS
+    request_ids = [value or b"" for name, value in named if name == _REQUEST_ID_NAME]
+    traces = [value or b"" for name, value in named if name == _TRACEPARENT_NAME]
     request_id = request_ids[0] if len(request_ids) == 1 else b""
     return RequestIds(
         request_id=request_id.decode() if _REQUEST_ID.fullmatch(request_id) else None,

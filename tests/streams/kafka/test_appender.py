@@ -98,23 +98,23 @@ def test_a_batch_of_unknown_offset_is_given_no_offset() -> None:
 
 
 class _Singles:
-    """Appends bodies one by one, and notes what each is told.
+    """Appends bodies one by one, and notes what each gets.
 
     Attributes:
-        told: by body, every call of its `on_done`.
+        results: by body, every call of its `on_done`.
     """
 
     def __init__(self) -> None:
         self.appender = Appender(Deployment(bootstrap="127.0.0.1:9"))
-        self.told: dict[bytes, list[int | BudgetError]] = {}
+        self.results: dict[bytes, list[int | BudgetError]] = {}
 
     def append(self, *bodies: bytes, partition: int = 0) -> None:
         for body in bodies:
-            on_done = self.told.setdefault(body, []).append
+            on_done = self.results.setdefault(body, []).append
             self.appender.append("requests", KeyedBody(body, b"d", partition), on_done)
 
     async def settled(self) -> None:
-        while not all(self.told.values()):  # noqa: ASYNC110 (`on_done` is a plain call)
+        while not all(self.results.values()):  # noqa: ASYNC110 (`on_done` is a plain call)
             await asyncio.sleep(0)
 
 
@@ -126,7 +126,7 @@ async def test_single_bodies_of_a_turn_are_one_batch_of_their_partition() -> Non
     singles.append(b"c")
     await singles.settled()
     assert producer.sizes == [3, 1]
-    assert singles.told == {b"a": [5], b"b": [6], b"c": [7], b"x": [90]}
+    assert singles.results == {b"a": [5], b"b": [6], b"c": [7], b"x": [90]}
 
 
 async def test_single_bodies_gather_while_a_batch_is_under_way() -> None:
@@ -142,10 +142,10 @@ async def test_single_bodies_gather_while_a_batch_is_under_way() -> None:
     producer.goes_on.set()
     await singles.settled()
     assert producer.sizes == [1, 3]
-    assert singles.told == {b"a": [0], b"b": [1], b"c": [2], b"d": [3]}
+    assert singles.results == {b"a": [0], b"b": [1], b"c": [2], b"d": [3]}
 
 
-async def test_an_error_is_told_to_each_body_of_its_batch_alone() -> None:
+async def test_an_error_fails_each_body_of_its_batch_alone() -> None:
     producer, singles = _Producer([KafkaTimeoutError(), -1, 7]), _Singles()
     await singles.appender.start()
     singles.append(b"a", b"b")
@@ -154,12 +154,12 @@ async def test_an_error_is_told_to_each_body_of_its_batch_alone() -> None:
     await singles.settled()
     singles.append(b"d")
     await singles.settled()
-    assert [len(each) for each in singles.told.values()] == [1] * 4
-    assert [isinstance(each[0], Unavailable) for each in singles.told.values()] == [
+    assert [len(each) for each in singles.results.values()] == [1] * 4
+    assert [isinstance(each[0], Unavailable) for each in singles.results.values()] == [
         *(True, True, True),
         False,
     ]
-    assert singles.told[b"d"] == [7]
+    assert singles.results[b"d"] == [7]
     assert producer.sizes == [2, 1, 1]
 
 
@@ -170,7 +170,7 @@ async def test_bodies_too_long_for_one_batch_keep_their_order() -> None:
     singles.append(*bodies)
     await singles.settled()
     assert producer.sizes == [2, 2]
-    assert list(singles.told.values()) == [[5], [6], [7], [8]]
+    assert list(singles.results.values()) == [[5], [6], [7], [8]]
 
 
 async def test_no_body_waits_for_ever_whatever_goes_wrong() -> None:
@@ -179,13 +179,13 @@ async def test_no_body_waits_for_ever_whatever_goes_wrong() -> None:
     singles.append(b"a")
     with pytest.raises(RuntimeError):
         await singles.appender._lanes["requests", 0].task  # type: ignore[misc]
-    (error,) = singles.told[b"a"]
+    (error,) = singles.results[b"a"]
     assert isinstance(error, Unavailable)
     assert "same bytes" in str(error)
     producer._offsets.append(3)
     singles.append(b"a2")
     await singles.settled()
-    assert singles.told[b"a2"] == [3]
+    assert singles.results[b"a2"] == [3]
 
 
 async def test_after_the_stop_a_body_fails_at_once() -> None:
@@ -194,4 +194,4 @@ async def test_after_the_stop_a_body_fails_at_once() -> None:
     await singles.appender.stop()
     singles.append(b"a")
     await singles.settled()
-    assert isinstance(singles.told[b"a"][0], Unavailable)
+    assert isinstance(singles.results[b"a"][0], Unavailable)
