@@ -200,7 +200,7 @@ class Auditor:
     def reached(self) -> int:
         """Number of the last record taken, -1 for none."""
         if self._run is not None:
-            return self._run.draft.sequence
+            return self._run.sequence
         return -1 if self._partition is None else self._partition.sequence
 
     @property
@@ -208,8 +208,9 @@ class Auditor:
         return self._begin_at + self._right
 
     def take(self, value: bytes) -> bool:
-        """Check the next record; return False from the first disagreement on.
+        """Check the next record; return False from the first known disagreement on.
 
+        The records of a run are checked at its end. `partition` and `report` end it.
         Raises: MadeByPrereleaseVersion: of the first one: its format is no longer read.
         """
         if self.disagreement is not None:
@@ -231,13 +232,10 @@ class Auditor:
             run = self._run = GrantRun(
                 self._partition, gapless=self._gapless, decides=self._decides
             )
-        right = run.take(value)
-        if right:
-            if len(run.values) >= MAX_RUN:
-                self._end_run()
-        elif right is False:
-            self._take_run_alone(run)
-        return bool(right)
+        is_taken = run.take(value)
+        if is_taken and len(run.values) >= MAX_RUN:
+            self._end_run()
+        return is_taken
 
     def _end_run(self) -> None:
         """Move what was taken in a run into the state."""
@@ -446,14 +444,19 @@ def audit(
         decides=decided is None,
     )
     end = None if state is None or state.end is None else state.end[0]
-    for value in records:
-        if not auditor.take(value):
-            break
-        if state is not None and auditor.reached == end:
-            auditor.compare(state.rows)
-            state = None
-        if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
-            progress(auditor.records)
+    try:
+        for value in records:
+            if not auditor.take(value):
+                break
+            if state is not None and auditor.reached == end:
+                auditor.compare(state.rows)
+                state = None
+            if progress is not None and auditor.records % _PROGRESS_EVERY == 0:
+                progress(auditor.records)
+    except Exception:
+        # The next record cannot be read. A wrong one in the run before it comes first.
+        if auditor.partition is None or auditor.disagreement is None:
+            raise
     if state is not None and (end is None or auditor.reached > end):
         auditor.compare(state.rows)
     if decided is not None and auditor.partition is not None:

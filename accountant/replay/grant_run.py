@@ -8,6 +8,9 @@ never accept a wrong one.
 Each grant still passes two independent checks. `decide` must write exactly the record's bytes.
 `_Sums` does not use `decide`: it adds up the log's own costs. At the end of a run, the ledgers of
 `decide` must equal the ledgers that the log's amounts come to.
+
+The sums of a run come first, then its decisions. In turns, both together take a fifth longer: each
+evicts the other from the processor's caches.
 """
 
 from __future__ import annotations
@@ -202,12 +205,14 @@ class GrantRun:
 
     Attributes:
         values: the records that were taken.
-        draft: with the decisions on them.
+        sequence: the number of the last one.
     """
 
     def __init__(self, partition: Partition, *, gapless: bool, decides: bool = True) -> None:
         self.values: list[bytes] = []
-        self.draft = Draft(partition)
+        self.sequence = partition.sequence
+        self._draft = Draft(partition)
+        self._inputs: list[Input] = []
         self._partition = partition
         self._gapless = gapless
         self._decides = decides
@@ -217,49 +222,62 @@ class GrantRun:
         self._decided_at = partition.decided_at
         self._offset = partition.next["requests"]
 
-    def take(self, value: bytes) -> bool | None:
+    def take(self, value: bytes) -> bool:
         """Take the next record.
 
-        Returns: whether it is right; None if it is no plain grant, or its numbers are in doubt, and
-            the run is as before. After False the run cannot go on.
+        Returns: False, and the run is as before, if it is no plain grant, or its numbers are in
+            doubt.
         """
         if _GRANTED not in value[:_BEGIN]:
-            return None
+            return False
         try:
             grant = _decode_grant(value)
             at, watermark = from_iso(grant.decided_at), from_iso(grant.floor)
             body = bytes(grant.request)
             sums = self._sums_of(grant.dataset)
             if sums is None or not self._is_next(grant, at, watermark) or not body:
-                return None
+                return False
             asked = decode_request_details(body)
             charged = sums.take(grant, at)
             if charged is None:
-                return None
+                return False
         except Exception:
             # A forged record may raise anything, such as OverflowError where a reading is no float.
-            return None
+            return False
         self._decided_at, self._floor, self._offset = at, watermark, grant.source.offset + 1
-        if self._decides:
-            record = Input("requests", grant.source.offset, None, body, at)
+        self.sequence = grant.partition_sequence
+        self.values.append(value)
+        self._inputs.append(Input("requests", grant.source.offset, None, body, at))
+        self._counted.append((grant, asked, charged))
+        return True
+
+    def _decide_again(self) -> bool:
+        """Decide each grant into the draft; return whether exactly the records are written."""
+        draft = self._draft
+        for value, record, (grant, _, _) in zip(
+            self.values, self._inputs, self._counted, strict=True
+        ):
+            if grant.previous != draft.head:
+                return False
             try:
-                is_equal = decide(self.draft, record, at).value == value
+                decided = decide(draft, record, record.append_time)
             except Exception:
                 return False
-        else:
-            self._follow(grant, value)
-            is_equal = True
-        if is_equal:
-            self.values.append(value)
-            self._counted.append((grant, asked, charged))
-        return is_equal
+            if decided.value != value:
+                return False
+        return True
 
-    def _follow(self, grant: PlainGrant, value: bytes) -> None:
-        """Move the draft past a grant that another process decides again."""
-        draft = self.draft
-        draft.sequence, draft.head_bytes = grant.partition_sequence, hash_of(value).encode()
+    def _follow(self) -> bool:
+        """Move the draft past grants that another process decides again, if they are a chain."""
+        draft, head = self._draft, self._draft.head
+        for value, (grant, _, _) in zip(self.values, self._counted, strict=True):
+            if grant.previous != head:
+                return False
+            head = hash_of(value)
+        draft.sequence, draft.head_bytes = self.sequence, head.encode()
         draft.decided_at, draft.floor = self._decided_at, self._floor
         draft.next["requests"] = self._offset
+        return True
 
     def _sums_of(self, dataset: str) -> _Sums | None:
         if dataset not in self._sums:
@@ -269,13 +287,12 @@ class GrantRun:
         return self._sums[dataset]
 
     def _is_next(self, grant: PlainGrant, at: int, watermark: int) -> bool:
-        """Return whether a grant continues the chain, the clock and the inputs."""
-        draft, source = self.draft, grant.source
+        """Return whether a grant continues the numbers, the clock and the inputs."""
+        source = grant.source
         follows = source.offset == self._offset if self._gapless else source.offset >= self._offset
         return (
             follows
-            and grant.partition_sequence == draft.sequence + 1
-            and grant.previous == draft.head
+            and grant.partition_sequence == self.sequence + 1
             and grant.rules == RULES
             and source.topic == "requests"
             and source.partition == self._partition.genesis.partition
@@ -286,21 +303,23 @@ class GrantRun:
     def end(self, counted: DecisionTally) -> bool:
         """Move the run into the partition, and count it.
 
-        Returns: False, and nothing has changed, if the ledgers that were decided are not those
-            that the log's amounts come to.
+        Returns: False, and nothing has changed, if the records are no chain, other bytes are
+            decided, or the ledgers that were decided are not those that the log's amounts come to.
         """
         if not self.values:
             return True
+        if not (self._decide_again() if self._decides else self._follow()):
+            return False
         due = {
             name: sums.result()
             for name, sums in self._sums.items()
             if sums is not None and sums.changed_at
         }
         if not self._decides:
-            self.draft.ledgers.update(due)
-        elif due != self.draft.ledgers:
+            self._draft.ledgers.update(due)
+        elif due != self._draft.ledgers:
             return False
-        self.draft.absorb()
+        self._draft.absorb()
         for grant, asked, charged in self._counted:
             add_grant(counted, grant.dataset, grant.sequence, grant.decided_at, asked, charged)
         return True

@@ -145,23 +145,39 @@ def test_a_changed_byte_gives_the_same_report(at: int, place: int, byte: bytes) 
     check_same(log)
 
 
-def run_before(at: int) -> GrantRun:
+def run_before(at: int, *, decides: bool = True) -> GrantRun:
     auditor = Auditor(in_runs=False)
     for value in WORLD.log[:at]:
         assert auditor.take(value)
     assert auditor.partition is not None
-    return GrantRun(auditor.partition, gapless=False)
+    return GrantRun(auditor.partition, gapless=False, decides=decides)
 
 
 @pytest.mark.parametrize("field", ["cost", "totals", "left", "odometers"])
 def test_the_sums_doubt_a_wrong_amount_before_anything_is_decided(field: str) -> None:
     run = run_before(5)
-    assert run.take(encode(forged(decode_decision(WORLD.log[5]), field))) is None
+    assert not run.take(encode(forged(decode_decision(WORLD.log[5]), field)))
     assert run.take(WORLD.log[5])
+    assert run.end(DecisionTally())
 
 
 @pytest.mark.parametrize("field", ["crossed", "decided_at", "floor"])
 def test_deciding_again_finds_what_no_sum_shows(field: str) -> None:
     decision = decode_decision(WORLD.log[5])
     assert decision.outcome is Outcome.GRANTED
-    assert run_before(5).take(encode(forged(decision, field))) is False
+    run = run_before(5)
+    assert run.take(encode(forged(decision, field)))
+    assert not run.end(DecisionTally())
+
+
+@pytest.mark.parametrize("decides", [True, False])
+def test_the_records_of_a_run_must_be_a_chain(decides: bool) -> None:
+    decision = decode_decision(WORLD.log[6])
+    run = run_before(5, decides=decides)
+    assert run.take(WORLD.log[5])
+    assert run.take(encode(forged(decision, "previous")))
+    assert not run.end(DecisionTally())
+    run = run_before(5, decides=decides)
+    assert run.take(WORLD.log[5])
+    assert run.take(WORLD.log[6])
+    assert run.end(DecisionTally())

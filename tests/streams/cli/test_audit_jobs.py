@@ -75,8 +75,9 @@ class DamagedLog:
 
 
 @pytest.mark.parametrize("split_from", [None, 1000])
-def test_a_wrong_record_comes_before_later_damage(split_from):
-    ((_, report),) = run_audit(DamagedLog(edited("totals")[:20]), split_from=split_from)
+@pytest.mark.parametrize("field", ["totals", "crossed"])
+def test_a_wrong_record_comes_before_later_damage(field, split_from):
+    ((_, report),) = run_audit(DamagedLog(edited(field)[:20]), split_from=split_from)
     assert report.first_disagreement.partition_sequence == 12
 
 
