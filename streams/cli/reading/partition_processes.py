@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from streams.cli.reading.partition_audit import PartitionAudit
 
 _COUNT_EVERY: Final = 2_000  # records
-_HALVED: Final = 0.56
+_HALVED: Final = 0.6
 """The time of two processes for one partition after another, by that of one process."""
 
 

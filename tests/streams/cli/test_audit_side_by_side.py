@@ -176,7 +176,8 @@ class SizedLog(ExportedLog):
         ([50, 50], 1, False),
         ([100], 2, False),
         ([], 2, False),
-        ([60, 40], 2, False),  # two processes for each, one after another, take 56
+        ([60, 40], 2, True),
+        ([61, 39], 2, False),  # two processes for each, one after another, take 60
         ([30, 20, 50], 2, True),
         ([9, 9], 2, False),  # too few to start a process
         ([25, 25, 25, 25], 3, True),
